@@ -1,0 +1,134 @@
+"""What an application learns from an Aqueduct connection.
+
+Messages come in *runs*: consecutive messages of one channel as columns, so that an intake turns
+them into Arrow arrays without one object per message. ``Run.messages()`` expands a run lazily.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+"""Header data: a multimap in wire order (AQ-HDRDATA-1)."""
+
+
+class Attachment(NamedTuple):
+    """A channel that travelled inside a message; ``channel`` is its chanid (AQ-CHANID-1)."""
+
+    channel: int
+    headers: Headers
+
+
+class End(Enum):
+    """How a half of a channel ended."""
+
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+    CLOSED = "closed"
+    LOST = "lost"
+    CONNECTION_LOST = "connection lost"
+
+
+class Opened(NamedTuple):
+    """The peer's connection headers are here. A server answers with ``Connection.accept``."""
+
+    headers: Headers
+
+
+class Single(NamedTuple):
+    """One message of a run."""
+
+    number: int
+    payload: bytes
+    headers: Headers
+    attachments: tuple[Attachment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Consecutive messages of one channel, as columns.
+
+    Message ``first + i`` has the payload ``payload[offsets[i]:offsets[i + 1]]``; ``offsets`` has
+    ``count + 1`` entries of int64 and starts at 0. ``headers`` and ``attachments`` are keyed by
+    ``i`` and hold only the messages that have any. ``size`` is the bytes of the MESSAGE frames on
+    the wire, tag to end of payload (AQ-FLOW-3): hand it to ``Connection.consumed`` when done.
+    """
+
+    channel: int
+    reliable: bool
+    first: int
+    count: int
+    payload: bytes
+    offsets: NDArray[np.int64]
+    size: int
+    headers: Mapping[int, Headers] = field(default_factory=dict)
+    attachments: Mapping[int, tuple[Attachment, ...]] = field(default_factory=dict)
+
+    def messages(self) -> Iterator[Single]:
+        ends = self.offsets.tolist()
+        for i in range(self.count):
+            yield Single(
+                self.first + i,
+                self.payload[ends[i] : ends[i + 1]],
+                self.headers.get(i, ()),
+                self.attachments.get(i, ()),
+            )
+
+
+class Delivered(NamedTuple):
+    """For a sender: messages ``first`` to ``stop`` (exclusive) of a number space were acked or nacked."""
+
+    channel: int
+    reliable: bool
+    first: int
+    stop: int
+    acked: bool
+
+
+class Nacked(NamedTuple):
+    """For a receiver: we nacked the unreliable numbers ``first`` to ``stop`` (exclusive)."""
+
+    channel: int
+    first: int
+    stop: int
+
+
+class Counts(NamedTuple):
+    """Totals of one half of a channel, as far as this side knows them."""
+
+    reliable_sent: int = 0
+    reliable_received: int = 0
+    unreliable_sent: int = 0
+    acked: int = 0
+    nacked: int = 0
+    late: int = 0
+
+
+class Ended(NamedTuple):
+    """A half of a channel ended; the last news of it. Runs that came before stay valid,
+    except that after CANCELLED the application drops what it has not used (AQ-LIFE-14)."""
+
+    channel: int
+    end: End
+    counts: Counts
+
+
+class DatagramsUnavailable(NamedTuple):
+    """The peer takes no datagrams: unreliable sends use streams (AQ-HDR-9)."""
+
+
+class Closed(NamedTuple):
+    """The connection is over; the last news. ``code`` 0: in good order (AQ-LIFE-24)."""
+
+    code: int
+    reason: str
+    by_peer: bool
+
+
+News: TypeAlias = Opened | Run | Delivered | Nacked | Ended | DatagramsUnavailable | Closed

@@ -1,0 +1,154 @@
+"""The contract between a protocol engine and whatever drives it (sans-IO, five verbs).
+
+An engine holds no socket, no clock and no event loop. Its driver
+
+1. feeds everything that has arrived: ``absorb(fact, now)``, one call a fact;
+2. only then fires the timer: ``tick(now)`` when ``wake_at`` is due (a late timer must not beat
+   data that is already here);
+3. carries out ``orders()`` in order;
+4. hands ``news()`` to the application.
+
+Commands of the application (open, send, finish …) are methods of each engine; after one, the
+driver runs steps 3 and 4 again. ``now`` is a monotonic time in seconds and never goes back.
+Facts and orders are immutable tuples: there is one for each burst and stream, not for each message.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+
+class StreamBytes(NamedTuple):
+    """The next bytes of a stream of the peer, in order and without gaps; ``end`` is its FIN."""
+
+    stream_id: int
+    data: bytes
+    end: bool
+
+
+class StreamReset(NamedTuple):
+    """The peer abandoned a stream of its own; bytes that were not handed over yet are gone."""
+
+    stream_id: int
+    code: int
+
+
+class StreamStopped(NamedTuple):
+    """The peer asks (STOP_SENDING) that we end one of our streams."""
+
+    stream_id: int
+    code: int
+
+
+class Datagram(NamedTuple):
+    """One unreliable datagram (RFC 9221), whole."""
+
+    data: bytes
+
+
+class DatagramRefused(NamedTuple):
+    """The transport cannot carry the datagram of order ``token`` (too large); it was not sent."""
+
+    token: int
+
+
+class LinkReady(NamedTuple):
+    """The TLS handshake is complete.
+
+    ``max_datagram_size`` is the largest datagram payload in bytes that fits a packet towards
+    this peer; 0 where the peer takes no datagrams.
+    """
+
+    max_datagram_size: int
+
+
+class LinkLost(NamedTuple):
+    """The link is gone: closed by either side, or silent past its idle timeout. The last fact."""
+
+    code: int
+    reason: str
+    by_peer: bool
+
+
+Fact: TypeAlias = (
+    StreamBytes
+    | StreamReset
+    | StreamStopped
+    | Datagram
+    | DatagramRefused
+    | LinkReady
+    | LinkLost
+)
+
+
+class WriteStream(NamedTuple):
+    """Append bytes to a unidirectional stream of ours; the first write opens it.
+
+    Engines number their own streams in the order in which they open them:
+    client 2, 6, 10 …, server 3, 7, 11 … (RFC 9000 §2.1).
+    """
+
+    stream_id: int
+    data: bytes
+    end: bool
+
+
+class ResetStream(NamedTuple):
+    stream_id: int
+    code: int
+
+
+class StopStream(NamedTuple):
+    stream_id: int
+    code: int
+
+
+class SendDatagram(NamedTuple):
+    """``token`` names the datagram in a later ``DatagramRefused``."""
+
+    data: bytes
+    token: int
+
+
+class Consumed(NamedTuple):
+    """The application is done with ``count`` bytes of a stream: credit may go to the peer.
+
+    Flow control of the transport follows these orders and nothing else, so bytes that nobody
+    consumes bound what a peer can make us hold. ``stream_id`` may name a stream that has ended;
+    then only the connection's credit grows.
+    """
+
+    stream_id: int
+    count: int
+
+
+class CloseLink(NamedTuple):
+    """Close the QUIC connection with an application error code. The last order."""
+
+    code: int
+    reason: str
+
+
+Order: TypeAlias = WriteStream | ResetStream | StopStream | SendDatagram | Consumed | CloseLink
+
+NewsT_co = TypeVar("NewsT_co", covariant=True)
+
+
+class Engine(Protocol, Generic[NewsT_co]):
+    """What every protocol engine offers its driver."""
+
+    def absorb(self, fact: Fact, now: float) -> None:
+        """Take in one fact. Never raises for anything that a peer sent."""
+
+    def tick(self, now: float) -> None:
+        """Act on every deadline that is due at ``now``."""
+
+    @property
+    def wake_at(self) -> float | None:
+        """When ``tick`` is wanted next; None: never, unless something happens."""
+
+    def orders(self) -> list[Order]:
+        """Take what the transport has to do since the last call."""
+
+    def news(self) -> list[NewsT_co]:
+        """Take what the application should learn since the last call."""

@@ -1,0 +1,178 @@
+"""Every error that a user can meet, one class per condition.
+
+    AqueductError
+    ├── InvalidOption        AQUEDUCT_INVALID_OPTION     yours: an option or argument
+    ├── SchemaMismatch       AQUEDUCT_SCHEMA             yours: columns of a frame to write
+    ├── SaveModeRefused      AQUEDUCT_SAVE_MODE          yours
+    ├── ConnectFailed        AQUEDUCT_CONNECT            the network, or nobody listens there
+    ├── TlsFailed            AQUEDUCT_TLS                a certificate
+    ├── AuthFailed           AQUEDUCT_AUTH               a token
+    ├── VersionMismatch      AQUEDUCT_VERSION_MISMATCH   the peer speaks another revision
+    ├── ProtocolViolation    AQUEDUCT_PROTOCOL_VIOLATION the peer; closes that connection only
+    ├── DataLoss             AQUEDUCT_DATA_LOSS          asked-for offsets are gone
+    ├── SpoolFailed          AQUEDUCT_SPOOL              the durable log or its disk
+    ├── IntakeFailed         AQUEDUCT_INTAKE             an intake that cannot be had
+    ├── SinkFailed           AQUEDUCT_SINK               rows that could not be delivered
+    ├── ChannelEnded         AQUEDUCT_CHANNEL            a channel that ended otherwise than by finish
+    ├── FinishTimeout        AQUEDUCT_FINISH_TIMEOUT
+    ├── MalformedPayload     AQUEDUCT_MALFORMED_PAYLOAD
+    └── CheckpointVersion    AQUEDUCT_CHECKPOINT_VERSION
+
+The first line of the text is always
+``[AQUEDUCT_CLASS.SUBCLASS] what, with values. What to do. SQLSTATE: xxxxx``
+and never holds a secret or payload bytes. All of them can be pickled, so the same object
+travels from an executor to the driver.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AqueductError(Exception):
+    """The base of all errors of this project.
+
+    Args:
+        subclass: one of ``subclasses`` of the class, or "" where it has none.
+        what: what is wrong, with option names, values and ids; a sentence without full stop.
+        remedy: what the reader should do; a sentence without full stop.
+    """
+
+    condition: ClassVar[str] = "AQUEDUCT"
+    subclasses: ClassVar[dict[str, str]] = {"": "XX000"}
+
+    def __init__(self, subclass: str, what: str, remedy: str) -> None:
+        if subclass not in self.subclasses:
+            raise ValueError(f"{self.condition} has no subclass {subclass!r}")
+        super().__init__(subclass, what, remedy)
+        self.subclass = subclass
+        self.what = what
+        self.remedy = remedy
+
+    @property
+    def name(self) -> str:
+        """The condition with its subclass, for instance ``AQUEDUCT_CONNECT.REFUSED``."""
+        return f"{self.condition}.{self.subclass}" if self.subclass else self.condition
+
+    @property
+    def sqlstate(self) -> str:
+        return self.subclasses[self.subclass]
+
+    def __str__(self) -> str:
+        return f"[{self.name}] {self.what}. {self.remedy}. SQLSTATE: {self.sqlstate}"
+
+
+class InvalidOption(AqueductError):
+    condition = "AQUEDUCT_INVALID_OPTION"
+    subclasses: ClassVar[dict[str, str]] = {
+        "UNKNOWN": "42616",
+        "MISSING": "42616",
+        "CONFLICT": "42616",
+        "BAD_VALUE": "42616",
+        "NOT_FOR_QUERY_TYPE": "42616",
+    }
+
+
+class SchemaMismatch(AqueductError):
+    condition = "AQUEDUCT_SCHEMA"
+    subclasses: ClassVar[dict[str, str]] = {
+        "COLUMN_MISSING": "42703",
+        "COLUMN_TYPE": "42804",
+        "COLUMN_UNKNOWN": "42703",
+        "REQUIRED": "42601",
+    }
+
+
+class SaveModeRefused(AqueductError):
+    condition = "AQUEDUCT_SAVE_MODE"
+    subclasses: ClassVar[dict[str, str]] = {"": "0A000"}
+
+
+class ConnectFailed(AqueductError):
+    condition = "AQUEDUCT_CONNECT"
+    subclasses: ClassVar[dict[str, str]] = {
+        "REFUSED": "08001",
+        "TIMEOUT": "08001",
+        "DNS": "08001",
+        "NO_REPLY": "08001",
+    }
+
+
+class TlsFailed(AqueductError):
+    condition = "AQUEDUCT_TLS"
+    subclasses: ClassVar[dict[str, str]] = {
+        "EXPIRED": "08001",
+        "UNKNOWN_CA": "08001",
+        "NAME_MISMATCH": "08001",
+    }
+
+
+class AuthFailed(AqueductError):
+    condition = "AQUEDUCT_AUTH"
+    subclasses: ClassVar[dict[str, str]] = {"REJECTED": "28000", "MISSING": "28000"}
+
+
+class VersionMismatch(AqueductError):
+    condition = "AQUEDUCT_VERSION_MISMATCH"
+    subclasses: ClassVar[dict[str, str]] = {"": "08P01"}
+
+
+class ProtocolViolation(AqueductError):
+    condition = "AQUEDUCT_PROTOCOL_VIOLATION"
+    subclasses: ClassVar[dict[str, str]] = {"": "08P01"}
+
+
+class DataLoss(AqueductError):
+    condition = "AQUEDUCT_DATA_LOSS"
+    subclasses: ClassVar[dict[str, str]] = {
+        "RANGE_GONE": "22000",
+        "SPOOL_REPLACED": "22000",
+        "OFFSET_AHEAD": "22000",
+    }
+
+
+class SpoolFailed(AqueductError):
+    condition = "AQUEDUCT_SPOOL"
+    subclasses: ClassVar[dict[str, str]] = {
+        "FULL": "53100",
+        "IO": "58030",
+        "CORRUPT": "XX001",
+        "LOCKED": "55006",
+        "VERSION": "0A000",
+    }
+
+
+class IntakeFailed(AqueductError):
+    condition = "AQUEDUCT_INTAKE"
+    subclasses: ClassVar[dict[str, str]] = {"LAUNCH_TIMEOUT": "57014", "UNREACHABLE": "08006"}
+
+
+class SinkFailed(AqueductError):
+    condition = "AQUEDUCT_SINK"
+    subclasses: ClassVar[dict[str, str]] = {
+        "ACK_TIMEOUT": "57014",
+        "RECEIVER_CLOSED": "08006",
+        "LOST_IN_TRANSIT": "08006",
+        "LOSS_ABOVE_LIMIT": "22000",
+        "MESSAGE_TOO_LARGE": "54000",
+    }
+
+
+class ChannelEnded(AqueductError):
+    condition = "AQUEDUCT_CHANNEL"
+    subclasses: ClassVar[dict[str, str]] = {"CANCELLED": "57014", "LOST": "08006"}
+
+
+class FinishTimeout(AqueductError):
+    condition = "AQUEDUCT_FINISH_TIMEOUT"
+    subclasses: ClassVar[dict[str, str]] = {"": "57014"}
+
+
+class MalformedPayload(AqueductError):
+    condition = "AQUEDUCT_MALFORMED_PAYLOAD"
+    subclasses: ClassVar[dict[str, str]] = {"": "22023"}
+
+
+class CheckpointVersion(AqueductError):
+    condition = "AQUEDUCT_CHECKPOINT_VERSION"
+    subclasses: ClassVar[dict[str, str]] = {"": "0A000"}
