@@ -1,0 +1,103 @@
+"""A table into channels: sends the rows of Parquet, CSV or JSON files to an Aqueduct endpoint.
+
+    spark-submit jobs/publish.py --config conf/publish.toml
+
+Ends with exit code 0 only when every reliable message was acked by the endpoint.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from jobs import config
+from jobs.progress import first_line
+
+KNOWN: config.Known = {
+    "input": None,
+    "message": frozenset({"value", "channel", "reliability", "where", "partitions"}),
+    "endpoint": None,
+}
+
+
+def read(spark: SparkSession, tables: config.Tables) -> DataFrame:
+    """The input files as a frame with the columns that the sink takes."""
+    given = dict(tables["input"])
+    path = str(config.required(tables, "input", "path"))
+    given.pop("path")
+    form = str(given.pop("format", "parquet"))
+    schema = given.pop("schema", None)
+    reader = spark.read.format(form).options(**config.options(given))
+    if schema:
+        reader = reader.schema(str(schema))
+    frame = reader.load(path)
+    message = tables["message"]
+    if message.get("where"):
+        frame = frame.where(str(message["where"]))
+    value = str(message.get("value", "to_json(struct(*))"))
+    columns = [f"{value} AS value"]
+    columns += [f"{message[key]} AS {key}" for key in ("channel", "reliability") if key in message]
+    frame = frame.selectExpr(*columns)
+    partitions = message.get("partitions")
+    return frame.repartition(int(partitions)) if partitions else frame
+
+
+class StageProgress:
+    """Prints, each second, how many tasks of the running write are done; ends with ``close``."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._tracker = spark.sparkContext.statusTracker()
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._done.wait(1.0):
+            for stage in self._tracker.getActiveStageIds():
+                info = self._tracker.getStageInfo(stage)
+                if info is not None:
+                    print(
+                        f"publish: {info.numCompletedTasks} of {info.numTasks} tasks done, "
+                        f"{info.numActiveTasks} running",
+                        file=sys.stderr,
+                    )
+
+    def close(self) -> None:
+        self._done.set()
+        self._thread.join()
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = config.arguments(__doc__.splitlines()[0], "conf/publish.toml").parse_args(argv)
+    try:
+        tables = config.load(args.config, args.overrides, KNOWN)
+        config.required(tables, "endpoint", "endpoint")
+        spark = SparkSession.builder.appName("aqueduct-publish").getOrCreate()
+        frame = read(spark, tables)
+        rows = frame.count()
+        print(f"publish: {rows:,} rows to {tables['endpoint']['endpoint']}", file=sys.stderr)
+        progress = StageProgress(spark)
+        begun = time.monotonic()
+        try:
+            options = config.options(tables["endpoint"])
+            frame.write.format("aqueduct").mode("append").options(**options).save()
+        finally:
+            progress.close()
+    except (config.ConfigError, PySparkException) as error:
+        print(f"publish: {first_line(error)}", file=sys.stderr)
+        return 1
+    seconds = time.monotonic() - begun
+    print(f"publish: {rows:,} rows acked in {seconds:.1f} s", file=sys.stderr)
+    spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

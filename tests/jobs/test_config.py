@@ -1,0 +1,73 @@
+"""The configuration of jobs: what is read, what is refused, and how it is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs import config, ingest, publish
+
+KNOWN: config.Known = {"source": None, "query": frozenset({"name", "trigger"})}
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "job.toml"
+    path.write_text(text)
+    return path
+
+
+def test_tables_are_read_and_overridden(tmp_path: Path) -> None:
+    path = write(tmp_path, '[source]\nlisten = "a:1"\nincludeHeaders = true\n')
+    tables = config.load(path, ["source.tls.caFile=x=y", "query.name=n"], KNOWN)
+    assert config.options(tables["source"]) == {
+        "listen": "a:1",
+        "includeHeaders": "true",
+        "tls.caFile": "x=y",
+    }
+    assert tables["query"] == {"name": "n"}
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides", "said"),
+    [
+        ("[sauce]\n", [], "no table [sauce]; did you mean source?"),
+        ('[query]\nnaem = "x"\n', [], "no key naem in [query]; did you mean name?"),
+        ("query = 3\n", [], "query must be a table"),
+        ("[source\n", [], "is not TOML"),
+        ("", ["source=3"], "--set source=3: write TABLE.KEY=VALUE"),
+        ("", ["source.listen"], "--set source.listen: write TABLE.KEY=VALUE"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, overrides: list[str], said: str) -> None:
+    with pytest.raises(config.ConfigError) as caught:
+        config.load(write(tmp_path, text), overrides, KNOWN)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_and_a_missing_value_are_named(tmp_path: Path) -> None:
+    with pytest.raises(config.ConfigError, match="cannot be read"):
+        config.load(tmp_path / "none.toml", [], KNOWN)
+    with pytest.raises(config.ConfigError, match=r"\[query\] name is missing"):
+        config.required({"query": {}}, "query", "name")
+
+
+def test_one_string_stands_for_a_list() -> None:
+    tables = {"t": {"one": "a", "many": ["a", "b"]}}
+    assert config.strings(tables, "t", "one") == ["a"]
+    assert config.strings(tables, "t", "many") == ["a", "b"]
+    assert config.strings(tables, "t", "none") == []
+
+
+@pytest.mark.parametrize(
+    ("file", "known"),
+    [
+        ("ingest.toml", ingest.KNOWN),
+        ("demo.toml", ingest.KNOWN),
+        ("publish.toml", publish.KNOWN),
+    ],
+)
+def test_the_shipped_files_are_accepted(file: str, known: config.Known) -> None:
+    path = Path(__file__).resolve().parents[2] / "conf" / file
+    assert config.load(path, [], known)
