@@ -1,0 +1,211 @@
+"""Talks to one intake over Flight: its status, its rows, and the few orders it takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from aqueduct_core.errors import AqueductError, AuthFailed, IntakeFailed, TlsFailed
+from aqueduct_core.flight import faults
+from aqueduct_core.flight.credentials import SERVER_NAME, Credentials
+from aqueduct_core.flight.tickets import Commit, IntakeStatus, Ticket
+
+MAX_WAIT = 1.0
+"""Longest time in seconds that an intake holds back the answer to `IntakeClient.wait`."""
+
+
+class IntakeClient:
+    """A client of the intake at ``address`` (``host:port``).
+
+    Dialling happens with the first call, and again by itself after the connection broke.
+    Every call ends within its timeout and raises
+
+    * ``IntakeFailed.UNREACHABLE``: nobody answers there, or not in time;
+    * ``AuthFailed``: the token was not accepted; ``TlsFailed.UNKNOWN_CA``: other credentials;
+    * any error that the intake itself raised, as the same class.
+
+    May be used from several threads. End it with `close`, or use it as a context manager.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        credentials: Credentials,
+        *,
+        action_timeout: float = 10.0,
+        read_timeout: float = 120.0,
+    ) -> None:
+        self.address = address
+        self._headers = [(b"authorization", b"Bearer " + credentials.token.encode())]
+        self._action_timeout = action_timeout
+        self._read_timeout = read_timeout
+        self._spool: str | None = None
+        self._epoch: int | None = None
+        with self._translated(action_timeout):
+            self._client = fl.FlightClient(
+                f"grpc+tls://{address}",
+                tls_root_certs=credentials.authority,
+                override_hostname=SERVER_NAME,
+            )
+
+    def __repr__(self) -> str:
+        return f"<IntakeClient {self.address}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def status(self) -> IntakeStatus:
+        """How far the intake is, now."""
+        return self._learn(self._action("status"))
+
+    def wait(self, beyond: Sequence[int], timeout: float) -> IntakeStatus:
+        """The status as soon as any partition is durable past ``beyond``, or after ``timeout``.
+
+        ``timeout`` in seconds is cut to `MAX_WAIT`; the intake answers at once when the number
+        of partitions differs or it is about to end.
+        """
+        timeout = max(0.0, min(timeout, MAX_WAIT))
+        return self._learn(
+            self._action("wait", {"beyond": list(beyond), "timeout": timeout}, extra=timeout)
+        )
+
+    def commit(
+        self,
+        cursor: str,
+        ends: Sequence[int],
+        *,
+        spool: str | None = None,
+        epoch: int | None = None,
+    ) -> None:
+        """``cursor`` is done with all rows below ``ends``; repeating it changes nothing.
+
+        ``spool`` and ``epoch`` default to those of the last status: an intake that is another
+        one by now refuses with DataLoss.SPOOL_REPLACED or IntakeFailed.UNREACHABLE.
+        """
+        order = Commit(
+            cursor,
+            tuple(ends),
+            self._spool if spool is None else spool,
+            self._epoch if epoch is None else epoch,
+        )
+        self._action("commit", order.to_json())
+
+    def renew(self, lease_seconds: float | None = None) -> None:
+        """Keep the intake running for that long from now (None: for its own lease)."""
+        self._action("renew", {"lease": lease_seconds})
+
+    def drain(self) -> None:
+        """Ask the intake to end in good order; returns when it has begun to."""
+        self._action("drain")
+
+    def read(self, ticket: Ticket) -> Iterator[pa.RecordBatch]:
+        """Exactly the rows of ``ticket`` as they are stored, in order, in batches near 1 MB.
+
+        ``read_timeout`` bounds the silence of the intake, not the pace of the caller: a read
+        that got rows goes on behind them with a new call.
+        """
+        position = ticket.start
+        while position < ticket.end:
+            begun = position
+            try:
+                for batch in self._rows(replace(ticket, start=begun)):
+                    position += batch.num_rows
+                    yield batch
+            except _TimedOut as timed_out:
+                if position == begun:
+                    raise timed_out.error from None
+                continue
+            if position != ticket.end:
+                raise self._unreachable(f"ended the read of {ticket} at offset {position}")
+
+    def _rows(self, ticket: Ticket) -> Iterator[pa.RecordBatch]:
+        try:
+            with self._translated(self._read_timeout):
+                options = self._options(self._read_timeout)
+                for chunk in self._client.do_get(fl.Ticket(ticket.to_bytes()), options):
+                    yield chunk.data
+        except IntakeFailed as error:
+            if isinstance(error.__context__, fl.FlightTimedOutError):
+                raise _TimedOut(error) from None
+            raise
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _learn(self, answer: dict[str, Any]) -> IntakeStatus:
+        status = IntakeStatus.from_json(answer)
+        self._spool, self._epoch = status.id, status.epoch
+        return status
+
+    def _action(
+        self, name: str, body: dict[str, Any] | None = None, extra: float = 0.0
+    ) -> dict[str, Any]:
+        timeout = self._action_timeout + extra
+        with self._translated(timeout):
+            action = fl.Action(name, json.dumps(body or {}).encode())
+            answers = list(self._client.do_action(action, self._options(timeout)))
+        if not answers:
+            return {}
+        value: dict[str, Any] = json.loads(answers[0].body.to_pybytes())
+        return value
+
+    def _options(self, timeout: float) -> fl.FlightCallOptions:
+        return fl.FlightCallOptions(timeout=timeout, headers=self._headers)
+
+    @contextmanager
+    def _translated(self, timeout: float) -> Iterator[None]:
+        try:
+            yield
+        except fl.FlightTimedOutError:
+            raise self._unreachable(f"did not answer within {timeout:g} s") from None
+        except fl.FlightUnauthenticatedError:
+            raise AuthFailed(
+                "REJECTED",
+                f"the intake at {self.address} did not accept the token of this query",
+                "Read with the credentials of the spool that the intake serves",
+            ) from None
+        except (fl.FlightError, pa.ArrowException, OSError) as error:
+            raise self._meaning(error) from None
+
+    def _meaning(self, error: Exception) -> AqueductError:
+        own = faults.unpack(getattr(error, "extra_info", None))
+        if own is not None:
+            return own
+        text = str(error)
+        if "handshake failed" in text:
+            return TlsFailed(
+                "UNKNOWN_CA",
+                f"the certificate of the intake at {self.address} is not of this spool's authority",
+                "Another intake has that address; check option spool and the port",
+            )
+        if isinstance(error, fl.FlightUnavailableError):
+            return self._unreachable(f"does not answer: {_cause(text)}")
+        return self._unreachable(f"failed the call: {_cause(text)}")
+
+    def _unreachable(self, why: str) -> IntakeFailed:
+        return IntakeFailed(
+            "UNREACHABLE",
+            f"the intake at {self.address} {why}",
+            "Check that it runs and that its Flight port can be reached from here",
+        )
+
+
+class _TimedOut(Exception):
+    def __init__(self, error: IntakeFailed) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def _cause(text: str) -> str:
+    """The telling end of gRPC's chain of reasons, on one line."""
+    line = text.strip().splitlines()[0] if text.strip() else "no reason given"
+    return line.split("last error: ")[-1].removesuffix(". Detail: Failed")[:200].rstrip(". ")

@@ -1,0 +1,248 @@
+"""What an intake is told when it starts: one frozen value with a JSON form.
+
+The JSON travels over the standard input of the process (a launched intake) or from a file that
+only its owner reads (a standalone one), because it may hold secrets; ``repr`` shows none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from aqueduct_core.errors import InvalidOption
+from aqueduct_core.flight.credentials import Credentials
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class TlsSettings:
+    """The listener's certificate: files, or one made at start for ``self_signed`` names."""
+
+    cert_file: str | None = None
+    key_file: str | None = None
+    self_signed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AuthSettings:
+    """Who may connect. With neither a file nor a token everybody may.
+
+    ``token_file`` holds one token a line and is read again when it changes; ``token`` is one
+    that came from elsewhere (an environment variable of the driver).
+    """
+
+    token_file: str | None = None
+    token: str | None = field(default=None, repr=False)
+
+    @property
+    def required(self) -> bool:
+        return self.token_file is not None or self.token is not None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What hostile or many peers may use; None takes the default of the part that keeps it."""
+
+    connections: int | None = None
+    connections_per_address: int | None = None
+    channels: int | None = None
+    attachments: int | None = None
+    header_bytes: int | None = None
+    handshake_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class IntakeSettings:
+    """All settings of one intake process.
+
+    Args:
+        spool: its spool directory (for intake *i* of a query ``<spool>/intake-<i>``).
+        partitions: of the spool; a spool keeps the number that it was made with.
+        listen: UDP ``host:port`` for producers, port 0 for any.
+        flight: ``host:port`` to bind for Flight, port 0 for any.
+        advertise: host under which planner and tasks reach it; default: the bound host.
+        credentials: of the spool, with the authority's key.
+        lease: seconds after which it ends unless a planner asks for it; None: never.
+        group_commit: longest wait in seconds before a group is made durable and acked.
+        group_bytes: payload bytes that end a group at once.
+        spool_max_bytes: size on disk at which producers are pushed back.
+        retention: seconds to keep committed data.
+        name: of the query or intake, for logs.
+    """
+
+    spool: str
+    credentials: Credentials
+    partitions: int = 2
+    listen: str = "127.0.0.1:0"
+    flight: str = "127.0.0.1:0"
+    advertise: str | None = None
+    tls: TlsSettings = TlsSettings()
+    auth: AuthSettings = AuthSettings()
+    limits: Limits = Limits()
+    lease: float | None = None
+    group_commit: float = 0.02
+    group_bytes: int = 1 << 20
+    spool_max_bytes: int = 10 << 30
+    retention: float = 0.0
+    max_message_bytes: int = 16 << 20
+    transport: str = "aioquic"
+    name: str = "intake"
+
+    def __post_init__(self) -> None:
+        _within("partitionsPerIntake", self.partitions, 1, 4096)
+        _within("groupCommit", self.group_commit, 0.0, 10.0)
+        _within("spoolMaxBytes", self.spool_max_bytes, 1 << 20, 1 << 62)
+        _within("maxMessageBytes", self.max_message_bytes, 1, 1 << 30)
+        if self.lease is not None:
+            _within("lease", self.lease, 0.1, 1e9)
+        address(self.listen, "listen")
+        address(self.flight, "flight")
+
+    def to_json(self) -> str:
+        """One line of JSON. Holds secrets: for standard input or an owner-only file."""
+        return json.dumps(
+            {
+                "v": VERSION,
+                "spool": self.spool,
+                "credentials": self.credentials.to_json(),
+                "partitions": self.partitions,
+                "listen": self.listen,
+                "flight": self.flight,
+                "advertise": self.advertise,
+                "tls": {
+                    "certFile": self.tls.cert_file,
+                    "keyFile": self.tls.key_file,
+                    "selfSigned": list(self.tls.self_signed),
+                },
+                "auth": {"tokenFile": self.auth.token_file, "token": self.auth.token},
+                "limits": {
+                    "connections": self.limits.connections,
+                    "connectionsPerAddress": self.limits.connections_per_address,
+                    "channels": self.limits.channels,
+                    "attachments": self.limits.attachments,
+                    "headerBytes": self.limits.header_bytes,
+                    "handshakeSeconds": self.limits.handshake_seconds,
+                },
+                "lease": self.lease,
+                "groupCommit": self.group_commit,
+                "groupBytes": self.group_bytes,
+                "spoolMaxBytes": self.spool_max_bytes,
+                "retention": self.retention,
+                "maxMessageBytes": self.max_message_bytes,
+                "transport": self.transport,
+                "name": self.name,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Settings from `to_json`, or from a file where all but ``spool`` may be missing.
+
+        Without ``credentials`` those of the spool directory are taken (made when missing).
+
+        Raises:
+            InvalidOption: MISSING, UNKNOWN or BAD_VALUE, naming the key.
+        """
+        try:
+            data = json.loads(text)
+        except ValueError:
+            data = None
+        if not isinstance(data, dict):
+            raise _bad("the settings", "are not a JSON object")
+        _known("", data, _KEYS)
+        if data.get("v", VERSION) != VERSION:
+            raise _bad("v", f"is {data['v']}, this release reads {VERSION}")
+        if not isinstance(data.get("spool"), str):
+            raise InvalidOption("MISSING", "the settings name no spool", "Give a directory")
+        try:
+            return cls._from(data)
+        except (TypeError, ValueError, KeyError, AttributeError):
+            raise _bad("the settings", "hold a value of the wrong kind") from None
+
+    @classmethod
+    def _from(cls, data: Mapping[str, Any]) -> Self:
+        tls = _section(data, "tls", {"certFile", "keyFile", "selfSigned"})
+        auth = _section(data, "auth", {"tokenFile", "token"})
+        limits = _section(data, "limits", set(_LIMITS))
+        if data.get("credentials") is None:
+            credentials = Credentials.for_spool(Path(data["spool"]))
+        else:
+            credentials = Credentials.from_json(data["credentials"])
+        plain = {name: data[key] for key, name in _PLAIN.items() if key in data}
+        return cls(
+            spool=data["spool"],
+            credentials=credentials,
+            tls=TlsSettings(
+                tls.get("certFile"), tls.get("keyFile"), tuple(tls.get("selfSigned") or ())
+            ),
+            auth=AuthSettings(auth.get("tokenFile"), auth.get("token")),
+            limits=Limits(**{_LIMITS[key]: value for key, value in limits.items()}),
+            **plain,
+        )
+
+
+def address(text: str, option: str) -> tuple[str, int]:
+    """``host:port`` (``[v6]:port``) in its parts; raises InvalidOption.BAD_VALUE."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdecimal() or not int(port) <= 0xFFFF:
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"option {option} is {text!r}",
+            "Give it as host:port, such as 0.0.0.0:4433",
+        )
+    return host, int(port)
+
+
+_PLAIN = {
+    "partitions": "partitions",
+    "listen": "listen",
+    "flight": "flight",
+    "advertise": "advertise",
+    "lease": "lease",
+    "groupCommit": "group_commit",
+    "groupBytes": "group_bytes",
+    "spoolMaxBytes": "spool_max_bytes",
+    "retention": "retention",
+    "maxMessageBytes": "max_message_bytes",
+    "transport": "transport",
+    "name": "name",
+}
+_LIMITS = {
+    "connections": "connections",
+    "connectionsPerAddress": "connections_per_address",
+    "channels": "channels",
+    "attachments": "attachments",
+    "headerBytes": "header_bytes",
+    "handshakeSeconds": "handshake_seconds",
+}
+_KEYS = {"v", "spool", "credentials", "tls", "auth", "limits", *_PLAIN}
+
+
+def _section(data: Mapping[str, Any], name: str, known: set[str]) -> Mapping[str, Any]:
+    section: Mapping[str, Any] = data.get(name) or {}
+    _known(f"{name}.", section, known)
+    return section
+
+
+def _known(prefix: str, data: Mapping[str, Any], known: set[str]) -> None:
+    for key in data:
+        if key not in known:
+            raise InvalidOption(
+                "UNKNOWN",
+                f"the settings hold the unknown key {prefix}{key}",
+                f"Known here: {', '.join(sorted(known))}",
+            )
+
+
+def _within(option: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:
+        raise _bad(f"option {option}", f"is {value}, allowed are {least} to {most}")
+
+
+def _bad(subject: str, what: str) -> InvalidOption:
+    return InvalidOption("BAD_VALUE", f"{subject} {what}", "Correct it and start again")
