@@ -187,7 +187,8 @@ def run(out: Path, seconds: float) -> int:
         ingest = processes.start("ingest", ingest_command(out))
         status = wait_for_intake(ingest, out)
         say(
-            f"intake {status['pid']} listens at {status['listen']}; producers run for {seconds:.0f} s"
+            f"intake {status['pid']} listens at {status['listen']}; "
+            f"three producers run for {seconds:.0f} s"
         )
         produce(processes, ingest, f"aqueduct://{status['listen']}", out, seconds)
         say("the producers have finished their channels; the job drains what is stored")
