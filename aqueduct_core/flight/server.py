@@ -64,7 +64,7 @@ class FlightHost(fl.FlightServerBase):  # type: ignore[misc]
             super().__init__(
                 f"grpc+tls://{where}:{port}",
                 tls_certificates=[(identity.certificate, identity.key)],
-                middleware={"token": _TokenCheck(credentials.token)},
+                middleware={"token": TokenCheck(credentials.token)},
             )
         except (pa.ArrowException, OSError):
             raise IntakeFailed(
@@ -149,7 +149,7 @@ def _guarded_rows(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-class _TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc]
+class TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc]
     """Refuses each call without the right bearer token before anything else is looked at."""
 
     def __init__(self, token: str) -> None:
