@@ -1,0 +1,397 @@
+"""The two halves of a channel as applications hold them, and how to make a pair of them.
+
+    sender, receiver = channel(mode="ordered", name="readings")
+
+makes a channel inside this process. Sending one half inside a message,
+
+    await connection.entrypoint.send(b"subscribe", attach=sender)
+
+makes it a networked one; code that uses a half cannot tell. A half that is dropped without being
+finished or closed is given up: a sender cancels, a receiver closes. All calls of a half
+belong to the event loop in which the channel was made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import AsyncIterator, Iterable
+from types import TracebackType
+from typing import TypeAlias
+
+from aqueduct_core.aio.headers import HeadersLike, as_headers
+from aqueduct_core.aio.inlet import Inlet, ReceiverStatistics, Taken
+from aqueduct_core.aio.ledger import SenderStatistics
+from aqueduct_core.aio.message import Batch, Cargo, Message, abandon_later
+from aqueduct_core.aio.outcomes import Finished, Misuse, ReceiverClosed
+from aqueduct_core.aio.outlet import Outlet, again
+from aqueduct_core.aio.pipe import Pipe
+from aqueduct_core.aqueduct.config import Mode
+from aqueduct_core.aqueduct.conventions import NAME, channel_headers
+from aqueduct_core.aqueduct.news import Headers
+
+Payload: TypeAlias = bytes | bytearray | memoryview
+
+
+def channel(
+    mode: str | Mode = "ordered",
+    *,
+    oneshot: bool = False,
+    name: str | None = None,
+    headers: HeadersLike = (),
+) -> tuple[Sender, Receiver]:
+    """A new channel with both halves in this process; needs a running event loop.
+
+    Args:
+        mode: ``ordered``, ``unordered`` or ``unreliable``.
+        oneshot: at most one message; the channel finishes by itself after it (AQ-SEND-14).
+        name: a stable name, told to the peer in the channel's headers; at most 256 bytes.
+        headers: further headers of the channel, for the peer that gets the other half.
+    """
+    loop = asyncio.get_running_loop()
+    pairs = channel_headers(name=name, extra=as_headers(headers))
+    outlet = Outlet(loop, pairs, Mode(mode), oneshot=oneshot)
+    inlet = Inlet(loop, pairs, oneshot=oneshot)
+    Pipe(outlet, inlet)
+    return Sender(outlet), Receiver(inlet)
+
+
+def oneshot(*, name: str | None = None, headers: HeadersLike = ()) -> tuple[Sender, Receiver]:
+    """A new channel for one message, for instance the reply to a request."""
+    return channel(oneshot=True, name=name, headers=headers)
+
+
+class Sender:
+    """The sending half of a channel.
+
+    Ends when it was finished and the receiver has closed, or by one of the outcomes
+    ``ReceiverClosed``, ``LostInTransit`` and ``ConnectionLost``, which every call then raises.
+    As a context manager it finishes at the end, and cancels when the block raised.
+    Each waiting call may be cancelled: a message was then either sent whole or not at all.
+    """
+
+    __slots__ = ("__weakref__", "_finalizer", "_outlet")
+
+    def __init__(self, outlet: Outlet) -> None:
+        self._outlet: Outlet | None = outlet
+        self._finalizer = weakref.finalize(self, abandon_later, outlet.loop, [outlet])
+        self._finalizer.atexit = False
+
+    @property
+    def mode(self) -> Mode:
+        return self._core().mode
+
+    def use(self, mode: str | Mode) -> None:
+        """Choose the mode before the first message (AQ-SEND-13). Raises: Misuse after it."""
+        outlet = self._core()
+        if outlet.ledger.total and Mode(mode) is not outlet.mode:
+            raise Misuse(f"{outlet.label} has sent messages: its mode cannot change any more")
+        outlet.mode = Mode(mode)
+
+    @property
+    def name(self) -> str | None:
+        return _name(self._core().headers)
+
+    @property
+    def headers(self) -> Headers:
+        """The headers of the channel, as its creator gave them."""
+        return self._core().headers
+
+    @property
+    def channel_id(self) -> int | None:
+        """The number of the channel on its connection; None while it is local."""
+        return self._core().channel
+
+    @property
+    def statistics(self) -> SenderStatistics:
+        return self._core().ledger.statistics()
+
+    async def send(
+        self, payload: Payload, *, headers: HeadersLike = (), attach: Half | Iterable[Half] = ()
+    ) -> int:
+        """Send one message; its number. Waits while queue or transport are full.
+
+        The halves in ``attach`` leave this process with the message. They must be local ones of
+        this event loop; each can be sent once.
+
+        Raises:
+            ReceiverClosed, LostInTransit, ConnectionLost: the channel has ended.
+            Misuse: the call is not allowed, or the message is over a limit; nothing was sent.
+        """
+        data = _payload(payload)
+        pairs = as_headers(headers)
+        halves = (attach,) if isinstance(attach, Sender | Receiver) else tuple(attach)
+        while True:
+            outlet = self._core()
+            outlet.refuse()
+            cargo = _claim(halves, outlet) if halves else ()
+            number = outlet.sink.offer(data, pairs, cargo)
+            if number is not None:
+                for half in halves:
+                    half._leave()
+                return number
+            await outlet.changed.wait()
+
+    async def send_many(self, payloads: Iterable[bytes]) -> int:
+        """Send many messages without headers at the least cost; how many. Waits for room.
+
+        Raises as ``send``; when it raises or is cancelled, a first part may have been sent
+        (``statistics`` tells).
+        """
+        parts = list(payloads)
+        position = 0
+        while position < len(parts):
+            outlet = self._core()
+            outlet.refuse()
+            if outlet.oneshot and len(parts) > 1:
+                raise Misuse(f"{outlet.label} is a oneshot: it carries one message")
+            _, count = outlet.sink.offer_many(parts, position)
+            position += count
+            if not count:
+                await outlet.changed.wait()
+        return len(parts)
+
+    async def flush(self) -> None:
+        """Wait until everything sent so far was acked or nacked.
+
+        Raises: LostInTransit, ConnectionLost. A receiver that closed has nacked the rest, which
+        is an answer: ``statistics`` tells it.
+        """
+        outlet = self._core()
+        mark = outlet.ledger.mark()
+        await outlet.changed.until(lambda: outlet.done or outlet.ledger.reached(mark))
+        if not outlet.ledger.reached(mark) and outlet.outcome is not None:
+            raise again(outlet.outcome)
+
+    async def finish(self) -> None:
+        """Say that no more messages come; returns when the receiver has closed and all
+        reliable messages were acked. May be called again, for instance after a cancellation.
+
+        Raises: ReceiverClosed where reliable messages were not acked, LostInTransit, ConnectionLost.
+        """
+        outlet = self._core()
+        outlet.finish()
+        await outlet.changed.until(lambda: outlet.done)
+        outcome = outlet.outcome
+        if outcome is not None and not (
+            isinstance(outcome, ReceiverClosed) and not outcome.unacked
+        ):
+            raise again(outcome)
+
+    async def cancel(self) -> None:
+        """Give the channel up: what the receiver has not read is thrown away. Returns at once.
+
+        Raises: Misuse after ``finish``.
+        """
+        self._core().cancel()
+
+    async def __aenter__(self) -> Sender:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._outlet is None:  # it left in a message
+            return
+        if error is None:
+            if not self._outlet.cancelled:
+                await self.finish()
+        else:
+            self._outlet.abandon()
+
+    def _core(self) -> Outlet:
+        if self._outlet is None:
+            raise Misuse("this sender was sent away in a message: it is no longer here")
+        return self._outlet
+
+    def _leave(self) -> None:
+        outlet = self._core()
+        self._finalizer.detach()
+        self._outlet = None
+        outlet.changed.fire()
+
+    def __repr__(self) -> str:
+        if self._outlet is None:
+            return "<Sender, sent away>"
+        counts = self._outlet.ledger.statistics()
+        return (
+            f"<Sender of {self._outlet.label}, {self._outlet.mode.value}, "
+            f"{counts.sent} sent, {counts.acked} acked, {counts.nacked} nacked>"
+        )
+
+
+class Receiver:
+    """The receiving half of a channel: an async iterator of messages.
+
+    Ends when the sender finished (iteration stops) or by ``Cancelled``, ``LostInTransit`` or
+    ``ConnectionLost``. Holds a bounded queue: credit goes back to the sender only for what was
+    taken. As a context manager it closes at the end.
+    Each waiting call may be cancelled: no message is lost by that.
+    """
+
+    __slots__ = ("__weakref__", "_finalizer", "_inlet")
+
+    def __init__(self, inlet: Inlet) -> None:
+        self._inlet: Inlet | None = inlet
+        self._finalizer = weakref.finalize(self, abandon_later, inlet.loop, [inlet])
+        self._finalizer.atexit = False
+
+    @property
+    def name(self) -> str | None:
+        return _name(self._core().headers)
+
+    @property
+    def headers(self) -> Headers:
+        """The headers of the channel, as its creator gave them."""
+        return self._core().headers
+
+    @property
+    def channel_id(self) -> int | None:
+        """The number of the channel on its connection; None while it is local."""
+        return self._core().channel
+
+    @property
+    def statistics(self) -> ReceiverStatistics:
+        return self._core().statistics()
+
+    async def receive(self) -> Message:
+        """The next message.
+
+        Raises:
+            Finished: the sender finished and everything was read.
+            Cancelled, LostInTransit, ConnectionLost: the channel ended otherwise.
+            Misuse: the receiver was closed on this side.
+        """
+        while True:
+            inlet = self._core()
+            taken = inlet.pop()
+            if taken is not None:
+                return _message(taken)
+            await self._wait(inlet)
+
+    async def runs(self) -> AsyncIterator[Batch]:
+        """What arrives, as runs of messages in columns; ends and raises as iteration does."""
+        while True:
+            inlet = self._core()
+            popped = inlet.pop_run()
+            if popped is not None:
+                run, first, cargo = popped
+                yield Batch(run, first, cargo, wrap)
+                continue
+            try:
+                await self._wait(inlet)
+            except Finished:
+                return
+
+    async def close(self) -> None:
+        """Want no more: the sender learns it, unread messages are thrown away. Returns at once."""
+        self._core().close()
+
+    def __aiter__(self) -> Receiver:
+        return self
+
+    async def __anext__(self) -> Message:
+        try:
+            return await self.receive()
+        except Finished:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Receiver:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._inlet is not None:
+            self._inlet.close()
+
+    async def _wait(self, inlet: Inlet) -> None:
+        if inlet.closed:
+            raise Misuse(f"{inlet.label} was closed on this side: nothing more can be read")
+        if inlet.outcome is not None:
+            raise again(inlet.outcome)
+        await inlet.changed.wait()
+
+    def _core(self) -> Inlet:
+        if self._inlet is None:
+            raise Misuse("this receiver was sent away in a message: it is no longer here")
+        return self._inlet
+
+    def _leave(self) -> None:
+        inlet = self._core()
+        self._finalizer.detach()
+        self._inlet = None
+        inlet.changed.fire()
+
+    def __repr__(self) -> str:
+        if self._inlet is None:
+            return "<Receiver, sent away>"
+        counts = self._inlet.statistics()
+        return (
+            f"<Receiver of {self._inlet.label}, {counts.received} received, {counts.taken} taken>"
+        )
+
+
+Half: TypeAlias = Sender | Receiver
+
+
+def wrap(core: Cargo) -> Half:
+    """The half for the state that came in a message."""
+    core.aboard = False
+    if isinstance(core, Outlet):
+        return Sender(core)
+    assert isinstance(core, Inlet)
+    return Receiver(core)
+
+
+def _message(taken: Taken) -> Message:
+    single = taken.single
+    return Message(single.payload, single.headers, taken.number, taken.reliable, taken.cargo, wrap)
+
+
+def _claim(halves: tuple[Half, ...], carrier: Outlet) -> list[Cargo]:
+    """Check that these halves may leave on ``carrier``; nothing changes. Raises: Misuse."""
+    pipes: set[Pipe] = set()
+    cargo: list[Cargo] = []
+    for half in halves:
+        if not isinstance(half, Sender | Receiver):
+            raise TypeError(f"only senders and receivers can be attached, not {half!r}")
+        core = half._core()
+        pipe = core.sink if isinstance(core, Outlet) else core.source
+        if core.loop is not carrier.loop:
+            raise Misuse(f"{core.label} belongs to another event loop: it cannot be attached here")
+        if not isinstance(pipe, Pipe):
+            raise Misuse(f"{core.label} is networked already: a half travels once")
+        if pipe in pipes:
+            raise Misuse(f"{core.label}: only one half of a channel can be sent away")
+        if pipe is carrier.sink:
+            raise Misuse(f"{core.label} cannot travel inside itself")
+        other: Cargo = pipe.inlet if core is pipe.outlet else pipe.outlet
+        if other.aboard:
+            raise Misuse(f"{core.label}: its other half is inside a message that was not read yet")
+        if isinstance(core, Outlet):
+            core.refuse_travel()
+        elif core.closed:
+            raise Misuse(f"{core.label} was closed: it cannot be attached")
+        pipes.add(pipe)
+        cargo.append(core)
+    return cargo
+
+
+def _name(headers: Headers) -> str | None:
+    value = next((value for key, value in headers if key == NAME), None)
+    return None if value is None else value.decode(errors="replace")
+
+
+def _payload(payload: Payload) -> bytes:
+    if isinstance(payload, bytes):
+        return payload
+    if isinstance(payload, bytearray | memoryview):
+        return bytes(payload)
+    raise TypeError(f"a payload is bytes, not {type(payload).__name__}; encode text first")

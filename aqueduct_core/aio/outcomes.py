@@ -1,0 +1,103 @@
+"""How a half of a channel can end, each its own exception, and how a half can be misused.
+
+    Outcome
+    ├── Finished         the sender finished and all was read: the normal end of a receiver
+    ├── Cancelled        the sender gave the channel up; what was unread is gone
+    ├── ReceiverClosed   the receiver wants no more: what it did not ack is nacked
+    ├── LostInTransit    the message that carried this channel never arrived (or its channel is lost)
+    └── ConnectionLost   the connection is gone: what was not acked is unknown, not nacked
+    Misuse               yours: a call that the state of a half does not allow
+
+``Cancelled``, ``LostInTransit`` and ``ConnectionLost`` are also ``ChannelEnded`` and ``ReceiverClosed``
+is also ``SinkFailed``, so that their text has the form of all errors of the project. Only
+``Finished`` is no error. All can be pickled.
+"""
+
+from __future__ import annotations
+
+from aqueduct_core.errors import ChannelEnded, SinkFailed
+
+
+class Outcome(Exception):
+    """A half of a channel ended. ``channel`` names it for a reader of the text."""
+
+    channel: str
+
+
+class Finished(Outcome):
+    """The sender finished, and every message was read. Iteration ends by itself here."""
+
+    def __init__(self, channel: str) -> None:
+        super().__init__(channel)
+        self.channel = channel
+
+    def __str__(self) -> str:
+        return f"{self.channel} is finished: every message was read"
+
+
+class Cancelled(Outcome, ChannelEnded):
+    """The sender cancelled: what was not read yet was thrown away."""
+
+    def __init__(self, channel: str) -> None:
+        ChannelEnded.__init__(
+            self,
+            "CANCELLED",
+            f"the sender of {channel} cancelled it",
+            "Messages that were not read yet are gone; ask the peer why it gave up",
+        )
+        self.args = (channel,)
+        self.channel = channel
+
+
+class ReceiverClosed(Outcome, SinkFailed):
+    """The receiver closed the channel. ``unacked`` messages that were sent are nacked."""
+
+    def __init__(self, channel: str, unacked: int = 0) -> None:
+        SinkFailed.__init__(
+            self,
+            "RECEIVER_CLOSED",
+            f"the receiver of {channel} closed it with {unacked} messages not acked",
+            "Send them again on a channel whose receiver reads to the end",
+        )
+        self.args = (channel, unacked)
+        self.channel = channel
+        self.unacked = unacked
+
+
+class LostInTransit(Outcome, ChannelEnded):
+    """The message that carried this channel, or one above it, did not arrive (AQ-LOST-3)."""
+
+    def __init__(self, channel: str) -> None:
+        ChannelEnded.__init__(
+            self,
+            "LOST",
+            f"{channel} was lost in transit: the message that carried it was not received",
+            "Attach a new channel to a message that is sent again",
+        )
+        self.args = (channel,)
+        self.channel = channel
+
+
+class ConnectionLost(Outcome, ChannelEnded):
+    """The connection ended. ``code`` 0 with ``by_peer``: the peer closed it in good order."""
+
+    def __init__(
+        self, channel: str, code: int = 0, reason: str = "", by_peer: bool = False
+    ) -> None:
+        who = "the peer" if by_peer else "this side"
+        why = f" ({reason})" if reason else ""
+        ChannelEnded.__init__(
+            self,
+            "LOST",
+            f"the connection of {channel} was closed by {who} with code {code}{why}",
+            "Whether messages without an ack arrived is unknown; connect again and send those again",
+        )
+        self.args = (channel, code, reason, by_peer)
+        self.channel = channel
+        self.code = code
+        self.reason = reason
+        self.by_peer = by_peer
+
+
+class Misuse(RuntimeError):
+    """A call that the state of a half does not allow: your program, not the peer."""
