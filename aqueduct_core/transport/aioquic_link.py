@@ -1,0 +1,373 @@
+"""A link on aioquic: facts out of its events, orders into its calls."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Iterable, Sequence
+
+from aioquic.quic import events
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.packet import QuicErrorCode
+
+from aqueduct_core.engine.contract import (
+    CloseLink,
+    Consumed,
+    Datagram,
+    DatagramRefused,
+    Fact,
+    LinkLost,
+    LinkReady,
+    Order,
+    ResetStream,
+    SendDatagram,
+    StopStream,
+    StreamBytes,
+    StreamReset,
+    StreamStopped,
+    WriteStream,
+)
+from aqueduct_core.transport.aioquic_connection import CreditedConnection
+from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Hello, LinkCounts
+from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_core.transport.tls import ClientTls, Identity, fingerprint
+
+CRYPTO_ERROR = 0x100
+"""QUIC error codes from here on hold a TLS alert in the low byte (RFC 9001 §4.8)."""
+NO_APPLICATION_PROTOCOL = 120
+LONGEST_REASON = 256
+"""Bytes of a close reason that are sent: a CONNECTION_CLOSE must fit one packet."""
+DATAGRAM_OVERHEAD = 1 + 20 + 2 + 16 + 1 + 4
+"""Short header with the longest connection id, packet number, AEAD tag, frame type and length.
+The longest id is assumed because a peer may change to it while datagrams are queued, and aioquic
+never sends one that does not fit, nor any behind it."""
+
+_logger = logging.getLogger(__name__)
+
+
+class AioquicLink:
+    """One QUIC connection on aioquic; see ``port.Link`` for the contract.
+
+    Ends when either side closes, the handshake fails or takes longer than its timeout, or nothing
+    is heard for the idle timeout.
+    """
+
+    def __init__(self, connection: CreditedConnection, settings: LinkSettings) -> None:
+        self.counts = LinkCounts()
+        self._quic = connection
+        self._settings = settings
+        self._facts: list[Fact] = []
+        self._lost: LinkLost | None = None
+        self._ready = False
+        self._alert: int | None = None
+        self._issued: list[bytes] = []
+        self._retired: list[bytes] = []
+        self._stopped: set[int] = set()
+        self._max_datagram = 0
+        self._handshake_until: float | None = None
+        self._ping_at: float | None = None
+        self._pings = 0
+        self._farewell: list[tuple[bytes, Address]] = []
+        self._knocks = 0
+        self._patience = 0
+
+    @property
+    def timer(self) -> float | None:
+        if self._quic.terminated:
+            return None
+        due = self._quic.get_timer() if self._quic.has_path else None
+        for other in (self._handshake_until, self._ping_at):
+            if other is not None and (due is None or other < due):
+                due = other
+        return due
+
+    @property
+    def unsent(self) -> int:
+        return 0 if self._lost else self._quic.unacknowledged + self._quic.queued_datagrams
+
+    @property
+    def ready(self) -> bool:
+        return self._ready
+
+    @property
+    def plausible(self) -> bool:
+        return self._quic.started
+
+    @property
+    def lost(self) -> LinkLost | None:
+        return self._lost
+
+    @property
+    def closed(self) -> bool:
+        return self._quic.terminated
+
+    @property
+    def alert(self) -> int | None:
+        return self._alert
+
+    @property
+    def peer_fingerprint(self) -> str | None:
+        certificate = self._quic.peer_certificate
+        return None if certificate is None else fingerprint(certificate)
+
+    def dial(self, address: Address, now: float) -> None:
+        self._handshake_until = now + self._settings.handshake_timeout
+        self._quic.connect(address, now=now)
+
+    def receive(self, datagrams: Sequence[tuple[bytes, Address]], now: float) -> None:
+        quic = self._quic
+        if self._farewell:
+            self._knocks += len(datagrams)
+            return
+        if self._handshake_until is None and not self._ready:
+            self._handshake_until = now + self._settings.handshake_timeout
+        size = 0
+        try:
+            for data, address in datagrams:
+                size += len(data)
+                quic.receive_datagram(data, address, now)
+        except Exception:
+            # aioquic handles what it expects; anything else is its bug, met by this peer's bytes.
+            _logger.exception("QUIC failed on a datagram of the peer")
+            quic.close(error_code=QuicErrorCode.INTERNAL_ERROR, reason_phrase="QUIC failed")
+        self.counts.datagrams_received += len(datagrams)
+        self.counts.bytes_received += size
+        if self._ready:
+            self._ping_at = now + quic.idle_limit / 3
+        self._collect(now)
+
+    def facts(self) -> list[Fact]:
+        facts, self._facts = self._facts, []
+        return facts
+
+    def apply(self, orders: Iterable[Order], now: float) -> None:
+        quic = self._quic
+        for order in orders:
+            if self._lost is not None:
+                return
+            match order:
+                case WriteStream(stream_id, data, end):
+                    if stream_id not in self._stopped:
+                        quic.send_stream_data(stream_id, data, end)
+                case Consumed(stream_id, count):
+                    quic.consume(stream_id, count)
+                case SendDatagram(data, token):
+                    if len(data) > self._max_datagram:
+                        self.counts.datagram_frames_refused += 1
+                        self._facts.append(DatagramRefused(token))
+                    else:
+                        quic.send_datagram_frame(data)
+                case ResetStream(stream_id, code):
+                    quic.reset_stream(stream_id, code)
+                case StopStream(stream_id, code):
+                    self._stop(stream_id, code)
+                case CloseLink(code, reason):
+                    self.close(code, reason)
+
+    def transmit(self, now: float) -> list[tuple[bytes, Address]]:
+        quic = self._quic
+        if self._farewell:
+            return self._repeat_farewell()
+        if not quic.has_path:
+            return []
+        out: list[tuple[bytes, Address]] = quic.datagrams_to_send(now)
+        if self._lost is not None and not self._lost.by_peer and out:
+            self._farewell = out
+        elif self._lost is None:
+            self._collect(now)
+        self._count(out)
+        return out
+
+    def fire(self, now: float) -> None:
+        quic = self._quic
+        if self._handshake_until is not None and now >= self._handshake_until:
+            self._handshake_until = None
+            if not self._ready and self._lost is None:
+                quic.close(error_code=QuicErrorCode.NO_ERROR, reason_phrase="handshake timeout")
+        if self._ping_at is not None and now >= self._ping_at:
+            self._ping_at = now + quic.idle_limit / 3
+            self._pings += 1
+            quic.send_ping(self._pings)
+        due = quic.get_timer() if quic.has_path else None
+        if due is not None and now >= due:
+            quic.handle_timer(now)
+        self._collect(now)
+
+    def close(self, code: int, reason: str) -> None:
+        if self._lost is None:
+            text = reason.encode()[:LONGEST_REASON].decode(errors="ignore")
+            self._quic.close(error_code=code, reason_phrase=text)
+            self._lose(LinkLost(code, text, by_peer=False))
+
+    def routes(self) -> tuple[list[bytes], list[bytes]]:
+        issued, retired = self._issued, self._retired
+        if issued or retired:
+            self._issued, self._retired = [], []
+        return issued, retired
+
+    def _collect(self, now: float) -> None:
+        """Turn the events of aioquic into facts; join consecutive bytes of a stream."""
+        quic = self._quic
+        facts = self._facts
+        chunks: list[bytes] = []
+        current = -1
+        end = False
+        while (event := quic.next_event()) is not None:
+            if isinstance(event, events.StreamDataReceived):
+                if event.stream_id != current:
+                    if current >= 0:
+                        facts.append(StreamBytes(current, b"".join(chunks), end))
+                    if event.stream_id in self._stopped:
+                        current = -1
+                        self._discard(event)
+                        continue
+                    current = event.stream_id
+                    chunks = []
+                chunks.append(event.data)
+                end = event.end_stream
+                continue
+            if isinstance(event, events.DatagramFrameReceived):
+                # Datagrams have no order among the bytes of streams, so they break no run.
+                facts.append(Datagram(event.data))
+                continue
+            if current >= 0:
+                facts.append(StreamBytes(current, b"".join(chunks), end))
+                current = -1
+            self._control(event, now)
+        if current >= 0:
+            facts.append(StreamBytes(current, b"".join(chunks), end))
+        ending = quic.ending
+        if ending is not None and self._lost is None:
+            self._end(ending)
+
+    def _control(self, event: events.QuicEvent, now: float) -> None:
+        match event:
+            case events.StreamReset(error_code=code, stream_id=stream_id):
+                self._stopped.discard(stream_id)
+                self._facts.append(StreamReset(stream_id, code))
+            case events.StopSendingReceived(error_code=code, stream_id=stream_id):
+                self._stopped.add(stream_id)
+                self._facts.append(StreamStopped(stream_id, code))
+            case events.ConnectionIdIssued(connection_id=cid):
+                self._issued.append(cid)
+            case events.ConnectionIdRetired(connection_id=cid):
+                self._retired.append(cid)
+            case events.HandshakeCompleted(alpn_protocol=alpn):
+                self._complete(alpn, now)
+
+    def _complete(self, alpn: str | None, now: float) -> None:
+        self._handshake_until = None
+        if alpn != self._settings.alpn:
+            self._alert = NO_APPLICATION_PROTOCOL
+            self._quic.close(
+                error_code=CRYPTO_ERROR + NO_APPLICATION_PROTOCOL,
+                frame_type=0,
+                reason_phrase=f"the peer negotiated {alpn!r}, not {self._settings.alpn!r}",
+            )
+            return
+        self._ready = True
+        self._ping_at = now + self._quic.idle_limit / 3
+        frame = self._quic.peer_datagram_frame_size
+        if frame:
+            # The peer's limit covers type and length of the frame (RFC 9221 §3).
+            room = self._settings.max_datagram_size - DATAGRAM_OVERHEAD
+            self._max_datagram = max(0, min(room, frame - 5))
+        self._facts.append(LinkReady(self._max_datagram))
+
+    def _discard(self, event: events.StreamDataReceived) -> None:
+        """Bytes on a stream that we stopped: nobody waits for them, so their credit goes back."""
+        self._quic.consume(event.stream_id, len(event.data))
+        if event.end_stream:
+            self._stopped.discard(event.stream_id)
+
+    def _stop(self, stream_id: int, code: int) -> None:
+        """Ask the peer to end a stream; what still arrives on it is dropped and credited."""
+        try:
+            self._quic.stop_stream(stream_id, code)
+        except ValueError:
+            return  # The stream has ended and is forgotten, so there is nothing to stop.
+        self._stopped.add(stream_id)
+
+    def _end(self, ending: events.ConnectionTerminated) -> None:
+        code = int(ending.error_code)
+        reason = ending.reason_phrase
+        if ending.frame_type is not None:
+            # A code of QUIC itself, not of the application.
+            if CRYPTO_ERROR <= code <= CRYPTO_ERROR + 0xFF:
+                self._alert = code - CRYPTO_ERROR
+            if not reason:
+                reason = _name(code)
+        self._lose(LinkLost(code, reason, by_peer=self._quic.ended_by_peer))
+
+    def _lose(self, lost: LinkLost) -> None:
+        self._lost = lost
+        self._handshake_until = self._ping_at = None
+        self._facts.append(lost)
+
+    def _repeat_farewell(self) -> list[tuple[bytes, Address]]:
+        """Answer a peer that goes on sending, ever more rarely (RFC 9000 §10.2.1)."""
+        knocks, self._knocks = self._knocks, 0
+        if not knocks or self._quic.terminated:
+            return []
+        self._patience += 1
+        if self._patience & (self._patience - 1):
+            return []
+        self._count(self._farewell)
+        return self._farewell
+
+    def _count(self, out: list[tuple[bytes, Address]]) -> None:
+        self.counts.datagrams_sent += len(out)
+        self.counts.bytes_sent += sum(len(data) for data, _ in out)
+
+
+def client_link(
+    settings: LinkSettings, tls: ClientTls, host: str, address: Address, now: float
+) -> AioquicLink:
+    configuration = _configuration(settings, is_client=True)
+    configuration.server_name = tls.server_name or host.partition("%")[0]
+    if tls.insecure:
+        configuration.verify_mode = ssl.CERT_NONE
+    else:
+        configuration.load_verify_locations(cadata=tls.authorities())
+    link = AioquicLink(
+        CreditedConnection(configuration=configuration, max_streams_uni=settings.max_streams_uni),
+        settings,
+    )
+    link.dial(address, now)
+    return link
+
+
+def server_link(settings: LinkSettings, identity: Identity, hello: Hello) -> AioquicLink:
+    configuration = _configuration(settings, is_client=False)
+    configuration.certificate = identity.certificate
+    configuration.certificate_chain = list(identity.chain)
+    configuration.private_key = identity.key
+    connection = CreditedConnection(
+        configuration=configuration,
+        max_streams_uni=settings.max_streams_uni,
+        original_destination_connection_id=hello.destination,
+    )
+    link = AioquicLink(connection, settings)
+    link._issued += [hello.destination, connection.host_cid]
+    return link
+
+
+def _configuration(settings: LinkSettings, *, is_client: bool) -> QuicConfiguration:
+    return QuicConfiguration(
+        alpn_protocols=[settings.alpn],
+        congestion_control_algorithm=settings.congestion,
+        connection_id_length=CONNECTION_ID_LENGTH,
+        idle_timeout=settings.idle_timeout,
+        is_client=is_client,
+        max_data=settings.connection_window,
+        max_stream_data=settings.stream_window,
+        max_datagram_size=settings.max_datagram_size,
+        max_datagram_frame_size=settings.max_datagram_frame_size or None,
+    )
+
+
+def _name(code: int) -> str:
+    try:
+        return f"QUIC {QuicErrorCode(code).name}"
+    except ValueError:
+        return f"QUIC error 0x{code:x}"

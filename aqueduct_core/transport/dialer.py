@@ -1,0 +1,189 @@
+"""Dial a server: one socket and one driver for each connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from aqueduct_core.engine.contract import Engine
+from aqueduct_core.errors import AqueductError, ConnectFailed, InvalidOption, TlsFailed
+from aqueduct_core.transport.addresses import connected, refused, resolve, shown
+from aqueduct_core.transport.driver import Driver, OnNews, lost_before_ready
+from aqueduct_core.transport.port import Address
+from aqueduct_core.transport.registry import stack
+from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_core.transport.tls import ClientTls, is_loopback
+from aqueduct_core.transport.udp import UdpSocket
+
+BAD_CERTIFICATE = 42
+CERTIFICATE_EXPIRED = 45
+UNKNOWN_CA = 48
+NO_APPLICATION_PROTOCOL = 120
+
+
+async def dial(
+    host: str,
+    port: int,
+    *,
+    settings: LinkSettings,
+    tls: ClientTls,
+    make_engine: Callable[[float], Engine[Any]],
+    on_news: OnNews,
+    transport: str = "aioquic",
+) -> Driver:
+    """Connect to ``host`` and return when the TLS handshake is complete.
+
+    The addresses of the host are tried in turn; ``settings.handshake_timeout`` holds for each.
+    ``make_engine`` is called with the time, once, when the handshake is complete.
+
+    Raises:
+        ConnectFailed.DNS: the name is not known.
+        ConnectFailed.REFUSED: nobody listens on the port (the network said so at once).
+        ConnectFailed.NO_REPLY: silence, or the server does not speak our protocol.
+        ConnectFailed.TIMEOUT: the server answered, but the handshake took too long.
+        TlsFailed: its certificate expired, is of an unknown authority or for another name.
+        InvalidOption.BAD_VALUE: ``insecure`` for a host that is not loopback; an unknown
+            transport; CA files that cannot be read.
+    """
+    library = stack(transport)
+    if not tls.insecure:
+        tls.authorities()
+    addresses = await resolve(host, port)
+    if tls.insecure and not all(is_loopback(address[0]) for _, address in addresses):
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"insecure TLS was asked for {host!r}, which is not a loopback address",
+            "Give a CA file; insecure is for tests on this machine",
+        )
+    failure: AqueductError | None = None
+    for family, address in addresses:
+        try:
+            sock = connected(family, address)
+        except ConnectFailed as error:
+            failure = error
+            continue
+        attempt = _Attempt(address)
+        attempt.socket = UdpSocket(sock, attempt.burst, attempt.error, peer=address)
+        try:
+            now = asyncio.get_running_loop().time()
+            driver = Driver(
+                library.dial(settings, tls, host, address, now),
+                address,
+                make_engine=lambda _, ready: (make_engine(ready), on_news),
+                send=attempt.socket.send,
+                on_turn=attempt.turned,
+            )
+            attempt.driver = driver
+            driver.turn((), now)
+            await driver.wait_ready()
+        except BaseException:
+            attempt.end()
+            raise
+        if driver.link.ready and driver.lost is None:
+            return driver
+        failure = attempt.failure(host)
+        attempt.end()
+        if isinstance(failure, TlsFailed):
+            break
+    if failure is None:
+        raise ConnectFailed("DNS", f"the host {host!r} has no address", "Check the name")
+    raise failure
+
+
+class _Attempt:
+    """The socket of one dialled connection; it closes when the driver is done."""
+
+    socket: UdpSocket
+    driver: Driver | None = None
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.unreachable: OSError | None = None
+
+    def burst(self, datagrams: list[tuple[bytes, Address]]) -> None:
+        if self.driver is not None:
+            self.driver.turn(datagrams, self.driver.now())
+
+    def error(self, error: OSError) -> None:
+        """ICMP is a hint that anyone on the path can forge (RFC 9000 §21.5): it ends a dial,
+        never a connection that is up; that one finds out by its own idle timeout."""
+        driver = self.driver
+        if driver is not None and not driver.link.ready:
+            self.unreachable = error
+            driver.abandon()
+
+    def turned(self, driver: Driver) -> None:
+        if driver.closed:
+            self.socket.close()
+
+    def end(self) -> None:
+        if self.driver is not None:
+            self.driver.abandon()
+        self.socket.close()
+
+    def failure(self, host: str) -> AqueductError:
+        """Why the handshake did not complete."""
+        assert self.driver is not None
+        where = shown(self.address)
+        if self.unreachable is not None:
+            return refused(self.address, self.unreachable)
+        if self.driver.failure is not None:
+            return self.driver.failure
+        lost, alert = self.driver.lost, self.driver.link.alert
+        reason = lost.reason if lost is not None else ""
+        by_peer = lost is not None and lost.by_peer
+        if alert == NO_APPLICATION_PROTOCOL:
+            return ConnectFailed(
+                "NO_REPLY",
+                f"the server at {where} speaks another protocol (ALPN was refused)",
+                "Check host and port; the server must offer the same protocol name",
+            )
+        if alert is not None and not by_peer:
+            return _untrusted(host, where, alert, reason)
+        if alert is not None:
+            return ConnectFailed(
+                "NO_REPLY",
+                f"the server at {where} refused the TLS handshake (alert {alert})",
+                "Look into the log of the server",
+            )
+        if self.driver.statistics.datagrams_received == 0:
+            return ConnectFailed(
+                "NO_REPLY",
+                f"no reply from {where}",
+                "Check host, port and firewalls: QUIC needs UDP",
+            )
+        if reason in ("handshake timeout", "Idle timeout"):
+            return ConnectFailed(
+                "TIMEOUT",
+                f"{where} answered, but the handshake was not complete in time",
+                "Try again, or raise the handshake timeout",
+            )
+        return lost_before_ready(self.driver)
+
+
+def _untrusted(host: str, where: str, alert: int, reason: str) -> AqueductError:
+    """Our own alert: what is wrong with the certificate that the server showed."""
+    if alert == CERTIFICATE_EXPIRED or "expired" in reason or "not yet valid" in reason:
+        return TlsFailed(
+            "EXPIRED",
+            f"the certificate of {where} is outside its dates: {reason}",
+            "Renew the certificate of the server, or check the clocks",
+        )
+    if "match" in reason or "hostname" in reason or "subject" in reason.lower():
+        return TlsFailed(
+            "NAME_MISMATCH",
+            f"the certificate of {where} is not for {host!r}: {reason}",
+            "Dial a name that is in the certificate, or set the server name",
+        )
+    if alert in (BAD_CERTIFICATE, UNKNOWN_CA):
+        return TlsFailed(
+            "UNKNOWN_CA",
+            f"the certificate of {where} is not trusted: {reason}",
+            "Give the CA that issued it (tls.caFile)",
+        )
+    return ConnectFailed(
+        "NO_REPLY",
+        f"the TLS handshake with {where} failed (alert {alert}): {reason}",
+        "Check that an Aqueduct server listens there",
+    )

@@ -1,0 +1,313 @@
+"""The driver of one engine on one link: the only place that reads a clock and pumps bytes.
+
+One turn is: datagrams in → facts → timers that are due → orders → datagrams out → timer → news.
+A turn starts when a burst was read, when a timer is due, or after ``kick``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from aqueduct_core.engine.contract import CloseLink, Engine, Fact, LinkLost
+from aqueduct_core.errors import AqueductError, ConnectFailed
+from aqueduct_core.transport.port import Address, Link, LinkCounts
+
+INTERNAL = 10
+"""Application error code for a fault of our own (AQ-ERR-2)."""
+ROUNDS_PER_TURN = 16
+"""Facts that orders bring about (a datagram refused) are absorbed in the same turn, this often."""
+HIGH_WATER = 4 * 1024 * 1024
+
+OnNews: TypeAlias = Callable[["Driver", list[Any]], None]
+"""Called once a turn with all news, inside the event loop's thread; must not block."""
+MakeEngine: TypeAlias = Callable[["Driver", float], tuple[Engine[Any], OnNews]]
+
+_logger = logging.getLogger(__name__)
+
+
+class Driver:
+    """Runs one engine on one link.
+
+    Ends when the link is closed: after an orderly close, an error of either side, or silence past
+    the idle timeout. Then ``wait_closed`` returns and no timer or reference is left.
+    The engine is made when the TLS handshake is complete, so strangers cost no engine.
+
+    Usage: call the commands of ``engine``, then ``kick``; await ``writable`` before the next
+    large amount. All calls belong to the thread of the event loop.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        peer: Address,
+        *,
+        make_engine: MakeEngine,
+        send: Callable[[list[tuple[bytes, Address]]], None],
+        on_turn: Callable[[Driver], None],
+    ) -> None:
+        self.link = link
+        self.peer = peer
+        self.failure: AqueductError | None = None
+        self._loop = asyncio.get_running_loop()
+        self._make_engine = make_engine
+        self._engine: Engine[Any] | None = None
+        self._on_news: OnNews | None = None
+        self._send = send
+        self._on_turn = on_turn
+        self._timer: asyncio.TimerHandle | None = None
+        self._kick: asyncio.Handle | None = None
+        self._faulty = False
+        self._done = False
+        self._closed = asyncio.Event()
+        self._ready = asyncio.Event()
+        self._writers: list[tuple[int, asyncio.Future[None]]] = []
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "lost" if self.link.lost else "open"
+        return f"<Driver {self.peer[0]}:{self.peer[1]} {state}>"
+
+    @property
+    def engine(self) -> Any:
+        """The engine, once the handshake is complete (before: RuntimeError)."""
+        if self._engine is None:
+            raise RuntimeError("the link is not ready, so it has no engine yet")
+        return self._engine
+
+    @property
+    def closed(self) -> bool:
+        return self._closed.is_set()
+
+    @property
+    def lost(self) -> LinkLost | None:
+        """Why the link is gone; None while it is there."""
+        return self.link.lost
+
+    @property
+    def peer_certificate_fingerprint(self) -> str | None:
+        """SHA-256 of the peer's certificate as colon-separated hex; None if it showed none."""
+        return self.link.peer_fingerprint
+
+    @property
+    def statistics(self) -> LinkCounts:
+        return self.link.counts
+
+    @property
+    def unsent(self) -> int:
+        """Bytes handed to the link and not acknowledged by the peer yet."""
+        return self.link.unsent
+
+    def now(self) -> float:
+        """Monotonic seconds: the clock of the engine."""
+        return self._loop.time()
+
+    def kick(self) -> None:
+        """Run orders, transmit and news at the end of this turn of the event loop."""
+        if self._kick is None and not self._done:
+            self._kick = self._loop.call_soon(self._kicked)
+
+    async def writable(self, high: int = HIGH_WATER) -> None:
+        """Return when fewer than ``high`` bytes are unsent, or the link is lost."""
+        if self._kick is not None:
+            # Orders of commands given just now are not in the link's account yet.
+            self._kick.cancel()
+            self._kicked()
+        if self.link.unsent < high or self.link.lost is not None or self._done:
+            return
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        entry = (high, waiter)
+        self._writers.append(entry)
+        try:
+            await waiter
+        finally:
+            if entry in self._writers:
+                self._writers.remove(entry)
+
+    async def wait_ready(self) -> None:
+        """Return when the handshake is complete or the link is lost, whichever is first."""
+        await self._ready.wait()
+
+    async def wait_closed(self) -> None:
+        """Return when the link is closed and everything about it is freed."""
+        await self._closed.wait()
+
+    def close(self, code: int = 0, reason: str = "") -> None:
+        """Close the link at once, without asking the engine; it learns ``LinkLost``."""
+        if not self._done:
+            self.link.close(code, reason)
+            self.turn((), self.now())
+
+    def abandon(self) -> None:
+        """Forget the link without a word to the peer."""
+        if self._done:
+            return
+        self.link.close(0, "abandoned")
+        self._absorb(self.link.facts(), self.now())
+        self._tell()
+        self._finish()
+
+    def turn(self, datagrams: Sequence[tuple[bytes, Address]], now: float) -> None:
+        """One whole turn, with a burst of datagrams or none. Never raises."""
+        if self._done:
+            return
+        try:
+            self._run(datagrams, now)
+        except Exception:
+            # The link itself failed, so there is no way left to tell the peer.
+            _logger.exception("%s: the transport failed; forgetting the connection", self)
+            self.abandon()
+
+    def _run(self, datagrams: Sequence[tuple[bytes, Address]], now: float) -> None:
+        link = self.link
+        if datagrams:
+            link.receive(datagrams, now)
+        self._absorb(link.facts(), now)
+        if link.timer is not None and now >= link.timer:
+            link.fire(now)
+            self._absorb(link.facts(), now)
+        self._tick(now)
+        for _ in range(ROUNDS_PER_TURN):
+            self._order(now)
+            facts = link.facts()
+            if not facts:
+                break
+            self._absorb(facts, now)
+        out = link.transmit(now)
+        if out:
+            self._send(out)
+        self._absorb(link.facts(), now)
+        self._tell()
+        self._on_turn(self)
+        if link.closed:
+            self._finish()
+            return
+        self._arm()
+        self._release()
+
+    def _absorb(self, facts: list[Fact], now: float) -> None:
+        if not facts:
+            return
+        if self._engine is None and self.link.ready and self.link.lost is None:
+            try:
+                self._engine, self._on_news = self._make_engine(self, now)
+            except Exception:
+                self._fault("making the engine failed", now)
+            self._ready.set()
+        if self.link.lost is not None:
+            self._ready.set()
+        engine = self._engine
+        if engine is None or self._faulty:
+            return
+        try:
+            for fact in facts:
+                engine.absorb(fact, now)
+        except Exception:
+            self._fault("the engine failed on what arrived", now)
+
+    def _tick(self, now: float) -> None:
+        engine = self._engine
+        if engine is None or self._faulty or self.link.lost is not None:
+            return
+        try:
+            due = engine.wake_at
+            if due is not None and now >= due:
+                engine.tick(now)
+        except Exception:
+            self._fault("the engine failed on a deadline", now)
+
+    def _order(self, now: float) -> None:
+        engine = self._engine
+        if engine is None or self._faulty:
+            return
+        try:
+            orders = engine.orders()
+            if orders:
+                self.link.apply(orders, now)
+        except Exception:
+            self._fault("the engine gave an order that cannot be carried out", now)
+
+    def _tell(self) -> None:
+        engine = self._engine
+        if engine is None or self._on_news is None:
+            return
+        try:
+            news = engine.news()
+            if news:
+                self._on_news(self, news)
+        except Exception:
+            self._fault("taking the news failed", self.now())
+
+    def _fault(self, what: str, now: float) -> None:
+        """A bug of ours ends this connection and no other; the engine learns it, if it can."""
+        _logger.exception("%s: %s; closing the connection", self, what)
+        if self._faulty:
+            return
+        self._faulty = True
+        self.link.apply([CloseLink(INTERNAL, "internal error")], now)
+        facts = self.link.facts()
+        if self._engine is not None and facts:
+            try:
+                for fact in facts:
+                    self._engine.absorb(fact, now)
+            except Exception:
+                _logger.debug("%s: the engine could not take in its own end", self)
+        self._ready.set()
+        self.kick()
+
+    def _kicked(self) -> None:
+        self._kick = None
+        self.turn((), self.now())
+
+    def _arm(self) -> None:
+        """Keep one timer, set no later than anything is due."""
+        due = self.link.timer
+        engine = self._engine
+        if engine is not None and not self._faulty and self.link.lost is None:
+            wake = engine.wake_at
+            if wake is not None and (due is None or wake < due):
+                due = wake
+        timer = self._timer
+        if timer is not None:
+            if due is not None and timer.when() <= due:
+                return  # It fires early, finds nothing due and sets itself again.
+            timer.cancel()
+            self._timer = None
+        if due is not None:
+            self._timer = self._loop.call_at(due, self._fired)
+
+    def _fired(self) -> None:
+        self._timer = None
+        self.turn((), self.now())
+
+    def _release(self) -> None:
+        if not self._writers:
+            return
+        unsent = self.link.unsent
+        gone = self.link.lost is not None
+        for high, waiter in self._writers:
+            if (gone or unsent < high) and not waiter.done():
+                waiter.set_result(None)
+
+    def _finish(self) -> None:
+        self._done = True
+        for handle in (self._timer, self._kick):
+            if handle is not None:
+                handle.cancel()
+        self._timer = self._kick = None
+        self._release()
+        self._ready.set()
+        self._closed.set()
+        self._on_turn(self)
+
+
+def lost_before_ready(driver: Driver) -> AqueductError:
+    """The error for a link that ended in its handshake without a reason of TLS."""
+    lost = driver.lost
+    reason = lost.reason if lost is not None else "closed"
+    return ConnectFailed(
+        "NO_REPLY",
+        f"{driver.peer[0]}:{driver.peer[1]} ended the handshake: {reason}",
+        "Check that an Aqueduct server of a matching version listens there",
+    )

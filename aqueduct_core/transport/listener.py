@@ -1,0 +1,238 @@
+"""Listen: one socket, many connections, routed by connection id."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aqueduct_core.engine.contract import Engine
+from aqueduct_core.errors import ConnectFailed
+from aqueduct_core.transport.addresses import bound, resolve
+from aqueduct_core.transport.driver import Driver, OnNews
+from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Stack
+from aqueduct_core.transport.registry import stack
+from aqueduct_core.transport.settings import LinkSettings, ListenLimits
+from aqueduct_core.transport.tls import Identity, ServerTls
+from aqueduct_core.transport.udp import UdpSocket
+
+LONG_HEADER = 0x80
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PeerInfo:
+    """Who connected: the address, and the server name of the certificate it was shown."""
+
+    address: Address
+    fingerprint: str | None = None
+
+
+@dataclass(slots=True)
+class ListenCounts:
+    """Totals since the listener was opened."""
+
+    accepted: int = 0
+    ready: int = 0
+    garbage: int = 0
+    refused: int = 0
+    unknown_version: int = 0
+
+
+Accept = Callable[[PeerInfo, float], tuple[Engine[Any], OnNews]]
+
+
+async def listen(
+    host: str,
+    port: int,
+    *,
+    settings: LinkSettings,
+    tls: ServerTls,
+    make_engine: Accept,
+    limits: ListenLimits | None = None,
+    transport: str = "aioquic",
+) -> Listener:
+    """Listen on ``host`` (an address of this machine; "" or "::" for all) and ``port`` (0: any).
+
+    ``make_engine`` is called for each connection when its handshake is complete, and returns the
+    engine and who takes its news.
+
+    Raises:
+        ConnectFailed.REFUSED: the address is in use or not of this machine.
+        ConnectFailed.DNS: ``host`` is a name that is not known.
+        TlsFailed.EXPIRED: the certificate is outside its dates.
+        InvalidOption: certificate files that are missing, unreadable or do not belong together.
+    """
+    library = stack(transport)
+    identity = tls.checked()
+    addresses = await resolve(host, port, passive=True)
+    if not addresses:
+        raise ConnectFailed("DNS", f"the host {host!r} has no address", "Give an IP address")
+    sock = bound(*addresses[0])
+    listener = Listener(library, settings, identity, make_engine, limits or ListenLimits())
+    listener.open(UdpSocket(sock, listener._burst, listener._error))
+    return listener
+
+
+class Listener:
+    """Accepts connections until ``close``; made by ``listen``.
+
+    Holds: every connection id that a live connection answers to, in ``_routes``; what arrives for
+    any other id opens a connection (an Initial) or is counted as garbage and dropped.
+    """
+
+    def __init__(
+        self,
+        library: Stack,
+        settings: LinkSettings,
+        identity: Identity,
+        make_engine: Accept,
+        limits: ListenLimits,
+    ) -> None:
+        self.settings = settings
+        self.limits = limits
+        self.counts = ListenCounts()
+        self.fingerprint = identity.fingerprint
+        self.drivers: set[Driver] = set()
+        self._library = library
+        self._identity = identity
+        self._make_engine = make_engine
+        self._loop = asyncio.get_running_loop()
+        self._routes: dict[bytes, Driver] = {}
+        self._ids: dict[Driver, set[bytes]] = {}
+        self._shaking: set[Driver] = set()
+        self._addresses: Counter[str] = Counter()
+        self._closing = False
+        self._socket: UdpSocket
+
+    def open(self, socket: UdpSocket) -> None:
+        self._socket = socket
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port as bound."""
+        name = self._socket.address
+        return name[0], name[1]
+
+    @property
+    def socket_counts(self) -> Any:
+        return self._socket.counts
+
+    async def close(self, code: int = 0, reason: str = "the listener closes") -> None:
+        """Accept nobody any more, close every link in order and free the socket.
+
+        Returns when all peers were told and the closing periods are over (some round trips).
+        """
+        self._closing = True
+        for driver in list(self.drivers):
+            driver.close(code, reason)
+        for driver in list(self.drivers):
+            await driver.wait_closed()
+        self._socket.close()
+
+    def _burst(self, datagrams: list[tuple[bytes, Address]]) -> None:
+        now = self._loop.time()
+        dirty: dict[Driver, list[tuple[bytes, Address]]] = {}
+        routes = self._routes
+        for item in datagrams:
+            data = item[0]
+            if not data:
+                self.counts.garbage += 1
+                continue
+            if data[0] & LONG_HEADER:
+                size = data[5] if len(data) > 5 else 0
+                destination = data[6 : 6 + size]
+            else:
+                destination = data[1 : 1 + CONNECTION_ID_LENGTH]
+            driver = routes.get(destination)
+            if driver is None:
+                driver = self._accept(data, item[1])
+                if driver is None:
+                    continue
+            dirty.setdefault(driver, []).append(item)
+        for driver, batch in dirty.items():
+            self._turn(driver, batch, now)
+
+    def _turn(self, driver: Driver, batch: Sequence[tuple[bytes, Address]], now: float) -> None:
+        driver.turn(batch, now)
+        if driver in self._shaking and not driver.link.plausible and driver.link.lost is None:
+            # Not one authentic packet: it looked like an Initial and was garbage.
+            self.counts.garbage += len(batch)
+            driver.abandon()
+
+    def _accept(self, data: bytes, address: Address) -> Driver | None:
+        hello = self._library.hello(data)
+        if hello is None:
+            self.counts.garbage += 1
+            return None
+        if not self._library.supports(hello.version):
+            self.counts.unknown_version += 1
+            self._socket.send([(self._library.negotiation(hello), address)])
+            return None
+        limits = self.limits
+        if (
+            self._closing
+            or len(self.drivers) >= limits.connections
+            or len(self._shaking) >= limits.handshakes
+            or self._addresses[address[0]] >= limits.per_address
+        ):
+            self.counts.refused += 1
+            return None
+        driver = Driver(
+            self._library.accept(self.settings, self._identity, hello),
+            address,
+            make_engine=self._welcome,
+            send=self._socket.send,
+            on_turn=self._turned,
+        )
+        self.counts.accepted += 1
+        self.drivers.add(driver)
+        self._shaking.add(driver)
+        self._addresses[address[0]] += 1
+        self._ids[driver] = set()
+        self._route(driver)
+        return driver
+
+    def _welcome(self, driver: Driver, now: float) -> tuple[Engine[Any], OnNews]:
+        self.counts.ready += 1
+        info = PeerInfo(driver.peer, driver.peer_certificate_fingerprint)
+        return self._make_engine(info, now)
+
+    def _turned(self, driver: Driver) -> None:
+        self._route(driver)
+        if driver.link.ready or driver.link.lost is not None:
+            self._shaking.discard(driver)
+        if driver.closed:
+            self._forget(driver)
+
+    def _route(self, driver: Driver) -> None:
+        issued, retired = driver.link.routes()
+        ids = self._ids.get(driver)
+        if ids is None:
+            return
+        for cid in issued:
+            self._routes[cid] = driver
+            ids.add(cid)
+        for cid in retired:
+            self._routes.pop(cid, None)
+            ids.discard(cid)
+
+    def _forget(self, driver: Driver) -> None:
+        if driver not in self.drivers:
+            return
+        self.drivers.discard(driver)
+        self._shaking.discard(driver)
+        host = driver.peer[0]
+        self._addresses[host] -= 1
+        if self._addresses[host] <= 0:
+            del self._addresses[host]
+        for cid in self._ids.pop(driver):
+            self._routes.pop(cid, None)
+
+    def _error(self, error: OSError) -> None:
+        # A peer that went away; its link finds out by its own timeout.
+        _logger.debug("the listening socket reports %s", error)

@@ -1,0 +1,135 @@
+"""What a transport offers for one QUIC connection: a synchronous port, no socket, no clock.
+
+A *stack* (aioquic, qh3) makes links; a *link* is one connection. The driver calls, for each
+burst of datagrams that it read,
+
+1. ``receive`` with the whole burst;
+2. ``facts`` and hands them to the engine, all of them;
+3. ``fire`` when ``timer`` is due, and ``facts`` again;
+4. ``apply`` with the orders of the engine;
+5. ``transmit`` once, and sends what it returns.
+
+``now`` is a monotonic time in seconds and never goes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from aqueduct_core.engine.contract import Fact, LinkLost, Order
+from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_core.transport.tls import ClientTls, Identity
+
+Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int]
+"""A socket address as the operating system gives it: IPv4 pair or IPv6 quadruple."""
+
+CONNECTION_ID_LENGTH = 8
+"""Bytes of the connection ids that we choose; a short header carries no length (RFC 9000 §17.3)."""
+
+
+@dataclass(slots=True)
+class LinkCounts:
+    """Totals of one link since it was made."""
+
+    datagrams_received: int = 0
+    datagrams_sent: int = 0
+    bytes_received: int = 0
+    bytes_sent: int = 0
+    datagram_frames_refused: int = 0
+
+
+class Link(Protocol):
+    """One QUIC connection.
+
+    Ends when ``lost`` is set (no more facts after that one); ``closed`` follows when the closing
+    or draining period is over too, and the link may be forgotten.
+    """
+
+    counts: LinkCounts
+
+    @property
+    def timer(self) -> float | None:
+        """When ``fire`` is wanted next; None once the link is closed."""
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that ``apply`` took and the peer has not acknowledged, and queued datagrams."""
+
+    @property
+    def ready(self) -> bool:
+        """The TLS handshake is complete."""
+
+    @property
+    def plausible(self) -> bool:
+        """The peer has sent at least one authentic packet; until then it may be garbage."""
+
+    @property
+    def lost(self) -> LinkLost | None:
+        """Why the link is gone; None while it is there."""
+
+    @property
+    def closed(self) -> bool:
+        """Gone for good: nothing will be sent or received any more."""
+
+    @property
+    def alert(self) -> int | None:
+        """The TLS alert that ended the handshake, if one did (RFC 9001 §4.8)."""
+
+    @property
+    def peer_fingerprint(self) -> str | None:
+        """SHA-256 of the peer's certificate as colon-separated hex; None if it showed none."""
+
+    def receive(self, datagrams: Sequence[tuple[bytes, Address]], now: float) -> None:
+        """Take in a burst. Never raises for anything that a peer sent."""
+
+    def facts(self) -> list[Fact]:
+        """Take what happened since the last call; consecutive bytes of a stream are joined."""
+
+    def apply(self, orders: Iterable[Order], now: float) -> None:
+        """Carry out orders. Nothing is sent before ``transmit``."""
+
+    def transmit(self, now: float) -> list[tuple[bytes, Address]]:
+        """The datagrams to send now."""
+
+    def fire(self, now: float) -> None:
+        """Act on every deadline of the link that is due."""
+
+    def close(self, code: int, reason: str) -> None:
+        """Close with an application code, also before the handshake is complete."""
+
+    def routes(self) -> tuple[list[bytes], list[bytes]]:
+        """Take the connection ids that the link began and ceased to answer to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The start of a connection, as much of its first datagram as a listener looks at."""
+
+    destination: bytes
+    source: bytes
+    version: int
+
+
+class Stack(Protocol):
+    """A QUIC library behind the port."""
+
+    name: str
+
+    def dial(
+        self, settings: LinkSettings, tls: ClientTls, host: str, address: Address, now: float
+    ) -> Link:
+        """A client link; its first datagrams are ready for ``transmit``."""
+
+    def hello(self, datagram: bytes) -> Hello | None:
+        """The first packet of a datagram that may open a connection; None: not one of those."""
+
+    def supports(self, version: int) -> bool:
+        """Whether the stack speaks that version of QUIC."""
+
+    def negotiation(self, hello: Hello) -> bytes:
+        """The Version Negotiation packet that answers an unknown version."""
+
+    def accept(self, settings: LinkSettings, identity: Identity, hello: Hello) -> Link:
+        """A server link for ``hello``; hand it the same datagram by ``receive`` next."""

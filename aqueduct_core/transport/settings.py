@@ -1,0 +1,89 @@
+"""The settings of a link and of a listener: frozen values, checked when they are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from aqueduct_core.errors import InvalidOption
+
+SMALLEST_DATAGRAM = 1_200
+LARGEST_DATAGRAM = 65_000
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSettings:
+    """Bounds and times of one QUIC connection; sizes in bytes, times in seconds.
+
+    Attributes:
+        alpn: the protocol name in the TLS handshake; another one is refused.
+        idle_timeout: silence after which the link is lost; the smaller one of both ends counts.
+            A PING goes out after a third of it, so only a dead peer is silent that long.
+        handshake_timeout: for a dial and for each connection of a listener.
+        stream_window: unconsumed bytes that the peer may have sent us on one stream.
+        connection_window: the same for all streams of the connection together; this is the
+            memory that one peer can make us hold.
+        max_streams_uni: unidirectional streams that the peer may have open at once.
+        max_datagram_size: UDP payload that we send. 1200 passes everywhere (RFC 9000 §14); there
+            is no path MTU discovery, so raise it only for a path that is known.
+        max_datagram_frame_size: largest DATAGRAM frame that we take (RFC 9221); 0: none.
+        congestion: ``reno`` or ``cubic``.
+    """
+
+    alpn: str = "aqueduct"
+    idle_timeout: float = 30.0
+    handshake_timeout: float = 10.0
+    stream_window: int = 4 * 1024 * 1024
+    connection_window: int = 16 * 1024 * 1024
+    max_streams_uni: int = 65_536
+    max_datagram_size: int = SMALLEST_DATAGRAM
+    max_datagram_frame_size: int = 65_536
+    congestion: str = "cubic"
+
+    def __post_init__(self) -> None:
+        _within(self, "idle_timeout", 0.05, 3_600.0)
+        _within(self, "handshake_timeout", 0.05, 600.0)
+        _within(self, "stream_window", SMALLEST_DATAGRAM, 1 << 40)
+        _within(self, "connection_window", SMALLEST_DATAGRAM, 1 << 40)
+        _within(self, "max_streams_uni", 1, 1 << 30)
+        _within(self, "max_datagram_size", SMALLEST_DATAGRAM, LARGEST_DATAGRAM)
+        _within(self, "max_datagram_frame_size", 0, 65_536)
+        if self.congestion not in ("reno", "cubic"):
+            raise InvalidOption(
+                "BAD_VALUE",
+                f"congestion is {self.congestion!r}",
+                "Use reno or cubic",
+            )
+        if not 1 <= len(self.alpn.encode()) <= 255:
+            raise InvalidOption(
+                "BAD_VALUE", f"alpn is {self.alpn!r}", "Give a name of 1 to 255 bytes"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ListenLimits:
+    """What a listener grants to strangers.
+
+    Attributes:
+        connections: links at once, closing ones included.
+        per_address: links at once from one IP address.
+        handshakes: links at once whose handshake is not complete; more Initials are dropped, so
+            a flood of them costs a bounded amount of memory.
+    """
+
+    connections: int = 4_096
+    per_address: int = 1_024
+    handshakes: int = 512
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _within(self, field.name, 1, 1 << 30)
+
+
+def _within(settings: object, name: str, low: float, high: float) -> None:
+    value = getattr(settings, name)
+    if not low <= value <= high:
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"{name} is {value!r}",
+            f"Give a value from {low:g} to {high:g}",
+        )

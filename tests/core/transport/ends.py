@@ -1,0 +1,109 @@
+"""A dialled and an accepted end on loopback, ended together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aqueduct_core.transport import (
+    ClientTls,
+    Driver,
+    LinkSettings,
+    Listener,
+    ListenLimits,
+    PeerInfo,
+    ServerTls,
+    dial,
+    listen,
+)
+from tests.core.transport.probe import Probe
+
+_TLS: list[ServerTls] = []
+
+
+def server_tls() -> ServerTls:
+    """One self-signed certificate for all tests of a run: making one takes a moment."""
+    if not _TLS:
+        _TLS.append(ServerTls.self_signed())
+    return _TLS[0]
+
+
+def client_tls() -> ClientTls:
+    return ClientTls(ca_pem=server_tls().cert_pem)
+
+
+@dataclass
+class Server:
+    listener: Listener
+    probes: list[Probe] = field(default_factory=list)
+    drivers: list[Driver] = field(default_factory=list)
+
+    @property
+    def port(self) -> int:
+        return self.listener.address[1]
+
+
+@asynccontextmanager
+async def serving(
+    host: str = "127.0.0.1",
+    *,
+    settings: LinkSettings | None = None,
+    make: Callable[[], Probe] = lambda: Probe(client=False),
+    limits: ListenLimits | None = None,
+    tls: ServerTls | None = None,
+) -> AsyncIterator[Server]:
+    def welcome(peer: PeerInfo, now: float) -> tuple[Probe, Callable[[Driver, list[object]], None]]:
+        probe = make()
+        server.probes.append(probe)
+        return probe, lambda driver, news: None
+
+    listener = await listen(
+        host,
+        0,
+        settings=settings or LinkSettings(),
+        tls=tls or server_tls(),
+        make_engine=welcome,
+        limits=limits,
+    )
+    server = Server(listener)
+    try:
+        yield server
+    finally:
+        await listener.close()
+
+
+async def dialled(
+    server: Server,
+    probe: Probe | None = None,
+    *,
+    host: str = "127.0.0.1",
+    settings: LinkSettings | None = None,
+    tls: ClientTls | None = None,
+) -> tuple[Driver, Probe]:
+    mine = probe or Probe(client=True)
+    driver = await dial(
+        host,
+        server.port,
+        settings=settings or LinkSettings(),
+        tls=tls or client_tls(),
+        make_engine=lambda now: mine,
+        on_news=lambda driver, news: None,
+    )
+    return driver, mine
+
+
+async def until(condition: Callable[[], bool], timeout: float = 20.0) -> None:
+    """Wait for a condition on state that only this event loop changes."""
+    async with asyncio.timeout(timeout):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+async def ended(*drivers: Driver) -> None:
+    """Close drivers and wait until nothing of them is left."""
+    for driver in drivers:
+        driver.close()
+    for driver in drivers:
+        await driver.wait_closed()

@@ -1,0 +1,141 @@
+"""A small engine for tests of transport alone: it counts, echoes and sends what it is told."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from aqueduct_core.engine.contract import (
+    CloseLink,
+    Consumed,
+    Datagram,
+    DatagramRefused,
+    Fact,
+    LinkLost,
+    LinkReady,
+    Order,
+    ResetStream,
+    SendDatagram,
+    StopStream,
+    StreamBytes,
+    StreamReset,
+    StreamStopped,
+    WriteStream,
+)
+
+
+class Got(NamedTuple):
+    """All news of a probe: one fact as it came."""
+
+    fact: Fact
+
+
+@dataclass
+class Probe:
+    """Takes in everything, consumes it (or not), and can echo.
+
+    ``streams`` has the number of bytes of each stream, ``digests`` a running hash, ``ended`` the
+    ids whose end came.
+    """
+
+    client: bool
+    consumes: bool = True
+    echoes: bool = False
+    on_fact: Callable[[Fact], None] | None = None
+    ready: LinkReady | None = None
+    lost: LinkLost | None = None
+    streams: dict[int, int] = field(default_factory=dict)
+    digests: dict[int, hashlib._Hash] = field(default_factory=dict)
+    ended: set[int] = field(default_factory=set)
+    resets: dict[int, int] = field(default_factory=dict)
+    stops: dict[int, int] = field(default_factory=dict)
+    datagrams: list[bytes] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)
+    ticks: list[float] = field(default_factory=list)
+    wake_at: float | None = None
+    opened: int = 0
+    owed: list[Consumed] = field(default_factory=list)
+    _orders: list[Order] = field(default_factory=list)
+    _news: list[Got] = field(default_factory=list)
+    _partners: dict[int, int] = field(default_factory=dict)
+
+    # The engine contract
+
+    def absorb(self, fact: Fact, now: float) -> None:
+        if self.on_fact is not None:
+            self.on_fact(fact)
+        match fact:
+            case LinkReady():
+                self.ready = fact
+            case LinkLost():
+                self.lost = fact
+            case StreamBytes(stream_id, data, end):
+                self._bytes(stream_id, data, end)
+            case StreamReset(stream_id, code):
+                self.resets[stream_id] = code
+            case StreamStopped(stream_id, code):
+                self.stops[stream_id] = code
+            case Datagram(data):
+                self.datagrams.append(data)
+                if self.echoes:
+                    self._orders.append(SendDatagram(data, 0))
+            case DatagramRefused(token):
+                self.refused.append(token)
+        self._news.append(Got(fact))
+
+    def tick(self, now: float) -> None:
+        self.ticks.append(now)
+        self.wake_at = None
+
+    def orders(self) -> list[Order]:
+        orders, self._orders = self._orders, []
+        return orders
+
+    def news(self) -> list[Got]:
+        news, self._news = self._news, []
+        return news
+
+    # Commands
+
+    def open(self) -> int:
+        """The id of the next stream of ours."""
+        stream_id = 4 * self.opened + (2 if self.client else 3)
+        self.opened += 1
+        return stream_id
+
+    def write(self, stream_id: int, data: bytes, end: bool = False) -> None:
+        self._orders.append(WriteStream(stream_id, data, end))
+
+    def datagram(self, data: bytes, token: int = 0) -> None:
+        self._orders.append(SendDatagram(data, token))
+
+    def reset(self, stream_id: int, code: int) -> None:
+        self._orders.append(ResetStream(stream_id, code))
+
+    def stop(self, stream_id: int, code: int) -> None:
+        self._orders.append(StopStream(stream_id, code))
+
+    def close(self, code: int, reason: str) -> None:
+        self._orders.append(CloseLink(code, reason))
+
+    def consume_owed(self) -> None:
+        """Consume all that was kept back (``consumes=False``)."""
+        self._orders += self.owed
+        self.owed = []
+
+    @property
+    def received(self) -> int:
+        return sum(self.streams.values())
+
+    def _bytes(self, stream_id: int, data: bytes, end: bool) -> None:
+        self.streams[stream_id] = self.streams.get(stream_id, 0) + len(data)
+        self.digests.setdefault(stream_id, hashlib.sha256()).update(data)
+        if end:
+            self.ended.add(stream_id)
+        (self._orders if self.consumes else self.owed).append(Consumed(stream_id, len(data)))
+        if self.echoes:
+            if stream_id not in self._partners:
+                self._partners[stream_id] = self.open()
+            self.write(self._partners[stream_id], data, end)
