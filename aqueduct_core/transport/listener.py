@@ -122,6 +122,10 @@ class Listener:
     def socket_counts(self) -> Any:
         return self._socket.counts
 
+    def refuse(self) -> None:
+        """Accept nobody any more; connections that are there stay."""
+        self._closing = True
+
     async def close(self, code: int = 0, reason: str = "the listener closes") -> None:
         """Accept nobody any more, close every link in order and free the socket.
 
