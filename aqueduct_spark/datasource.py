@@ -1,0 +1,86 @@
+"""The format ``aqueduct`` as Spark sees it: checks at the door, everything else elsewhere.
+
+Imported in every session that uses any Python data source, so it imports little: what needs
+Flight or QUIC is imported by the method that needs it, in the process that needs it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+from aqueduct_core.errors import InvalidOption, SaveModeRefused
+from aqueduct_spark.model.options import StreamReadOptions, WriteOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
+    from pyspark.sql.types import StructType
+
+
+class AqueductDataSource(DataSource):
+    """Channels of the Aqueduct protocol.
+
+    ``spark.readStream.format("aqueduct")`` accepts producers; ``df.write.format("aqueduct")``
+    sends rows to an endpoint. Options are refused at ``load()`` and ``save()``.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "aqueduct"
+
+    def schema(self) -> StructType:
+        """The columns of a read. Called at ``load()``, so all options are checked here."""
+        from aqueduct_spark.model.schemas import message_schema
+
+        options = self._read_options()
+        return message_schema(
+            include_headers=options.include_headers, include_metadata=options.include_metadata
+        )
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from aqueduct_spark.model.schemas import check_read_schema
+        from aqueduct_spark.read.stream_reader import AqueductStreamReader
+
+        check_read_schema(schema, self.schema())
+        return AqueductStreamReader(self._read_options())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        raise InvalidOption(
+            "NOT_FOR_QUERY_TYPE",
+            "Format aqueduct has no batch read in this version",
+            "Use spark.readStream, with trigger(availableNow=True) for a bounded run",
+        )
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from aqueduct_spark.model.schemas import check_write_schema
+        from aqueduct_spark.write.batch_writer import AqueductBatchWriter
+
+        if overwrite:
+            raise SaveModeRefused(
+                "",
+                "Mode overwrite is refused: messages that were sent cannot be replaced",
+                'Write with mode("append")',
+            )
+        check_write_schema(schema)
+        return AqueductBatchWriter(WriteOptions.parse(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        raise InvalidOption(
+            "NOT_FOR_QUERY_TYPE",
+            "Format aqueduct has no stream write in this version",
+            'Write each batch with foreachBatch and df.write.format("aqueduct")',
+        )
+
+    def _read_options(self) -> StreamReadOptions:
+        options = StreamReadOptions.parse(self.options)
+        if options.auth is not None and options.auth.env is not None:
+            from aqueduct_spark.receivers.orders import token_of_environment
+
+            token_of_environment(options.auth.env)
+        return options

@@ -1,0 +1,99 @@
+"""The offset of a stream: how far each partition of each spool is read.
+
+    {"v":1,"spool":{"0":{"id":"<uuid>","at":"<address>","epoch":3,"to":[120,98]}},"launch":1,"tick":4}
+
+``to`` is exclusive: with ``"to":[120,98]`` the messages 0 to 119 of partition 0 were read and 120
+is the next one. ``id`` is the identity of the spool, so that another spool in the same directory
+is not mistaken for it; ``at`` and ``epoch`` name the intake that served it, so that a restarted
+query finds an intake that outlived its driver. ``launch`` and ``tick`` only grow: a change makes
+Spark run a batch, which starts intakes, or brings the commit of the batch before.
+
+Spark compares offsets as JSON text, so the order of the keys never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from aqueduct_core.errors import CheckpointVersion
+
+FORMAT_VERSION = 1
+"""Raised when an older version of this package could misread what we write."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolPosition:
+    """How far one spool is read. ``to`` has one exclusive end for each partition."""
+
+    id: str
+    at: str
+    epoch: int
+    to: tuple[int, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"id": self.id, "at": self.at, "epoch": self.epoch, "to": list(self.to)}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """A position in the whole stream; ``spool`` is keyed by the number of the intake."""
+
+    spool: Mapping[int, SpoolPosition] = field(default_factory=dict)
+    launch: int = 0
+    tick: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "v": FORMAT_VERSION,
+            "spool": {str(i): self.spool[i].to_json() for i in sorted(self.spool)},
+            "launch": self.launch,
+            "tick": self.tick,
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> StreamOffset:
+        """Read what ``to_json`` wrote.
+
+        Raises:
+            CheckpointVersion: a newer version wrote it, or it is no offset of ours.
+        """
+        version = raw.get("v") if isinstance(raw, Mapping) else None
+        if isinstance(version, int) and version > FORMAT_VERSION:
+            raise CheckpointVersion(
+                "",
+                f"The checkpoint holds an offset of version {version}; this package reads "
+                f"versions up to {FORMAT_VERSION}",
+                "Continue with the version of aqueduct-spark that wrote it, or a newer one",
+            )
+        try:
+            if version != FORMAT_VERSION:
+                raise ValueError(version)
+            return cls(
+                spool={int(i): _position(entry) for i, entry in raw["spool"].items()},
+                launch=int(raw["launch"]),
+                tick=int(raw["tick"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CheckpointVersion(
+                "",
+                "The checkpoint holds an offset that format aqueduct did not write",
+                "Use the checkpoint of this query, or a new checkpointLocation to start afresh",
+            ) from error
+
+    def with_position(self, intake: int, position: SpoolPosition) -> StreamOffset:
+        return replace(self, spool={**self.spool, intake: position})
+
+    def launched(self) -> StreamOffset:
+        return replace(self, launch=self.launch + 1)
+
+    def ticked(self) -> StreamOffset:
+        return replace(self, tick=self.tick + 1)
+
+
+def _position(entry: Mapping[str, Any]) -> SpoolPosition:
+    to = tuple(int(end) for end in entry["to"])
+    if not to or any(end < 0 for end in to):
+        raise ValueError("ends are whole numbers, one for each partition")
+    return SpoolPosition(str(entry["id"]), str(entry["at"]), int(entry["epoch"]), to)

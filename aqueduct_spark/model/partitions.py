@@ -1,0 +1,61 @@
+"""What the planner hands to tasks: picklable values that say all a task needs to know.
+
+They hold the credentials of the spool, so ``repr`` shows none of it, and they never become part
+of a plan or a checkpoint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import InputPartition
+
+if TYPE_CHECKING:
+    from aqueduct_core.intake.settings import IntakeSettings
+    from aqueduct_spark.planning.ranges import DataRange
+
+
+@dataclass(frozen=True)
+class LaunchOrder:
+    """How to have the intake with the number ``intake`` running; used by launch and data tasks.
+
+    Args:
+        settings: of the intake process, with its secrets.
+        rendezvous: ``host:port`` where intakes are registered and looked up.
+        spool_id: identity of the spool that must be found there; None: it may be a new one.
+        launch_timeout: longest wait in seconds for the process to be ready.
+        lock_timeout: longest wait in seconds for another process to let go of the spool; an
+            intake that lost its query does so after its lease.
+    """
+
+    intake: int
+    settings: IntakeSettings = field(repr=False)
+    rendezvous: str
+    spool_id: str | None
+    launch_timeout: float
+    lock_timeout: float
+
+
+@dataclass(frozen=True)
+class LaunchPartition(InputPartition):
+    """A task that yields no rows and returns when the intake runs and is registered."""
+
+    order: LaunchOrder
+
+
+@dataclass(frozen=True)
+class DataPartition(InputPartition):
+    """A task that yields the rows of one range.
+
+    Args:
+        rows: the range.
+        order: how to have the intake back when it does not answer.
+        fetch_timeout: longest wait in seconds for that.
+        lenient: rows that are gone are left out, they do not fail the task.
+    """
+
+    rows: DataRange
+    order: LaunchOrder
+    fetch_timeout: float
+    lenient: bool

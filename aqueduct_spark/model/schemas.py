@@ -1,0 +1,125 @@
+"""The columns that users see, as Spark types, and the check of a frame to be written."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from aqueduct_core.errors import SchemaMismatch
+
+
+def message_schema(*, include_headers: bool = False, include_metadata: bool = False) -> StructType:
+    """The schema of ``view=messages``."""
+    schema = (
+        StructType()
+        .add("value", BinaryType())
+        .add("channel", StringType())
+        .add("producer", StringType())
+        .add("messageNum", LongType())
+        .add("reliable", BooleanType())
+        .add("partition", IntegerType())
+        .add("offset", LongType())
+        .add("timestamp", TimestampType())
+    )
+    if include_headers:
+        for name in ("headers", "channelHeaders", "connectionHeaders"):
+            schema = schema.add(name, header_type())
+    if include_metadata:
+        schema = (
+            schema.add("connectionId", StringType())
+            .add("channelId", LongType())
+            .add("parentChannelId", LongType())
+            .add("parentMessageNum", LongType())
+            .add("attachments", ArrayType(_attachment_type()))
+        )
+    return schema
+
+
+def header_type() -> ArrayType:
+    """Header data: pairs in wire order, repeats kept."""
+    return ArrayType(StructType().add("key", StringType()).add("value", BinaryType()))
+
+
+def _attachment_type() -> StructType:
+    return (
+        StructType()
+        .add("channelId", LongType())
+        .add("direction", StringType())
+        .add("headers", header_type())
+    )
+
+
+WRITE_COLUMNS: dict[str, tuple[DataType, ...]] = {
+    "value": (BinaryType(), StringType()),
+    "channel": (StringType(),),
+    "headers": (header_type(),),
+    "reliability": (StringType(),),
+}
+"""The columns of a frame to be written, with the types each may have. ``value`` is required."""
+
+
+def check_write_schema(schema: StructType) -> None:
+    """Refuse a frame that cannot be sent.
+
+    Raises:
+        SchemaMismatch: COLUMN_MISSING, COLUMN_UNKNOWN or COLUMN_TYPE.
+    """
+    columns = ", ".join(WRITE_COLUMNS)
+    for field in schema.fields:
+        allowed = WRITE_COLUMNS.get(field.name)
+        if allowed is None:
+            raise SchemaMismatch(
+                "COLUMN_UNKNOWN",
+                f"Column '{field.name}' cannot be written; the columns are {columns}",
+                "Drop it, or put what it holds into 'value' or 'headers'",
+            )
+        if not any(_same_type(field.dataType, a) for a in allowed):
+            expected = " or ".join(a.simpleString() for a in allowed)
+            raise SchemaMismatch(
+                "COLUMN_TYPE",
+                f"Column '{field.name}' is {field.dataType.simpleString()}; it must be {expected}",
+                f"Cast '{field.name}'",
+            )
+    if "value" not in schema.fieldNames():
+        raise SchemaMismatch(
+            "COLUMN_MISSING",
+            "Column 'value' is missing; it holds the payload of each message",
+            "Select the payload AS value (string or binary)",
+        )
+
+
+def check_read_schema(given: StructType, ours: StructType) -> None:
+    """Refuse a schema given by the user that is not the one the options lead to."""
+    if not _same_type(given, ours):
+        raise SchemaMismatch(
+            "COLUMN_TYPE",
+            f"The schema given is {given.simpleString()}; with these options the columns are "
+            f"{ours.simpleString()}",
+            "Leave .schema(…) out",
+        )
+
+
+def _same_type(one: DataType, other: DataType) -> bool:
+    """Equality that looks away from nullability, which Spark changes on the way."""
+    match one, other:
+        case StructType(), StructType():
+            return len(one.fields) == len(other.fields) and all(
+                _same_field(a, b) for a, b in zip(one.fields, other.fields, strict=True)
+            )
+        case ArrayType(), ArrayType():
+            return _same_type(one.elementType, other.elementType)
+    return one == other
+
+
+def _same_field(one: StructField, other: StructField) -> bool:
+    return one.name == other.name and _same_type(one.dataType, other.dataType)

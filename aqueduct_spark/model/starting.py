@@ -1,0 +1,89 @@
+"""Where a new query starts: earliest, latest, or an offset for each partition.
+
+Parsed once at the door and matched everywhere else. It has no say over a query that continues
+from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+EARLIEST_MARK = -2
+"""In JSON, as in Spark's Kafka source: the earliest offset still stored."""
+LATEST_MARK = -1
+"""In JSON, as in Spark's Kafka source: behind the last offset stored now."""
+
+_ALLOWED = (
+    'earliest, latest, or JSON of offsets by intake and partition, such as {"0":{"0":120,"1":-2}} '
+    "(-2 is earliest, -1 is latest)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Earliest:
+    """At the first offset that is still stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """Behind the last offset that is stored when the intake is seen first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Specific:
+    """At one offset for each partition, or one of the two marks. Keys are intake numbers."""
+
+    offsets: Mapping[int, tuple[int, ...]]
+
+
+Starting: TypeAlias = Earliest | Latest | Specific
+
+
+def parse_starting(value: str) -> Starting:
+    """``earliest``, ``latest`` or JSON; ``ValueError`` says what is allowed."""
+    match value.strip().lower():
+        case "earliest":
+            return Earliest()
+        case "latest":
+            return Latest()
+    try:
+        raw = json.loads(value)
+        offsets = {int(intake): _partitions(raw[intake]) for intake in raw}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise ValueError(_ALLOWED) from None
+    return Specific(offsets)
+
+
+def _partitions(raw: Mapping[str, int]) -> tuple[int, ...]:
+    by_number = {int(partition): offset for partition, offset in raw.items()}
+    if sorted(by_number) != list(range(len(by_number))):
+        raise ValueError("partitions are numbered from 0 without holes")
+    offsets = tuple(by_number[p] for p in range(len(by_number)))
+    if any(type(o) is not int or o < EARLIEST_MARK for o in offsets):
+        raise ValueError("offsets are whole numbers")
+    return offsets
+
+
+def starting_positions(
+    starting: Starting, intake: int, starts: Sequence[int], ends: Sequence[int]
+) -> tuple[int, ...]:
+    """The first offset to read of each partition of one intake.
+
+    ``starts`` is the earliest offset stored of each partition, ``ends`` the durable end
+    (exclusive). Offsets asked for are given back as they are, also when they are not stored: to
+    tell about that is not the task of this function.
+    """
+    match starting:
+        case Earliest():
+            return tuple(starts)
+        case Latest():
+            return tuple(ends)
+        case Specific(offsets):
+            asked = offsets[intake]
+            marks = {EARLIEST_MARK: starts, LATEST_MARK: ends}
+            return tuple(
+                marks[offset][p] if offset in marks else offset for p, offset in enumerate(asked)
+            )

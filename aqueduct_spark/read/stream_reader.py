@@ -1,0 +1,102 @@
+"""The object that Spark calls for a streaming read: thin, lazy, picklable.
+
+Spark makes it in several processes and pickles it in one of them, so making it has no effect.
+What lives, lives in the planner, made by the first call that only the planning process gets.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from aqueduct_spark.model.offsets import StreamOffset
+from aqueduct_spark.model.options import StreamReadOptions
+from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from aqueduct_spark.read.planner import StreamPlanner
+
+
+class AqueductStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Channels as a stream: offsets are positions in the spools of the query's intakes."""
+
+    def __init__(self, options: StreamReadOptions) -> None:
+        self._options = options
+        self._planner: StreamPlanner | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        return StreamOffset().to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        most = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._living_planner().available_now()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        begin = StreamOffset.from_json(start)
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        end = self._living_planner().latest(begin, most)
+        # Spark compares the text: what is equal goes back as it came.
+        return start if end == begin else end.to_json()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        reach = self._planner.reach() if self._planner else None
+        return None if reach is None else reach.to_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return self._living_planner().partitions(
+            StreamOffset.from_json(start), StreamOffset.from_json(end)
+        )
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from aqueduct_spark.read import tasks
+
+        match partition:
+            case LaunchPartition():
+                return tasks.launch(partition)
+            case DataPartition():
+                return tasks.rows(
+                    partition,
+                    include_headers=self._options.include_headers,
+                    include_metadata=self._options.include_metadata,
+                )
+        raise TypeError(f"not a partition of ours: {type(partition).__name__}")
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._living_planner().commit(StreamOffset.from_json(end))
+
+    def stop(self) -> None:
+        if self._planner is not None:
+            self._planner.stop()
+            self._planner = None
+
+    def _living_planner(self) -> StreamPlanner:
+        if self._planner is None:
+            from aqueduct_spark.read.planner import StreamPlanner
+
+            _end_on_sigterm()
+            logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+            self._planner = StreamPlanner(self._options)
+        return self._planner
+
+
+def _end_on_sigterm() -> None:
+    """Spark ends the planning process with SIGTERM, which by default skips ``stop``."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

@@ -1,0 +1,131 @@
+"""What tasks do: launch an intake, or fetch a range of rows. Neither changes what is stored."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, TlsFailed
+from aqueduct_core.flight.client import IntakeClient
+from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.flight.tickets import Ticket
+from aqueduct_core.intake.schema import expand
+from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
+from aqueduct_spark.receivers.launch import ensure_intake
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger(__name__)
+
+MAX_CLIENTS = 64
+"""Connections that one Python worker keeps open; a worker serves one task at a time."""
+
+RETRY_PAUSE = 0.2
+"""Seconds between two tries to reach an intake."""
+
+_clients: dict[tuple[str, str], IntakeClient] = {}
+"""By address and spool id. Workers are used for many tasks, and dialling costs more than a read."""
+
+
+def launch(partition: LaunchPartition) -> Iterator[pa.RecordBatch]:
+    """Have the intake running when this returns; no rows."""
+    ensure_intake(partition.order)
+    return iter(())
+
+
+def rows(
+    partition: DataPartition, *, include_headers: bool, include_metadata: bool
+) -> Iterator[pa.RecordBatch]:
+    """Exactly the rows of the range, in order, with the columns of the schema.
+
+    When the intake does not answer, it is looked up or started, and reading goes on behind the
+    last row that came. The wait for it is bounded by ``fetch_timeout`` and begins anew with each
+    batch of rows.
+
+    Raises:
+        IntakeFailed: it cannot be had in time.
+        DataLoss: rows of the range are gone, unless the partition is lenient.
+        SpoolFailed: CORRUPT, with the offset; or why the intake cannot be started.
+    """
+    wanted = partition.rows
+    address = wanted.at
+    following = wanted.first
+    give_up = time.monotonic() + partition.fetch_timeout
+    while following < wanted.stop:
+        try:
+            client = _client(address, wanted.spool, partition.order.settings.credentials)
+            ticket = Ticket(wanted.spool, wanted.partition, following, wanted.stop)
+            for batch in client.read(ticket):
+                yield expand(batch, wanted.partition, following, include_headers, include_metadata)
+                following += batch.num_rows
+                give_up = time.monotonic() + partition.fetch_timeout
+            if following < wanted.stop:
+                raise IntakeFailed(
+                    "UNREACHABLE",
+                    f"the intake at {address} ended the rows of partition {wanted.partition} at "
+                    f"{following}, before {wanted.stop}",
+                    "Read its log",
+                )
+        except DataLoss as loss:
+            if not partition.lenient:
+                raise
+            following = _behind_loss(partition, address, following, loss)
+        except (IntakeFailed, TlsFailed) as error:
+            # TlsFailed: somebody else has the address of an intake that is gone.
+            _forget(address, wanted.spool)
+            if time.monotonic() > give_up:
+                raise
+            log.warning("partition %d of intake %d: %s", wanted.partition, wanted.intake, error)
+            address = _recovered(partition, give_up)
+
+
+def _recovered(partition: DataPartition, give_up: float) -> str:
+    """The address of the intake, which is started here when it runs nowhere."""
+    time.sleep(RETRY_PAUSE)
+    wanted, order = partition.rows, partition.order
+    remaining = max(RETRY_PAUSE, give_up - time.monotonic())
+    held = ensure_intake(
+        replace(
+            order,
+            spool_id=None if partition.lenient else wanted.spool,
+            launch_timeout=min(order.launch_timeout, remaining),
+            lock_timeout=min(order.lock_timeout, remaining),
+        )
+    )
+    return held.at
+
+
+def _behind_loss(partition: DataPartition, address: str, following: int, loss: DataLoss) -> int:
+    """The first offset of the range that is still stored; its end when none is."""
+    wanted = partition.rows
+    log.warning("failOnDataLoss=false: %s", loss)
+    try:
+        client = _client(address, wanted.spool, partition.order.settings.credentials)
+        status = client.status()
+    except AqueductError:
+        return wanted.stop
+    if status.id != wanted.spool or wanted.partition >= len(status.starts):
+        return wanted.stop
+    first = status.starts[wanted.partition]
+    return first if following < first < wanted.stop else wanted.stop
+
+
+def _client(address: str, spool: str, credentials: Credentials) -> IntakeClient:
+    key = (address, spool)
+    client = _clients.get(key)
+    if client is None:
+        if len(_clients) >= MAX_CLIENTS:
+            _forget(*next(iter(_clients)))
+        client = IntakeClient(address, credentials.for_clients())
+        _clients[key] = client
+    return client
+
+
+def _forget(address: str, spool: str) -> None:
+    client = _clients.pop((address, spool), None)
+    if client is not None:
+        client.close()

@@ -1,0 +1,146 @@
+"""Starts the intake process so that it outlives the task, its worker and its executor.
+
+The process gets a session of its own and a parent that ends at once, so it is a child of no
+process of Spark. Its settings travel over standard input, because they hold secrets; the one
+line that it answers on standard output says that it is ready, or why it is not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO
+
+from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
+from aqueduct_core.flight import faults
+from aqueduct_core.flight.tickets import IntakeStatus
+from aqueduct_core.intake.settings import IntakeSettings
+
+LOG_FILE = "intake.log"
+MAX_LOG_BYTES = 16 << 20
+"""A log that is longer when an intake starts is kept as ``intake.log.1`` and begun anew."""
+
+MAX_LINE_BYTES = 1 << 20
+"""Longest answer of an intake; it is a few hundred bytes with a few partitions."""
+
+_DROPPED = (
+    "PYTHON_WORKER_FACTORY_SECRET",
+    "PYTHON_WORKER_FACTORY_PORT",
+    "SPARK_AUTH_SOCKET_TIMEOUT",
+)
+"""Secrets and sockets between Spark and its Python worker: nothing that outlives the worker."""
+
+_DETACH = (
+    "import subprocess, sys\nsubprocess.Popen(sys.argv[1:], start_new_session=True, cwd='/')\n"
+)
+"""Starts its arguments with our own standard streams in a session of their own, and ends."""
+
+
+def start_intake(settings: IntakeSettings, timeout: float) -> IntakeStatus:
+    """Start an intake and return its first status when it is ready.
+
+    Ends after ``timeout`` seconds. An intake that becomes ready later ends itself with its lease.
+
+    Raises:
+        AqueductError: what the intake gives as the reason that it cannot run, for instance
+            SpoolFailed.LOCKED, ConnectFailed.REFUSED (the port is in use), TlsFailed.EXPIRED.
+        IntakeFailed: LAUNCH_TIMEOUT, or UNREACHABLE when it ended without a reason.
+    """
+    directory = Path(settings.spool)
+    log_path = directory / LOG_FILE
+    with _open_log(log_path) as log:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                "-c",
+                _DETACH,
+                sys.executable,
+                "-m",
+                "aqueduct_core.intake",
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            close_fds=True,
+            start_new_session=True,
+            cwd="/",
+            env=_environment(),
+        )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        with process.stdout as answers:
+            try:
+                with process.stdin as stdin:
+                    stdin.write(settings.to_json().encode() + b"\n")
+            except BrokenPipeError:
+                pass
+            line = _first_line(answers, time.monotonic() + timeout)
+    finally:
+        process.wait()
+    if line is None:
+        raise IntakeFailed(
+            "LAUNCH_TIMEOUT",
+            f"The intake for {settings.spool} was not ready after {timeout:g} s",
+            f"Read {log_path}, or raise 'launchTimeout'",
+        )
+    return _meaning(line, settings, log_path)
+
+
+def _meaning(line: bytes, settings: IntakeSettings, log_path: Path) -> IntakeStatus:
+    try:
+        answer = json.loads(line)
+        if "error" not in answer:
+            return IntakeStatus.from_json(answer)
+        reason: AqueductError | None = faults.from_json(answer["error"])
+    except (ValueError, TypeError, KeyError):
+        reason = None
+    if reason is not None:
+        raise reason
+    raise IntakeFailed(
+        "UNREACHABLE",
+        f"The intake for {settings.spool} ended before it was ready",
+        f"Read {log_path}",
+    )
+
+
+def _first_line(stream: IO[bytes], deadline: float) -> bytes | None:
+    """The bytes up to the first line end or the end of the stream; None when time is up."""
+    descriptor = stream.fileno()
+    line = b""
+    while b"\n" not in line and len(line) < MAX_LINE_BYTES:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0 or not select.select([descriptor], [], [], remaining)[0]:
+            return None
+        chunk = os.read(descriptor, 65_536)
+        if not chunk:
+            break
+        line += chunk
+    return line.partition(b"\n")[0]
+
+
+def _open_log(path: Path) -> IO[bytes]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
+            path.replace(path.with_name(path.name + ".1"))
+        return path.open("ab")
+    except OSError as error:
+        raise SpoolFailed(
+            "IO",
+            f"The spool directory {path.parent} cannot be used: {error.strerror}",
+            "Set 'spool' to a directory that executors can write to",
+        ) from None
+
+
+def _environment() -> dict[str, str]:
+    environment = {k: v for k, v in os.environ.items() if k not in _DROPPED}
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    return environment

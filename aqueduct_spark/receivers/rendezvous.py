@@ -1,0 +1,109 @@
+"""Where tasks and planner find intakes: a small Flight service inside the planner's process.
+
+It knows no payload and keeps nothing on disk: after a restart of the query it starts empty, and
+intakes that outlived the driver are found through the address in the offset.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from aqueduct_core.errors import IntakeFailed
+from aqueduct_core.flight.credentials import SERVER_NAME, Credentials
+from aqueduct_core.flight.server import TokenCheck
+from aqueduct_spark.receivers.registrations import Registration, winner
+
+CALL_TIMEOUT = 10.0
+"""Seconds for one call of a task; the service answers from memory."""
+
+
+class Rendezvous(fl.FlightServerBase):  # type: ignore[misc]
+    """The service. It answers from the moment it is made, until ``shutdown``.
+
+    ``host`` is bound with any free port; TLS with a certificate of the spool's authority, and
+    each call has to carry the bearer token.
+    """
+
+    def __init__(self, host: str, credentials: Credentials) -> None:
+        identity = credentials.server_identity()
+        super().__init__(
+            f"grpc+tls://{host}:0",
+            tls_certificates=[(identity.certificate, identity.key)],
+            middleware={"token": TokenCheck(credentials.token)},
+        )
+        self._lock = threading.Lock()
+        self._held: dict[int, Registration] = {}
+
+    def registered(self) -> dict[int, Registration]:
+        with self._lock:
+            return dict(self._held)
+
+    def do_action(self, context: fl.ServerCallContext, action: fl.Action) -> list[bytes]:
+        body = json.loads(action.body.to_pybytes())
+        if action.type == "register":
+            stands = self._register(Registration.from_json(body))
+            return [json.dumps(stands.to_json()).encode()]
+        if action.type == "lookup":
+            held = self.registered().get(int(body["intake"]))
+            return [json.dumps(held.to_json() if held else None).encode()]
+        raise fl.FlightServerError("no such action")
+
+    def _register(self, offered: Registration) -> Registration:
+        with self._lock:
+            stands = winner(self._held.get(offered.intake), offered)
+            self._held[offered.intake] = stands
+            return stands
+
+
+class RendezvousClient:
+    """What tasks say to the rendezvous at ``address``.
+
+    Each call ends within `CALL_TIMEOUT` and raises IntakeFailed.UNREACHABLE when the planner is
+    gone: then the query is over, and so is the task.
+    """
+
+    def __init__(self, address: str, credentials: Credentials) -> None:
+        self._address = address
+        self._options = fl.FlightCallOptions(
+            timeout=CALL_TIMEOUT,
+            headers=[(b"authorization", b"Bearer " + credentials.token.encode())],
+        )
+        self._client = fl.FlightClient(
+            f"grpc+tls://{address}",
+            tls_root_certs=credentials.authority,
+            override_hostname=SERVER_NAME,
+        )
+
+    def __enter__(self) -> RendezvousClient:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._client.close()
+
+    def register(self, registration: Registration) -> Registration:
+        """Make an intake known; returns the registration that stands, which may be another."""
+        answer = self._ask("register", registration.to_json())
+        return Registration.from_json(answer)
+
+    def lookup(self, intake: int) -> Registration | None:
+        answer = self._ask("lookup", {"intake": intake})
+        return None if answer is None else Registration.from_json(answer)
+
+    def _ask(self, name: str, body: dict[str, Any]) -> Any:
+        try:
+            action = fl.Action(name, json.dumps(body).encode())
+            answers = list(self._client.do_action(action, self._options))
+        except (fl.FlightError, pa.ArrowException, OSError) as error:
+            raise IntakeFailed(
+                "UNREACHABLE",
+                f"the planner of the query does not answer at {self._address} "
+                f"({type(error).__name__})",
+                "Check that executors can reach the driver on that address, and that the query "
+                "still runs",
+            ) from None
+        return json.loads(answers[0].body.to_pybytes())

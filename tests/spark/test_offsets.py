@@ -1,0 +1,84 @@
+"""Offsets: the text in the checkpoint, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aqueduct_core.errors import CheckpointVersion
+from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
+
+POSITION = SpoolPosition("5f1c", "127.0.0.1:7001", 3, (120, 98))
+
+
+def test_the_text_is_as_documented() -> None:
+    offset = StreamOffset({0: POSITION}, launch=1, tick=4)
+    assert json.dumps(offset.to_json(), separators=(",", ":")) == (
+        '{"v":1,"spool":{"0":{"id":"5f1c","at":"127.0.0.1:7001","epoch":3,"to":[120,98]}},'
+        '"launch":1,"tick":4}'
+    )
+
+
+def test_intakes_are_in_numeric_order() -> None:
+    spool = dict.fromkeys((10, 2, 0), POSITION)
+    assert list(StreamOffset(spool).to_json()["spool"]) == ["0", "2", "10"]
+
+
+positions = st.builds(
+    SpoolPosition,
+    st.text(min_size=1),
+    st.text(min_size=1),
+    st.integers(0, 2**53),
+    st.lists(st.integers(0, 2**62), min_size=1, max_size=4).map(tuple),
+)
+
+
+@given(
+    st.builds(
+        StreamOffset,
+        st.dictionaries(st.integers(0, 99), positions, max_size=3),
+        st.integers(0, 2**31),
+        st.integers(0, 2**31),
+    )
+)
+def test_what_is_written_is_read_again(offset: StreamOffset) -> None:
+    text = json.dumps(offset.to_json())
+    again = StreamOffset.from_json(json.loads(text))
+    assert again == offset
+    assert json.dumps(again.to_json()) == text
+
+
+def test_a_newer_version_is_refused_by_its_number() -> None:
+    with pytest.raises(CheckpointVersion, match="version 2"):
+        StreamOffset.from_json({"v": 2, "anything": []})
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {},
+        {"v": "1"},
+        {"v": 0, "spool": {}, "launch": 0, "tick": 0},
+        {"v": 1, "spool": {}},
+        {"v": 1, "spool": [], "launch": 0, "tick": 0},
+        {"v": 1, "spool": {"x": POSITION.to_json()}, "launch": 0, "tick": 0},
+        {"v": 1, "spool": {"0": {**POSITION.to_json(), "to": []}}, "launch": 0, "tick": 0},
+        {"v": 1, "spool": {"0": {**POSITION.to_json(), "to": [-1]}}, "launch": 0, "tick": 0},
+        {"topic": {"0": 5}},
+        [],
+    ],
+)
+def test_what_is_no_offset_of_ours_is_refused(raw: dict[str, object]) -> None:
+    with pytest.raises(CheckpointVersion, match="did not write"):
+        StreamOffset.from_json(raw)
+
+
+def test_steps_leave_the_rest_alone() -> None:
+    offset = StreamOffset({0: POSITION}, launch=1, tick=4)
+    assert offset.launched() == StreamOffset({0: POSITION}, 2, 4)
+    assert offset.ticked() == StreamOffset({0: POSITION}, 1, 5)
+    assert offset.with_position(1, POSITION).spool == {0: POSITION, 1: POSITION}
+    assert offset.spool == {0: POSITION}

@@ -1,0 +1,265 @@
+"""The options table: what is accepted, and how each refusal reads."""
+
+from __future__ import annotations
+
+import os
+import pickle
+
+import pytest
+
+from aqueduct_core.errors import InvalidOption
+from aqueduct_spark.model.option_specs import OPTION_SPECS, READ, WRITE, Kind
+from aqueduct_spark.model.options import ListenerTls, StreamReadOptions, TokenSource, WriteOptions
+from aqueduct_spark.model.starting import Earliest, Latest, Specific
+from aqueduct_spark.model.values import Address, duration, endpoint, listen_address, size
+
+READ_BASE = {"listen": "127.0.0.1:0", "spool": "/data/spool"}
+WRITE_BASE = {"endpoint": "aqueduct://127.0.0.1:4433"}
+
+
+def read(**options: str) -> StreamReadOptions:
+    return StreamReadOptions.parse(READ_BASE | {k.replace("_", "."): v for k, v in options.items()})
+
+
+def write(**options: str) -> WriteOptions:
+    return WriteOptions.parse(WRITE_BASE | {k.replace("_", "."): v for k, v in options.items()})
+
+
+def refusal_of_read(options: dict[str, str]) -> InvalidOption:
+    with pytest.raises(InvalidOption) as refused:
+        StreamReadOptions.parse(options)
+    return one_line(refused.value)
+
+
+def refusal_of_write(options: dict[str, str]) -> InvalidOption:
+    with pytest.raises(InvalidOption) as refused:
+        WriteOptions.parse(options)
+    return one_line(refused.value)
+
+
+def one_line(error: InvalidOption) -> InvalidOption:
+    assert "\n" not in str(error)
+    assert str(error).startswith("[AQUEDUCT_INVALID_OPTION.")
+    return error
+
+
+def test_defaults_of_a_read() -> None:
+    options = read()
+    assert options.listen == Address("127.0.0.1", 0)
+    assert options.num_intakes == 1
+    assert options.partitions_per_intake == 2
+    assert options.starting == Earliest()
+    assert options.max_offsets_per_trigger is None
+    assert not options.include_headers
+    assert not options.include_metadata
+    assert options.group_commit == pytest.approx(0.02)
+    assert options.spool_max_bytes == 10 << 30
+    assert (options.launch_timeout, options.lease, options.fetch_timeout) == (60, 15, 120)
+    assert options.fail_on_data_loss
+    assert options.retention == 0
+    assert options.max_message_bytes == 16 << 20
+    assert options.tls == ListenerTls(None, None)
+    assert options.auth is None
+
+
+def test_defaults_of_a_write() -> None:
+    options = write()
+    assert str(options.endpoint) == "aqueduct://127.0.0.1:4433"
+    assert (options.channel, options.writer_id) == (None, None)
+    assert options.reliability == "ordered"
+    assert options.ack_timeout == 120
+    assert options.max_in_flight_bytes == 32 << 20
+    assert options.finish
+    assert options.max_loss_ratio == 1.0
+
+
+def test_keys_have_no_case_and_options_can_be_pickled() -> None:
+    options = StreamReadOptions.parse(
+        {"LISTEN": "[::1]:4433", "spool": "/s", "NumIntakes": "2", "includeheaders": "TRUE"}
+    )
+    assert options.num_intakes == 2
+    assert options.include_headers
+    assert pickle.loads(pickle.dumps(options)) == options
+
+
+def test_relative_paths_start_at_the_working_directory() -> None:
+    options = StreamReadOptions.parse({**READ_BASE, "spool": "here/spool"})
+    assert options.spool == os.path.join(os.getcwd(), "here/spool")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("20ms", 0.02), ("15s", 15), ("2m", 120), ("1.5h", 5400), ("0s", 0), ("7 d", 604800)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("1b", 1), ("64m", 64 << 20), ("64MB", 64 << 20), ("1.5k", 1536), ("10GiB", 10 << 30)],
+)
+def test_sizes(text: str, count: int) -> None:
+    assert size(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "15", "s", "-1s", "1s 2s", "1 week", "0x1s"])
+def test_durations_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError, match="unit"):
+        duration(text)
+
+
+@pytest.mark.parametrize("text", ["", "64", "m", "-1m", "1m1m", "64 megs"])
+def test_sizes_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError, match="unit"):
+        size(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("0.0.0.0:4433", Address("0.0.0.0", 4433)),
+        ("[::1]:0", Address("::1", 0)),
+        ("host.example:65535", Address("host.example", 65535)),
+    ],
+)
+def test_addresses(text: str, address: Address) -> None:
+    assert listen_address(text) == address
+    assert str(address) == text
+
+
+@pytest.mark.parametrize("text", ["", ":1", "host", "host:", "host:65536", "::1:1", "a b:1", "h:x"])
+def test_addresses_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError, match="host:port"):
+        listen_address(text)
+
+
+def test_an_endpoint_may_name_several_addresses() -> None:
+    assert endpoint("aqueduct://a:1,[::1]:2").addresses == (Address("a", 1), Address("::1", 2))
+    for bad in ("a:1", "http://a:1", "aqueduct://", "aqueduct://a", "aqueduct://a:0"):
+        with pytest.raises(ValueError):
+            endpoint(bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "starting"),
+    [
+        ("earliest", Earliest()),
+        ("LATEST", Latest()),
+        ('{"0":{"0":120,"1":-2}}', Specific({0: (120, -2)})),
+        ('{"0":{"1":-1,"0":0}}', Specific({0: (0, -1)})),
+    ],
+)
+def test_starting_offsets(text: str, starting: object) -> None:
+    assert read(startingOffsets=text).starting == starting
+
+
+READ_REFUSALS = [
+    ({"spol": "/s"}, "UNKNOWN", "Did you mean 'spool'"),
+    ({"kafka.bootstrap.servers": "x"}, "UNKNOWN", "is not known"),
+    ({"groupCommit": "20"}, "BAD_VALUE", "a bare number has no unit"),
+    ({"spoolMaxBytes": "10"}, "BAD_VALUE", "a bare number has no unit"),
+    ({"lease": "0s"}, "BAD_VALUE", "above zero"),
+    ({"numIntakes": "0"}, "BAD_VALUE", "from 1 to 1000"),
+    ({"numIntakes": "two"}, "BAD_VALUE", "whole number"),
+    ({"includeHeaders": "yes"}, "BAD_VALUE", "true or false"),
+    ({"maxOffsetsPerTrigger": "-1"}, "BAD_VALUE", "from 1 up"),
+    ({"listen": "4433"}, "BAD_VALUE", "'listen' is '4433'"),
+    ({"startingOffsets": "first"}, "BAD_VALUE", "earliest, latest, or JSON"),
+    ({"startingOffsets": '{"0":{"0":1}}'}, "BAD_VALUE", "partitionsPerIntake=2"),
+    ({"startingOffsets": '{"0":{"0":1,"1":-3}}'}, "BAD_VALUE", "earliest, latest, or JSON"),
+    ({"spool": "hdfs://host/spool"}, "BAD_VALUE", "without a scheme"),
+    ({"view": "events"}, "BAD_VALUE", "not supported by this version"),
+    ({"payloadFormat": "json"}, "BAD_VALUE", "not supported by this version"),
+    ({"transport": "tcp"}, "BAD_VALUE", "one of aioquic, qh3"),
+    ({"endpoint": "aqueduct://h:1"}, "NOT_FOR_QUERY_TYPE", "not supported by this version"),
+    ({"intakes": "h:1"}, "NOT_FOR_QUERY_TYPE", "not supported by this version"),
+    ({"limits.channels": "9"}, "NOT_FOR_QUERY_TYPE", "not supported by this version"),
+    ({"untilTimeout": "9s"}, "NOT_FOR_QUERY_TYPE", "is not for a stream read"),
+    ({"writerId": "w"}, "NOT_FOR_QUERY_TYPE", "is not for a stream read"),
+    ({"tls.certFile": "/c.pem"}, "MISSING", "'tls.keyFile'"),
+    ({"tls.keyFile": "/k.pem"}, "MISSING", "'tls.certFile'"),
+    ({"listen": "0.0.0.0:1"}, "MISSING", "'tls.certFile'"),
+    ({"tls.selfSigned": "false"}, "MISSING", "'tls.certFile'"),
+    (
+        {"tls.selfSigned": "true", "tls.certFile": "/c", "tls.keyFile": "/k"},
+        "CONFLICT",
+        "both set",
+    ),
+    ({"auth.tokenFile": "/t", "auth.tokenEnv": "T"}, "CONFLICT", "both set"),
+    ({"listen": "127.0.0.1:65535", "numIntakes": "2"}, "BAD_VALUE", "ports"),
+]
+
+
+@pytest.mark.parametrize(("options", "subclass", "words"), READ_REFUSALS)
+def test_refusals_of_a_read(options: dict[str, str], subclass: str, words: str) -> None:
+    refused = refusal_of_read(READ_BASE | options)
+    assert refused.subclass == subclass
+    assert words in str(refused)
+
+
+@pytest.mark.parametrize("missing", ["listen", "spool"])
+def test_a_read_needs_listen_and_spool(missing: str) -> None:
+    refused = refusal_of_read({k: v for k, v in READ_BASE.items() if k != missing})
+    assert refused.subclass == "MISSING"
+    assert f"'{missing}'" in str(refused)
+
+
+WRITE_REFUSALS = [
+    ({"endpoint": "127.0.0.1:1"}, "BAD_VALUE", "aqueduct://host:port"),
+    ({"listen": "127.0.0.1:1"}, "NOT_FOR_QUERY_TYPE", "but for"),
+    ({"ackTimeout": "120"}, "BAD_VALUE", "a bare number has no unit"),
+    ({"reliability": "maybe"}, "BAD_VALUE", "one of ordered, unordered, unreliable"),
+    ({"maxLossRatio": "2"}, "BAD_VALUE", "0.0 to 1.0"),
+    ({"chanel": "x"}, "UNKNOWN", "Did you mean 'channel'"),
+    ({"endpoint": "aqueduct://far:1", "tls.insecure": "true"}, "CONFLICT", "loopback"),
+    ({"tls.insecure": "true", "tls.caFile": "/ca"}, "CONFLICT", "both set"),
+]
+
+
+@pytest.mark.parametrize(("options", "subclass", "words"), WRITE_REFUSALS)
+def test_refusals_of_a_write(options: dict[str, str], subclass: str, words: str) -> None:
+    refused = refusal_of_write(WRITE_BASE | options)
+    assert refused.subclass == subclass
+    assert words in str(refused)
+
+
+def test_a_write_needs_an_endpoint() -> None:
+    assert refusal_of_write({}).subclass == "MISSING"
+
+
+def test_certificates_of_a_listener() -> None:
+    assert read(tls_selfSigned="true").tls.self_signed
+    files = StreamReadOptions.parse(
+        {"listen": "0.0.0.0:1", "spool": "/s", "tls.certFile": "/c", "tls.keyFile": "/k"}
+    )
+    assert files.tls == ListenerTls("/c", "/k")
+    assert not files.tls.self_signed
+
+
+def test_tokens_are_known_by_their_place_only() -> None:
+    assert read(auth_tokenEnv="TOKEN").auth == TokenSource(None, "TOKEN")
+    assert write(auth_tokenFile="/t").auth == TokenSource("/t", None)
+
+
+@pytest.mark.parametrize("spec", OPTION_SPECS, ids=lambda spec: spec.name)
+def test_each_row_of_the_table_is_sound(spec: object) -> None:
+    from aqueduct_spark.model.option_specs import OptionSpec
+
+    assert isinstance(spec, OptionSpec)
+    assert spec.built <= spec.kinds
+    assert spec.kinds <= READ | WRITE == frozenset(Kind)
+    assert spec.doc.endswith(".")
+    if spec.default is not None:
+        value = spec.parse(spec.default)
+        assert not spec.only or value in spec.only
+
+
+@pytest.mark.parametrize(
+    "spec", [s for s in OPTION_SPECS if s.kinds & READ and not s.built], ids=lambda spec: spec.name
+)
+def test_planned_options_are_refused_not_ignored(spec: object) -> None:
+    name = getattr(spec, "name", "")
+    refused = refusal_of_read(READ_BASE | {name: "1"})
+    assert refused.subclass == "NOT_FOR_QUERY_TYPE"
+    assert f"'{name}'" in str(refused)
