@@ -114,29 +114,21 @@ class IntakeClient:
         that got rows goes on behind them with a new call.
         """
         position = ticket.start
-        while position < ticket.end:
-            begun = position
-            try:
-                for batch in self._rows(replace(ticket, start=begun)):
-                    position += batch.num_rows
-                    yield batch
-            except _TimedOut as timed_out:
-                if position == begun:
-                    raise timed_out.error from None
-                continue
-            if position != ticket.end:
-                raise self._unreachable(f"ended the read of {ticket} at offset {position}")
-
-    def _rows(self, ticket: Ticket) -> Iterator[pa.RecordBatch]:
-        try:
-            with self._translated(self._read_timeout):
-                options = self._options(self._read_timeout)
-                for chunk in self._client.do_get(fl.Ticket(ticket.to_bytes()), options):
-                    yield chunk.data
-        except IntakeFailed as error:
-            if isinstance(error.__context__, fl.FlightTimedOutError):
-                raise _TimedOut(error) from None
-            raise
+        options = self._options(self._read_timeout)
+        with self._translated(self._read_timeout):
+            while position < ticket.end:
+                begun = position
+                asked = fl.Ticket(replace(ticket, start=begun).to_bytes())
+                try:
+                    for chunk in self._client.do_get(asked, options):
+                        position += chunk.data.num_rows
+                        yield chunk.data
+                except fl.FlightTimedOutError:
+                    if position == begun:
+                        raise
+                    continue
+                if position != ticket.end:
+                    raise self._unreachable(f"ended the read of {ticket} at offset {position}")
 
     def close(self) -> None:
         self._client.close()
@@ -197,12 +189,6 @@ class IntakeClient:
             f"the intake at {self.address} {why}",
             "Check that it runs and that its Flight port can be reached from here",
         )
-
-
-class _TimedOut(Exception):
-    def __init__(self, error: IntakeFailed) -> None:
-        super().__init__(error)
-        self.error = error
 
 
 def _cause(text: str) -> str:

@@ -1,0 +1,172 @@
+"""Runs of messages become one record batch of the spool, without an object per message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from aqueduct_core.aqueduct import chanid
+from aqueduct_core.aqueduct.chanid import Side
+from aqueduct_core.aqueduct.news import Attachment, Headers, Run
+from aqueduct_core.intake.schema import ATTACHMENTS, HEADERS, SOURCE, SPOOL_SCHEMA, TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What all messages of one channel share.
+
+    ``channel`` is its name, ``producer`` the identity of who sends. ``start`` is the logical
+    number of its reliable message 0. ``parent_message`` is the number of the message that it
+    was attached to, as the row of that message shows it; the entrypoint has no parent.
+    """
+
+    channel: str
+    producer: str
+    connection: str
+    channel_id: int
+    start: int = 0
+    parent_channel_id: int | None = None
+    parent_message: int | None = None
+    channel_headers: Headers = ()
+    connection_headers: Headers = ()
+
+    def number(self, run: Run, index: int) -> int:
+        """The ``messageNum`` of message ``index`` of a run of this channel."""
+        return run.first + index + (self.start if run.reliable else 0)
+
+
+class Piece(NamedTuple):
+    """The messages ``[low, high)`` of a run, received at ``timestamp`` (microseconds, UTC).
+
+    ``resumes``: their producer keeps logical numbers, so they are marked as stored.
+    """
+
+    source: Source
+    run: Run
+    low: int
+    high: int
+    timestamp: int
+    resumes: bool = False
+
+    @property
+    def size(self) -> int:
+        """Payload bytes."""
+        offsets = self.run.offsets
+        return int(offsets[self.high] - offsets[self.low])
+
+
+def to_batch(pieces: Sequence[Piece]) -> pa.RecordBatch:
+    """The rows of ``pieces`` in their order, as the spool stores them.
+
+    The payloads together must stay below 2 GiB (the limit of Arrow's ``binary``).
+    """
+    counts = [piece.high - piece.low for piece in pieces]
+    rows = sum(counts)
+    columns = [
+        _values(pieces, rows),
+        pa.array(np.concatenate([_numbers(piece) for piece in pieces])),
+        _optional(pieces, rows, HEADERS, lambda run: run.headers, header_list),
+        _optional(pieces, rows, ATTACHMENTS, lambda run: run.attachments, _attachment_list),
+        pa.RunEndEncodedArray.from_arrays(
+            pa.array(np.cumsum(counts, dtype=np.int32)), _sources(pieces)
+        ),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SPOOL_SCHEMA)
+
+
+def header_list(headers: Headers) -> list[dict[str, Any]]:
+    return [
+        {"key": key.decode("utf-8", "backslashreplace"), "value": value} for key, value in headers
+    ]
+
+
+def _attachment_list(attachments: tuple[Attachment, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            "channelId": attachment.channel,
+            "direction": "receive" if receives(attachment.channel) else "send",
+            "headers": header_list(attachment.headers) or None,
+        }
+        for attachment in attachments
+    ]
+
+
+def receives(channel: int) -> bool:
+    """Whether messages of this channel flow to the intake, the server of the connection."""
+    return chanid.sender(channel) is Side.CLIENT
+
+
+def _values(pieces: Sequence[Piece], rows: int) -> pa.Array:
+    offsets = np.empty(rows + 1, np.int32)
+    parts: list[bytes | memoryview] = []
+    row = base = 0
+    for piece in pieces:
+        run = piece.run
+        ends = run.offsets[piece.low : piece.high + 1]
+        first, stop = int(ends[0]), int(ends[-1])
+        count = piece.high - piece.low
+        offsets[row : row + count] = ends[:-1] + (base - first)
+        whole = first == 0 and stop == len(run.payload)
+        parts.append(run.payload if whole else memoryview(run.payload)[first:stop])
+        row += count
+        base += stop - first
+    offsets[rows] = base
+    data = parts[0] if len(parts) == 1 else b"".join(parts)
+    return pa.Array.from_buffers(
+        pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+
+
+def _numbers(piece: Piece) -> np.ndarray[Any, np.dtype[np.int64]]:
+    first = piece.source.number(piece.run, piece.low)
+    return np.arange(first, first + piece.high - piece.low, dtype=np.int64)
+
+
+def _optional(
+    pieces: Sequence[Piece],
+    rows: int,
+    kind: pa.DataType,
+    column: Any,
+    convert: Any,
+) -> pa.Array:
+    """A column that only few messages have a value of; most batches hold none at all."""
+    if not any(column(piece.run) for piece in pieces):
+        return pa.nulls(rows, kind)
+    values: list[Any] = [None] * rows
+    row = 0
+    for piece in pieces:
+        found: Mapping[int, Any] = column(piece.run)
+        for index, value in found.items():
+            if piece.low <= index < piece.high and value:
+                values[row + index - piece.low] = convert(value)
+        row += piece.high - piece.low
+    return pa.array(values, kind)
+
+
+def _sources(pieces: Iterable[Piece]) -> pa.StructArray:
+    rows = [
+        (
+            piece.source.channel,
+            piece.source.producer,
+            piece.run.reliable,
+            piece.timestamp,
+            piece.source.connection,
+            piece.source.channel_id,
+            piece.source.parent_channel_id,
+            piece.source.parent_message,
+            header_list(piece.source.channel_headers) or None,
+            header_list(piece.source.connection_headers) or None,
+        )
+        for piece in pieces
+    ]
+    columns = [
+        pa.array(values, pa.int64()).cast(TIMESTAMP)
+        if field.type == TIMESTAMP
+        else pa.array(values, field.type)
+        for values, field in zip(zip(*rows, strict=True), SOURCE, strict=True)
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(SOURCE))
