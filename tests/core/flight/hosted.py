@@ -1,0 +1,91 @@
+"""A host with rows in memory, for tests of server and client."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from aqueduct_core.errors import DataLoss, SpoolFailed
+from aqueduct_core.flight.tickets import Commit, IntakeStatus, Ticket, require_spool
+
+SCHEMA = pa.schema(
+    [
+        pa.field("value", pa.binary()),
+        pa.field("source", pa.run_end_encoded(pa.int32(), pa.struct([("name", pa.string())]))),
+    ]
+)
+SPOOL = "6f3c1c1e-0000-4000-8000-000000000001"
+
+
+def batch(first: int, count: int, size: int = 8, name: str = "a") -> pa.RecordBatch:
+    values = pa.array([b"%0*d" % (size, n) for n in range(first, first + count)], pa.binary())
+    source = pa.RunEndEncodedArray.from_arrays(
+        pa.array([count], pa.int32()), pa.array([{"name": name}], SCHEMA.field(1).type.value_type)
+    )
+    return pa.RecordBatch.from_arrays([values, source], schema=SCHEMA)
+
+
+class MemoryHost:
+    """Rows 0 to ``rows`` of partition 0, stored in batches of ``grain``."""
+
+    schema = SCHEMA
+
+    def __init__(self, rows: int = 100, grain: int = 10, size: int = 8) -> None:
+        self.rows = rows
+        self.grain = grain
+        self.size = size
+        self.corrupt_from: int | None = None
+        self.pause: tuple[int, float] | None = None
+        self.calls: list[object] = []
+        self.more = threading.Event()
+
+    def status(self) -> IntakeStatus:
+        return IntakeStatus(
+            id=SPOOL,
+            epoch=3,
+            ends=(self.rows,),
+            starts=(0,),
+            committed={"query": (5,)},
+            listen="127.0.0.1:4433",
+            flight="127.0.0.1:4434",
+            pid=1,
+            lease=15.0,
+            counters={"rows": self.rows},
+        )
+
+    def wait(self, beyond: Sequence[int], timeout: float) -> IntakeStatus:
+        self.calls.append(timeout)
+        if list(beyond) == [self.rows]:
+            self.more.wait(timeout)
+        return self.status()
+
+    def read(self, ticket: Ticket) -> Iterator[pa.RecordBatch]:
+        require_spool(SPOOL, ticket.spool)
+        if ticket.end > self.rows:
+            raise DataLoss("OFFSET_AHEAD", f"offset {ticket.end} is not stored", "Wait for it")
+        return self._rows(ticket.start, ticket.end)
+
+    def _rows(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        position = start
+        while position < end:
+            if self.corrupt_from is not None and position >= self.corrupt_from:
+                raise SpoolFailed("CORRUPT", f"offset {position} is damaged", "Restore it")
+            if self.pause is not None and position >= self.pause[0]:
+                seconds, self.pause = self.pause[1], None
+                time.sleep(seconds)
+            stop = min(end, position - position % self.grain + self.grain)
+            yield batch(position, stop - position, self.size, f"run {position // self.grain}")
+            position = stop
+
+    def commit(self, commit: Commit) -> None:
+        require_spool(SPOOL, commit.spool)
+        self.calls.append(commit)
+
+    def renew(self, seconds: float | None) -> None:
+        self.calls.append(("renew", seconds))
+
+    def drain(self) -> None:
+        raise KeyError("something that no client should read")

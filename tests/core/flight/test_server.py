@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.flight as fl
+import pytest
+
+from aqueduct_core.errors import AuthFailed, DataLoss, IntakeFailed, SpoolFailed, TlsFailed
+from aqueduct_core.flight.client import IntakeClient
+from aqueduct_core.flight.credentials import SERVER_NAME, Credentials
+from aqueduct_core.flight.server import BATCH_BYTES, FlightHost, joined
+from aqueduct_core.flight.tickets import Commit, Ticket
+from tests.core.flight.hosted import SPOOL, MemoryHost, batch
+
+CREDENTIALS = Credentials.fresh()
+
+
+@contextmanager
+def serving(host: MemoryHost) -> Iterator[FlightHost]:
+    server = FlightHost("127.0.0.1", 0, CREDENTIALS, host)
+    try:
+        yield server
+    finally:
+        server.shutdown()
+
+
+@contextmanager
+def client_of(
+    server: FlightHost, credentials: Credentials = CREDENTIALS, read_timeout: float = 10.0
+) -> Iterator[IntakeClient]:
+    with IntakeClient(
+        f"127.0.0.1:{server.port}",
+        credentials.for_clients(),
+        action_timeout=5,
+        read_timeout=read_timeout,
+    ) as client:
+        yield client
+
+
+def values(batches: Iterator[pa.RecordBatch]) -> list[int]:
+    return [int(value.as_py()[-8:]) for one in batches for value in one.column("value")]
+
+
+def test_status_and_orders_reach_the_host() -> None:
+    host = MemoryHost()
+    with serving(host) as server, client_of(server) as client:
+        client.commit("early", [1])
+        assert client.status() == host.status()
+        client.commit("query", [7])
+        client.commit("query", [8], spool=SPOOL, epoch=0)
+        client.renew(4.5)
+        client.renew()
+    assert host.calls == [
+        Commit("early", (1,)),
+        Commit("query", (7,), SPOOL, 3),
+        Commit("query", (8,), SPOOL, 0),
+        ("renew", 4.5),
+        ("renew", None),
+    ]
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 100), (3, 97), (10, 20), (15, 16), (4, 4)])
+def test_a_read_has_exactly_the_rows_of_its_ticket(start: int, end: int) -> None:
+    with serving(MemoryHost()) as server, client_of(server) as client:
+        assert values(client.read(Ticket(SPOOL, 0, start, end))) == list(range(start, end))
+
+
+def test_small_batches_are_joined_and_keep_their_runs() -> None:
+    host = MemoryHost(rows=20_000, grain=20, size=100)
+    with serving(host) as server, client_of(server) as client:
+        batches = list(client.read(Ticket(SPOOL, 0, 7, 20_000)))
+    assert all(BATCH_BYTES <= one.nbytes < 2 * BATCH_BYTES for one in batches[:-1])
+    assert values(iter(batches)) == list(range(7, 20_000))
+    names = [name["name"] for one in batches for name in one.column("source").to_pylist()]
+    assert names == [f"run {n // 20}" for n in range(7, 20_000)]
+
+
+def test_a_large_batch_goes_out_as_it_is() -> None:
+    large = batch(0, 100, BATCH_BYTES // 50)
+    assert [one is large for one in joined(iter([large]))] == [True]
+
+
+def test_wait_answers_at_once_when_there_is_more_and_is_bounded() -> None:
+    host = MemoryHost()
+    with serving(host) as server, client_of(server) as client:
+        begun = time.monotonic()
+        assert client.wait([99], 30).ends == (100,)
+        assert time.monotonic() - begun < 0.5
+        threading.Timer(0.1, host.more.set).start()
+        assert client.wait([100], 30).ends == (100,)
+        assert time.monotonic() - begun < 0.9
+    assert host.calls == [1.0, 1.0]
+
+
+def test_errors_of_the_host_are_the_same_class_at_the_client() -> None:
+    with serving(MemoryHost()) as server, client_of(server) as client:
+        with pytest.raises(DataLoss, match=r"OFFSET_AHEAD\] offset 101 is not stored"):
+            list(client.read(Ticket(SPOOL, 0, 0, 101)))
+        with pytest.raises(DataLoss, match=r"SPOOL_REPLACED"):
+            list(client.read(Ticket("another", 0, 0, 1)))
+        with pytest.raises(DataLoss, match=r"SPOOL_REPLACED"):
+            client.commit("query", [1], spool="another")
+
+
+def test_an_error_in_the_middle_of_a_read_comes_after_the_rows_before_it() -> None:
+    host = MemoryHost(grain=10, size=BATCH_BYTES // 10)
+    host.corrupt_from = 50
+    got: list[int] = []
+    with serving(host) as server, client_of(server) as client:
+        batches = client.read(Ticket(SPOOL, 0, 0, 100))
+        got += values(next(batches) for _ in range(5))
+        with pytest.raises(SpoolFailed, match=r"CORRUPT\] offset 50"):
+            next(batches)
+    assert got == list(range(50))
+
+
+def test_a_fault_of_ours_shows_its_type_only() -> None:
+    with serving(MemoryHost()) as server, client_of(server) as client:
+        with pytest.raises(IntakeFailed, match="internal error KeyError") as caught:
+            client.drain()
+    assert "no client should read" not in str(caught.value)
+
+
+def test_a_silent_intake_ends_the_read() -> None:
+    host = MemoryHost()
+    host.pause = (0, 1.0)
+    with serving(host) as server, client_of(server, read_timeout=0.3) as client:
+        with pytest.raises(IntakeFailed, match=r"UNREACHABLE.*did not answer within 0.3 s"):
+            list(client.read(Ticket(SPOOL, 0, 0, 100)))
+
+
+def test_a_read_that_made_progress_goes_on_after_its_time() -> None:
+    host = MemoryHost(grain=10, size=BATCH_BYTES // 10)
+    host.pause = (50, 0.6)
+    with serving(host) as server, client_of(server, read_timeout=0.5) as client:
+        assert values(client.read(Ticket(SPOOL, 0, 0, 100))) == list(range(100))
+
+
+def test_another_token_is_refused() -> None:
+    wrong = Credentials("guess", CREDENTIALS.authority)
+    with serving(MemoryHost()) as server, client_of(server, wrong) as client:
+        with pytest.raises(AuthFailed, match=r"REJECTED") as caught:
+            client.status()
+        with pytest.raises(AuthFailed):
+            list(client.read(Ticket(SPOOL, 0, 0, 1)))
+    assert "guess" not in str(caught.value)
+    assert CREDENTIALS.token not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "headers", [[], [(b"authorization", b"")], [(b"authorization", b"Basic x")],
+                [(b"authorization", b"bearer " + CREDENTIALS.token.encode())],
+                [(b"authorization", b"Bearer " + CREDENTIALS.token.encode() + b"x")]]
+)  # fmt: skip
+def test_no_token_or_garbage_is_refused_for_every_call(
+    headers: list[tuple[bytes, bytes]],
+) -> None:
+    with serving(MemoryHost()) as server:
+        client = fl.FlightClient(
+            f"grpc+tls://127.0.0.1:{server.port}",
+            tls_root_certs=CREDENTIALS.authority,
+            override_hostname=SERVER_NAME,
+        )
+        options = fl.FlightCallOptions(timeout=5, headers=headers)
+        with client:
+            for call in (
+                lambda: list(client.do_action(fl.Action("status", b""), options)),
+                lambda: list(client.list_actions(options)),
+                lambda: list(client.list_flights(b"", options)),
+                lambda: client.do_get(fl.Ticket(b"x"), options).read_all(),
+            ):
+                with pytest.raises(fl.FlightUnauthenticatedError):
+                    call()
+
+
+def test_a_client_of_another_spool_does_not_trust_the_server() -> None:
+    with serving(MemoryHost()) as server, client_of(server, Credentials.fresh()) as client:
+        with pytest.raises(TlsFailed, match=r"UNKNOWN_CA"):
+            client.status()
+
+
+def test_nobody_there_is_one_clear_error() -> None:
+    with serving(MemoryHost()) as server:
+        port = server.port
+    with IntakeClient(f"127.0.0.1:{port}", CREDENTIALS, action_timeout=5) as client:
+        with pytest.raises(IntakeFailed, match=rf"UNREACHABLE.*127.0.0.1:{port}"):
+            client.status()
+
+
+def test_a_port_in_use_is_one_clear_error() -> None:
+    with serving(MemoryHost()) as server:
+        with pytest.raises(IntakeFailed, match=rf"127.0.0.1:{server.port} cannot be bound"):
+            FlightHost("127.0.0.1", server.port, CREDENTIALS, MemoryHost())
+
+
+@pytest.mark.parametrize("body", [b"garbage", b"[]", b"{}", b'{"timeout": "x", "beyond": []}'])
+def test_garbage_in_an_action_is_refused_and_the_server_stays(body: bytes) -> None:
+    with serving(MemoryHost()) as server, client_of(server) as client:
+        raw = client._client
+        options = fl.FlightCallOptions(timeout=5, headers=client._headers)
+        with pytest.raises(fl.FlightServerError):
+            list(raw.do_action(fl.Action("wait", body), options))
+        with pytest.raises(fl.FlightServerError):
+            list(raw.do_action(fl.Action("invented", b"{}"), options))
+        with pytest.raises(fl.FlightServerError):
+            raw.do_get(fl.Ticket(b"garbage"), options).read_all()
+        assert client.status().epoch == 3
