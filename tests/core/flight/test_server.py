@@ -119,18 +119,24 @@ def test_an_error_in_the_middle_of_a_read_comes_after_the_rows_before_it() -> No
 
 
 def test_a_fault_of_ours_shows_its_type_only() -> None:
-    with serving(MemoryHost()) as server, client_of(server) as client:
-        with pytest.raises(IntakeFailed, match="internal error KeyError") as caught:
-            client.drain()
+    with (
+        serving(MemoryHost()) as server,
+        client_of(server) as client,
+        pytest.raises(IntakeFailed, match="internal error KeyError") as caught,
+    ):
+        client.drain()
     assert "no client should read" not in str(caught.value)
 
 
 def test_a_silent_intake_ends_the_read() -> None:
     host = MemoryHost()
     host.pause = (0, 1.0)
-    with serving(host) as server, client_of(server, read_timeout=0.3) as client:
-        with pytest.raises(IntakeFailed, match=r"UNREACHABLE.*did not answer within 0.3 s"):
-            list(client.read(Ticket(SPOOL, 0, 0, 100)))
+    with (
+        serving(host) as server,
+        client_of(server, read_timeout=0.3) as client,
+        pytest.raises(IntakeFailed, match=r"UNREACHABLE.*did not answer within 0.3 s"),
+    ):
+        list(client.read(Ticket(SPOOL, 0, 0, 100)))
 
 
 def test_a_read_that_made_progress_goes_on_after_its_time() -> None:
@@ -178,23 +184,30 @@ def test_no_token_or_garbage_is_refused_for_every_call(
 
 
 def test_a_client_of_another_spool_does_not_trust_the_server() -> None:
-    with serving(MemoryHost()) as server, client_of(server, Credentials.fresh()) as client:
-        with pytest.raises(TlsFailed, match=r"UNKNOWN_CA"):
-            client.status()
+    with (
+        serving(MemoryHost()) as server,
+        client_of(server, Credentials.fresh()) as client,
+        pytest.raises(TlsFailed, match=r"UNKNOWN_CA"),
+    ):
+        client.status()
 
 
 def test_nobody_there_is_one_clear_error() -> None:
     with serving(MemoryHost()) as server:
         port = server.port
-    with IntakeClient(f"127.0.0.1:{port}", CREDENTIALS, action_timeout=5) as client:
-        with pytest.raises(IntakeFailed, match=rf"UNREACHABLE.*127.0.0.1:{port}"):
-            client.status()
+    with (
+        IntakeClient(f"127.0.0.1:{port}", CREDENTIALS, action_timeout=5) as client,
+        pytest.raises(IntakeFailed, match=rf"UNREACHABLE.*127.0.0.1:{port}"),
+    ):
+        client.status()
 
 
 def test_a_port_in_use_is_one_clear_error() -> None:
-    with serving(MemoryHost()) as server:
-        with pytest.raises(IntakeFailed, match=rf"127.0.0.1:{server.port} cannot be bound"):
-            FlightHost("127.0.0.1", server.port, CREDENTIALS, MemoryHost())
+    with (
+        serving(MemoryHost()) as server,
+        pytest.raises(IntakeFailed, match=rf"127.0.0.1:{server.port} cannot be bound"),
+    ):
+        FlightHost("127.0.0.1", server.port, CREDENTIALS, MemoryHost())
 
 
 @pytest.mark.parametrize("body", [b"garbage", b"[]", b"{}", b'{"timeout": "x", "beyond": []}'])
