@@ -1,0 +1,66 @@
+"""The few file operations that durability rests on, behind one port."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+# one writev takes at most IOV_MAX buffers (1024 on Linux)
+_PIECES = 1024
+
+
+class Disk:
+    """File operations of a spool. Every error is the ``OSError`` of the system.
+
+    A fault (no space, an I/O error, a crash) can be had by deriving from this class.
+    """
+
+    def create(self, path: Path) -> int:
+        """A new file, open for reading and writing; its name is durable after ``sync_directory``."""
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
+
+    def write(self, fd: int, pieces: Sequence[bytes | memoryview], at: int) -> int:
+        """Write all pieces from position ``at``: one ``pwritev``, more only when the kernel wants it."""
+        todo = [memoryview(piece).cast("B") for piece in pieces if len(piece)]
+        written = 0
+        while todo:
+            done = os.pwritev(fd, todo[:_PIECES], at + written)
+            written += done
+            while todo and done >= len(todo[0]):
+                done -= len(todo[0])
+                todo.pop(0)
+            if done:
+                todo[0] = todo[0][done:]
+        return written
+
+    def truncate(self, fd: int, size: int) -> None:
+        os.ftruncate(fd, size)
+
+    def sync(self, fd: int) -> None:
+        os.fsync(fd)
+
+    def sync_directory(self, directory: Path) -> None:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def unlink(self, path: Path) -> None:
+        path.unlink()
+
+    def replace(self, path: Path, content: bytes) -> None:
+        """Put a small file in place at once: readers see the old one or the new one, durably."""
+        fresh = path.with_name(path.name + ".new")
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+        try:
+            self.write(fd, [content], 0)
+            self.sync(fd)
+        finally:
+            os.close(fd)
+        self.rename(fresh, path)
+        self.sync_directory(path.parent)
+
+    def rename(self, old: Path, new: Path) -> None:
+        os.rename(old, new)

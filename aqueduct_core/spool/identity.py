@@ -1,0 +1,103 @@
+"""Whose directory this is: the lock of its one owner, and the file that names format, id and epoch."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import uuid
+from base64 import b64decode, b64encode
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.spool.disk import Disk
+
+FORMAT = 1
+"""The version of everything in the directory. A newer one is refused, never guessed at."""
+
+IDENTITY = "spool.json"
+LOCK = "lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """``id`` never changes; ``epoch`` is raised, durably, at each opening by an owner."""
+
+    id: str
+    epoch: int
+    partitions: int
+    schema: pa.Schema
+
+    @classmethod
+    def fresh(cls, partitions: int, schema: pa.Schema) -> Identity:
+        return cls(str(uuid.uuid4()), 0, partitions, schema)
+
+    def at(self, epoch: int) -> Identity:
+        return replace(self, epoch=epoch)
+
+    def save(self, directory: Path, disk: Disk) -> None:
+        content = {
+            "format": FORMAT,
+            "id": self.id,
+            "epoch": self.epoch,
+            "partitions": self.partitions,
+            "schema": b64encode(self.schema.serialize().to_pybytes()).decode(),
+        }
+        disk.replace(directory / IDENTITY, json.dumps(content).encode() + b"\n")
+
+
+def load_identity(directory: Path) -> Identity | None:
+    """What the file says; None when it is missing or damaged.
+
+    Raises:
+        SpoolFailed: VERSION when a newer release wrote it.
+    """
+    path = directory / IDENTITY
+    try:
+        content = json.loads(path.read_bytes())
+        version = int(content["format"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    if version > FORMAT:
+        raise SpoolFailed(
+            "VERSION",
+            f"{directory} has spool format {version}, this release knows up to {FORMAT}",
+            "Use the release that wrote it, or a newer one",
+        )
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(b64decode(content["schema"])))
+        return Identity(
+            str(uuid.UUID(content["id"])), int(content["epoch"]), int(content["partitions"]), schema
+        )
+    except (ValueError, KeyError, TypeError, pa.ArrowException):
+        return None
+
+
+class Lock:
+    """The right to write. Held until ``release`` or the end of the process, however it ends."""
+
+    def __init__(self, directory: Path) -> None:
+        """
+        Raises:
+            SpoolFailed: LOCKED with the process id of the owner.
+        """
+        # the file stays for ever: a lock on an unlinked file would lock nobody out
+        self._fd = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._fd, 32, 0).decode(errors="replace").strip() or "unknown"
+            os.close(self._fd)
+            raise SpoolFailed(
+                "LOCKED",
+                f"{directory} is in use by process {holder}",
+                "Stop that process, or give this one another directory",
+            ) from None
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, b"%d\n" % os.getpid(), 0)
+
+    def release(self) -> None:
+        os.close(self._fd)

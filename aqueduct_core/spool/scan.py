@@ -1,0 +1,78 @@
+"""Reading a whole segment file when nothing is known of it but the file."""
+
+from __future__ import annotations
+
+import mmap
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aqueduct_core.spool.record import Damaged, Record, verify
+from aqueduct_core.spool.segment import map_file
+
+_CONTINUATION = b"\xff\xff\xff\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """All that a segment file holds: every valid record, and every stretch that is none.
+
+    ``damage`` are the (start, stop) positions that belong to no valid record.
+    """
+
+    number: int
+    size: int
+    records: list[Record] = field(default_factory=list)
+    damage: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def head(self) -> Record | None:
+        return self.records[0] if self.records and self.records[0].kind == "head" else None
+
+    @property
+    def rows(self) -> list[Record]:
+        return [record for record in self.records if record.kind == "rows"]
+
+
+def scan(path: Path, number: int) -> Scan:
+    """Verify a segment file from end to end.
+
+    After damage the scan goes on at the next valid record. A record states where it was written, so
+    the copy of a record inside a payload is not taken for one.
+    """
+    size = path.stat().st_size
+    if not size:
+        return Scan(number, 0)
+    data = map_file(path)
+    found = Scan(number, len(data))
+    view = memoryview(data)
+    at = _next_record(data, view, 0, number)
+    if at == len(view) or verify(view, at, number).kind != "head":
+        found.damage.append((0, at))
+    while at < len(view):
+        try:
+            record = verify(view, at, number)
+        except Damaged:
+            start, at = at, _next_record(data, view, at + 8, number)
+            found.damage.append((start, at))
+            continue
+        if record.kind == "head" and zlib.crc32(view[:at]) != record.fields["preamble"]:
+            # the schema message, which only foreign readers need
+            found.damage.append((0, at))
+        found.records.append(record)
+        at = record.end
+    return found
+
+
+def _next_record(data: mmap.mmap, view: memoryview, at: int, number: int) -> int:
+    """The position of the next valid record; the end of the file when there is none."""
+    while (at := data.find(_CONTINUATION, at)) >= 0:
+        if at % 8 == 0:
+            try:
+                verify(view, at, number)
+            except Damaged:
+                pass
+            else:
+                return at
+        at += 1
+    return len(view)

@@ -1,0 +1,172 @@
+"""One segment file: where its records are, and reading them back."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+import zlib
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+
+from aqueduct_core.spool.record import Codec, Damaged, Record, verify
+
+_PREFIX, _SUFFIX = "segment-", ".arrows"
+
+
+def segment_path(directory: Path, number: int) -> Path:
+    return directory / f"{_PREFIX}{number:012d}{_SUFFIX}"
+
+
+def segment_numbers(directory: Path) -> list[int]:
+    """The segments of a directory, oldest first."""
+    names = (path.name for path in directory.iterdir())
+    numbers = (
+        name[len(_PREFIX) : -len(_SUFFIX)]
+        for name in names
+        if name.startswith(_PREFIX) and name.endswith(_SUFFIX)
+    )
+    return sorted(int(number) for number in numbers if number.isdigit())
+
+
+class Index:
+    """Where the rows of a segment are: per partition the first offset and position of each record.
+
+    16 bytes a record. The owner's thread adds; it holds the segment's lock while others may read.
+    """
+
+    def __init__(self, partitions: int) -> None:
+        self.firsts = [array("q") for _ in range(partitions)]
+        self.positions = [array("q") for _ in range(partitions)]
+
+    def add(self, partition: int, first: int, position: int) -> None:
+        self.firsts[partition].append(first)
+        self.positions[partition].append(position)
+
+    def add_records(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if record.kind == "rows" and record.rows:
+                self.add(record.partition, record.first, record.at)
+
+    def find(self, partition: int, start: int, end: int) -> list[tuple[int, int]]:
+        """(first offset, position) of the records that may hold rows of ``[start, end)``."""
+        firsts = self.firsts[partition]
+        low = max(0, bisect_right(firsts, start) - 1)
+        high = bisect_left(firsts, end)
+        return list(zip(firsts[low:high], self.positions[partition][low:high], strict=True))
+
+    def pack(self) -> bytes:
+        """As stored in the catalog: a checksum, then for each partition count, firsts, positions."""
+        body = b"".join(
+            array("q", [len(firsts)]).tobytes() + firsts.tobytes() + positions.tobytes()
+            for firsts, positions in zip(self.firsts, self.positions, strict=True)
+        )
+        return zlib.crc32(body).to_bytes(8, "little") + body
+
+    @classmethod
+    def unpack(cls, data: bytes, partitions: int) -> Index | None:
+        """The index of ``pack``; None when it is damaged."""
+        if len(data) < 8 or zlib.crc32(data[8:]) != int.from_bytes(data[:8], "little"):
+            return None
+        numbers = array("q", data[8:])
+        index = cls(partitions)
+        at = 0
+        for partition in range(partitions):
+            count = numbers[at]
+            index.firsts[partition] = numbers[at + 1 : at + 1 + count]
+            index.positions[partition] = numbers[at + 1 + count : at + 1 + 2 * count]
+            at += 1 + 2 * count
+        return index if at == len(numbers) else None
+
+
+class Segment:
+    """What is known of one segment. Any thread may read; only the owner's thread changes it.
+
+    Holds ``starts`` and ``ends``: the offsets per partition before and after it (ends exclusive), and
+    ``size`` in bytes. ``sealed`` is the time in seconds since 1970 when it was closed, None before.
+    """
+
+    def __init__(self, path: Path, number: int, starts: list[int], ends: list[int]) -> None:
+        self.path = path
+        self.number = number
+        self.starts = starts
+        self.ends = ends
+        self.size = 0
+        self.sealed: float | None = None
+        self._index: Index | None = None
+        self._lock = threading.Lock()
+        self._map: mmap.mmap | None = None
+
+    def __repr__(self) -> str:
+        return f"<Segment {self.number} {self.starts}..{self.ends} {self.size} bytes>"
+
+    def index(self) -> Index | None:
+        return self._index
+
+    def keep_index(self, index: Index | None) -> None:
+        self._index = index
+
+    def add(self, entries: Iterable[tuple[int, int, int, int]], size: int) -> None:
+        """The owner wrote records: (partition, first, stop, position) each; the file has this size."""
+        with self._lock:
+            if self._index is None:
+                self._index = Index(len(self.ends))
+            for partition, first, stop, position in entries:
+                if stop > first:
+                    self._index.add(partition, first, position)
+                    self.ends[partition] = stop
+            self.size = size
+
+    def find(self, partition: int, start: int, end: int) -> list[tuple[int, int]]:
+        with self._lock:
+            return [] if self._index is None else self._index.find(partition, start, end)
+
+    def data(self, end: int) -> mmap.mmap:
+        """The file as memory, at least up to position ``end`` if it is that long.
+
+        A slice keeps the mapping alive, also after the segment was unlinked.
+
+        Raises:
+            OSError: the file is gone or cannot be mapped.
+        """
+        with self._lock:
+            if self._map is None or len(self._map) < end:
+                self._map = map_file(self.path)
+            return self._map
+
+    def forget_data(self) -> None:
+        """Drop the mapping; readers that hold slices keep theirs."""
+        with self._lock:
+            self._map = None
+
+
+def map_file(path: Path) -> mmap.mmap:
+    """A file as read-only memory. ``OSError`` when it is missing or empty."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
+    except ValueError as error:
+        raise OSError(str(error)) from None
+    finally:
+        os.close(fd)
+
+
+def read_record(
+    segment: Segment, codec: Codec, partition: int, position: int
+) -> tuple[Record, pa.RecordBatch]:
+    """The record at a position with its rows, which lie in the mapped file.
+
+    Raises:
+        Damaged: its checksum does not match, or it holds another partition.
+        OSError: the file is gone.
+    """
+    data = segment.data(segment.size)
+    record = verify(memoryview(data), position, segment.number)
+    if record.kind != "rows" or record.partition != partition:
+        raise Damaged("the record holds another partition")
+    message = pa.py_buffer(data)[record.at : record.end]
+    return record, codec.batch(message)

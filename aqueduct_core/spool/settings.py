@@ -1,0 +1,58 @@
+"""What the owner of a spool may choose, and the watermark that becomes true with a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from aqueduct_core.errors import InvalidOption
+
+
+class Mark(NamedTuple):
+    """The logical sequences ``first`` to ``stop`` (exclusive) of a producer's channel are stored."""
+
+    producer: str
+    channel: str
+    first: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolSettings:
+    """Bounds of a spool, each with its reason.
+
+    segment_bytes: a segment is closed at the first group that starts at or above this size. Space
+        comes back in whole segments, so it is also the grain of truncation.
+    max_bytes: at this size the spool is ``full``: the owner pushes back. Unread data stays.
+    retention: seconds for which what every cursor has passed is kept all the same.
+    max_tracks: (producer, channel) pairs whose stored sequences are remembered. Beyond it the one
+        not used for longest is forgotten: what its producer sends again is stored again.
+    max_ranges: ranges remembered for one pair. Beyond it the lowest are forgotten, likewise.
+    max_total_ranges: ranges over all pairs; bounds the snapshot that every segment starts with.
+    """
+
+    segment_bytes: int = 64 * 1024 * 1024
+    max_bytes: int = 10 * 1024 * 1024 * 1024
+    retention: float = 0.0
+    max_tracks: int = 16_384
+    max_ranges: int = 1_024
+    max_total_ranges: int = 131_072
+
+    def __post_init__(self) -> None:
+        for name in ("segment_bytes", "max_bytes", "max_tracks", "max_ranges", "max_total_ranges"):
+            value = getattr(self, name)
+            if value < 1:
+                raise InvalidOption(
+                    "BAD_VALUE", f"spool setting {name} is {value}", "Give it a value of at least 1"
+                )
+        if self.retention < 0:
+            raise InvalidOption(
+                "BAD_VALUE",
+                f"spool setting retention is {self.retention} s",
+                "Give it 0 or more seconds",
+            )
+
+    @property
+    def roll_bytes(self) -> int:
+        """The size at which a segment is closed: small enough that a small spool can be trimmed."""
+        return max(1, min(self.segment_bytes, self.max_bytes // 4))

@@ -1,0 +1,270 @@
+"""The appending side of a spool: the open group, and the segment it goes to."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from aqueduct_core.spool.disk import Disk
+from aqueduct_core.spool.record import Codec, Draft
+from aqueduct_core.spool.segment import Segment, segment_path
+from aqueduct_core.spool.settings import Mark
+from aqueduct_core.spool.sync import Sync
+
+_NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT))
+
+State = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Active:
+    """The segment that is written to. Its file is made when its first group is written."""
+
+    segment: Segment
+    head: list[bytes | memoryview]
+    head_size: int
+    state: State
+    fd: int = -1
+    last_group: int = 0
+
+    @property
+    def next_position(self) -> int:
+        return self.segment.size or self.head_size
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+@dataclass(slots=True)
+class Group:
+    """Records that are written together and become durable together, or not at all."""
+
+    number: int
+    drafts: list[Draft] = field(default_factory=list)
+    entries: list[tuple[int, int, int, int]] = field(default_factory=list)
+    size: int = 0
+
+
+class Settled:
+    """What became durable: the newest group, the ends up to it, the segments that are now closed.
+
+    ``started`` is the newest segment that holds a durable group; ``state`` that after the last closed one.
+    """
+
+    __slots__ = ("closed", "ends", "group", "started", "state")
+
+    def __init__(self, group: int, ends: list[int], started: int) -> None:
+        self.group = group
+        self.ends = ends
+        self.started = started
+        self.closed: list[Active] = []
+        self.state: State | None = None
+
+
+class Writer:
+    """Numbers rows, encodes them, writes groups and asks for their sync. Used by one thread.
+
+    Holds: what is written is written in order; a group that could not be written whole is undone and
+    stays open. ``ends`` are the next offsets, counting the open group.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        codec: Codec,
+        disk: Disk,
+        sync: Sync,
+        *,
+        segment: int,
+        group: int,
+        ends: Sequence[int],
+        roll_bytes: int,
+        state: Callable[[], State],
+    ) -> None:
+        self._directory = directory
+        self._codec = codec
+        self._disk = disk
+        self._sync = sync
+        self._next_segment = segment
+        self._roll_bytes = roll_bytes
+        self._state = state
+        self._open = Group(group + 1)
+        self._active: Active | None = None
+        self._closing: deque[Active] = deque()
+        self._in_flight: deque[tuple[int, list[int], int]] = deque()
+        self._directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.ends = list(ends)
+        self.durable = group
+        self.no_space = False
+
+    @property
+    def group(self) -> int:
+        """The number of the open group."""
+        return self._open.number
+
+    @property
+    def open_bytes(self) -> int:
+        return self._open.size
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether written groups wait for the disk."""
+        return bool(self._in_flight)
+
+    @property
+    def active(self) -> Segment | None:
+        return self._active.segment if self._active else None
+
+    def append(
+        self, partition: int, batch: pa.RecordBatch, marks: Sequence[Mark]
+    ) -> tuple[int, int]:
+        """Put a batch into the open group; its offsets. Nothing is written yet."""
+        group = self._open
+        active = self._active
+        if active is None or (not group.drafts and active.segment.size >= self._roll_bytes):
+            active = self._begin_segment()
+        at = active.next_position + group.size
+        first = self.ends[partition]
+        stop = first + batch.num_rows
+        draft = self._codec.rows(
+            batch,
+            segment=active.segment.number,
+            at=at,
+            group=group.number,
+            durable=self.durable,
+            part=len(group.drafts),
+            partition=partition,
+            first=first,
+            marks=marks,
+        )
+        group.drafts.append(draft)
+        group.entries.append((partition, first, stop, at))
+        group.size += draft.size
+        self.ends[partition] = stop
+        return first, stop
+
+    def flush(self) -> Segment | None:
+        """Write the open group and ask for its sync; the segment when it was started by this.
+
+        When there is no space the group stays open and ``no_space`` is set until a flush succeeds.
+
+        Raises:
+            OSError: the disk failed otherwise.
+        """
+        group, active = self._open, self._active
+        if not group.drafts or active is None:
+            return None
+        pieces = [
+            piece
+            for i, draft in enumerate(group.drafts)
+            for piece in draft.pieces(last=i == len(group.drafts) - 1)
+        ]
+        fresh = not active.segment.size
+        if not self._write(active, pieces):
+            return None
+        active.segment.add(group.entries, active.next_position + group.size)
+        active.last_group = group.number
+        if fresh:
+            self._sync.start(active.fd, self._directory_fd)
+        self._in_flight.append((group.number, list(self.ends), active.segment.number))
+        self._sync.request(group.number)
+        self._open = Group(group.number + 1)
+        return active.segment if fresh else None
+
+    def settle(self) -> Settled | None:
+        """Take the answers of the sync; None when nothing became durable.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        group = self._sync.answered()
+        if group <= self.durable:
+            return None
+        while self._in_flight and self._in_flight[0][0] <= group:
+            number, ends, started = self._in_flight.popleft()
+            settled = Settled(number, ends, started)
+        self.durable = settled.group
+        while self._closing and self._closing[0].last_group <= self.durable:
+            closed = self._closing.popleft()
+            settled.closed.append(closed)
+            newer = self._closing[0] if self._closing else self._active
+            settled.state = newer.state if newer else None
+        return settled
+
+    def roll(self) -> tuple[Active | None, Segment | None]:
+        """Start a segment without rows, durable at once, so that the present one can go.
+
+        Only with no open and no unsettled group. Gives the closed and the new segment; neither when there
+        is nothing to close or no space.
+        """
+        old = self._active
+        if old is None or not old.segment.size or self._open.drafts or self._in_flight:
+            return None, None
+        fresh = self._begin_segment()
+        self._closing.pop()
+        if not self._write(fresh, []):
+            self._active = old
+            self._next_segment -= 1
+            return None, None
+        fresh.segment.add((), fresh.head_size)
+        self._disk.sync(fresh.fd)
+        self._disk.sync_directory(self._directory)
+        self._sync.start(fresh.fd, self._directory_fd)
+        return old, fresh.segment
+
+    def finish(self) -> Active | None:
+        """Close the present segment for good, once all is settled; the segment if there is one."""
+        active, self._active = self._active, None
+        return active if active is not None and active.segment.size else None
+
+    def close(self) -> None:
+        """Let go of the files."""
+        active = [self._active] if self._active else []
+        for each in (*self._closing, *active):
+            each.close()
+        os.close(self._directory_fd)
+
+    def _begin_segment(self) -> Active:
+        if self._active is not None:
+            self._closing.append(self._active)
+        number = self._next_segment
+        self._next_segment += 1
+        state = self._state()
+        head = self._codec.head(
+            segment=number, group=self._open.number - 1, durable=self.durable, state=state
+        )
+        pieces: list[bytes | memoryview] = [self._codec.preamble, *head.pieces(last=False)]
+        segment = Segment(
+            segment_path(self._directory, number), number, list(self.ends), list(self.ends)
+        )
+        self._active = Active(segment, pieces, sum(map(len, pieces)), state)
+        return self._active
+
+    def _write(self, active: Active, pieces: list[bytes | memoryview]) -> bool:
+        """Write behind what is there, with the head where nothing is; false when there is no space."""
+        at = active.segment.size
+        if not at:
+            pieces = [*active.head, *pieces]
+        try:
+            if active.fd < 0:
+                active.fd = self._disk.create(active.segment.path)
+            self._disk.write(active.fd, pieces, at)
+        except OSError as error:
+            if error.errno not in _NO_SPACE:
+                raise
+            if active.fd >= 0:
+                # what was written of it is no record: the next try starts at the same place
+                self._disk.truncate(active.fd, at)
+            self.no_space = True
+            return False
+        self.no_space = False
+        return True
