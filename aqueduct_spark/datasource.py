@@ -12,6 +12,7 @@ from pyspark.sql.datasource import DataSource
 
 from aqueduct_core.errors import InvalidOption, SaveModeRefused
 from aqueduct_spark.model.options import StreamReadOptions, WriteOptions
+from aqueduct_spark.model.tokens import Token
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -68,7 +69,8 @@ class AqueductDataSource(DataSource):
                 'Write with mode("append")',
             )
         check_write_schema(schema)
-        return AqueductBatchWriter(WriteOptions.parse(self.options))
+        options = WriteOptions.parse(self.options)
+        return AqueductBatchWriter(options, Token.of(options.auth))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         raise InvalidOption(
@@ -79,8 +81,5 @@ class AqueductDataSource(DataSource):
 
     def _read_options(self) -> StreamReadOptions:
         options = StreamReadOptions.parse(self.options)
-        if options.auth is not None and options.auth.env is not None:
-            from aqueduct_spark.receivers.orders import token_of_environment
-
-            token_of_environment(options.auth.env)
+        Token.of(options.auth)  # a variable that is not set is refused here, not in the first batch
         return options

@@ -350,7 +350,7 @@ OPTION_SPECS: tuple[OptionSpec, ...] = (
         "120s",
         WRITE,
         BATCH_WRITE,
-        "A task fails when its messages are not acked after this time without progress.",
+        "A task fails when messages wait longer than that for their acks.",
     ),
     OptionSpec(
         "maxInFlightBytes",

@@ -190,7 +190,7 @@ def _refuse_foreign(key: str, kind: Kind) -> None:
         )
     if spec is None:
         near = difflib.get_close_matches(key, SPEC_OF, n=1, cutoff=0.5)
-        hint = f"Did you mean '{SPEC_OF[near[0]].name}'" if near else "Remove it"
+        hint = f"The nearest one is '{SPEC_OF[near[0]].name}'" if near else "Remove it"
         raise InvalidOption("UNKNOWN", f"Option '{key}' is not known to format aqueduct", hint)
     if kind in spec.built:
         return

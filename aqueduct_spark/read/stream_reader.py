@@ -7,6 +7,7 @@ What lives, lives in the planner, made by the first call that only the planning 
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
@@ -65,6 +66,7 @@ class AqueductStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        _quiet_grpc()
         from aqueduct_spark.read import tasks
 
         match partition:
@@ -88,12 +90,24 @@ class AqueductStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _living_planner(self) -> StreamPlanner:
         if self._planner is None:
+            _quiet_grpc()
             from aqueduct_spark.read.planner import StreamPlanner
 
             _end_on_sigterm()
-            logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+            _log_to_driver()
             self._planner = StreamPlanner(self._options)
         return self._planner
+
+
+def _quiet_grpc() -> None:
+    """gRPC reads it when it is imported; its own lines say nothing that our errors do not."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+
+def _log_to_driver() -> None:
+    """Standard error of the planning process is that of the driver."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("aqueduct_spark").setLevel(logging.INFO)
 
 
 def _end_on_sigterm() -> None:

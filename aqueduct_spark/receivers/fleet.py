@@ -122,7 +122,7 @@ class Fleet:
         try:
             status = self._client(intake, lookup.address).status()
         except AqueductError as error:
-            log.info("intake %d does not answer at %s: %s", intake, lookup.address, error)
+            log.debug("intake %d does not answer at %s: %s", intake, lookup.address, error)
             self._forget(intake, lookup.address)
             return None
         if lookup.spool_id is not None and status.id != lookup.spool_id:

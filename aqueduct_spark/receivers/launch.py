@@ -6,7 +6,6 @@ process at a time, so only one start succeeds; all callers end up with the same 
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +18,6 @@ from aqueduct_spark.receivers.hosts import reachable_host
 from aqueduct_spark.receivers.process import start_intake
 from aqueduct_spark.receivers.registrations import Registration
 from aqueduct_spark.receivers.rendezvous import RendezvousClient
-
-log = logging.getLogger(__name__)
 
 PROBE_TIMEOUT = 5.0
 """Seconds for an intake that should be there to say that it is."""
@@ -74,15 +71,13 @@ def _start(order: LaunchOrder) -> Registration:
             "Bring it back or share it between executors, or start with a new checkpoint",
         )
     advertise = reachable_host(listen_address(order.settings.listen))
-    status = start_intake(replace(order.settings, advertise=advertise), order.launch_timeout)
-    log.info(
-        "intake %d listens on %s (pid %d, spool %s, epoch %d)",
-        order.intake,
-        status.listen,
-        status.pid,
-        status.id,
-        status.epoch,
-    )
+    ready = start_intake(replace(order.settings, advertise=advertise), order.launch_timeout)
     return Registration(
-        order.intake, status.id, status.epoch, status.flight, status.pid, status.listen
+        order.intake,
+        ready.id,
+        ready.epoch,
+        ready.flight,
+        ready.pid,
+        ready.listen,
+        ready.fingerprint,
     )

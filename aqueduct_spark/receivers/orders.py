@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import PurePosixPath
 
-from aqueduct_core.errors import AuthFailed
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.settings import AuthSettings, IntakeSettings, TlsSettings
 from aqueduct_spark.model.options import ListenerTls, StreamReadOptions, TokenSource
 from aqueduct_spark.model.partitions import LaunchOrder
+from aqueduct_spark.model.tokens import Token
 from aqueduct_spark.model.values import Address
 from aqueduct_spark.receivers.hosts import bind_host
 
@@ -56,18 +55,6 @@ def launch_order(
     )
 
 
-def token_of_environment(variable: str) -> str:
-    """The token in an environment variable of the driver. Raises AuthFailed.MISSING."""
-    token = os.environ.get(variable, "")
-    if not token:
-        raise AuthFailed(
-            "MISSING",
-            f"Environment variable {variable} of option 'auth.tokenEnv' is not set on the driver",
-            f"Export {variable}, or use 'auth.tokenFile'",
-        )
-    return token
-
-
 def _tls(tls: ListenerTls, listen: Address) -> TlsSettings:
     if not tls.self_signed:
         return TlsSettings(tls.cert_file, tls.key_file)
@@ -76,8 +63,5 @@ def _tls(tls: ListenerTls, listen: Address) -> TlsSettings:
 
 
 def _auth(source: TokenSource | None) -> AuthSettings:
-    if source is None:
-        return AuthSettings()
-    if source.env is not None:
-        return AuthSettings(token=token_of_environment(source.env))
-    return AuthSettings(token_file=source.file)
+    token = Token.of(source)
+    return AuthSettings(token_file=token.file, token=token.held)

@@ -14,11 +14,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight import faults
-from aqueduct_core.flight.tickets import IntakeStatus
 from aqueduct_core.intake.settings import IntakeSettings
 
 LOG_FILE = "intake.log"
@@ -41,8 +40,19 @@ _DETACH = (
 """Starts its arguments with our own standard streams in a session of their own, and ends."""
 
 
-def start_intake(settings: IntakeSettings, timeout: float) -> IntakeStatus:
-    """Start an intake and return its first status when it is ready.
+class Started(NamedTuple):
+    """What an intake says of itself when it is ready. ``flight`` is where it serves its rows."""
+
+    id: str
+    epoch: int
+    flight: str
+    listen: str
+    pid: int
+    fingerprint: str
+
+
+def start_intake(settings: IntakeSettings, timeout: float) -> Started:
+    """Start an intake and return when it is ready.
 
     Ends after ``timeout`` seconds. An intake that becomes ready later ends itself with its lease.
 
@@ -94,14 +104,15 @@ def start_intake(settings: IntakeSettings, timeout: float) -> IntakeStatus:
     return _meaning(line, settings, log_path)
 
 
-def _meaning(line: bytes, settings: IntakeSettings, log_path: Path) -> IntakeStatus:
+def _meaning(line: bytes, settings: IntakeSettings, log_path: Path) -> Started:
+    reason: AqueductError | None = None
     try:
         answer = json.loads(line)
-        if "error" not in answer:
-            return IntakeStatus.from_json(answer)
-        reason: AqueductError | None = faults.from_json(answer["error"])
+        if answer["ready"]:
+            return Started(**{name: answer[name] for name in Started._fields})
+        reason = faults.from_json(answer["error"])
     except (ValueError, TypeError, KeyError):
-        reason = None
+        pass
     if reason is not None:
         raise reason
     raise IntakeFailed(

@@ -9,7 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """An intake that was started for a query. ``at`` is its Flight address."""
+    """An intake that was started for a query.
+
+    ``at`` is its Flight address; ``fingerprint`` the SHA-256 of the listener's certificate.
+    """
 
     intake: int
     id: str
@@ -17,6 +20,7 @@ class Registration:
     at: str
     pid: int
     listen: str
+    fingerprint: str
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -30,6 +34,7 @@ class Registration:
             str(data["at"]),
             int(data["pid"]),
             str(data["listen"]),
+            str(data["fingerprint"]),
         )
 
 

@@ -7,6 +7,7 @@ intakes that outlived the driver are found through the address in the offset.
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from typing import Any
 
@@ -17,6 +18,8 @@ from aqueduct_core.errors import IntakeFailed
 from aqueduct_core.flight.credentials import SERVER_NAME, Credentials
 from aqueduct_core.flight.server import TokenCheck
 from aqueduct_spark.receivers.registrations import Registration, winner
+
+log = logging.getLogger(__name__)
 
 CALL_TIMEOUT = 10.0
 """Seconds for one call of a task; the service answers from memory."""
@@ -57,7 +60,17 @@ class Rendezvous(fl.FlightServerBase):  # type: ignore[misc]
         with self._lock:
             stands = winner(self._held.get(offered.intake), offered)
             self._held[offered.intake] = stands
-            return stands
+        if stands is offered:
+            log.info(
+                "intake %d listens on %s (pid %d, spool %s, epoch %d, certificate SHA-256 %s)",
+                stands.intake,
+                stands.listen,
+                stands.pid,
+                stands.id,
+                stands.epoch,
+                stands.fingerprint,
+            )
+        return stands
 
 
 class RendezvousClient:

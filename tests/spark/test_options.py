@@ -155,7 +155,7 @@ def test_starting_offsets(text: str, starting: object) -> None:
 
 
 READ_REFUSALS = [
-    ({"spol": "/s"}, "UNKNOWN", "Did you mean 'spool'"),
+    ({"spol": "/s"}, "UNKNOWN", "The nearest one is 'spool'"),
     ({"kafka.bootstrap.servers": "x"}, "UNKNOWN", "is not known"),
     ({"groupCommit": "20"}, "BAD_VALUE", "a bare number has no unit"),
     ({"spoolMaxBytes": "10"}, "BAD_VALUE", "a bare number has no unit"),
@@ -211,7 +211,7 @@ WRITE_REFUSALS = [
     ({"ackTimeout": "120"}, "BAD_VALUE", "a bare number has no unit"),
     ({"reliability": "maybe"}, "BAD_VALUE", "one of ordered, unordered, unreliable"),
     ({"maxLossRatio": "2"}, "BAD_VALUE", "0.0 to 1.0"),
-    ({"chanel": "x"}, "UNKNOWN", "Did you mean 'channel'"),
+    ({"chanel": "x"}, "UNKNOWN", "The nearest one is 'channel'"),
     ({"endpoint": "aqueduct://far:1", "tls.insecure": "true"}, "CONFLICT", "loopback"),
     ({"tls.insecure": "true", "tls.caFile": "/ca"}, "CONFLICT", "both set"),
 ]
