@@ -1,0 +1,58 @@
+"""What the README shows works as it stands there; only the port and the folder are a test's own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.waiting import Output, intake_status
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+ADDRESS = "127.0.0.1:4433"
+
+
+def block(heading: str, language: str) -> str:
+    """The first code block of ``language`` below ``heading``."""
+    section = README.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    found = re.search(rf"```{language}\n(.*?)```", section, re.DOTALL)
+    assert found, f"no {language} block below {heading}"
+    return found.group(1)
+
+
+@pytest.mark.spark
+def test_the_first_stream_runs(tmp_path: Path) -> None:
+    code = block("A first stream", "python")
+    assert ADDRESS in code
+    script = tmp_path / "first.py"
+    script.write_text(code.replace(ADDRESS, "127.0.0.1:0"))
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    output = Output(process)
+    try:
+        status = intake_status(tmp_path / "first-stream" / "spool", 0, seconds=90)
+        command = block("A first stream", "sh").replace(ADDRESS, status["listen"])
+        words = command.strip()
+        assert ".venv/bin/aqueduct send" in words
+        words = words.replace(".venv/bin/aqueduct", f"{sys.executable} -m aqueduct_core.cli.main")
+        subprocess.run(["sh", "-c", words], cwd=tmp_path, check=True, timeout=60)
+        line = output.wait_for("hello", seconds=60)
+        assert "greetings" in line
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        output.close()
+        os.kill(status["pid"], signal.SIGTERM)

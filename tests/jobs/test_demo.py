@@ -1,0 +1,70 @@
+"""The main job end to end, as ``make demo`` runs it, and what is left when it is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs.demo.run import ingest_command
+from tests.support.waiting import alive, ancestors, ended, environment, intake_status
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+ROOT = Path(__file__).resolve().parents[2]
+ZEROS = "lost_after_ack=0 duplicates=0 order_breaks=0"
+
+
+def test_the_demo_accounts_for_every_message(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "jobs.demo.run", "--seconds", "4", "--out", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-3000:]
+    ledger = done.stdout.strip().splitlines()[-4:]
+    assert [line.split()[0] for line in ledger] == ["counters", "load", "processes", "total"]
+    for line in ledger:
+        assert line.endswith(ZEROS)
+        counts = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
+        assert counts["sent"] == counts["acked"] + counts["nacked"]
+        assert counts["rows"] == counts["acked"] > 0
+    load = ledger[1]
+    assert int(re.search(r"sent=(\d+)", load).group(1)) >= 4 * 40  # type: ignore[union-attr]
+    report = json.loads((tmp_path / "ledger.json").read_text())
+    assert [line["channel"] for line in report] == ["counters", "load", "processes", "total"]
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+    status = json.loads((tmp_path / "spool" / "intake-0" / "status.json").read_text())
+    ended(status["pid"], 30)
+
+
+def test_an_intake_is_no_child_of_the_driver_and_ends_after_its_lease(tmp_path: Path) -> None:
+    aqueduct = [sys.executable, "-m", "aqueduct_core.cli.main"]
+    subprocess.run([*aqueduct, "cert", str(tmp_path / "tls")], check=True, capture_output=True)
+    command = [*ingest_command(tmp_path), "--set", "source.lease=3s"]
+    job = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        status = intake_status(tmp_path / "spool", 0, seconds=120)
+        intake = status["pid"]
+        assert os.getsid(intake) == intake, "the intake leads a session of its own"
+        assert job.pid not in ancestors(intake)
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+        assert alive(intake), "the intake outlives its driver for the lease"
+        ended(intake, 3 + 5)
+    finally:
+        if job.poll() is None:
+            os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
