@@ -64,7 +64,7 @@ class Store(Protocol):
     def append(
         self, partition: int, batch: pa.RecordBatch, marks: Sequence[Mark] = ()
     ) -> tuple[int, int]: ...
-    def flush(self) -> None: ...
+    def flush(self) -> bool: ...
     def seen(self, producer: str, channel: str) -> RangeSet: ...
 
 
@@ -136,6 +136,8 @@ class GroupCommit:
         self._opened = 0
         self._under_way: dict[int, list[tuple[Party, Receipt]]] = {}
         self._held: deque[Offer] = deque()
+        self._unwritten = False
+        self._retrying = False
 
     @property
     def idle(self) -> bool:
@@ -155,9 +157,8 @@ class GroupCommit:
         if not (self._held or self._store.full):
             self._accept(offer)
         elif offer.run.reliable:
-            if not self._held:
-                self._later(RETRY, self._retry)
             self._held.append(offer)
+            self._retry_later()
         else:
             self.counters.unreliable_dropped += offer.run.count
             offer.party.dropped(offer.receipt)
@@ -187,8 +188,8 @@ class GroupCommit:
             for partition, pieces in group.pieces.items():
                 for part in _bounded(pieces):
                     self._store.append(partition, to_batch(part), _marks(part))
-            self._under_way[number] = group.receipts
-            self._store.flush()
+            self._under_way.setdefault(number, []).extend(group.receipts)
+            self._write()
         except AqueductError as error:
             self.fail(error)
             return
@@ -256,11 +257,31 @@ class GroupCommit:
         else:
             _tell(receipts)
 
+    def _write(self) -> None:
+        """The disk may have no space: then the spool keeps its group open and is full."""
+        self._unwritten = not self._store.flush()
+        if self._unwritten:
+            self._retry_later()
+
+    def _retry_later(self) -> None:
+        if not self._retrying:
+            self._retrying = True
+            self._later(RETRY, self._retry)
+
     def _retry(self) -> None:
+        self._retrying = False
+        if self._broken:
+            return
+        try:
+            if self._unwritten:
+                self._write()
+        except AqueductError as error:
+            self.fail(error)
+            return
         while self._held and not self._store.full and not self._broken:
             self._accept(self._held.popleft())
-        if self._held and not self._broken:
-            self._later(RETRY, self._retry)
+        if self._held:
+            self._retry_later()
 
 
 def _bounded(pieces: list[Piece]) -> list[list[Piece]]:

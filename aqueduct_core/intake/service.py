@@ -40,6 +40,10 @@ FLIGHT_SECONDS = 3.0
 """For reads under way at the end; a task whose read breaks off asks the next intake."""
 
 
+TRIM_PAUSE = 0.01
+"""Between two segments that are removed, so that the event loop goes on in between."""
+
+
 class Intake:
     """One intake process: made by `start`, at work until `finished` returns.
 
@@ -174,7 +178,8 @@ class Intake:
                 f"the intake of epoch {commit.epoch} has ended, epoch {self._spool.epoch} serves",
                 "Ask for its status, then commit again",
             )
-        self._spool.commit(commit.cursor, list(commit.ends))
+        self._spool.commit(commit.cursor, commit.ends)
+        self._loop.call_soon(self._trim)
 
     def renew(self, seconds: float | None) -> None:
         self._lease.renew(self._loop.time(), seconds)
@@ -239,9 +244,20 @@ class Intake:
         self._failure = error
         self.end("the spool failed")
 
+    def _trim(self) -> None:
+        """Give back what every cursor has passed, a segment a turn of the event loop."""
+        if self._ending.is_set():
+            return
+        try:
+            if self._spool.trim():
+                self._loop.call_later(TRIM_PAUSE, self._trim)
+        except AqueductError as error:
+            self._groups.fail(error)
+
     async def _watch_lease(self) -> None:
         while not self._lease.check(self._loop.time()):
             await asyncio.sleep(self._lease.interval)
+            self._trim()  # retention ends with time alone
         self.end(f"no planner asked for {self._lease.seconds:g} s")
 
     async def _close(self) -> None:
@@ -253,7 +269,10 @@ class Intake:
         await self._listener.close(0, self._reason)
         self._loop.remove_reader(self._spool.fileno())
         await self._end_flight()
-        self._spool.close()
+        try:
+            self._spool.close()
+        except AqueductError as error:
+            self._failure = self._failure or error
         self._write_status("failed" if self._failure else "ended")
 
     async def _settle(self) -> None:

@@ -1,0 +1,32 @@
+"""Runs of messages as an engine would report them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from aqueduct_core.aqueduct.news import Attachment, Headers, Run
+
+
+def run(
+    payloads: Sequence[bytes],
+    *,
+    channel: int = 0,
+    first: int = 0,
+    reliable: bool = True,
+    headers: Mapping[int, Headers] | None = None,
+    attachments: Mapping[int, tuple[Attachment, ...]] | None = None,
+) -> Run:
+    ends = np.cumsum([0, *(len(payload) for payload in payloads)], dtype=np.int64)
+    return Run(
+        channel=channel,
+        reliable=reliable,
+        first=first,
+        count=len(payloads),
+        payload=b"".join(payloads),
+        offsets=ends,
+        size=int(ends[-1]) + 4 * len(payloads),
+        headers=headers or {},
+        attachments=attachments or {},
+    )
