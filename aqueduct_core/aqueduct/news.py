@@ -32,6 +32,8 @@ class End(Enum):
     CANCELLED = "cancelled"
     CLOSED = "closed"
     LOST = "lost"
+    OVERFLOW = "overflow"
+    """We closed the receiver: the application let more pile up than a limit allows."""
     CONNECTION_LOST = "connection lost"
 
 
@@ -91,6 +93,15 @@ class Delivered(NamedTuple):
     acked: bool
 
 
+class Rerouted(NamedTuple):
+    """For a sender: the transport refused datagram message ``datagram`` as too large, so it went
+    on a stream as reliable message ``reliable``; the datagram number is given again (AQ-SEND-5)."""
+
+    channel: int
+    datagram: int
+    reliable: int
+
+
 class Nacked(NamedTuple):
     """For a receiver: we nacked the unreliable numbers ``first`` to ``stop`` (exclusive)."""
 
@@ -131,4 +142,6 @@ class Closed(NamedTuple):
     by_peer: bool
 
 
-News: TypeAlias = Opened | Run | Delivered | Nacked | Ended | DatagramsUnavailable | Closed
+News: TypeAlias = (
+    Opened | Run | Delivered | Rerouted | Nacked | Ended | DatagramsUnavailable | Closed
+)

@@ -1,0 +1,149 @@
+"""News on their way to the application, coalesced: one run a channel and burst, not a message.
+
+Merging moves a message only forward, next to its channel's earlier ones, never behind news that
+came later; so a carrier is always told before what was sent on the channel that it carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aqueduct_core.aqueduct.frames import Block, Message
+from aqueduct_core.aqueduct.news import Attachment, Delivered, Headers, News, Run
+
+_RUN_BYTES = 8 << 20
+"""A run stops growing there: it becomes one buffer, and offsets stay small."""
+
+
+class RunDraft:
+    """A run that still grows: consecutive messages of one channel and number space."""
+
+    __slots__ = ("_lengths", "_payloads", "attachments", "bytes", "channel", "count", "first",
+                 "headers", "reliable", "size")  # fmt: skip
+
+    def __init__(self, channel: int, reliable: bool, first: int) -> None:
+        self.channel = channel
+        self.reliable = reliable
+        self.first = first
+        self.count = 0
+        self.size = 0
+        self.bytes = 0
+        self.headers: dict[int, Headers] = {}
+        self.attachments: dict[int, tuple[Attachment, ...]] = {}
+        self._payloads: list[bytes] = []
+        self._lengths: list[NDArray[np.int64] | list[int]] = []
+
+    def fits(self, number: int) -> bool:
+        return number == self.first + self.count and self.bytes < _RUN_BYTES
+
+    def add(self, message: Message) -> None:
+        i = self.count
+        if message.headers:
+            self.headers[i] = message.headers
+        if message.attachments:
+            self.attachments[i] = message.attachments
+        self._payloads.append(message.payload)
+        lengths = self._lengths[-1] if self._lengths else None
+        if isinstance(lengths, list):
+            lengths.append(len(message.payload))
+        else:
+            self._lengths.append([len(message.payload)])
+        self.count = i + 1
+        self.size += message.size
+        self.bytes += len(message.payload)
+
+    def add_block(self, block: Block) -> None:
+        self._payloads.append(block.payload)
+        self._lengths.append(block.lengths)
+        self.count += len(block.lengths)
+        self.size += block.size
+        self.bytes += len(block.payload)
+
+    def build(self) -> Run:
+        offsets = np.zeros(self.count + 1, np.int64)
+        lengths = self._lengths
+        np.cumsum(lengths[0] if len(lengths) == 1 else np.concatenate(lengths), out=offsets[1:])
+        payloads = self._payloads
+        payload = payloads[0] if len(payloads) == 1 else b"".join(payloads)
+        return Run(
+            self.channel,
+            self.reliable,
+            self.first,
+            self.count,
+            payload,
+            offsets,
+            self.size,
+            self.headers,
+            self.attachments,
+        )
+
+
+class _DeliveredDraft:
+    __slots__ = ("acked", "channel", "first", "reliable", "stop")
+
+    def __init__(self, channel: int, reliable: bool, first: int, stop: int, acked: bool) -> None:
+        self.channel = channel
+        self.reliable = reliable
+        self.first = first
+        self.stop = stop
+        self.acked = acked
+
+
+class Bulletin:
+    """News since the last ``take``."""
+
+    def __init__(self) -> None:
+        self._items: list[News | RunDraft | _DeliveredDraft] = []
+        self._runs: dict[tuple[int, bool], RunDraft] = {}
+        self._delivered: dict[tuple[int, bool, bool], _DeliveredDraft] = {}
+
+    def tell(self, news: News) -> None:
+        self._items.append(news)
+
+    def message(self, channel: int, reliable: bool, message: Message) -> None:
+        self._draft(channel, reliable, message.number).add(message)
+
+    def block(self, channel: int, block: Block) -> None:
+        self._draft(channel, True, block.first).add_block(block)
+
+    def drafts(self, drafts: Sequence[RunDraft]) -> None:
+        """Runs that waited for their channel to be known to the application."""
+        self._items.extend(drafts)
+
+    def _draft(self, channel: int, reliable: bool, number: int) -> RunDraft:
+        draft = self._runs.get((channel, reliable))
+        if draft is None or not draft.fits(number):
+            draft = self._runs[channel, reliable] = RunDraft(channel, reliable, number)
+            self._items.append(draft)
+        return draft
+
+    def delivered(self, channel: int, reliable: bool, first: int, stop: int, acked: bool) -> None:
+        draft = self._delivered.get((channel, reliable, acked))
+        if draft is not None and draft.stop == first:
+            draft.stop = stop
+            return
+        draft = _DeliveredDraft(channel, reliable, first, stop, acked)
+        self._delivered[channel, reliable, acked] = draft
+        self._items.append(draft)
+
+    def take(self) -> list[News]:
+        items = self._items
+        if not items:
+            return []
+        self._items = []
+        self._runs.clear()
+        self._delivered.clear()
+        out: list[News] = []
+        for item in items:
+            if isinstance(item, RunDraft):
+                out.append(item.build())
+            elif isinstance(item, _DeliveredDraft):
+                out.append(
+                    Delivered(item.channel, item.reliable, item.first, item.stop, item.acked)
+                )
+            else:
+                out.append(item)
+        return out

@@ -1,0 +1,74 @@
+"""Channels of the peer and their carriers: which were claimed, and what waits for a claim.
+
+A channel may be used before the message that carries it comes in (the common race). Until then
+its machine is *unclaimed*; when the machine ends first, a record keeps its queue and its end for
+the later claim (AQ-LIFE-22, B18).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from aqueduct_core.aqueduct.bulletin import RunDraft
+from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.aqueduct.faults import Code, PeerFault
+from aqueduct_core.aqueduct.news import Ended
+from aqueduct_core.aqueduct.tombstones import ChannelSet
+
+
+class Record(NamedTuple):
+    """What is left of a machine that ended before the application knew its channel."""
+
+    queue: list[RunDraft]
+    ended: Ended
+
+
+class Claims:
+    """``bytes`` counts MESSAGE frame bytes that wait for a claim."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._claimed = ChannelSet()
+        self._waiting: set[int] = set()
+        self._records: dict[int, Record] = {}
+        self.bytes = 0
+
+    def made(self, channel: int) -> None:
+        """A machine was made with no claim (AQ-LIFE-21)."""
+        self._waiting.add(channel)
+        self._check()
+
+    def _check(self) -> None:
+        if len(self._waiting) + len(self._records) > self._config.max_unclaimed_channels:
+            raise PeerFault(Code.RESOURCE_LIMIT, "too many channels that no message carried")
+
+    def hold(self, size: int) -> None:
+        """``size`` bytes of messages wait."""
+        self.bytes += size
+        if self.bytes > self._config.max_unclaimed_bytes:
+            raise PeerFault(Code.RESOURCE_LIMIT, "too many bytes on unclaimed channels")
+
+    def release(self, queue: list[RunDraft]) -> None:
+        """These runs wait no longer: told, or thrown away."""
+        self.bytes -= sum(draft.size for draft in queue)
+
+    def claim(self, channel: int) -> None:
+        """A message carried ``channel``.
+
+        Raises:
+            PeerFault: another message did before (AQ-LIFE-10).
+        """
+        if channel in self._claimed:
+            raise PeerFault(Code.STATE, f"channel {channel} is attached to two messages")
+        self._claimed.add(channel)
+        self._waiting.discard(channel)
+
+    def ended(self, channel: int, record: Record | None) -> None:
+        """The machine ended before the application knew the channel."""
+        self._waiting.discard(channel)
+        if record is not None:
+            self._records[channel] = record
+            self._check()
+
+    def take(self, channel: int) -> Record | None:
+        return self._records.pop(channel, None)

@@ -1,0 +1,454 @@
+"""An Aqueduct connection: the engine that a transport drives. It only routes.
+
+Facts go to ``Inflow`` (bytes → frames → halves of channels), alarms and commands to the half
+that they are for; orders come from ``Outbox``, news from ``Bulletin``. See
+``aqueduct_core.engine.contract`` for the order of calls.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from aqueduct_core.aqueduct import chanid
+from aqueduct_core.aqueduct.bulletin import Bulletin
+from aqueduct_core.aqueduct.chanid import Side
+from aqueduct_core.aqueduct.channels import Channels
+from aqueduct_core.aqueduct.config import AckMode, Config, Mode
+from aqueduct_core.aqueduct.credit import CreditBook
+from aqueduct_core.aqueduct.datagrams import Refusable
+from aqueduct_core.aqueduct.dispatch import Dispatch
+from aqueduct_core.aqueduct.faults import (
+    BadArgument,
+    ChannelGone,
+    Code,
+    ConnectionOver,
+    NotAllowed,
+    PeerFault,
+    TooLarge,
+)
+from aqueduct_core.aqueduct.handshake import Handshake
+from aqueduct_core.aqueduct.inflow import Inflow
+from aqueduct_core.aqueduct.news import (
+    Attachment,
+    Closed,
+    DatagramsUnavailable,
+    End,
+    Headers,
+    News,
+    Opened,
+    Rerouted,
+)
+from aqueduct_core.aqueduct.outbox import Outbox
+from aqueduct_core.aqueduct.receiver import ReceiverHalf, ReceiverInput
+from aqueduct_core.aqueduct.sender import SenderHalf, SenderState
+from aqueduct_core.aqueduct.wiring import Alarm, AlarmKey, Wiring
+from aqueduct_core.engine.contract import (
+    Datagram,
+    DatagramRefused,
+    Fact,
+    LinkLost,
+    LinkReady,
+    Order,
+    StreamBytes,
+    StreamReset,
+    StreamStopped,
+)
+from aqueduct_core.primitives.timers import Timers
+
+__all__ = ["AckMode", "Attach", "Config", "Connection", "Mode", "Sent", "Side", "Statistics"]
+
+_log = logging.getLogger("aqueduct_core.aqueduct")
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """A new channel to carry along. ``sends``: the half that stays here is the sender."""
+
+    sends: bool
+    oneshot: bool = False
+    headers: Headers = ()
+
+
+class Sent(NamedTuple):
+    """What became of a message: its number and number space, and the channels it carries.
+
+    ``number`` None: it waits in a queue (only with flow control).
+    """
+
+    number: int | None
+    reliable: bool
+    attached: tuple[int, ...]
+
+
+class Statistics(NamedTuple):
+    """Totals of the connection; ``queued_bytes`` were told and not consumed."""
+
+    messages_received: int
+    messages_sent: int
+    queued_bytes: int
+    open_channels: int
+    datagrams_dropped: int
+    overflows: int
+
+
+class Connection:
+    """One end of an Aqueduct connection over one QUIC connection.
+
+    Ends with the first protocol error, ``shutdown`` or the link's end: then ``closed`` is set,
+    every half ends with CONNECTION_LOST, and every command raises ``ConnectionOver``.
+    All commands raise a subclass of ``LocalError`` on misuse and then change nothing.
+    """
+
+    ENTRYPOINT = chanid.ENTRYPOINT
+
+    def __init__(
+        self, side: Side, headers: Headers = (), config: Config | None = None, now: float = 0.0
+    ) -> None:
+        self.side = side
+        self.config = config = Config() if config is None else config
+        self.closed: Closed | None = None
+        self._now = now
+        self._own_headers = headers
+        self._handshake = Handshake(side)
+        self._outbox = Outbox(side, self._handshake.prefix)
+        self._bulletin = Bulletin()
+        self._timers: Timers[AlarmKey] = Timers()
+        self._wiring = Wiring(
+            config,
+            self._outbox,
+            self._timers,
+            self._bulletin,
+            CreditBook(self._outbox),
+            Refusable(),
+            config.max_datagram_size,
+        )
+        self._channels = Channels(side, self._wiring)
+        self._dispatch = Dispatch(self._channels, self._wiring)
+        self._inflow = Inflow(
+            side,
+            config,
+            self._handshake,
+            self._channels,
+            self._dispatch,
+            self._outbox,
+            self._headers_came,
+        )
+        self._messages_sent = 0
+        self._timers.set((Alarm.HANDSHAKE, 0), now + config.handshake_timeout)
+        _check_headers(headers, config)
+        if side is Side.CLIENT:
+            self._handshake.offer(headers)
+            self._handshake.flush(self._outbox)
+
+    # --- facts --------------------------------------------------------------------------
+
+    def absorb(self, fact: Fact, now: float) -> None:
+        """Take in one fact. Whatever the peer sent ends in news, or in a closed connection."""
+        if self.closed is not None:
+            return
+        self._now = now
+        try:
+            self._absorb(fact, now)
+        except PeerFault as fault:
+            self._fail(fault.code, fault.reason)
+        except Exception:
+            # a bug of ours must not take other connections down with it
+            _log.exception("internal error while absorbing %s", type(fact).__name__)
+            self._fail(Code.INTERNAL, "internal error")
+
+    def _absorb(self, fact: Fact, now: float) -> None:
+        if isinstance(fact, StreamBytes):
+            self._inflow.stream_bytes(fact, now)
+        elif isinstance(fact, Datagram):
+            self._inflow.datagram(fact.data, now)
+        elif isinstance(fact, StreamReset):
+            self._inflow.stream_reset(fact.stream_id)
+        elif isinstance(fact, StreamStopped):
+            self._outbox.stopped(fact.stream_id)
+        elif isinstance(fact, DatagramRefused):
+            self._refused(fact.token)
+        elif isinstance(fact, LinkReady):
+            self._wiring.datagram_size = fact.max_datagram_size
+            if not fact.max_datagram_size:
+                if self.config.require_datagrams:
+                    raise PeerFault(Code.DATAGRAM, "the peer takes no datagrams")
+                self._bulletin.tell(DatagramsUnavailable())
+        else:
+            self._lost(fact)
+
+    def _headers_came(self) -> None:
+        headers = self._handshake.peer_headers
+        assert headers is not None
+        self._timers.cancel((Alarm.HANDSHAKE, 0))
+        self._bulletin.tell(Opened(headers))
+        if self.side is Side.SERVER:
+            if not self.config.auto_accept:
+                return
+            self._handshake.offer(self._own_headers)
+        self._inflow.release(self._now)
+
+    def _refused(self, token: int) -> None:
+        message = self._wiring.refusable.refused(token)
+        half = self._channels.halves.get(message.channel) if message is not None else None
+        if message is None or not isinstance(half, SenderHalf):
+            return
+        number = half.send_again(message)
+        if number is not None:
+            self._channels.lineage.renumbered(message.channel, message.number, number)
+            self._bulletin.tell(Rerouted(message.channel, message.number, number))
+
+    def _fail(self, code: Code, reason: str) -> None:
+        """The peer broke the protocol: nothing but the close leaves (AQ-ERR-1)."""
+        self._outbox.close(code, reason, drop=True)
+        self._over(Closed(code, reason, by_peer=False))
+
+    def _lost(self, fact: LinkLost) -> None:
+        self._outbox.abandon()
+        self._over(Closed(fact.code, fact.reason, fact.by_peer))
+
+    def _over(self, closed: Closed) -> None:
+        self.closed = closed
+        self._channels.connection_lost()
+        self._timers.clear()
+        self._bulletin.tell(closed)
+
+    # --- time, orders, news -------------------------------------------------------------
+
+    @property
+    def wake_at(self) -> float | None:
+        return self._timers.next
+
+    def tick(self, now: float) -> None:
+        """Act on every deadline that is due."""
+        self._now = now
+        try:
+            while self.closed is None and (key := self._timers.pop(now)) is not None:
+                self._alarm(*key, now)
+        except PeerFault as fault:
+            self._fail(fault.code, fault.reason)
+
+    def _alarm(self, alarm: Alarm, channel: int, now: float) -> None:
+        if alarm is Alarm.HANDSHAKE:
+            raise PeerFault(Code.HEADERS, "no connection headers in time")
+        if alarm is Alarm.FORGET:
+            self._channels.forgets.send()
+        elif alarm is Alarm.LINGER:
+            self._channels.forgets.linger_over(channel)
+        else:
+            half = self._channels.halves.get(channel)
+            if isinstance(half, SenderHalf):
+                half.declare()
+            elif half is not None and alarm is Alarm.ACK:
+                half.flush()
+                self._channels.finish_check(half, now)
+            elif half is not None:
+                half.deadline_passed(now)
+
+    def orders(self) -> list[Order]:
+        """Take what the transport has to do."""
+        if self.closed is None:
+            try:
+                self._handshake.flush(self._outbox)
+                self._channels.flush(self._now)
+            except PeerFault as fault:
+                self._fail(fault.code, fault.reason)
+            self._wiring.refusable.turn()
+        return self._outbox.take()
+
+    def news(self) -> list[News]:
+        """Take what the application should learn."""
+        return self._bulletin.take()
+
+    # --- commands -----------------------------------------------------------------------
+
+    def accept(self, headers: Headers, now: float) -> None:
+        """Answer ``Opened`` with the server's headers, once; only then are messages processed."""
+        self._live(now)
+        if self.side is Side.CLIENT:
+            raise NotAllowed("a client gives its headers when it is made")
+        _check_headers(headers, self.config)
+        self._handshake.offer(headers)
+        try:
+            self._inflow.release(now)
+        except PeerFault as fault:
+            self._fail(fault.code, fault.reason)
+
+    def send(
+        self,
+        channel: int,
+        payload: bytes,
+        *,
+        now: float,
+        mode: Mode = Mode.ORDERED,
+        headers: Headers = (),
+        attach: Sequence[Attach] = (),
+    ) -> Sent:
+        """Send one message (AQ-SEND-1…5), with new channels attached (AQ-SEND-11).
+
+        An unreliable message that does not fit a datagram goes on a stream, with a reliable
+        number. The mode is fixed by the channel's first send.
+        """
+        self._live(now)
+        half = self._sender(channel)
+        half.check_send(mode, 1)
+        _check_headers(headers, self.config)
+        if len(payload) > self.config.max_payload_bytes:
+            raise TooLarge(f"a payload of {len(payload)} bytes")
+        if not attach:
+            number, reliable = half.send(payload, headers, (), mode, now)
+            self._messages_sent += 1
+            return Sent(number, reliable, ())
+        if len(attach) > self.config.max_attachments:
+            raise TooLarge(f"{len(attach)} attachments")
+        for each in attach:
+            _check_headers(each.headers, self.config)
+        self._channels.check_room(len(attach))
+        kinds = [(self.side if each.sends else self.side.other, each.oneshot) for each in attach]
+        ids = self._channels.upcoming(kinds)
+        attachments = tuple(map(Attachment, ids, (each.headers for each in attach)))
+        number, reliable = half.send(payload, headers, attachments, mode, now)
+        self._messages_sent += 1
+        return Sent(number, reliable, self._channels.attach(channel, reliable, number, kinds))
+
+    def send_many(
+        self, channel: int, payloads: Sequence[bytes], *, now: float, mode: Mode = Mode.ORDERED
+    ) -> tuple[int, int]:
+        """Send plain messages in bulk; their numbers ``[first, stop)``.
+
+        Unreliable ones must all fit a datagram (``datagram_room``), unless the peer takes none:
+        then all of them go on streams and the numbers are reliable ones.
+        """
+        self._live(now)
+        half = self._sender(channel)
+        half.check_send(mode, len(payloads))
+        longest = max(map(len, payloads), default=0)
+        if longest > self.config.max_payload_bytes:
+            raise TooLarge(f"a payload of {longest} bytes")
+        if mode is Mode.UNRELIABLE and self._wiring.datagram_size:
+            room = half.datagram_room(len(payloads))
+            if longest > room:
+                raise TooLarge(f"a payload of {longest} bytes, a datagram has room for {room}")
+        self._messages_sent += len(payloads)
+        return half.send_many(payloads, mode, now)
+
+    def datagram_room(self, channel: int, count: int = 1) -> int:
+        """The longest plain payload that each of the next ``count`` datagrams can carry."""
+        return self._sender(channel).datagram_room(count)
+
+    def finish(self, channel: int, now: float) -> None:
+        """No more messages will come; ends with FINISHED when the peer has all of them."""
+        self._live(now)
+        self._sender(channel).finish(now)
+
+    def cancel(self, channel: int, now: float) -> None:
+        """Give up the channel; what the peer has not read yet is dropped (AQ-SEND-10)."""
+        self._live(now)
+        self._sender(channel).cancel()
+
+    def close(self, channel: int, now: float) -> None:
+        """Receive no more; what was received (or stored) is acked, the rest nacked."""
+        self._live(now)
+        half = self._channels.halves.get(channel)
+        if not isinstance(half, ReceiverHalf):
+            raise ChannelGone(f"no receiver of channel {channel} here")
+        self._channels.close(half, ReceiverInput.CLOSE, End.CLOSED, now)
+
+    def drop(self, attachments: Iterable[Attachment], now: float) -> None:
+        """Close or cancel channels of messages that nobody will read (AQ-LIFE-20).
+
+        Halves that have ended already, and senders that are finished, are left alone.
+        """
+        self._live(now)
+        self._channels.drop((attachment.channel for attachment in attachments), now)
+
+    def stored(self, channel: int, first: int, stop: int, *, reliable: bool, now: float) -> None:
+        """Messages ``[first, stop)`` are durable: ack them with the next orders (AQ-ACK-15).
+
+        Without effect when the channel has ended.
+        """
+        self._live(now)
+        half = self._channels.halves.get(channel)
+        if isinstance(half, SenderHalf):
+            raise BadArgument(f"channel {channel} has its sender here")
+        if half is not None:
+            half.stored(first, stop, reliable=reliable)
+
+    def consumed(self, channel: int, size: int, now: float) -> None:
+        """The application is done with ``size`` bytes (``Run.size``): credit may go back.
+
+        Without effect when the channel has ended otherwise than by finish, or the connection.
+        """
+        self._now = now
+        if self.closed is None:
+            self._wiring.credit.consumed(channel, size)
+
+    def shutdown(self, code: int, reason: str, now: float) -> None:
+        """Close the QUIC connection, behind the orders that are due (0: in good order)."""
+        if self.closed is not None:
+            return
+        self._now = now
+        self._handshake.flush(self._outbox)
+        self._channels.flush(now)
+        self._outbox.close(code, reason, drop=False)
+        self._over(Closed(code, reason, by_peer=False))
+
+    # --- what is so ---------------------------------------------------------------------
+
+    @property
+    def peer_headers(self) -> Headers | None:
+        """The peer's connection headers; None before they came."""
+        return self._handshake.peer_headers
+
+    def half_open(self, channel: int) -> bool:
+        """Whether our half of ``channel`` is alive."""
+        return channel in self._channels.halves
+
+    def can_send(self, channel: int) -> bool:
+        """Whether our half is a sender that is neither finished nor cancelled."""
+        half = self._channels.halves.get(channel)
+        return isinstance(half, SenderHalf) and half.state is SenderState.OPEN
+
+    @property
+    def open_channels(self) -> int:
+        return len(self._channels.halves)
+
+    @property
+    def drained(self) -> bool:
+        """No sender of ours is alive: the connection may be closed in good order (AQ-LIFE-24)."""
+        return not any(isinstance(half, SenderHalf) for half in self._channels.halves.values())
+
+    @property
+    def statistics(self) -> Statistics:
+        return Statistics(
+            self._dispatch.messages,
+            self._messages_sent,
+            self._wiring.credit.total,
+            self.open_channels,
+            self._inflow.datagrams_dropped,
+            self._dispatch.overflows,
+        )
+
+    def _live(self, now: float) -> None:
+        if self.closed is not None:
+            raise ConnectionOver("the connection is closed")
+        self._now = now
+
+    def _sender(self, channel: int) -> SenderHalf:
+        half = self._channels.halves.get(channel)
+        if not isinstance(half, SenderHalf):
+            raise ChannelGone(f"no sender of channel {channel} here")
+        return half
+
+
+def _check_headers(headers: Headers, config: Config) -> None:
+    """Raises BadArgument or TooLarge: our keys are non-empty ASCII (AQ-HDRDATA-3)."""
+    size = 0
+    for key, value in headers:
+        if not key or not key.isascii():
+            raise BadArgument("a header key must be non-empty ASCII")
+        size += len(key) + len(value) + 10
+    if size > config.max_headers_bytes or len(headers) > config.max_header_pairs:
+        raise TooLarge(f"{len(headers)} headers of {size} bytes")

@@ -1,0 +1,72 @@
+"""Which received stream bytes may be given back as transport credit, and when.
+
+Every byte of a stream comes back exactly once: at once, unless it belongs to a whole MESSAGE
+that goes to the application; then when the application has consumed it, or when its channel
+ended and the queue was thrown away.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from aqueduct_core.aqueduct.outbox import Outbox
+
+DATAGRAM = -1
+"""In place of a stream: datagrams have no transport credit."""
+
+
+class CreditBook:
+    """Bytes that the application holds, by channel, with the streams they came on.
+
+    ``queued(channel)`` and ``total`` count MESSAGE frame bytes told and not consumed.
+    """
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._owed: dict[int, deque[list[int]]] = {}  # [stream, frame bytes, bytes to give back]
+        self._queued: dict[int, int] = {}
+        self.total = 0
+
+    def queued(self, channel: int) -> int:
+        return self._queued.get(channel, 0)
+
+    def owe(self, channel: int, stream_id: int, size: int, credit: int) -> None:
+        """``size`` bytes of MESSAGEs were told; ``credit`` of them were not given back yet."""
+        owed = self._owed.get(channel)
+        if owed is None:
+            owed = self._owed[channel] = deque()
+        if owed and owed[-1][0] == stream_id:
+            owed[-1][1] += size
+            owed[-1][2] += credit
+        else:
+            owed.append([stream_id, size, credit])
+        self._queued[channel] = self._queued.get(channel, 0) + size
+        self.total += size
+
+    def consumed(self, channel: int, size: int) -> None:
+        """The application is done with ``size`` more bytes; more than it was told is ignored."""
+        owed = self._owed.get(channel)
+        if owed is None:
+            return
+        size = min(size, self._queued[channel])
+        self._queued[channel] -= size
+        self.total -= size
+        while size:
+            entry = owed[0]
+            stream_id, left, credit = entry
+            took = min(size, left)
+            give = min(took, credit)
+            if stream_id != DATAGRAM:
+                self._outbox.consumed(stream_id, give)
+            size -= took
+            if took == left:
+                owed.popleft()
+            else:
+                entry[1] = left - took
+                entry[2] = credit - give
+        if not owed:
+            del self._owed[channel], self._queued[channel]
+
+    def thrown_away(self, channel: int) -> None:
+        """The channel ended and nothing of its queue will be used: give all of it back."""
+        self.consumed(channel, self._queued.get(channel, 0))

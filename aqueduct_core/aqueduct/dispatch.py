@@ -1,0 +1,121 @@
+"""Routed frames to the methods of the half that they are for."""
+
+from __future__ import annotations
+
+from aqueduct_core.aqueduct.channels import Channels, Half
+from aqueduct_core.aqueduct.credit import DATAGRAM
+from aqueduct_core.aqueduct.frames import (
+    AckNackUnreliable,
+    AckReliable,
+    Block,
+    CancelSender,
+    CloseReceiver,
+    FinishSender,
+    Message,
+    Routed,
+    SentUnreliable,
+)
+from aqueduct_core.aqueduct.news import End
+from aqueduct_core.aqueduct.receiver import ReceiverHalf, ReceiverInput
+from aqueduct_core.aqueduct.sender import SenderHalf
+from aqueduct_core.aqueduct.wiring import Wiring
+
+
+class Dispatch:
+    """The grammar has checked who may send which frame, so a MESSAGE always meets a receiver
+    and an ack always a sender."""
+
+    def __init__(self, channels: Channels, wiring: Wiring) -> None:
+        self._channels = channels
+        self._wiring = wiring
+        self.messages = 0
+        self.overflows = 0
+
+    def frame(self, half: Half, frame: Routed, stream_id: int, credit: int, now: float) -> bool:
+        """Whether the frame's credit is kept until the application consumed it."""
+        if isinstance(half, ReceiverHalf):
+            if isinstance(frame, Message | Block):
+                return self._message(half, frame, stream_id, credit, now)
+            self._to_receiver(half, frame, stream_id, now)
+        else:
+            self._to_sender(half, frame, stream_id, now)
+        return False
+
+    def _message(
+        self,
+        half: ReceiverHalf,
+        frame: Message | Block,
+        stream_id: int,
+        credit: int,
+        now: float,
+    ) -> bool:
+        wiring = self._wiring
+        reliable = stream_id != DATAGRAM
+        if isinstance(frame, Block):
+            first, count = frame.first, len(frame.lengths)
+        else:
+            first, count = frame.number, 1
+        if reliable:
+            half.arrive_reliable(first, first + count, now)
+        elif not self._take_datagrams(half, frame, now):
+            return False
+        attachments = frame.attachments if isinstance(frame, Message) else ()
+        if attachments:
+            self._channels.claim(attachments)
+        self.messages += count
+        wiring.credit.owe(half.channel, stream_id, frame.size, credit)
+        if not half.visible:
+            half.wait(frame, reliable=reliable)
+            self._channels.wait(frame.size)
+        else:
+            if isinstance(frame, Block):
+                wiring.bulletin.block(half.channel, frame)
+            else:
+                wiring.bulletin.message(half.channel, reliable, frame)
+            if attachments:
+                self._channels.reveal(attachments)
+        if self._over(half.channel, 0):
+            self.overflows += 1
+            self._channels.close(half, ReceiverInput.CLOSE, End.OVERFLOW, now)
+        else:
+            self._channels.finish_check(half, now)
+        return True
+
+    def _over(self, channel: int, more: int) -> bool:
+        """Whether the application left more unconsumed than a limit allows (H5)."""
+        credit, config = self._wiring.credit, self._wiring.config
+        return (
+            credit.queued(channel) + more > config.max_channel_queue_bytes
+            or credit.total + more > config.max_connection_queue_bytes
+        )
+
+    def _take_datagrams(self, half: ReceiverHalf, frame: Message | Block, now: float) -> bool:
+        if isinstance(frame, Block):
+            raise AssertionError("datagrams are not read in blocks")
+        if self._over(half.channel, frame.size):
+            self.overflows += 1
+            return False  # the same as loss: it will be nacked
+        return half.arrive_unreliable(frame.number, now)
+
+    def _to_receiver(self, half: ReceiverHalf, frame: Routed, stream_id: int, now: float) -> None:
+        if isinstance(frame, SentUnreliable):
+            half.sent_unreliable(frame.count, stream_id, now)
+        elif isinstance(frame, FinishSender):
+            half.finish_sender(frame.sent_reliable, stream_id)
+            self._channels.finish_check(half, now)
+        elif isinstance(frame, CancelSender):
+            self._channels.close(half, ReceiverInput.CANCEL_SENDER, End.CANCELLED, now)
+
+    def _to_sender(self, half: SenderHalf, frame: Routed, stream_id: int, now: float) -> None:
+        if isinstance(frame, AckReliable):
+            half.from_peer(stream_id)
+            self._channels.delivered(half, True, half.ack_reliable(frame), True, now)
+        elif isinstance(frame, AckNackUnreliable):
+            half.from_peer(stream_id)
+            acked, nacked = half.ack_nack(frame)
+            self._channels.delivered(half, False, acked, True, now)
+            self._channels.delivered(half, False, nacked, False, now)
+        elif isinstance(frame, CloseReceiver):
+            half.from_peer(stream_id)
+            self._channels.closed_by_peer(half, now)
+        # Dequeued: without flow control it has no effect (AQ-FLOW-2)

@@ -1,0 +1,157 @@
+"""From the peer's bytes to frames at the right machine: streams, datagrams, holding, credit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aqueduct_core.aqueduct.chanid import Side
+from aqueduct_core.aqueduct.channels import Channels
+from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.aqueduct.credit import DATAGRAM
+from aqueduct_core.aqueduct.dispatch import Dispatch
+from aqueduct_core.aqueduct.faults import Code, PeerFault
+from aqueduct_core.aqueduct.frames import (
+    AckVersion,
+    ConnectionHeaders,
+    ForgetChannel,
+    Frame,
+    RouteTo,
+    Version,
+)
+from aqueduct_core.aqueduct.grammar import SequenceReader
+from aqueduct_core.aqueduct.handshake import Handshake
+from aqueduct_core.aqueduct.inbound import Inbound
+from aqueduct_core.aqueduct.outbox import Outbox
+from aqueduct_core.engine.contract import StreamBytes
+
+
+class Inflow:
+    """Every sequence of the peer that is not over.
+
+    Bytes of incomplete frames are bounded by ``max_partial_bytes``, what is held until the
+    peer's headers come by ``max_prehandshake_bytes`` and ``max_prehandshake_datagrams``.
+    """
+
+    def __init__(
+        self,
+        side: Side,
+        config: Config,
+        handshake: Handshake,
+        channels: Channels,
+        dispatch: Dispatch,
+        outbox: Outbox,
+        headers_came: Callable[[], None],
+    ) -> None:
+        self._peer = side.other
+        self._config = config
+        self._handshake = handshake
+        self._channels = channels
+        self._dispatch = dispatch
+        self._outbox = outbox
+        self._headers_came = headers_came
+        self._streams: dict[int, Inbound] = {}
+        self._held: dict[Inbound, None] = {}
+        self._partial = 0
+        self.datagrams_dropped = 0
+
+    def stream_bytes(self, fact: StreamBytes, now: float) -> None:
+        stream_id = fact.stream_id
+        inbound = self._streams.get(stream_id)
+        if inbound is None:
+            if stream_id & 3 != 2 | self._peer:
+                raise PeerFault(Code.PROTOCOL, f"stream {stream_id} is not one for frames")
+            reader = SequenceReader(self._peer, self._handshake, self._config)
+            inbound = self._streams[stream_id] = Inbound(stream_id, reader)
+        inbound.reader.feed(fact.data)
+        inbound.ended = fact.end
+        self._pump(inbound, now)
+
+    def stream_reset(self, stream_id: int) -> None:
+        """Forget a frame that is only partly there; whole ones count (AQ-SEQ-4)."""
+        inbound = self._streams.pop(stream_id, None)
+        if inbound is None:
+            return
+        inbound.reader.discard()
+        self._partial -= inbound.early
+        self._outbox.consumed(stream_id, inbound.parsed())
+        self._held.pop(inbound, None)
+
+    def datagram(self, data: bytes, now: float) -> None:
+        reader = SequenceReader(self._peer, self._handshake, self._config, datagram=True)
+        inbound = Inbound(DATAGRAM, reader)
+        reader.feed(data)
+        inbound.ended = True
+        self._pump(inbound, now)
+
+    def release(self, now: float) -> None:
+        """The gate is open: process what was held, in order of arrival (AQ-HDR-4)."""
+        held, self._held = self._held, {}
+        for inbound in held:
+            self._pump(inbound, now)
+
+    def _pump(self, inbound: Inbound, now: float) -> None:
+        """Process every frame that is all here."""
+        reader = inbound.reader
+        self._partial -= inbound.early
+        while True:
+            if inbound.half is not None and inbound.half.gone:
+                self._unbind(inbound)
+            frame = reader.next()
+            credit = inbound.parsed()
+            if frame is None:
+                break
+            if not self._frame(inbound, frame, credit, now):
+                self._consumed(inbound, credit)
+        self._consumed(inbound, credit)
+        if reader.held:
+            self._hold(inbound)
+            return
+        if inbound.ended:
+            reader.end()
+            self._streams.pop(inbound.stream_id, None)
+            return
+        self._consumed(inbound, inbound.waiting())
+        self._partial += inbound.early
+        if self._partial > self._config.max_partial_bytes:
+            raise PeerFault(Code.RESOURCE_LIMIT, "too many bytes of incomplete frames")
+
+    def _consumed(self, inbound: Inbound, credit: int) -> None:
+        if not inbound.datagram:
+            self._outbox.consumed(inbound.stream_id, credit)
+
+    def _unbind(self, inbound: Inbound) -> None:
+        """The machine of this sequence has ended (AQ-SEQ-11)."""
+        inbound.half = None
+        if self._channels.remote(inbound.reader.channel):
+            inbound.reader.ghost()
+        else:
+            inbound.reader.discard()
+
+    def _hold(self, inbound: Inbound) -> None:
+        if inbound.datagram:
+            if sum(held.datagram for held in self._held) >= self._config.max_prehandshake_datagrams:
+                self.datagrams_dropped += 1
+                return
+        self._held[inbound] = None
+        if self._handshake.peer_headers is not None:
+            return  # the peer did its part; transport credit bounds what waits for accept()
+        held = sum(held.reader.waiting for held in self._held if not held.datagram)
+        if held > self._config.max_prehandshake_bytes:
+            raise PeerFault(Code.RESOURCE_LIMIT, "too many bytes before connection headers")
+
+    def _frame(self, inbound: Inbound, frame: Frame, credit: int, now: float) -> bool:
+        """Process one frame; whether its credit is kept until the application consumed it."""
+        if isinstance(frame, Version | AckVersion | ConnectionHeaders):
+            if self._handshake.absorb(frame):
+                self._headers_came()
+            return False
+        channel = inbound.reader.channel
+        if isinstance(frame, RouteTo):
+            inbound.half = self._channels.route(channel, inbound.reader, now)
+            return False
+        if isinstance(frame, ForgetChannel):
+            self._channels.forgotten(channel, now)
+            return False
+        if inbound.half is None:
+            return False
+        return self._dispatch.frame(inbound.half, frame, inbound.stream_id, credit, now)

@@ -1,0 +1,147 @@
+"""What goes out: streams of ours, datagrams, and the order in which they leave.
+
+Bytes for one stream within one burst leave as one order. Control frames leave before messages,
+so that a queue of messages never holds back an ack or an end (H12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+
+from aqueduct_core.aqueduct.chanid import Side
+from aqueduct_core.aqueduct.faults import ResetCode
+from aqueduct_core.engine.contract import (
+    CloseLink,
+    Consumed,
+    Order,
+    ResetStream,
+    SendDatagram,
+    WriteStream,
+)
+
+
+class Rank(IntEnum):
+    """Who leaves first within one burst."""
+
+    PREAMBLE = 0
+    RECEIVER = 1
+    FORGET = 2
+    SENDER = 3
+    MESSAGE = 4
+
+
+class _Pending:
+    __slots__ = ("end", "parts", "rank")
+
+    def __init__(self, rank: Rank) -> None:
+        self.rank = rank
+        self.parts: list[bytes] = []
+        self.end = False
+
+
+class Outbox:
+    """Orders since the last ``take``. Streams are numbered in the order of ``open``."""
+
+    def __init__(self, side: Side, prefix: Callable[[], bytes]) -> None:
+        self._next_stream = 2 if side is Side.CLIENT else 3
+        self._prefix = prefix
+        self._pending: dict[int, _Pending] = {}
+        self._resets: dict[int, int] = {}
+        self._datagrams: list[SendDatagram] = []
+        self._next_token = 0
+        self._consumed: dict[int, int] = {}
+        self._stopped: set[int] = set()
+        self._close: CloseLink | None = None
+
+    def open(self, rank: Rank) -> int:
+        """A new stream, whose sequence starts with VERSION while that is owed (AQ-VER-1)."""
+        stream_id = self._next_stream
+        self._next_stream += 4
+        pending = self._pending[stream_id] = _Pending(rank)
+        prefix = self._prefix()
+        if prefix:
+            pending.parts.append(prefix)
+        return stream_id
+
+    def write(self, stream_id: int, data: bytes, rank: Rank, *, end: bool = False) -> None:
+        """Append to an open stream; nothing may follow ``end``. Dropped if the peer stopped it."""
+        if stream_id in self._stopped:
+            if end:
+                self._stopped.discard(stream_id)
+            return
+        pending = self._pending.get(stream_id)
+        if pending is None:
+            pending = self._pending[stream_id] = _Pending(rank)
+        elif rank < pending.rank:
+            pending.rank = rank
+        if data:
+            pending.parts.append(data)
+        pending.end = pending.end or end
+
+    def reset(self, stream_id: int, code: ResetCode) -> None:
+        """Abandon a stream of ours; what has not left is dropped."""
+        self._pending.pop(stream_id, None)
+        if stream_id in self._stopped:
+            self._stopped.discard(stream_id)
+            return
+        self._resets[stream_id] = code
+
+    def stopped(self, stream_id: int) -> None:
+        """The peer does not want this stream (AQ-SEND-15): reset it and drop later writes."""
+        if stream_id % 4 != self._next_stream % 4 or stream_id >= self._next_stream:
+            return
+        if stream_id not in self._stopped:
+            self.reset(stream_id, ResetCode.NONE)
+            self._stopped.add(stream_id)
+
+    def datagram(self, data: bytes) -> int:
+        """Queue one datagram; the token that a refusal will name."""
+        token = self._next_token
+        self._next_token += 1
+        self._datagrams.append(SendDatagram(data, token))
+        return token
+
+    def prefixed(self, sequence: bytes) -> bytes:
+        """``sequence`` as it must begin now (AQ-VER-1)."""
+        return self._prefix() + sequence
+
+    def consumed(self, stream_id: int, count: int) -> None:
+        if count:
+            self._consumed[stream_id] = self._consumed.get(stream_id, 0) + count
+
+    def close(self, code: int, reason: str, *, drop: bool) -> None:
+        """End the link; with ``drop`` nothing else leaves any more (AQ-ERR-1)."""
+        if drop:
+            self._pending.clear()
+            self._resets.clear()
+            self._datagrams.clear()
+            self._consumed.clear()
+        self._close = CloseLink(code, reason)
+
+    def abandon(self) -> None:
+        """The link is gone: drop everything."""
+        self.close(0, "", drop=True)
+        self._close = None
+
+    def take(self) -> list[Order]:
+        orders: list[Order] = []
+        if self._pending:
+            for stream_id, pending in sorted(self._pending.items(), key=lambda item: item[1].rank):
+                parts = pending.parts
+                data = parts[0] if len(parts) == 1 else b"".join(parts)
+                orders.append(WriteStream(stream_id, data, pending.end))
+            self._pending = {}
+        if self._resets:
+            orders.extend(ResetStream(*item) for item in self._resets.items())
+            self._resets = {}
+        if self._datagrams:
+            orders.extend(self._datagrams)
+            self._datagrams = []
+        if self._consumed:
+            orders.extend(Consumed(*item) for item in self._consumed.items())
+            self._consumed = {}
+        if self._close is not None:
+            orders.append(self._close)
+            self._close = None
+        return orders

@@ -1,0 +1,317 @@
+"""The receiving half of a channel (reference §3.4, §3.5, AQ-ACK-1…15, AQ-LIFE-11…16).
+
+Theory of operation. A half is OPEN until FINISH_SENDER says how many reliable messages there
+are; then FINISHING until all of them are here and every declared datagram message was acked or
+nacked. Each end but FORGET_CHANNEL and loss goes the same way: acks first, then CLOSE_RECEIVER
+on the same stream (AQ-LIFE-12). The queue for the application is apart: news that was told is
+the application's; what came before the application knew of the channel waits here.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from aqueduct_core.aqueduct import chanid, codec
+from aqueduct_core.aqueduct.acks import ReliableLedger, UnreliableLedger
+from aqueduct_core.aqueduct.bulletin import RunDraft
+from aqueduct_core.aqueduct.config import AckMode
+from aqueduct_core.aqueduct.faults import BadArgument, Code, PeerFault, ResetCode
+from aqueduct_core.aqueduct.frames import Block, Message
+from aqueduct_core.aqueduct.news import Counts, Nacked
+from aqueduct_core.aqueduct.outbox import Rank
+from aqueduct_core.aqueduct.wiring import Alarm, Wiring
+from aqueduct_core.primitives.ranges import Range
+
+_RANGES_A_FRAME = 2048
+"""An ack frame names at most so many ranges: its region stays under any peer's limit."""
+
+
+class ReceiverState(Enum):
+    OPEN = auto()
+    FINISHING = auto()
+    GONE = auto()
+
+
+class ReceiverInput(Enum):
+    MESSAGE = auto()
+    SENT_UNRELIABLE = auto()
+    FINISH_SENDER = auto()
+    CANCEL_SENDER = auto()
+    COMPLETE = auto()
+    CLOSE = auto()
+    FORGET = auto()
+    LOST = auto()
+
+
+VIOLATION = None
+"""In the table: the peer may not do this now; it closes the connection (AQ-LIFE-16)."""
+
+_S, _I = ReceiverState, ReceiverInput
+RECEIVER_TABLE: dict[ReceiverState, dict[ReceiverInput, ReceiverState | None]] = {
+    _S.OPEN: {
+        _I.MESSAGE: _S.OPEN,
+        _I.SENT_UNRELIABLE: _S.OPEN,
+        _I.FINISH_SENDER: _S.FINISHING,
+        _I.CANCEL_SENDER: _S.GONE,
+        _I.COMPLETE: VIOLATION,
+        _I.CLOSE: _S.GONE,
+        _I.FORGET: _S.GONE,
+        _I.LOST: _S.GONE,
+    },
+    _S.FINISHING: {
+        _I.MESSAGE: _S.FINISHING,
+        _I.SENT_UNRELIABLE: VIOLATION,
+        _I.FINISH_SENDER: VIOLATION,
+        _I.CANCEL_SENDER: VIOLATION,
+        _I.COMPLETE: _S.GONE,
+        _I.CLOSE: _S.GONE,
+        _I.FORGET: _S.GONE,
+        _I.LOST: _S.GONE,
+    },
+}
+
+
+class ReceiverHalf:
+    """Takes messages in, and acks them.
+
+    Ends when: finished and complete, cancelled, closed by the application, forgotten or lost.
+    Holds: ranges of numbers; ``queue`` while the application does not know the channel.
+    """
+
+    def __init__(self, channel: int, wiring: Wiring, *, local: bool, visible: bool) -> None:
+        self.channel = channel
+        self.visible = visible
+        self.forsaken = False  # dropped before the application knew it: nobody asks for its end
+        self.routed = False
+        self.state = ReceiverState.OPEN
+        self.queue: list[RunDraft] = []
+        self._local = local
+        self._wiring = wiring
+        self._reliable = ReliableLedger(wiring.config)
+        self._unreliable = UnreliableLedger(wiring.config)
+        self._finish_at: int | None = None
+        self._control: int | None = None
+        self._peer_control: int | None = None
+        self._late = 0
+        self._unreliable_received = 0
+        self._acked = 0
+        self._nacked = 0
+
+    @property
+    def gone(self) -> bool:
+        return self.state is ReceiverState.GONE
+
+    def step(self, given: ReceiverInput) -> None:
+        """Make a transition.
+
+        Raises:
+            PeerFault: the table calls it a violation.
+        """
+        after = RECEIVER_TABLE[self.state][given]
+        if after is VIOLATION:
+            raise PeerFault(
+                Code.STATE, f"{given.name} on channel {self.channel}, {self.state.name.lower()}"
+            )
+        self.state = after
+
+    # --- the peer's sender -------------------------------------------------------------
+
+    def arrive_reliable(self, first: int, stop: int, now: float) -> None:
+        """Messages ``[first, stop)`` came on a stream."""
+        self.step(ReceiverInput.MESSAGE)
+        if self._finish_at is not None and stop > self._finish_at:
+            raise PeerFault(Code.STATE, f"message {stop - 1} beyond the finish")
+        if chanid.oneshot(self.channel) and (stop > 1 or self._unreliable_received):
+            raise PeerFault(Code.STATE, f"a second message on oneshot channel {self.channel}")
+        self._reliable.arrive(first, stop)
+        if self._reliable.owing:
+            self._ack_shortly(now)
+
+    def arrive_unreliable(self, number: int, now: float) -> bool:
+        """Message ``number`` came in a datagram; False: it is ignored as lost."""
+        self.step(ReceiverInput.MESSAGE)
+        if number < self._unreliable.mark:
+            self._late += 1
+            return False
+        if self._finish_at is not None and number >= self._unreliable.declared:
+            raise PeerFault(Code.STATE, f"datagram message {number} beyond the finish")
+        if chanid.oneshot(self.channel) and (number or self._reliable.received):
+            raise PeerFault(Code.STATE, f"a second message on oneshot channel {self.channel}")
+        if not self._unreliable.arrive(number):
+            self._late += number < self._unreliable.frozen
+            return False
+        self._unreliable_received += 1
+        self._ack_early(now)
+        return True
+
+    def sent_unreliable(self, count: int, stream_id: int, now: float) -> None:
+        self.step(ReceiverInput.SENT_UNRELIABLE)
+        self._same_stream(stream_id)
+        deadline = now + self._wiring.config.unreliable_receipt_deadline
+        self._unreliable.declare(count, deadline)
+        self._check_oneshot_total()
+        self._set_deadline()
+        self._ack_early(now)
+
+    def finish_sender(self, sent_reliable: int, stream_id: int) -> None:
+        self.step(ReceiverInput.FINISH_SENDER)
+        if self._peer_control is not None:
+            self._same_stream(stream_id)
+        self._finish_at = sent_reliable
+        if sent_reliable < self._reliable.received.stop:
+            raise PeerFault(Code.STATE, "a finish below a message that was received")
+        if self._unreliable.received.stop > self._unreliable.declared:
+            raise PeerFault(Code.STATE, "a finish below a datagram message that was received")
+        self._check_oneshot_total()
+
+    def _check_oneshot_total(self) -> None:
+        if not chanid.oneshot(self.channel):
+            return
+        if (self._finish_at or 0) + self._unreliable.declared > 1:
+            raise PeerFault(Code.STATE, f"more than one message on channel {self.channel}")
+
+    def _same_stream(self, stream_id: int) -> None:
+        if self._peer_control is None:
+            self._peer_control = stream_id
+        elif self._peer_control != stream_id:
+            raise PeerFault(
+                Code.STATE, f"control of channel {self.channel} on more than one stream"
+            )
+
+    def wait(self, frame: Message | Block, *, reliable: bool) -> None:
+        """Keep a message until the application knows the channel."""
+        number = frame.first if isinstance(frame, Block) else frame.number
+        draft = self.queue[-1] if self.queue else None
+        if draft is None or draft.reliable is not reliable or not draft.fits(number):
+            draft = RunDraft(self.channel, reliable, number)
+            self.queue.append(draft)
+        if isinstance(frame, Block):
+            draft.add_block(frame)
+        else:
+            draft.add(frame)
+
+    def take_queue(self) -> list[RunDraft]:
+        queue, self.queue = self.queue, []
+        return queue
+
+    # --- the application ---------------------------------------------------------------
+
+    def stored(self, first: int, stop: int, *, reliable: bool) -> None:
+        """The application stored ``[first, stop)``: acks leave with the next orders.
+
+        Raises:
+            BadArgument: a number that was never delivered, or the wrong ack mode.
+        """
+        if self._wiring.config.ack_mode is not AckMode.ON_STORED:
+            raise BadArgument("stored() is for ack mode ON_STORED")
+        if reliable:
+            if not self._reliable.received.covers(first, stop):
+                raise BadArgument(f"not all of {first}…{stop - 1} was received")
+            self._reliable.store(first, stop)
+        else:
+            low = max(first, self._unreliable.mark)
+            if not self._unreliable.received.covers(low, stop):
+                raise BadArgument(f"not all of {first}…{stop - 1} was received")
+            self._unreliable.store(low, stop)
+        self._wiring.due[self.channel] = None
+
+    # --- acks --------------------------------------------------------------------------
+
+    def _ack_shortly(self, now: float) -> None:
+        wiring = self._wiring
+        wiring.timers.sooner((Alarm.ACK, self.channel), now + wiring.config.ack_delay)
+
+    def _ack_early(self, now: float) -> None:
+        if self._unreliable.whole:
+            self._ack_shortly(now)
+
+    def _set_deadline(self) -> None:
+        deadline = self._unreliable.deadline
+        if deadline is not None:
+            self._wiring.timers.set((Alarm.RECEIPT_DEADLINE, self.channel), deadline)
+
+    def deadline_passed(self, now: float) -> None:
+        """What is declared and not here by now is lost; answers leave with the next orders."""
+        self._unreliable.expire(now)
+        self._set_deadline()
+        self._wiring.due[self.channel] = None
+
+    def flush(self) -> None:
+        """Write the acks and nacks that may go now."""
+        self._wiring.timers.cancel((Alarm.ACK, self.channel))
+        self._write_acks(self._unreliable.answer())
+
+    def _write_acks(self, answer: tuple[list[int], list[Range]]) -> None:
+        outbox = self._wiring.outbox
+        ranges = self._reliable.take()
+        lengths, nacked = answer
+        if not ranges and not lengths:
+            return
+        stream_id = self._control_stream()
+        for i in range(0, len(ranges), _RANGES_A_FRAME):
+            part = ranges[i : i + _RANGES_A_FRAME]
+            outbox.write(stream_id, codec.encode_ack_reliable(part), Rank.RECEIVER)
+        # an even count a frame: the next one starts with an ack again
+        for i in range(0, len(lengths), 2 * _RANGES_A_FRAME):
+            part_lengths = lengths[i : i + 2 * _RANGES_A_FRAME]
+            outbox.write(stream_id, codec.encode_ack_nack(part_lengths), Rank.RECEIVER)
+        self._acked += sum(stop - first for first, stop in ranges) + sum(lengths[::2])
+        for first, stop in nacked:
+            self._nacked += stop - first
+            if self.visible:
+                self._wiring.bulletin.tell(Nacked(self.channel, first, stop))
+
+    @property
+    def complete(self) -> bool:
+        """Finishing, all reliable messages may be acked, all datagram ones are settled."""
+        if self._finish_at is None or not self._reliable.complete(self._finish_at):
+            return False
+        return self._unreliable.settled or self._unreliable.whole
+
+    def _control_stream(self) -> int:
+        """The stream of all acks and CLOSE_RECEIVER (AQ-ACK-9)."""
+        if self._control is None:
+            outbox = self._wiring.outbox
+            self._control = outbox.open(Rank.RECEIVER)
+            outbox.write(self._control, codec.encode_route_to(self.channel), Rank.RECEIVER)
+            self.routed = True
+        return self._control
+
+    def route_back(self) -> None:
+        """ROUTE_TO back, first on the control stream (AQ-LIFE-3)."""
+        self._control_stream()
+
+    # --- the end -----------------------------------------------------------------------
+
+    def shut(self, cause: ReceiverInput) -> int | None:
+        """Acks, CLOSE_RECEIVER, the end of the stream; the stream that lingers, if it does."""
+        self.step(cause)
+        self._write_acks(self._unreliable.last_answer())
+        stream_id = self._control_stream()
+        self._wiring.outbox.write(
+            stream_id, codec.CLOSE_RECEIVER, Rank.RECEIVER, end=not self._local
+        )
+        self._cancel_alarms()
+        return stream_id if self._local else None
+
+    def destroy(self, cause: ReceiverInput) -> None:
+        """FORGET_CHANNEL came, or the channel is lost: no acks, abandon the stream."""
+        self.step(cause)
+        if self._control is not None:
+            self._wiring.outbox.reset(self._control, ResetCode.LOST)
+        self._cancel_alarms()
+
+    def _cancel_alarms(self) -> None:
+        self._wiring.timers.cancel((Alarm.ACK, self.channel))
+        self._wiring.timers.cancel((Alarm.RECEIPT_DEADLINE, self.channel))
+        self._wiring.due.pop(self.channel, None)
+
+    def counts(self) -> Counts:
+        return Counts(
+            reliable_sent=self._finish_at or 0,
+            reliable_received=self._reliable.received.count,
+            unreliable_sent=self._unreliable.declared,
+            acked=self._acked,
+            nacked=self._nacked,
+            late=self._late,
+        )

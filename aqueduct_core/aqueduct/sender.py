@@ -1,0 +1,375 @@
+"""The sending half of a channel (reference §3.3, AQ-SEND-1…15, AQ-LIFE-13).
+
+Theory of operation. A half is OPEN until the application finishes or cancels it; then it waits
+for the peer's CLOSE_RECEIVER, which alone ends it in good order. Acks are taken in every state.
+FORGET_CHANNEL, a lost carrier and a lost connection end it from any state. The table says all
+of that; what is not in the table cannot happen to a half that is gone, because the routing
+tables do not hold it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+
+from aqueduct_core.aqueduct import blocks, chanid, codec
+from aqueduct_core.aqueduct.config import Mode
+from aqueduct_core.aqueduct.datagrams import DatagramMessage
+from aqueduct_core.aqueduct.faults import Code, NotAllowed, PeerFault, ResetCode
+from aqueduct_core.aqueduct.frames import AckNackUnreliable, AckReliable
+from aqueduct_core.aqueduct.news import Attachment, Counts, End, Headers
+from aqueduct_core.aqueduct.outbox import Rank
+from aqueduct_core.aqueduct.wiring import Alarm, Wiring
+from aqueduct_core.primitives.ranges import Range, RangeSet
+
+
+class SenderState(Enum):
+    OPEN = auto()
+    FINISHING = auto()
+    CANCELLING = auto()
+    GONE = auto()
+
+
+class SenderInput(Enum):
+    SEND = auto()
+    FINISH = auto()
+    CANCEL = auto()
+    ACKS = auto()
+    CLOSE_RECEIVER = auto()
+    FORGET = auto()
+    LOST = auto()
+
+
+REFUSED = None
+"""In the table: the application may not do this now; it gets ``NotAllowed``."""
+
+_S, _I = SenderState, SenderInput
+SENDER_TABLE: dict[SenderState, dict[SenderInput, SenderState | None]] = {
+    _S.OPEN: {
+        _I.SEND: _S.OPEN,
+        _I.FINISH: _S.FINISHING,
+        _I.CANCEL: _S.CANCELLING,
+        _I.ACKS: _S.OPEN,
+        _I.CLOSE_RECEIVER: _S.GONE,
+        _I.FORGET: _S.GONE,
+        _I.LOST: _S.GONE,
+    },
+    _S.FINISHING: {
+        _I.SEND: REFUSED,
+        _I.FINISH: REFUSED,
+        _I.CANCEL: REFUSED,
+        _I.ACKS: _S.FINISHING,
+        _I.CLOSE_RECEIVER: _S.GONE,
+        _I.FORGET: _S.GONE,
+        _I.LOST: _S.GONE,
+    },
+    _S.CANCELLING: {
+        _I.SEND: REFUSED,
+        _I.FINISH: REFUSED,
+        _I.CANCEL: REFUSED,
+        _I.ACKS: _S.CANCELLING,
+        _I.CLOSE_RECEIVER: _S.GONE,
+        _I.FORGET: _S.GONE,
+        _I.LOST: _S.GONE,
+    },
+}
+
+
+class SenderHalf:
+    """Carries messages out, and knows which were acked.
+
+    Ends when: the peer sends CLOSE_RECEIVER or FORGET_CHANNEL, or the channel is lost.
+    Holds: no message bytes; two ranges of numbers, and the stream of each un-acked message that
+    has a stream of its own.
+    """
+
+    def __init__(self, channel: int, wiring: Wiring, *, visible: bool) -> None:
+        self.channel = channel
+        self.visible = visible
+        self.forsaken = False  # dropped before the application knew it: nobody asks for its end
+        self.routed = False
+        self.state = SenderState.OPEN
+        self.mode: Mode | None = None
+        self.reliable_sent = 0
+        self.unreliable_sent = 0
+        self._wiring = wiring
+        self._route = codec.encode_route_to(channel)
+        self._declared = 0
+        self._control: int | None = None
+        self._control_ended = False
+        self._own_streams: dict[int, int] = {}  # reliable number → stream, until acked
+        self._acked = RangeSet()
+        self._mark = 0
+        self._unreliable_acked = 0
+        self._peer_control: int | None = None
+
+    @property
+    def gone(self) -> bool:
+        return self.state is SenderState.GONE
+
+    # --- the application ---------------------------------------------------------------
+
+    def step(self, given: SenderInput) -> None:
+        """Make a transition.
+
+        Raises:
+            NotAllowed: the table refuses it.
+        """
+        after = SENDER_TABLE[self.state][given]
+        if after is REFUSED:
+            raise NotAllowed(
+                f"channel {self.channel} is {self.state.name.lower()}: no {given.name.lower()}"
+            )
+        self.state = after
+
+    def check_send(self, mode: Mode, count: int) -> None:
+        """Raises NotAllowed unless ``count`` more messages may go out in ``mode``."""
+        if self.state is not SenderState.OPEN:
+            self.step(SenderInput.SEND)
+        if self.mode is not None and self.mode is not mode:
+            raise NotAllowed(f"channel {self.channel} is {self.mode.value}, not {mode.value}")
+        if chanid.oneshot(self.channel) and self.reliable_sent + self.unreliable_sent + count > 1:
+            raise NotAllowed(f"channel {self.channel} carries one message at most")
+
+    def send(
+        self,
+        payload: bytes,
+        headers: Headers,
+        attachments: tuple[Attachment, ...],
+        mode: Mode,
+        now: float,
+    ) -> tuple[int, bool]:
+        """Put one message out; its number and whether it is a reliable one (AQ-SEND-4)."""
+        self.check_send(mode, 1)
+        self.mode = mode
+        if mode is Mode.UNRELIABLE:
+            number = self._send_datagram(payload, headers, attachments, now)
+            if number is not None:
+                self._sent_one(now)
+                return number, False
+        number = self._send_on_stream(payload, headers, attachments)
+        self._sent_one(now)
+        return number, True
+
+    def _sent_one(self, now: float) -> None:
+        if chanid.oneshot(self.channel):
+            self.finish(now)
+
+    def _send_on_stream(
+        self, payload: bytes, headers: Headers, attachments: Sequence[Attachment]
+    ) -> int:
+        number = self.reliable_sent
+        frame = codec.encode_message(number, headers, attachments, payload)
+        outbox = self._wiring.outbox
+        if self.mode is Mode.ORDERED:
+            outbox.write(self._control_stream(), frame, Rank.MESSAGE)
+        else:
+            stream_id = self._open(Rank.MESSAGE)
+            outbox.write(stream_id, frame, Rank.MESSAGE, end=True)
+            self._own_streams[number] = stream_id
+        self.reliable_sent = number + 1
+        return number
+
+    def _send_datagram(
+        self, payload: bytes, headers: Headers, attachments: tuple[Attachment, ...], now: float
+    ) -> int | None:
+        """The number taken; None when the sequence does not fit a datagram (AQ-SEND-3)."""
+        wiring = self._wiring
+        number = self.unreliable_sent
+        if len(payload) >= wiring.datagram_size:
+            return None
+        frame = codec.encode_message(number, headers, attachments, payload)
+        sequence = wiring.outbox.prefixed(self._route + frame)
+        if len(sequence) > wiring.datagram_size:
+            return None
+        token = wiring.outbox.datagram(sequence)
+        wiring.refusable.add(
+            token, DatagramMessage(self.channel, number, headers, attachments, payload)
+        )
+        self.routed = True
+        self.unreliable_sent = number + 1
+        wiring.timers.sooner(
+            (Alarm.DECLARE, self.channel), now + wiring.config.sent_unreliable_delay
+        )
+        return number
+
+    def datagram_room(self, count: int) -> int:
+        """The longest plain payload that each of the next ``count`` datagrams can carry."""
+        last = self.unreliable_sent + max(count, 1) - 1
+        overhead = len(self._wiring.outbox.prefixed(self._route)) + len(
+            codec.message_head(last, (), (), self._wiring.datagram_size)
+        )
+        return max(0, self._wiring.datagram_size - overhead)
+
+    def send_many(self, payloads: Sequence[bytes], mode: Mode, now: float) -> tuple[int, int]:
+        """Put plain messages out; the numbers they got, ``[first, stop)``."""
+        self.check_send(mode, len(payloads))
+        self.mode = mode
+        if mode is Mode.ORDERED:
+            first = self.reliable_sent
+            self.reliable_sent += len(payloads)
+            frames = blocks.encode_block(first, payloads)
+            self._wiring.outbox.write(self._control_stream(), frames, Rank.MESSAGE)
+        elif mode is Mode.UNORDERED or self._wiring.datagram_size == 0:
+            first = self.reliable_sent
+            for payload in payloads:
+                self._send_on_stream(payload, (), ())
+        else:
+            first = self.unreliable_sent
+            for payload in payloads:
+                self._send_datagram(payload, (), (), now)
+        if payloads:
+            self._sent_one(now)
+        return first, first + len(payloads)
+
+    def send_again(self, message: DatagramMessage) -> int | None:
+        """The transport refused this datagram: give its number back and use a stream (AQ-SEND-5).
+
+        The reliable number it got; None when it counts as sent, for the peer to nack.
+        """
+        if (
+            self.state is not SenderState.OPEN
+            or message.number != self.unreliable_sent - 1
+            or message.number < self._declared
+        ):
+            return None
+        self.unreliable_sent -= 1
+        return self._send_on_stream(message.payload, message.headers, message.attachments)
+
+    def finish(self, now: float) -> None:
+        """FINISH_SENDER, behind all SENT_UNRELIABLE, and the end of the stream (AQ-SEND-8, 9)."""
+        self.step(SenderInput.FINISH)
+        self.declare()
+        self._write_control(codec.encode_finish_sender(self.reliable_sent), end=True)
+
+    def cancel(self) -> None:
+        """CANCEL_SENDER on a fresh stream; the message streams are reset (AQ-SEND-10)."""
+        self.step(SenderInput.CANCEL)
+        self._drop_streams(ResetCode.CANCELLED)
+        outbox = self._wiring.outbox
+        stream_id = self._open(Rank.SENDER)
+        outbox.write(stream_id, codec.CANCEL_SENDER, Rank.SENDER, end=True)
+        self._wiring.timers.cancel((Alarm.DECLARE, self.channel))
+
+    # --- streams of ours ---------------------------------------------------------------
+
+    def _open(self, rank: Rank) -> int:
+        stream_id = self._wiring.outbox.open(rank)
+        self._wiring.outbox.write(stream_id, self._route, rank)
+        self.routed = True
+        return stream_id
+
+    def _control_stream(self) -> int:
+        """The stream of SENT_UNRELIABLE and FINISH_SENDER; in ordered mode of all messages."""
+        if self._control is None:
+            self._control = self._open(Rank.MESSAGE if self.mode is Mode.ORDERED else Rank.SENDER)
+        return self._control
+
+    def _write_control(self, frame: bytes, *, end: bool = False) -> None:
+        rank = Rank.MESSAGE if self.mode is Mode.ORDERED else Rank.SENDER
+        self._wiring.outbox.write(self._control_stream(), frame, rank, end=end)
+        self._control_ended = self._control_ended or end
+
+    def route_back(self) -> None:
+        """ROUTE_TO back, first on the control stream (AQ-LIFE-3)."""
+        self._control_stream()
+
+    def declare(self) -> None:
+        """SENT_UNRELIABLE for what was not declared yet (AQ-SEND-6)."""
+        more = self.unreliable_sent - self._declared
+        if more and self.state is not SenderState.CANCELLING:
+            self._declared = self.unreliable_sent
+            self._write_control(codec.encode_sent_unreliable(more))
+        self._wiring.timers.cancel((Alarm.DECLARE, self.channel))
+
+    def _drop_streams(self, code: ResetCode) -> None:
+        """Reset every stream that carries messages under way; end what else is open."""
+        outbox = self._wiring.outbox
+        for stream_id in self._own_streams.values():
+            outbox.reset(stream_id, code)
+        self._own_streams.clear()
+        if self._control is None:
+            return
+        if code is ResetCode.LOST or (self.mode is Mode.ORDERED and self._acked.count < self.reliable_sent):
+            outbox.reset(self._control, code)
+        elif not self._control_ended:
+            outbox.write(self._control, b"", Rank.SENDER, end=True)
+        self._control_ended = True
+
+    # --- the peer's receiver -----------------------------------------------------------
+
+    def from_peer(self, stream_id: int) -> None:
+        """Check that the receiver's frames share one stream (AQ-ACK-9)."""
+        if self._peer_control is None:
+            self._peer_control = stream_id
+        elif self._peer_control != stream_id:
+            raise PeerFault(Code.STATE, f"acks of channel {self.channel} on more than one stream")
+
+    def ack_reliable(self, frame: AckReliable) -> list[Range]:
+        """The ranges that are acked by it for the first time (AQ-ACK-3)."""
+        if frame.ranges[-1][1] > self.reliable_sent:
+            raise PeerFault(Code.ACK, f"an ack on channel {self.channel} of a message never sent")
+        new: list[Range] = []
+        for first, stop in frame.ranges:
+            new.extend(self._acked.add(first, stop))
+        if len(self._acked) > self._wiring.config.max_ranges_per_space:
+            raise PeerFault(Code.RESOURCE_LIMIT, "too many holes in the acked numbers")
+        if self._own_streams:
+            for first, stop in new:
+                for number in range(first, stop):  # numbers of ours, each once
+                    self._own_streams.pop(number, None)
+        return new
+
+    def ack_nack(self, frame: AckNackUnreliable) -> tuple[list[Range], list[Range]]:
+        """The datagram numbers it acks and nacks; both go on from the last such frame."""
+        position = self._mark
+        if position + sum(frame.lengths) > self.unreliable_sent:
+            raise PeerFault(Code.ACK, f"an ack on channel {self.channel} of a datagram never sent")
+        answers: tuple[list[Range], list[Range]] = ([], [])
+        for i, length in enumerate(frame.lengths):
+            if length:
+                answers[i % 2].append((position, position + length))
+            position += length
+        self._unreliable_acked += sum(frame.lengths[::2])
+        self._mark = position
+        return answers
+
+    # --- the end -----------------------------------------------------------------------
+
+    def open_numbers(self) -> tuple[list[Range], list[Range]]:
+        """Reliable and datagram numbers that were neither acked nor nacked."""
+        unreliable = [(self._mark, self.unreliable_sent)]
+        return (
+            self._acked.missing(0, self.reliable_sent),
+            unreliable if self._mark < self.unreliable_sent else [],
+        )
+
+    def closed_by_peer(self) -> End:
+        """CLOSE_RECEIVER came; how that ends the half (AQ-LIFE-13)."""
+        before = self.state
+        self.step(SenderInput.CLOSE_RECEIVER)
+        self._drop_streams(ResetCode.NONE)
+        self._cancel_alarms()
+        if before is SenderState.CANCELLING:
+            return End.CANCELLED
+        if before is SenderState.FINISHING and self._acked.covers(0, self.reliable_sent):
+            return End.FINISHED
+        return End.CLOSED
+
+    def destroy(self, cause: SenderInput) -> None:
+        """FORGET_CHANNEL came, or the channel is lost: abandon every stream."""
+        self.step(cause)
+        self._drop_streams(ResetCode.LOST)
+        self._cancel_alarms()
+
+    def _cancel_alarms(self) -> None:
+        self._wiring.timers.cancel((Alarm.DECLARE, self.channel))
+
+    def counts(self) -> Counts:
+        acked = self._acked.count + self._unreliable_acked
+        return Counts(
+            reliable_sent=self.reliable_sent,
+            unreliable_sent=self.unreliable_sent,
+            acked=acked,
+            nacked=self.reliable_sent + self.unreliable_sent - acked,
+        )

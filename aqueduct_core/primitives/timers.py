@@ -1,0 +1,68 @@
+"""Deadlines by key: a heap whose stale entries are skipped when they surface."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+_SLACK = 64
+"""Stale heap entries that are tolerated on top of one for each live key."""
+
+
+class Timers(Generic[K]):
+    """At most one deadline a key. Times are monotonic seconds."""
+
+    __slots__ = ("_due", "_heap", "_serial")
+
+    def __init__(self) -> None:
+        self._due: dict[K, float] = {}
+        self._heap: list[tuple[float, int, K]] = []
+        self._serial = 0
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._due
+
+    @property
+    def next(self) -> float | None:
+        """The earliest deadline; None when there is none."""
+        heap = self._heap
+        while heap and self._due.get(heap[0][2]) != heap[0][0]:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else None
+
+    def set(self, key: K, when: float) -> None:
+        """Give ``key`` the deadline ``when``, in place of any other."""
+        if self._due.get(key) == when:
+            return
+        self._due[key] = when
+        # the serial keeps keys out of comparisons and equal deadlines in order
+        self._serial += 1
+        heapq.heappush(self._heap, (when, self._serial, key))
+        if len(self._heap) > 2 * len(self._due) + _SLACK:
+            self._heap = [entry for entry in self._heap if self._due.get(entry[2]) == entry[0]]
+            heapq.heapify(self._heap)
+
+    def sooner(self, key: K, when: float) -> None:
+        """As ``set``, unless the key has an earlier deadline."""
+        due = self._due.get(key)
+        if due is None or when < due:
+            self.set(key, when)
+
+    def cancel(self, key: K) -> None:
+        self._due.pop(key, None)
+
+    def clear(self) -> None:
+        self._due.clear()
+        self._heap.clear()
+
+    def pop(self, now: float) -> K | None:
+        """Take out one key whose deadline is at or before ``now``, the earliest first."""
+        when = self.next
+        if when is None or when > now:
+            return None
+        key = heapq.heappop(self._heap)[2]
+        del self._due[key]
+        return key
