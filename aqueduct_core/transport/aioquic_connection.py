@@ -214,12 +214,13 @@ class CreditedConnection(QuicConnection):
         return stream
 
     def _get_or_create_stream_for_send(self, stream_id: int) -> QuicStream:
+        if not (stream_id & 2) or (stream_id & 1 == 0) != self._is_client:
+            raise ValueError(f"stream {stream_id} is not a unidirectional stream of ours")
         stream = self._streams.get(stream_id)
-        if stream is not None and stream.sender is not _NO_SENDER:
+        if stream is not None:
             return stream
-        ours = stream_id & 2 and (stream_id & 1 == 0) == self._is_client
-        if not ours or stream_id < self._local_next_stream_id_uni:
-            return super()._get_or_create_stream_for_send(stream_id)
+        if stream_id < self._local_next_stream_id_uni:
+            raise ValueError(f"stream {stream_id} has ended")
         stream = self._streams[stream_id] = _Stream(
             stream_id,
             receiver=_NO_RECEIVER,
