@@ -167,15 +167,17 @@ class Sender:
         """Say that no more messages come; returns when the receiver has closed and all
         reliable messages were acked. May be called again, for instance after a cancellation.
 
-        Raises: ReceiverClosed where reliable messages were not acked, LostInTransit, ConnectionLost.
+        Raises:
+            ReceiverClosed: reliable messages were not acked.
+            LostInTransit, ConnectionLost: the channel ended otherwise.
         """
         outlet = self._core()
         outlet.finish()
         await outlet.changed.until(lambda: outlet.done)
         outcome = outlet.outcome
-        if outcome is not None and not (
-            isinstance(outcome, ReceiverClosed) and not outcome.unacked
-        ):
+        if isinstance(outcome, ReceiverClosed) and not outcome.unacked:
+            return
+        if outcome is not None:
             raise again(outcome)
 
     async def cancel(self) -> None:

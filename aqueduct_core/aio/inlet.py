@@ -1,4 +1,4 @@
-"""The state behind a ``Receiver``: a queue of runs that stays when the channel becomes networked."""
+"""The state behind a ``Receiver``: a queue that stays when the channel becomes networked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct.news import Counts, Headers, Run, Single
 
 CREDIT_STEP = 65_536
-"""Bytes that gather before credit is returned while more is queued: one order, not one a message."""
+"""Bytes that gather before credit is returned while more is queued."""
 
 
 class Source(Protocol):
@@ -168,7 +168,7 @@ class Inlet:
         return queue
 
     def close(self) -> None:
-        """The application wants no more; what is unread is thrown away. Does nothing when closed."""
+        """The application wants no more; what is unread is thrown away. Idempotent."""
         if self.closed:
             return
         self.closed = True

@@ -10,11 +10,16 @@ from aqueduct_core.primitives.ranges import RangeSet
 
 @dataclass(frozen=True, slots=True)
 class SenderStatistics:
-    """Totals of a sender. ``sent`` = ``acked`` + ``nacked`` + ``pending``."""
+    """Totals of a sender. ``sent`` = ``acked`` + ``nacked`` + ``pending``.
+
+    The reliable ones of them are counted apart: those a good end has all acked.
+    """
 
     sent: int
     acked: int
     nacked: int
+    reliable_sent: int
+    reliable_acked: int
 
     @property
     def pending(self) -> int:
@@ -89,6 +94,11 @@ class Ledger:
         space.next = max(space.next, first + count)
         return first
 
+    def rerouted(self, datagram: int, reliable: int) -> None:
+        """A message was refused as datagram and went as a reliable one (AQ-SEND-5)."""
+        self.unreliable.next = self.unreliable.base + datagram
+        self.sent(True, reliable)
+
     def settle(self, reliable: bool, first: int, stop: int, acked: bool) -> tuple[int, int]:
         """Messages with wire numbers ``first`` to ``stop`` have an outcome; their numbers here."""
         space = self.space(reliable)
@@ -125,4 +135,6 @@ class Ledger:
             self.total,
             self.reliable.acked + self.unreliable.acked,
             self.reliable.nacked + self.unreliable.nacked,
+            self.reliable.next,
+            self.reliable.acked,
         )

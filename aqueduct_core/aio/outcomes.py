@@ -4,13 +4,13 @@
     ├── Finished         the sender finished and all was read: the normal end of a receiver
     ├── Cancelled        the sender gave the channel up; what was unread is gone
     ├── ReceiverClosed   the receiver wants no more: what it did not ack is nacked
-    ├── LostInTransit    the message that carried this channel never arrived (or its channel is lost)
+    ├── LostInTransit    the message that carried this channel, or one above it, never arrived
     └── ConnectionLost   the connection is gone: what was not acked is unknown, not nacked
     Misuse               yours: a call that the state of a half does not allow
 
-``Cancelled``, ``LostInTransit`` and ``ConnectionLost`` are also ``ChannelEnded`` and ``ReceiverClosed``
-is also ``SinkFailed``, so that their text has the form of all errors of the project. Only
-``Finished`` is no error. All can be pickled.
+``Cancelled``, ``LostInTransit`` and ``ConnectionLost`` are also ``ChannelEnded``, and
+``ReceiverClosed`` is also ``SinkFailed``, so that their text has the form of all errors of the
+project. Only ``Finished`` is no error. All can be pickled.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ConnectionLost(Outcome, ChannelEnded):
             self,
             "LOST",
             f"the connection of {channel} was closed by {who} with code {code}{why}",
-            "Whether messages without an ack arrived is unknown; connect again and send those again",
+            "Messages without an ack may or may not have arrived; connect and send them again",
         )
         self.args = (channel, code, reason, by_peer)
         self.channel = channel

@@ -1,0 +1,190 @@
+"""Dial an Aqueduct server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from types import TracebackType
+from typing import Any
+
+from aqueduct_core.aio.address import HostPort, parse_url
+from aqueduct_core.aio.connection import ClientConnection
+from aqueduct_core.aio.headers import HeadersLike, as_headers
+from aqueduct_core.aio.wire import Wire
+from aqueduct_core.aqueduct.chanid import Side
+from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.aqueduct.connection import Connection as Engine
+from aqueduct_core.aqueduct.conventions import CODE_REJECTED, connection_headers
+from aqueduct_core.aqueduct.faults import Code
+from aqueduct_core.aqueduct.news import Closed, Headers
+from aqueduct_core.errors import (
+    AqueductError,
+    AuthFailed,
+    ConnectFailed,
+    ProtocolViolation,
+    VersionMismatch,
+)
+from aqueduct_core.transport.dialer import dial
+from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_core.transport.tls import ClientTls
+
+
+def connect(
+    url: str,
+    *,
+    tls: ClientTls | None = None,
+    headers: HeadersLike = (),
+    token: str | None = None,
+    producer: str | None = None,
+    sequence_start: int | None = None,
+    config: Config | None = None,
+    settings: LinkSettings | None = None,
+    transport: str = "aioquic",
+) -> Connecting:
+    """Dial ``aqueduct://host:port``.
+
+    ``async with connect(…) as connection`` closes at the end in good order (and aborts when the
+    block raised); ``connection = await connect(…)`` leaves the closing to the caller.
+    Returns when the server has accepted the connection headers.
+
+    Args:
+        tls: how the server is verified; None: by the authorities of the system.
+        headers: further connection headers.
+        token: sent as bearer token in the header ``authorization``.
+        producer: the identity under which messages are stored once, at most 64 bytes.
+        sequence_start: the logical number of the entrypoint's first message, for a producer.
+
+    Raises:
+        ConnectFailed, TlsFailed, AuthFailed, VersionMismatch, ProtocolViolation, InvalidOption.
+    """
+    pairs = connection_headers(
+        token=token,
+        producer=producer,
+        sequence_start=sequence_start,
+        extra=as_headers(headers),
+    )
+    return Connecting(
+        parse_url(url),
+        tls or ClientTls(),
+        pairs,
+        config or Config(),
+        settings or LinkSettings(),
+        transport,
+    )
+
+
+class Connecting:
+    """A connection to be: await it, or enter it with ``async with``."""
+
+    def __init__(
+        self,
+        where: HostPort,
+        tls: ClientTls,
+        headers: Headers,
+        config: Config,
+        settings: LinkSettings,
+        transport: str,
+    ) -> None:
+        self._where = where
+        self._tls = tls
+        self._headers = headers
+        self._config = config
+        self._settings = settings
+        self._transport = transport
+        self._wire: Wire | None = None
+        self._connection: ClientConnection | None = None
+
+    def __await__(self) -> Generator[Any, None, ClientConnection]:
+        return self._connect().__await__()
+
+    async def __aenter__(self) -> ClientConnection:
+        self._connection = await self._connect()
+        return self._connection
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._connection is not None
+        if error is not None:
+            self._connection.abort()
+        await self._connection.close()
+
+    async def _connect(self) -> ClientConnection:
+        answer: asyncio.Future[Headers] = asyncio.get_running_loop().create_future()
+
+        def opened(headers: Headers) -> None:
+            if not answer.done():
+                answer.set_result(headers)
+
+        def closed(news: Closed) -> None:
+            if not answer.done():
+                answer.set_exception(refusal(self._where, news))
+
+        def make_engine(now: float) -> Engine:
+            engine = Engine(Side.CLIENT, self._headers, self._config, now)
+            self._wire = Wire(engine, opened, closed)
+            return engine
+
+        def on_news(driver: Any, news: list[Any]) -> None:
+            assert self._wire is not None
+            self._wire.news(driver, news)
+
+        driver = await dial(
+            self._where.host,
+            self._where.port,
+            settings=self._settings,
+            tls=self._tls,
+            make_engine=make_engine,
+            on_news=on_news,
+            transport=self._transport,
+        )
+        wire = self._wire
+        assert wire is not None
+        wire.driver = driver
+        try:
+            async with asyncio.timeout(self._settings.handshake_timeout):
+                headers = await answer
+        except BaseException as error:
+            driver.abandon()
+            if answer.done() and not answer.cancelled():
+                answer.exception()
+            if isinstance(error, TimeoutError):
+                raise ConnectFailed(
+                    "TIMEOUT",
+                    f"{self._where} did not answer the connection headers in "
+                    f"{self._settings.handshake_timeout:g} s",
+                    "Try again, or look into the log of the server",
+                ) from None
+            raise
+        return ClientConnection(wire, driver, headers)
+
+
+def refusal(where: HostPort, closed: Closed) -> AqueductError:
+    """Why a server closed a connection in place of accepting it."""
+    reason = closed.reason or "no reason given"
+    if closed.by_peer and closed.code == CODE_REJECTED:
+        return AuthFailed(
+            "REJECTED",
+            f"{where} refused the connection: {reason}",
+            "Check the token and that it has not expired",
+        )
+    if closed.code == Code.VERSION:
+        return VersionMismatch(
+            "",
+            f"{where} speaks another revision of the protocol: {reason}",
+            "Use matching versions on both ends",
+        )
+    if not closed.by_peer and closed.code in set(Code) - {Code.NO_ERROR}:
+        return ProtocolViolation(
+            "",
+            f"{where} broke the protocol (code {closed.code}): {reason}",
+            "Check what listens there",
+        )
+    return ConnectFailed(
+        "NO_REPLY",
+        f"{where} closed the connection before it was accepted (code {closed.code}): {reason}",
+        "Try again, or look into the log of the server",
+    )

@@ -1,0 +1,143 @@
+"""One Aqueduct connection as an application holds it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from dataclasses import dataclass
+
+from aqueduct_core.aio.halves import Receiver, Sender
+from aqueduct_core.aio.inlet import Inlet
+from aqueduct_core.aio.outlet import Outlet
+from aqueduct_core.aio.wire import Wire
+from aqueduct_core.aqueduct.conventions import (
+    CODE_ABORTED,
+    BadHeader,
+    ConnectionClaims,
+    read_connection,
+)
+from aqueduct_core.aqueduct.news import Closed, Headers
+from aqueduct_core.transport.driver import Driver
+
+DRAIN_TIMEOUT = 30.0
+"""Seconds that ``close`` waits for the peer's acks (H16)."""
+
+_ids = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionStatistics:
+    """Totals of a connection; ``unacked`` messages have no outcome yet."""
+
+    bytes_received: int
+    bytes_sent: int
+    datagrams_received: int
+    datagrams_sent: int
+    open_senders: int
+    open_receivers: int
+    unacked: int
+
+
+class Connection:
+    """A connection, up from its first moment: the handshake and the headers are done.
+
+    Ends by ``close`` (in good order), ``abort``, or the peer or the network; every half of its
+    channels that is still open then has the outcome ``ConnectionLost``.
+    """
+
+    def __init__(self, wire: Wire, driver: Driver, headers: Headers) -> None:
+        self.id = next(_ids)
+        self.headers = headers
+        self._wire = wire
+        self._driver = driver
+
+    @property
+    def peer(self) -> tuple[str, int]:
+        """Address and port of the other end, as first seen."""
+        return self._driver.peer[0], self._driver.peer[1]
+
+    @property
+    def claims(self) -> ConnectionClaims:
+        """What the peer's headers say by our conventions; nothing where they break their form."""
+        try:
+            return read_connection(self.headers)
+        except BadHeader:
+            return ConnectionClaims()
+
+    @property
+    def fingerprint(self) -> str | None:
+        """SHA-256 of the peer's certificate; None where it showed none."""
+        return self._driver.peer_certificate_fingerprint
+
+    @property
+    def closed(self) -> Closed | None:
+        """How the connection ended; None while it is up."""
+        return self._wire.closed
+
+    @property
+    def statistics(self) -> ConnectionStatistics:
+        counts = self._driver.statistics
+        return ConnectionStatistics(
+            counts.bytes_received,
+            counts.bytes_sent,
+            counts.datagrams_received,
+            counts.datagrams_sent,
+            len(self._wire.outlets),
+            len(self._wire.inlets),
+            self._wire.unacked,
+        )
+
+    async def close(self, drain_timeout: float = DRAIN_TIMEOUT) -> None:
+        """Close in good order (AQ-LIFE-24): what was read is acked, receivers are closed, what
+        was sent gets its ack, then the connection closes with code 0.
+
+        Senders that were not finished are not finished by this, except for a client's
+        entrypoint; their receivers see ``ConnectionLost``. When ``drain_timeout`` seconds are
+        over the connection is given up as by ``abort``. Returns when all is freed.
+        """
+        wire = self._wire
+        if wire.closed is None:
+            entry = wire.outlets.get(0)
+            if entry is not None and not entry.finishing and not entry.done:
+                entry.finish()
+            for inlet in list(wire.inlets.values()):
+                inlet.close()
+            try:
+                async with asyncio.timeout(drain_timeout):
+                    await wire.drained()
+                    await self._driver.writable(1)
+                wire.shutdown(0, "")
+            except TimeoutError:
+                wire.shutdown(CODE_ABORTED, "the close took too long")
+        await self._driver.wait_closed()
+
+    def abort(self, reason: str = "aborted") -> None:
+        """Close at once; what was not acked is unknown to both sides."""
+        self._wire.shutdown(CODE_ABORTED, reason)
+
+    async def wait_closed(self) -> None:
+        """Return when the connection has ended, by whomever, and all is freed."""
+        await self._driver.wait_closed()
+
+    def __repr__(self) -> str:
+        closed = self._wire.closed
+        state = "open" if closed is None else f"closed with code {closed.code}"
+        return f"<{type(self).__name__} {self.id} with {self.peer[0]}:{self.peer[1]}, {state}>"
+
+
+class ClientConnection(Connection):
+    """A connection that this side dialled; made by ``connect``. ``entrypoint`` sends."""
+
+    def __init__(self, wire: Wire, driver: Driver, headers: Headers) -> None:
+        super().__init__(wire, driver, headers)
+        assert isinstance(wire.entrypoint, Outlet)
+        self.entrypoint = Sender(wire.entrypoint)
+
+
+class ServerConnection(Connection):
+    """A connection that a peer dialled; made by a ``Server``. ``entrypoint`` receives."""
+
+    def __init__(self, wire: Wire, driver: Driver, headers: Headers) -> None:
+        super().__init__(wire, driver, headers)
+        assert isinstance(wire.entrypoint, Inlet)
+        self.entrypoint = Receiver(wire.entrypoint)

@@ -1,0 +1,278 @@
+"""Listen for Aqueduct connections."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator
+from types import TracebackType
+from typing import Any, TypeAlias
+
+from aqueduct_core.aio.connection import ServerConnection
+from aqueduct_core.aio.headers import HeadersLike, as_headers
+from aqueduct_core.aio.signal import Signal
+from aqueduct_core.aio.wire import Wire
+from aqueduct_core.aqueduct.chanid import Side
+from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.aqueduct.connection import Connection as Engine
+from aqueduct_core.aqueduct.conventions import CODE_REJECTED, BadHeader, read_connection
+from aqueduct_core.aqueduct.news import Closed, Headers
+from aqueduct_core.transport.driver import Driver
+from aqueduct_core.transport.listener import Listener, PeerInfo, listen
+from aqueduct_core.transport.settings import LinkSettings, ListenLimits
+from aqueduct_core.transport.tls import ServerTls
+
+Verdict: TypeAlias = bool | str
+"""True accepts; False or a reason refuses. The reason is told to the peer: no secrets."""
+Authorize: TypeAlias = Callable[[Headers], Verdict | Awaitable[Verdict]]
+
+_logger = logging.getLogger(__name__)
+
+
+def serve(
+    host: str,
+    port: int,
+    *,
+    tls: ServerTls,
+    headers: HeadersLike = (),
+    authorize: Authorize | None = None,
+    config: Config | None = None,
+    settings: LinkSettings | None = None,
+    limits: ListenLimits | None = None,
+    transport: str = "aioquic",
+) -> Serving:
+    """Listen on ``host`` and ``port`` (0: any free one).
+
+    ``async with serve(…) as server`` closes all at the end; ``await serve(…)`` leaves it to the
+    caller. ``async for connection in server`` gives the connections that were accepted.
+
+    Args:
+        headers: our connection headers, the same for each connection.
+        authorize: looks at the connection headers of a client before the application sees
+            anything of it; may be a coroutine function. Refused: the connection is closed with
+            ``CODE_REJECTED``. None accepts all. ``bearer`` makes one for a token.
+
+    Raises: ConnectFailed, TlsFailed, InvalidOption.
+    """
+    return Serving(
+        host,
+        port,
+        tls,
+        Server(as_headers(headers), authorize, config or Config()),
+        settings or LinkSettings(),
+        limits,
+        transport,
+    )
+
+
+def bearer(token: str) -> Authorize:
+    """An ``authorize`` that wants this token; compared in constant time."""
+    wanted = token.encode()
+
+    def authorize(headers: Headers) -> Verdict:
+        try:
+            given = read_connection(headers).token
+        except BadHeader as error:
+            return str(error)
+        if given is None:
+            return "a token is needed"
+        return hmac.compare_digest(given.encode(), wanted) or "the token is not valid"
+
+    return authorize
+
+
+class Server:
+    """A listening socket and its connections: an async iterator of ``ServerConnection``.
+
+    Ends by ``close``; iteration then stops.
+    """
+
+    def __init__(self, headers: Headers, authorize: Authorize | None, config: Config) -> None:
+        self.connections: set[ServerConnection] = set()
+        self.refused = 0
+        self._headers = headers
+        self._authorize = authorize
+        self._config = config
+        self._listener: Listener | None = None
+        self._arrived: deque[ServerConnection] = deque()
+        self._changed = Signal()
+        self._closing = False
+        self._checks: set[asyncio.Task[None]] = set()
+
+    @property
+    def listener(self) -> Listener:
+        if self._listener is None:
+            raise RuntimeError("the server does not listen yet")
+        return self._listener
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port as bound."""
+        return self.listener.address
+
+    @property
+    def url(self) -> str:
+        host, port = self.address
+        return f"aqueduct://[{host}]:{port}" if ":" in host else f"aqueduct://{host}:{port}"
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the certificate that is shown to clients."""
+        return self.listener.fingerprint
+
+    async def accept(self) -> ServerConnection:
+        """The next connection. Raises: StopAsyncIteration by iteration only; here, after
+        ``close``, ``RuntimeError``."""
+        await self._changed.until(lambda: self._closing or bool(self._arrived))
+        if not self._arrived:
+            raise RuntimeError("the server is closed")
+        return self._arrived.popleft()
+
+    def __aiter__(self) -> Server:
+        return self
+
+    async def __anext__(self) -> ServerConnection:
+        await self._changed.until(lambda: self._closing or bool(self._arrived))
+        if not self._arrived:
+            raise StopAsyncIteration
+        return self._arrived.popleft()
+
+    async def close(self, drain_timeout: float = 5.0) -> None:
+        """Accept nobody any more, close every connection in good order, free the socket."""
+        self._closing = True
+        self._changed.fire()
+        for task in list(self._checks):
+            task.cancel()
+        self._arrived.clear()
+        closing = [connection.close(drain_timeout) for connection in list(self.connections)]
+        await asyncio.gather(*closing)
+        if self._listener is not None:
+            await self._listener.close()
+
+    async def open(
+        self,
+        host: str,
+        port: int,
+        tls: ServerTls,
+        settings: LinkSettings,
+        limits: ListenLimits | None,
+        transport: str,
+    ) -> None:
+        self._listener = await listen(
+            host,
+            port,
+            settings=settings,
+            tls=tls,
+            make_engine=self._welcome,
+            limits=limits,
+            transport=transport,
+        )
+
+    def _welcome(self, peer: PeerInfo, now: float) -> tuple[Engine, Callable[..., None]]:
+        """A handshake is complete: an engine, and who takes its news."""
+        engine = Engine(Side.SERVER, (), self._config, now)
+        guest: list[ServerConnection] = []
+
+        def opened(headers: Headers) -> None:
+            self._judge(wire, headers, guest)
+
+        def closed(_: Closed) -> None:
+            self.connections.difference_update(guest)
+
+        wire = Wire(engine, opened, closed)
+        return engine, wire.news
+
+    def _judge(self, wire: Wire, headers: Headers, guest: list[ServerConnection]) -> None:
+        verdict: Verdict | Awaitable[Verdict]
+        try:
+            verdict = True if self._authorize is None else self._authorize(headers)
+        except Exception:
+            _logger.exception("the authorize callback failed; the connection is refused")
+            verdict = "internal error"
+        if isinstance(verdict, bool | str):
+            self._decide(wire, headers, guest, verdict)
+            return
+        check = asyncio.get_running_loop().create_task(
+            self._ask(wire, headers, guest, verdict), name="authorize"
+        )
+        self._checks.add(check)
+        check.add_done_callback(self._checks.discard)
+
+    async def _ask(
+        self,
+        wire: Wire,
+        headers: Headers,
+        guest: list[ServerConnection],
+        question: Awaitable[Verdict],
+    ) -> None:
+        verdict: Verdict
+        try:
+            verdict = await question
+        except Exception:
+            _logger.exception("the authorize callback failed; the connection is refused")
+            verdict = "internal error"
+        self._decide(wire, headers, guest, verdict)
+
+    def _decide(
+        self, wire: Wire, headers: Headers, guest: list[ServerConnection], verdict: Verdict
+    ) -> None:
+        if wire.closed is not None:
+            return
+        if verdict is not True or self._closing:
+            self.refused += 1
+            reason = verdict if isinstance(verdict, str) else "not authorized"
+            wire.shutdown(CODE_REJECTED, reason if not self._closing else "the server closes")
+            return
+        driver: Driver | None = wire.driver
+        assert driver is not None
+        wire.engine.accept(self._headers, wire.now())
+        wire.kick()
+        connection = ServerConnection(wire, driver, headers)
+        guest.append(connection)
+        self.connections.add(connection)
+        self._arrived.append(connection)
+        self._changed.fire()
+
+
+class Serving:
+    """A server to be: await it, or enter it with ``async with``."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        tls: ServerTls,
+        server: Server,
+        settings: LinkSettings,
+        limits: ListenLimits | None,
+        transport: str,
+    ) -> None:
+        self._where = (host, port)
+        self._tls = tls
+        self._server = server
+        self._settings = settings
+        self._limits = limits
+        self._transport = transport
+
+    def __await__(self) -> Generator[Any, None, Server]:
+        return self._open().__await__()
+
+    async def _open(self) -> Server:
+        host, port = self._where
+        await self._server.open(
+            host, port, self._tls, self._settings, self._limits, self._transport
+        )
+        return self._server
+
+    async def __aenter__(self) -> Server:
+        return await self._open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._server.close()

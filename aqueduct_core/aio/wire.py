@@ -1,0 +1,428 @@
+"""One networked connection below the asyncio API: the engine's commands and its news.
+
+``WireOut`` and ``WireIn`` are what a pipe is for a local channel: the sink of an outlet and the
+source of an inlet. ``Wire`` owns the tables of both, hands the engine's news to them, and makes
+local channels networked when one of their halves leaves in a message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from aqueduct_core.aio.inlet import Inlet, Queued
+from aqueduct_core.aio.message import Cargo, abandon
+from aqueduct_core.aio.outcomes import (
+    Cancelled,
+    ConnectionLost,
+    Finished,
+    LostInTransit,
+    Misuse,
+    Outcome,
+    ReceiverClosed,
+)
+from aqueduct_core.aio.outlet import Outlet
+from aqueduct_core.aio.pipe import FRAME_BYTES, Pipe
+from aqueduct_core.aio.signal import Signal
+from aqueduct_core.aqueduct import chanid
+from aqueduct_core.aqueduct.config import Mode
+from aqueduct_core.aqueduct.connection import Attach, Connection, Sent
+from aqueduct_core.aqueduct.faults import ChannelGone, ConnectionOver, LocalError, TooMany
+from aqueduct_core.aqueduct.news import (
+    Closed,
+    DatagramsUnavailable,
+    Delivered,
+    End,
+    Ended,
+    Headers,
+    Nacked,
+    News,
+    Opened,
+    Rerouted,
+    Run,
+)
+from aqueduct_core.transport.driver import Driver
+
+HIGH_WATER = 1024 * 1024
+"""Bytes unsent in the transport above which senders wait: some round trips' worth, and small
+enough that an ack does not wait behind seconds of data."""
+PORTION = 256 * 1024
+"""Bytes that one bulk send hands to the engine before it looks at the high-water mark again."""
+
+
+class Wire:
+    """The network side of one connection.
+
+    Ends with the news ``Closed``: every half that is still open then has ``ConnectionLost``.
+    ``on_opened`` is called with the peer's connection headers, ``on_closed`` at the end.
+    """
+
+    def __init__(
+        self,
+        engine: Connection,
+        on_opened: Callable[[Headers], None],
+        on_closed: Callable[[Closed], None],
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.engine = engine
+        self.driver: Driver | None = None
+        self.closed: Closed | None = None
+        self.datagrams = True
+        self.outlets: dict[int, Outlet] = {}
+        self.inlets: dict[int, Inlet] = {}
+        self._on_opened = on_opened
+        self._on_closed = on_closed
+        self._progress = Signal()
+        self._fresh = 0
+        self._turning = False
+        self._blocked: set[Outlet] = set()
+        self._unblocking: asyncio.Task[None] | None = None
+        if engine.side is chanid.Side.CLIENT:
+            self.entrypoint: Outlet | Inlet = self._outlet(chanid.ENTRYPOINT, ())
+        else:
+            self.entrypoint = self._inlet(chanid.ENTRYPOINT, ())
+
+    def now(self) -> float:
+        return self.loop.time()
+
+    def kick(self) -> None:
+        """Let the driver run at the end of this turn of the event loop."""
+        if self.driver is not None:
+            self.driver.kick()
+            if not self._turning:
+                self._turning = True
+                self.loop.call_soon(self._turned)
+
+    def gave(self, size: int) -> None:
+        """``size`` bytes went to the engine; the link counts them only after the turn."""
+        self._fresh += size
+
+    def shutdown(self, code: int, reason: str) -> None:
+        """Close the connection at once, with what the engine has in hand."""
+        if self.closed is None:
+            try:
+                self.engine.shutdown(code, reason, self.now())
+            except ConnectionOver:
+                pass
+            self.kick()
+
+    async def drained(self) -> None:
+        """Return when every message sent has an outcome and every finish is complete, or the
+        connection is over."""
+        await self._progress.until(lambda: self.closed is not None or not self._pending())
+
+    def news(self, driver: Driver, news: list[News]) -> None:
+        """Take the engine's news of one burst."""
+        self.driver = driver
+        for item in news:
+            if isinstance(item, Run):
+                self._arrived(item)
+            elif isinstance(item, Delivered):
+                outlet = self.outlets.get(item.channel)
+                if outlet is not None:
+                    outlet.settled(item.reliable, item.first, item.stop, item.acked)
+            elif isinstance(item, Ended):
+                self._ended(item)
+            elif isinstance(item, Rerouted):
+                outlet = self.outlets.get(item.channel)
+                if outlet is not None:
+                    outlet.ledger.rerouted(item.datagram, item.reliable)
+            elif isinstance(item, Nacked):
+                inlet = self.inlets.get(item.channel)
+                if inlet is not None:
+                    inlet.nacked += item.stop - item.first
+            elif isinstance(item, Opened):
+                self._on_opened(item.headers)
+            elif isinstance(item, DatagramsUnavailable):
+                self.datagrams = False
+            else:
+                self._closed(item)
+        if self._blocked:
+            self._unblock()
+        self._progress.fire()
+
+    # what outlets and inlets ask for
+
+    def full(self, outlet: Outlet) -> bool:
+        """Whether the transport holds enough; ``outlet.changed`` fires when it does no more."""
+        driver = self.driver
+        if driver is None or driver.unsent + self._fresh < HIGH_WATER:
+            return False
+        self.block(outlet)
+        return True
+
+    def block(self, outlet: Outlet) -> None:
+        """Fire ``outlet.changed`` when the transport has room or news come."""
+        self._blocked.add(outlet)
+        if self._unblocking is None and self.closed is None:
+            self._unblocking = self.loop.create_task(self._await_room())
+
+    def bind(self, traveller: Cargo, channel: int) -> None:
+        """A local half has left as the channel of this id: the half that stays is networked."""
+        traveller.aboard = False
+        assert isinstance(traveller, Outlet | Inlet)
+        pipe = traveller.sink if isinstance(traveller, Outlet) else traveller.source
+        assert isinstance(pipe, Pipe)
+        if isinstance(traveller, Inlet):
+            self._bind_outlet(pipe.outlet, pipe.inlet, channel)
+        else:
+            self._bind_inlet(pipe.outlet, pipe.inlet, channel)
+
+    @property
+    def unacked(self) -> int:
+        """Messages that were sent and have no outcome."""
+        return sum(outlet.ledger.open for outlet in self.outlets.values())
+
+    def _pending(self) -> bool:
+        return any(outlet.finishing or outlet.ledger.open for outlet in self.outlets.values())
+
+    def _turned(self) -> None:
+        """The driver's turn, asked for before this call, is over."""
+        self._turning = False
+        self._fresh = 0
+
+    def _outlet(self, channel: int, headers: Headers) -> Outlet:
+        outlet = Outlet(self.loop, headers, oneshot=chanid.oneshot(channel), channel=channel)
+        outlet.sink = WireOut(self, outlet, channel)
+        self.outlets[channel] = outlet
+        return outlet
+
+    def _inlet(self, channel: int, headers: Headers) -> Inlet:
+        inlet = Inlet(self.loop, headers, oneshot=chanid.oneshot(channel), channel=channel)
+        inlet.source = WireIn(self, inlet, channel)
+        self.inlets[channel] = inlet
+        return inlet
+
+    def _bind_outlet(self, outlet: Outlet, left: Inlet, channel: int) -> None:
+        queue = left.surrender()
+        for queued in queue:
+            outlet.ledger.space(queued.run.reliable).rewind(queued.count)
+        outlet.channel = channel
+        outlet.sink = sink = WireOut(self, outlet, channel)
+        self.outlets[channel] = outlet
+        try:
+            for queued in queue:
+                sink.resend(queued)
+            if outlet.cancelled:
+                sink.cancel()
+            elif outlet.finishing and not (outlet.oneshot and outlet.ledger.total):
+                sink.finish()
+        except LocalError:
+            # The connection ended, or takes less than a local queue: as if it were lost on the way.
+            sink.cancel()
+            outlet.ended(LostInTransit(outlet.label))
+        outlet.changed.fire()
+
+    def _bind_inlet(self, left: Outlet, inlet: Inlet, channel: int) -> None:
+        inlet.shift = {True: left.ledger.reliable.next, False: left.ledger.unreliable.next}
+        inlet.channel = channel
+        inlet.source = source = WireIn(self, inlet, channel)
+        self.inlets[channel] = inlet
+        if inlet.closed:
+            source.close()
+
+    # the engine's news
+
+    def _arrived(self, run: Run) -> None:
+        cargo: dict[int, tuple[Cargo, ...]] = {}
+        for i, entries in run.attachments.items():
+            cargo[i] = tuple(self._adopt(entry.channel, entry.headers) for entry in entries)
+        inlet = self.inlets.get(run.channel)
+        if inlet is None:
+            for cores in cargo.values():
+                abandon(cores)
+            WireIn(self, None, run.channel).taken(run.size)
+            return
+        inlet.put(run, cargo)
+
+    def _adopt(self, channel: int, headers: Headers) -> Cargo:
+        """The half of an arrived channel: we send on it or receive, by its id (AQ-LIFE-8)."""
+        core: Outlet | Inlet
+        if chanid.sender(channel) is self.engine.side:
+            core = self._outlet(channel, headers)
+        else:
+            core = self._inlet(channel, headers)
+        core.aboard = True
+        return core
+
+    def _ended(self, item: Ended) -> None:
+        outlet = self.outlets.pop(item.channel, None)
+        if outlet is not None:
+            outlet.ended(self._outlet_outcome(item.end, outlet.label))
+            return
+        inlet = self.inlets.pop(item.channel, None)
+        if inlet is not None:
+            inlet.ended(self._inlet_outcome(item.end, inlet.label), item.counts)
+
+    def _outlet_outcome(self, end: End, label: str) -> Outcome | None:
+        if end is End.CLOSED:
+            return ReceiverClosed(label)
+        if end is End.LOST:
+            return LostInTransit(label)
+        if end is End.CONNECTION_LOST:
+            return self._lost(label)
+        return None
+
+    def _inlet_outcome(self, end: End, label: str) -> Outcome:
+        if end is End.FINISHED or end is End.CLOSED:
+            return Finished(label)
+        if end is End.CANCELLED:
+            return Cancelled(label)
+        if end is End.LOST:
+            return LostInTransit(label)
+        return self._lost(label)
+
+    def _lost(self, label: str) -> ConnectionLost:
+        closed = self.engine.closed
+        if closed is None:
+            return ConnectionLost(label)
+        return ConnectionLost(label, closed.code, closed.reason, closed.by_peer)
+
+    def _closed(self, item: Closed) -> None:
+        self.closed = item
+        for outlet in self.outlets.values():
+            outlet.ended(self._lost(outlet.label))
+        for inlet in self.inlets.values():
+            inlet.ended(self._lost(inlet.label))
+        self.outlets.clear()
+        self.inlets.clear()
+        if self._unblocking is not None:
+            self._unblocking.cancel()
+            self._unblocking = None
+        self._on_closed(item)
+
+    def _unblock(self) -> None:
+        blocked, self._blocked = self._blocked, set()
+        for outlet in blocked:
+            outlet.changed.fire()
+
+    async def _await_room(self) -> None:
+        assert self.driver is not None
+        await self.driver.writable(HIGH_WATER)
+        self._fresh = 0
+        self._unblocking = None
+        self._unblock()
+
+
+class WireOut:
+    """The sink of a networked outlet."""
+
+    def __init__(self, wire: Wire, outlet: Outlet, channel: int) -> None:
+        self._wire = wire
+        self._outlet = outlet
+        self._channel = channel
+
+    def offer(self, payload: bytes, headers: Headers, cargo: Sequence[Cargo]) -> int | None:
+        wire, outlet = self._wire, self._outlet
+        if wire.full(outlet):
+            return None
+        try:
+            return self._send(payload, headers, cargo)
+        except TooMany:
+            wire.block(outlet)
+            return None
+        except LocalError as error:
+            raise self._refused(error) from None
+        finally:
+            wire.kick()
+
+    def offer_many(self, payloads: Sequence[bytes], start: int) -> tuple[int, int]:
+        wire, outlet = self._wire, self._outlet
+        if wire.full(outlet):
+            return 0, 0
+        stop, size = start, 0
+        while stop < len(payloads) and size < PORTION:
+            size += len(payloads[stop])
+            stop += 1
+        try:
+            return self._send_many(payloads[start:stop])
+        except TooMany:
+            wire.block(outlet)
+            return 0, 0
+        except LocalError as error:
+            raise self._refused(error) from None
+        finally:
+            wire.kick()
+
+    def resend(self, queued: Queued) -> None:
+        """Send what a local receiver had not read. Raises: LocalError."""
+        run, cargo = queued.rest()
+        if run.headers or cargo or self._outlet.oneshot:
+            for i, single in enumerate(run.messages()):
+                self._send(single.payload, single.headers, cargo.get(i, ()))
+        else:
+            self._send_many([single.payload for single in run.messages()])
+
+    def finish(self) -> None:
+        self._command(lambda: self._wire.engine.finish(self._channel, self._wire.now()))
+
+    def cancel(self) -> None:
+        self._command(lambda: self._wire.engine.cancel(self._channel, self._wire.now()))
+
+    def _send(self, payload: bytes, headers: Headers, cargo: Sequence[Cargo]) -> int:
+        wire, outlet = self._wire, self._outlet
+        attach = [
+            Attach(sends=isinstance(core, Inlet), oneshot=core.oneshot, headers=core.headers)
+            for core in cargo
+            if isinstance(core, Outlet | Inlet)
+        ]
+        sent: Sent = wire.engine.send(
+            self._channel,
+            payload,
+            now=wire.now(),
+            mode=outlet.mode,
+            headers=headers,
+            attach=attach,
+        )
+        wire.gave(len(payload) + FRAME_BYTES)
+        number = outlet.ledger.sent(sent.reliable, sent.number)
+        for core, channel in zip(cargo, sent.attached, strict=True):
+            wire.bind(core, channel)
+        return number
+
+    def _send_many(self, payloads: Sequence[bytes]) -> tuple[int, int]:
+        """Bulk for streams; a datagram costs a datagram, so those go one by one."""
+        wire, outlet = self._wire, self._outlet
+        if outlet.mode is Mode.UNRELIABLE or outlet.oneshot:
+            numbers = [self._send(payload, (), ()) for payload in payloads]
+            return numbers[0], len(numbers)
+        first, stop = wire.engine.send_many(
+            self._channel, payloads, now=wire.now(), mode=outlet.mode
+        )
+        wire.gave(sum(map(len, payloads)) + FRAME_BYTES * len(payloads))
+        return outlet.ledger.sent(True, first, stop - first), stop - first
+
+    def _command(self, command: Callable[[], None]) -> None:
+        """A command that comes too late changes nothing: the end of the channel is on its way."""
+        try:
+            command()
+        except (ChannelGone, ConnectionOver):
+            pass
+        self._wire.kick()
+
+    def _refused(self, error: LocalError) -> Exception:
+        if isinstance(error, ConnectionOver | ChannelGone):
+            return self._wire._lost(self._outlet.label)
+        return Misuse(f"{self._outlet.label}: {error}")
+
+
+class WireIn:
+    """The source of a networked inlet."""
+
+    def __init__(self, wire: Wire, inlet: Inlet | None, channel: int) -> None:
+        self._wire = wire
+        self._inlet = inlet
+        self._channel = channel
+
+    def taken(self, size: int) -> None:
+        wire = self._wire
+        if wire.closed is None:
+            wire.engine.consumed(self._channel, size, wire.now())
+            wire.kick()
+
+    def close(self) -> None:
+        try:
+            self._wire.engine.close(self._channel, self._wire.now())
+        except (ChannelGone, ConnectionOver):
+            pass
+        self._wire.kick()

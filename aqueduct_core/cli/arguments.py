@@ -1,0 +1,100 @@
+"""What the verbs of the command line have in common: values and options, parsed at the door."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from aqueduct_core.errors import AuthFailed
+from aqueduct_core.transport.tls import ClientTls
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
+
+
+def duration(text: str) -> float:
+    """Seconds of ``500ms``, ``10s``, ``15m``, ``1h``; a bare number is refused."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration: write 500ms, 10s, 15m or 1h")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def header(text: str) -> tuple[bytes, bytes]:
+    """A header of ``key=value``; the value may hold further equal signs."""
+    key, equals, value = text.partition("=")
+    if not equals or not key or not key.isascii():
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no header: write KEY=VALUE, the key in ASCII"
+        )
+    return key.encode(), value.encode(errors="surrogateescape")
+
+
+def count(text: str) -> int:
+    """A whole number of at least 1."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no count: write a whole number from 1 on")
+    return int(text)
+
+
+def delimiter(text: str) -> bytes:
+    r"""One or more characters; \n, \t, \r, \0, \xHH and \\ stand for what they do in C."""
+
+    def one(match: re.Match[str]) -> str:
+        escape = match[1]
+        if escape.startswith("x"):
+            return chr(int(escape[1:], 16))
+        return _ESCAPES[escape]
+
+    try:
+        plain = re.sub(r"\\(x[0-9a-fA-F]{2}|.)", one, text)
+    except KeyError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} holds an unknown escape {error}") from None
+    if not plain:
+        raise argparse.ArgumentTypeError("the delimiter is empty; use --whole-file for whole files")
+    if re.search(r"\\x[89a-fA-F]", text):
+        return plain.encode("latin-1")
+    return plain.encode()
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """The options that say how a dialled server is verified, and the token."""
+    trust = parser.add_mutually_exclusive_group()
+    trust.add_argument("--ca", type=Path, metavar="FILE", help="PEM file of the CA to trust")
+    trust.add_argument(
+        "--insecure",
+        action="store_true",
+        help="take any certificate; only for a server on this machine",
+    )
+    parser.add_argument("--server-name", metavar="NAME", help="name to look for in the certificate")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with a bearer token")
+
+
+def client_tls(options: argparse.Namespace) -> ClientTls:
+    return ClientTls(ca_file=options.ca, server_name=options.server_name, insecure=options.insecure)
+
+
+def read_token(path: Path | None) -> str | None:
+    """The token in a file: its text without white space around it.
+
+    Raises:
+        AuthFailed.MISSING: the file cannot be read or is empty; the text names the file.
+    """
+    if path is None:
+        return None
+    try:
+        token = path.read_text("ascii").strip()
+    except OSError as error:
+        raise _no_token(path, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise _no_token(path, "is not ASCII text") from None
+    if not token:
+        raise _no_token(path, "is empty")
+    return token
+
+
+def _no_token(path: Path, why: str) -> AuthFailed:
+    return AuthFailed(
+        "MISSING", f"the token file {path} {why}", "Give a readable file that holds the token"
+    )

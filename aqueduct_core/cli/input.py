@@ -1,0 +1,81 @@
+"""The payloads that ``send`` reads: lines of files or of standard input, or whole files.
+
+Payloads are bytes. Standard input may be slow (a terminal, a pipe), so it is read only when
+there is something to read, and what came is handed on at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+READ_BYTES = 1024 * 1024
+STDIN = 0
+
+
+async def payloads(
+    files: Sequence[Path], delimiter: bytes, whole: bool
+) -> AsyncIterator[list[bytes]]:
+    """What to send, in portions; standard input where there is no file, or for ``-``.
+
+    A delimiter ends a payload: a last one without it counts too, and two in a row have an
+    empty payload between them.
+    """
+    for path in files or (Path("-"),):
+        descriptor = STDIN if str(path) == "-" else os.open(path, os.O_RDONLY)
+        try:
+            rest: list[bytes] = []
+            async for piece in _pieces(descriptor):
+                if whole:
+                    rest.append(piece)
+                    continue
+                *done, last = piece.split(delimiter)
+                if not done and len(delimiter) == 1:
+                    rest.append(last)
+                    continue
+                if rest:
+                    *done, last = (b"".join(rest) + piece).split(delimiter)
+                if done:
+                    yield done
+                rest = [last]
+            tail = b"".join(rest)
+            if whole or tail:
+                yield [tail]
+        finally:
+            if descriptor != STDIN:
+                os.close(descriptor)
+
+
+async def _pieces(descriptor: int) -> AsyncIterator[bytes]:
+    waits = stat.S_IFMT(os.fstat(descriptor).st_mode) not in (stat.S_IFREG, stat.S_IFBLK)
+    while True:
+        if waits and not await _readable(descriptor):
+            waits = False
+        piece = os.read(descriptor, READ_BYTES)
+        if not piece:
+            return
+        yield piece
+        await asyncio.sleep(0)
+
+
+async def _readable(descriptor: int) -> bool:
+    """Wait until something can be read; False where the poller does not take the descriptor."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def arrived() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    try:
+        loop.add_reader(descriptor, arrived)
+    except OSError:
+        return False
+    try:
+        await ready
+    finally:
+        loop.remove_reader(descriptor)
+    return True

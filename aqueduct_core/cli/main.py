@@ -1,0 +1,76 @@
+"""``aqueduct``: the command line. Each verb is a module of its own with ``add`` and ``run``.
+
+Exit codes: 0 done; 1 an error, told in one line on standard error; 2 wrong usage;
+130 and 143 interrupted by Ctrl-C and SIGTERM; 141 standard output was closed by its reader.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+from aqueduct_core.aio.outcomes import Misuse
+from aqueduct_core.cli import cert, doctor, listen, send
+from aqueduct_core.errors import AqueductError
+
+OK, FAILED, INTERRUPTED, BROKEN_PIPE, TERMINATED = 0, 1, 130, 141, 143
+
+VERBS = (send, listen, cert, doctor)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="aqueduct", description="Aqueduct message channels over QUIC."
+    )
+    parser.add_argument("--version", action="version", version=f"aqueduct {package_version()}")
+    parser.add_argument("-v", "--verbose", action="store_true", help="log to standard error")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    for verb in VERBS:
+        verb.add(verbs)
+    return parser
+
+
+def package_version() -> str:
+    try:
+        return version("aqueduct-spark")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb; the exit code."""
+    options = build_parser().parse_args(arguments)
+    logging.basicConfig(
+        level=logging.INFO if options.verbose else logging.ERROR,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has left. What is still buffered must not raise once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except (AqueductError, Misuse) as error:
+        print(error, file=sys.stderr)
+        return FAILED
+    except OSError as error:
+        print(f"aqueduct: {_os_error(error)}", file=sys.stderr)
+        return FAILED
+    return code
+
+
+def _os_error(error: OSError) -> str:
+    name = f"{error.filename}: " if error.filename is not None else ""
+    return f"{name}{error.strerror or error}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
