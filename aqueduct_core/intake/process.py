@@ -59,6 +59,7 @@ def run(settings: IntakeSettings, report: Callable[[dict[str, Any]], None]) -> i
 def configure_logging() -> None:
     """To standard error, where nobody may be left to read it."""
     logging.raiseExceptions = False
+    logging.getLogger("quic").setLevel(logging.WARNING)  # the QUIC library tells of each handshake
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.INFO,

@@ -15,6 +15,7 @@ from aqueduct_core.aqueduct.conventions import (
     read_connection,
     without_secrets,
 )
+from aqueduct_core.aqueduct.faults import LocalError
 from aqueduct_core.aqueduct.news import (
     Attachment,
     Closed,
@@ -26,7 +27,6 @@ from aqueduct_core.aqueduct.news import (
     Opened,
     Run,
 )
-from aqueduct_core.errors import AqueductError
 from aqueduct_core.intake.groups import GroupCommit, Offer, Receipt
 from aqueduct_core.intake.records import Source, receives
 from aqueduct_core.transport.driver import Driver
@@ -89,7 +89,6 @@ class Session:
         self._channels: dict[int, Channel] = {}
         self._headers: Headers = ()
         self._producer: str | None = None
-        self._closed = False
 
     def __repr__(self) -> str:
         return f"<Session {self.id} of {self.peer}>"
@@ -117,7 +116,7 @@ class Session:
         driver.kick()
 
     def durable(self, receipts: list[Receipt]) -> None:
-        if self._closed:
+        if self._engine.closed is not None:
             return
         now = self._around.clock()
         for receipt in receipts:
@@ -133,20 +132,20 @@ class Session:
         self._kick()
 
     def dropped(self, receipt: Receipt) -> None:
-        if not self._closed:
+        if self._engine.closed is None:
             self._engine.consumed(receipt.channel, receipt.size, self._around.clock())
             self._kick()
 
     def shutdown(self, reason: str) -> None:
         """End the connection in good order: code 0, as nothing of it is left to do here."""
-        if not self._closed:
+        if self._engine.closed is None:
             self._engine.shutdown(0, reason, self._around.clock())
             self._kick()
 
     @property
     def sent(self) -> bool:
         """Nothing is on its way to the peer any more."""
-        return self._closed or self._driver is None or self._driver.unsent == 0
+        return self._engine.closed is not None or self._driver is None or self._driver.unsent == 0
 
     def _kick(self) -> None:
         if self._driver is not None:
@@ -223,9 +222,7 @@ class Session:
         """A half may have ended in the same burst that brought it; then nothing is left to do."""
         try:
             command()
-        except AqueductError:
-            raise
-        except Exception as error:
+        except LocalError as error:
             log.debug("%s: %s", self, error)
 
     def _ended(self, ended: Ended) -> None:
@@ -244,7 +241,6 @@ class Session:
         log.info("%s: channel %s %s", self, channel.source.channel, ended.end.value)
 
     def _close(self, closed: Closed) -> None:
-        self._closed = True
         self._channels.clear()
         self._around.groups.withdraw(self)
         self._around.ended(self)
