@@ -50,6 +50,13 @@ def _number(what: str, value: int) -> int:
     return value
 
 
+def _channel(channel: int) -> int:
+    if channel >= varint.ENCODE_LIMIT:
+        # we could not name it in an answer (AQ-VARINT-3)
+        raise PeerFault(Code.RESOURCE_LIMIT, "a channel identifier at or above 2^63")
+    return channel
+
+
 def _region(data: bytes, pos: int, end: int, what: str, limit: int) -> tuple[int, int]:
     """Start and stop of the varbytes at ``pos``, which need not be here yet."""
     length, pos = varint.decode(data, pos, end)
@@ -115,7 +122,7 @@ def encode_route_to(channel: int) -> bytes:
 
 def decode_route_to(data: bytes, pos: int, end: int) -> tuple[RouteTo, int]:
     channel, pos = varint.decode(data, pos, end)
-    return RouteTo(channel), pos
+    return RouteTo(_channel(channel)), pos
 
 
 # --- MESSAGE ------------------------------------------------------------------------------
@@ -173,12 +180,10 @@ def decode_message_head(
 
 
 def decode_attachments(region: Cursor, config: Config, creator: Side) -> tuple[Attachment, ...]:
-    if region.exhausted:
-        return ()
-    attachments = []
-    seen = set()
+    attachments: list[Attachment] = []
+    seen: set[int] = set()
     while not region.exhausted:
-        channel = region.varint()
+        channel = _channel(region.varint())
         headers = region.region()
         _limit("header bytes", headers.end - headers.pos, config.max_headers_bytes)
         if chanid.creator(channel) is not creator:

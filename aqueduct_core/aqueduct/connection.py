@@ -8,8 +8,8 @@ that they are for; orders come from ``Outbox``, news from ``Bulletin``. See
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from aqueduct_core.aqueduct import chanid
@@ -27,7 +27,6 @@ from aqueduct_core.aqueduct.faults import (
     ConnectionOver,
     NotAllowed,
     PeerFault,
-    TooLarge,
 )
 from aqueduct_core.aqueduct.handshake import Handshake
 from aqueduct_core.aqueduct.inflow import Inflow
@@ -39,9 +38,9 @@ from aqueduct_core.aqueduct.news import (
     Headers,
     News,
     Opened,
-    Rerouted,
 )
 from aqueduct_core.aqueduct.outbox import Outbox
+from aqueduct_core.aqueduct.outflow import Attach, Outflow, Sent, check_headers
 from aqueduct_core.aqueduct.receiver import ReceiverHalf, ReceiverInput
 from aqueduct_core.aqueduct.sender import SenderHalf, SenderState
 from aqueduct_core.aqueduct.wiring import Alarm, AlarmKey, Wiring
@@ -61,26 +60,6 @@ from aqueduct_core.primitives.timers import Timers
 __all__ = ["AckMode", "Attach", "Config", "Connection", "Mode", "Sent", "Side", "Statistics"]
 
 _log = logging.getLogger("aqueduct_core.aqueduct")
-
-
-@dataclass(frozen=True, slots=True)
-class Attach:
-    """A new channel to carry along. ``sends``: the half that stays here is the sender."""
-
-    sends: bool
-    oneshot: bool = False
-    headers: Headers = ()
-
-
-class Sent(NamedTuple):
-    """What became of a message: its number and number space, and the channels it carries.
-
-    ``number`` None: it waits in a queue (only with flow control).
-    """
-
-    number: int | None
-    reliable: bool
-    attached: tuple[int, ...]
 
 
 class Statistics(NamedTuple):
@@ -126,6 +105,7 @@ class Connection:
             config.max_datagram_size,
         )
         self._channels = Channels(side, self._wiring)
+        self._outflow = Outflow(side, self._channels, self._wiring)
         self._dispatch = Dispatch(self._channels, self._wiring)
         self._inflow = Inflow(
             side,
@@ -136,9 +116,8 @@ class Connection:
             self._outbox,
             self._headers_came,
         )
-        self._messages_sent = 0
         self._timers.set((Alarm.HANDSHAKE, 0), now + config.handshake_timeout)
-        _check_headers(headers, config)
+        check_headers(headers, config)
         if side is Side.CLIENT:
             self._handshake.offer(headers)
             self._handshake.flush(self._outbox)
@@ -147,17 +126,10 @@ class Connection:
 
     def absorb(self, fact: Fact, now: float) -> None:
         """Take in one fact. Whatever the peer sent ends in news, or in a closed connection."""
-        if self.closed is not None:
-            return
-        self._now = now
-        try:
-            self._absorb(fact, now)
-        except PeerFault as fault:
-            self._fail(fault.code, fault.reason)
-        except Exception:
-            # a bug of ours must not take other connections down with it
-            _log.exception("internal error while absorbing %s", type(fact).__name__)
-            self._fail(Code.INTERNAL, "internal error")
+        if self.closed is None:
+            self._now = now
+            with self._guard():
+                self._absorb(fact, now)
 
     def _absorb(self, fact: Fact, now: float) -> None:
         if isinstance(fact, StreamBytes):
@@ -169,7 +141,7 @@ class Connection:
         elif isinstance(fact, StreamStopped):
             self._outbox.stopped(fact.stream_id)
         elif isinstance(fact, DatagramRefused):
-            self._refused(fact.token)
+            self._outflow.refused(fact.token)
         elif isinstance(fact, LinkReady):
             self._wiring.datagram_size = fact.max_datagram_size
             if not fact.max_datagram_size:
@@ -190,15 +162,17 @@ class Connection:
             self._handshake.offer(self._own_headers)
         self._inflow.release(self._now)
 
-    def _refused(self, token: int) -> None:
-        message = self._wiring.refusable.refused(token)
-        half = self._channels.halves.get(message.channel) if message is not None else None
-        if message is None or not isinstance(half, SenderHalf):
-            return
-        number = half.send_again(message)
-        if number is not None:
-            self._channels.lineage.renumbered(message.channel, message.number, number)
-            self._bulletin.tell(Rerouted(message.channel, message.number, number))
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        """Turn what goes wrong with the peer's input into the end of this connection."""
+        try:
+            yield
+        except PeerFault as fault:
+            self._fail(fault.code, fault.reason)
+        except Exception:
+            # a bug of ours must not take other connections down with it
+            _log.exception("internal error in an Aqueduct connection")
+            self._fail(Code.INTERNAL, "internal error")
 
     def _fail(self, code: Code, reason: str) -> None:
         """The peer broke the protocol: nothing but the close leaves (AQ-ERR-1)."""
@@ -224,11 +198,9 @@ class Connection:
     def tick(self, now: float) -> None:
         """Act on every deadline that is due."""
         self._now = now
-        try:
+        with self._guard():
             while self.closed is None and (key := self._timers.pop(now)) is not None:
                 self._alarm(*key, now)
-        except PeerFault as fault:
-            self._fail(fault.code, fault.reason)
 
     def _alarm(self, alarm: Alarm, channel: int, now: float) -> None:
         if alarm is Alarm.HANDSHAKE:
@@ -250,11 +222,9 @@ class Connection:
     def orders(self) -> list[Order]:
         """Take what the transport has to do."""
         if self.closed is None:
-            try:
+            with self._guard():
                 self._handshake.flush(self._outbox)
                 self._channels.flush(self._now)
-            except PeerFault as fault:
-                self._fail(fault.code, fault.reason)
             self._wiring.refusable.turn()
         return self._outbox.take()
 
@@ -269,12 +239,10 @@ class Connection:
         self._live(now)
         if self.side is Side.CLIENT:
             raise NotAllowed("a client gives its headers when it is made")
-        _check_headers(headers, self.config)
+        check_headers(headers, self.config)
         self._handshake.offer(headers)
-        try:
+        with self._guard():
             self._inflow.release(now)
-        except PeerFault as fault:
-            self._fail(fault.code, fault.reason)
 
     def send(
         self,
@@ -292,26 +260,7 @@ class Connection:
         number. The mode is fixed by the channel's first send.
         """
         self._live(now)
-        half = self._sender(channel)
-        half.check_send(mode, 1)
-        _check_headers(headers, self.config)
-        if len(payload) > self.config.max_payload_bytes:
-            raise TooLarge(f"a payload of {len(payload)} bytes")
-        if not attach:
-            number, reliable = half.send(payload, headers, (), mode, now)
-            self._messages_sent += 1
-            return Sent(number, reliable, ())
-        if len(attach) > self.config.max_attachments:
-            raise TooLarge(f"{len(attach)} attachments")
-        for each in attach:
-            _check_headers(each.headers, self.config)
-        self._channels.check_room(len(attach))
-        kinds = [(self.side if each.sends else self.side.other, each.oneshot) for each in attach]
-        ids = self._channels.upcoming(kinds)
-        attachments = tuple(map(Attachment, ids, (each.headers for each in attach)))
-        number, reliable = half.send(payload, headers, attachments, mode, now)
-        self._messages_sent += 1
-        return Sent(number, reliable, self._channels.attach(channel, reliable, number, kinds))
+        return self._outflow.send(self._sender(channel), payload, mode, headers, attach, now)
 
     def send_many(
         self, channel: int, payloads: Sequence[bytes], *, now: float, mode: Mode = Mode.ORDERED
@@ -322,17 +271,7 @@ class Connection:
         then all of them go on streams and the numbers are reliable ones.
         """
         self._live(now)
-        half = self._sender(channel)
-        half.check_send(mode, len(payloads))
-        longest = max(map(len, payloads), default=0)
-        if longest > self.config.max_payload_bytes:
-            raise TooLarge(f"a payload of {longest} bytes")
-        if mode is Mode.UNRELIABLE and self._wiring.datagram_size:
-            room = half.datagram_room(len(payloads))
-            if longest > room:
-                raise TooLarge(f"a payload of {longest} bytes, a datagram has room for {room}")
-        self._messages_sent += len(payloads)
-        return half.send_many(payloads, mode, now)
+        return self._outflow.send_many(self._sender(channel), payloads, mode, now)
 
     def datagram_room(self, channel: int, count: int = 1) -> int:
         """The longest plain payload that each of the next ``count`` datagrams can carry."""
@@ -424,7 +363,7 @@ class Connection:
     def statistics(self) -> Statistics:
         return Statistics(
             self._dispatch.messages,
-            self._messages_sent,
+            self._outflow.messages,
             self._wiring.credit.total,
             self.open_channels,
             self._inflow.datagrams_dropped,
@@ -441,14 +380,3 @@ class Connection:
         if not isinstance(half, SenderHalf):
             raise ChannelGone(f"no sender of channel {channel} here")
         return half
-
-
-def _check_headers(headers: Headers, config: Config) -> None:
-    """Raises BadArgument or TooLarge: our keys are non-empty ASCII (AQ-HDRDATA-3)."""
-    size = 0
-    for key, value in headers:
-        if not key or not key.isascii():
-            raise BadArgument("a header key must be non-empty ASCII")
-        size += len(key) + len(value) + 10
-    if size > config.max_headers_bytes or len(headers) > config.max_header_pairs:
-        raise TooLarge(f"{len(headers)} headers of {size} bytes")

@@ -99,7 +99,7 @@ class Dispatch:
 
     def _to_receiver(self, half: ReceiverHalf, frame: Routed, stream_id: int, now: float) -> None:
         if isinstance(frame, SentUnreliable):
-            half.sent_unreliable(frame.count, stream_id, now)
+            half.sent_unreliable(frame.additional, stream_id, now)
         elif isinstance(frame, FinishSender):
             half.finish_sender(frame.sent_reliable, stream_id)
             self._channels.finish_check(half, now)

@@ -82,7 +82,7 @@ class Skipped(NamedTuple):
 
 
 class SentUnreliable(NamedTuple):
-    count: int
+    additional: int
 
 
 class FinishSender(NamedTuple):

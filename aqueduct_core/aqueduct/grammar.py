@@ -243,9 +243,7 @@ class SequenceReader:
     def _message(self, data: bytes, start: int, end: int) -> tuple[Frame, int]:
         config = self._config
         if self._phase is _Phase.GHOST:
-            *_, payload_at, payload_end = codec.decode_message_head(
-                data, start + 1, end, config, self._peer
-            )
+            payload_end = codec.decode_message_head(data, start + 1, end, config, self._peer)[-1]
             stop = min(payload_end, end)
             self._skip = payload_end - stop
             return Skipped(), stop

@@ -8,9 +8,10 @@ from aqueduct_core.aqueduct.grammar import SequenceReader
 
 
 class Inbound:
-    """Holds: ``early``, the bytes of the incomplete frame whose credit went back already."""
+    """Holds: ``early``, the bytes of the incomplete frame whose credit went back already;
+    ``held``, the bytes that wait for the gate."""
 
-    __slots__ = ("_settled", "early", "ended", "half", "reader", "stream_id")
+    __slots__ = ("_settled", "early", "ended", "half", "held", "reader", "stream_id")
 
     def __init__(self, stream_id: int, reader: SequenceReader) -> None:
         self.stream_id = stream_id
@@ -18,6 +19,7 @@ class Inbound:
         self.half: Half | None = None
         self.ended = False
         self.early = 0
+        self.held = 0
         self._settled = 0
 
     @property

@@ -51,6 +51,8 @@ class Inflow:
         self._headers_came = headers_came
         self._streams: dict[int, Inbound] = {}
         self._held: dict[Inbound, None] = {}
+        self._held_bytes = 0
+        self._held_datagrams = 0
         self._partial = 0
         self.datagrams_dropped = 0
 
@@ -74,7 +76,9 @@ class Inflow:
         inbound.reader.discard()
         self._partial -= inbound.early
         self._outbox.consumed(stream_id, inbound.parsed())
-        self._held.pop(inbound, None)
+        if inbound in self._held:
+            del self._held[inbound]
+            self._held_bytes -= inbound.held
 
     def datagram(self, data: bytes, now: float) -> None:
         reader = SequenceReader(self._peer, self._handshake, self._config, datagram=True)
@@ -86,6 +90,7 @@ class Inflow:
     def release(self, now: float) -> None:
         """The gate is open: process what was held, in order of arrival (AQ-HDR-4)."""
         held, self._held = self._held, {}
+        self._held_bytes = self._held_datagrams = 0
         for inbound in held:
             self._pump(inbound, now)
 
@@ -129,14 +134,17 @@ class Inflow:
 
     def _hold(self, inbound: Inbound) -> None:
         if inbound.datagram:
-            if sum(held.datagram for held in self._held) >= self._config.max_prehandshake_datagrams:
+            if self._held_datagrams >= self._config.max_prehandshake_datagrams:
                 self.datagrams_dropped += 1
                 return
+            self._held_datagrams += 1
+        else:
+            self._held_bytes += inbound.reader.waiting - inbound.held
+            inbound.held = inbound.reader.waiting
         self._held[inbound] = None
         if self._handshake.peer_headers is not None:
             return  # the peer did its part; transport credit bounds what waits for accept()
-        held = sum(held.reader.waiting for held in self._held if not held.datagram)
-        if held > self._config.max_prehandshake_bytes:
+        if self._held_bytes > self._config.max_prehandshake_bytes:
             raise PeerFault(Code.RESOURCE_LIMIT, "too many bytes before connection headers")
 
     def _frame(self, inbound: Inbound, frame: Frame, credit: int, now: float) -> bool:

@@ -84,7 +84,8 @@ class Run:
 
 
 class Delivered(NamedTuple):
-    """For a sender: messages ``first`` to ``stop`` (exclusive) of a number space were acked or nacked."""
+    """For a sender: messages ``first`` to ``stop`` (exclusive) of one number space were acked,
+    or nacked."""
 
     channel: int
     reliable: bool

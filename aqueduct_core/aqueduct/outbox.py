@@ -51,7 +51,7 @@ class Outbox:
         self._datagrams: list[SendDatagram] = []
         self._next_token = 0
         self._consumed: dict[int, int] = {}
-        self._stopped: set[int] = set()
+        self._live: set[int] = set()  # opened, neither ended nor reset
         self._close: CloseLink | None = None
 
     def open(self, rank: Rank) -> int:
@@ -59,16 +59,16 @@ class Outbox:
         stream_id = self._next_stream
         self._next_stream += 4
         pending = self._pending[stream_id] = _Pending(rank)
+        self._live.add(stream_id)
         prefix = self._prefix()
         if prefix:
             pending.parts.append(prefix)
         return stream_id
 
     def write(self, stream_id: int, data: bytes, rank: Rank, *, end: bool = False) -> None:
-        """Append to an open stream; nothing may follow ``end``. Dropped if the peer stopped it."""
-        if stream_id in self._stopped:
-            if end:
-                self._stopped.discard(stream_id)
+        """Append to an open stream; nothing may follow ``end``. Dropped if it was reset, by us
+        or because the peer stopped it."""
+        if stream_id not in self._live:
             return
         pending = self._pending.get(stream_id)
         if pending is None:
@@ -77,23 +77,20 @@ class Outbox:
             pending.rank = rank
         if data:
             pending.parts.append(data)
-        pending.end = pending.end or end
+        if end:
+            pending.end = True
+            self._live.discard(stream_id)
 
     def reset(self, stream_id: int, code: ResetCode) -> None:
-        """Abandon a stream of ours; what has not left is dropped."""
+        """Abandon a stream of ours, also one that has ended; what has not left is dropped."""
         self._pending.pop(stream_id, None)
-        if stream_id in self._stopped:
-            self._stopped.discard(stream_id)
-            return
+        self._live.discard(stream_id)
         self._resets[stream_id] = code
 
     def stopped(self, stream_id: int) -> None:
-        """The peer does not want this stream (AQ-SEND-15): reset it and drop later writes."""
-        if stream_id % 4 != self._next_stream % 4 or stream_id >= self._next_stream:
-            return
-        if stream_id not in self._stopped:
+        """The peer does not want this stream (AQ-SEND-15): reset it, later writes are dropped."""
+        if stream_id % 4 == self._next_stream % 4 and stream_id < self._next_stream:
             self.reset(stream_id, ResetCode.NONE)
-            self._stopped.add(stream_id)
 
     def datagram(self, data: bytes) -> int:
         """Queue one datagram; the token that a refusal will name."""

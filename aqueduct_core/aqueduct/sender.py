@@ -290,7 +290,8 @@ class SenderHalf:
         self._own_streams.clear()
         if self._control is None:
             return
-        if code is ResetCode.LOST or (self.mode is Mode.ORDERED and self._acked.count < self.reliable_sent):
+        carries = self.mode is Mode.ORDERED and self._acked.count < self.reliable_sent
+        if carries or code is ResetCode.LOST:
             outbox.reset(self._control, code)
         elif not self._control_ended:
             outbox.write(self._control, b"", Rank.SENDER, end=True)

@@ -71,13 +71,7 @@ class LinkLost(NamedTuple):
 
 
 Fact: TypeAlias = (
-    StreamBytes
-    | StreamReset
-    | StreamStopped
-    | Datagram
-    | DatagramRefused
-    | LinkReady
-    | LinkLost
+    StreamBytes | StreamReset | StreamStopped | Datagram | DatagramRefused | LinkReady | LinkLost
 )
 
 
@@ -119,7 +113,7 @@ class Consumed(NamedTuple):
     """
 
     stream_id: int
-    count: int
+    count: int  # type: ignore[assignment]  # tuple.count is never wanted here
 
 
 class CloseLink(NamedTuple):
@@ -131,10 +125,10 @@ class CloseLink(NamedTuple):
 
 Order: TypeAlias = WriteStream | ResetStream | StopStream | SendDatagram | Consumed | CloseLink
 
-NewsT_co = TypeVar("NewsT_co", covariant=True)
+NewsT = TypeVar("NewsT")
 
 
-class Engine(Protocol, Generic[NewsT_co]):
+class Engine(Protocol, Generic[NewsT]):
     """What every protocol engine offers its driver."""
 
     def absorb(self, fact: Fact, now: float) -> None:
@@ -150,5 +144,5 @@ class Engine(Protocol, Generic[NewsT_co]):
     def orders(self) -> list[Order]:
         """Take what the transport has to do since the last call."""
 
-    def news(self) -> list[NewsT_co]:
+    def news(self) -> list[NewsT]:
         """Take what the application should learn since the last call."""
