@@ -328,7 +328,8 @@ def client_link(
     if tls.insecure:
         configuration.verify_mode = ssl.CERT_NONE
     else:
-        configuration.load_verify_locations(cadata=tls.authorities())
+        file, pem = tls.authorities()
+        configuration.load_verify_locations(cafile=file, cadata=pem)
     link = AioquicLink(
         CreditedConnection(configuration=configuration, max_streams_uni=settings.max_streams_uni),
         settings,

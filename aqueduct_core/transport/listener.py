@@ -134,6 +134,10 @@ class Listener:
         self._closing = True
         for driver in list(self.drivers):
             driver.close(code, reason)
+            lost = driver.lost
+            if lost is None or lost.by_peer:
+                # The peer has gone already and nothing more is owed to it.
+                driver.abandon()
         for driver in list(self.drivers):
             await driver.wait_closed()
         self._socket.close()

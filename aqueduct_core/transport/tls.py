@@ -34,16 +34,18 @@ class ClientTls:
     server_name: str | None = None
     insecure: bool = False
 
-    def authorities(self) -> bytes:
-        """The trusted certificates as PEM. Raises ``InvalidOption.BAD_VALUE`` naming the file."""
+    def authorities(self) -> tuple[str | None, bytes | None]:
+        """The trusted certificates: a file of the system, or PEM that was read and checked.
+
+        Raises ``InvalidOption.BAD_VALUE`` naming the file.
+        """
         if self.ca_pem is not None:
             pem, origin = self.ca_pem, "the given PEM"
         elif self.ca_file is not None:
             pem, origin = _read(self.ca_file, "CA file"), f"the CA file {self.ca_file}"
         else:
-            system = ssl.get_default_verify_paths().cafile
-            path = Path(system) if system is not None else Path(certifi.where())
-            pem, origin = _read(path, "CA file of the system"), f"the CA file {path}"
+            # Not parsed here: stores of systems hold old certificates that a parser warns about.
+            return ssl.get_default_verify_paths().cafile or certifi.where(), None
         try:
             x509.load_pem_x509_certificates(pem)
         except ValueError:
@@ -52,7 +54,7 @@ class ClientTls:
                 f"{origin} holds no certificate in PEM form",
                 "Give a PEM file with at least one CA certificate",
             ) from None
-        return pem
+        return None, pem
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,8 @@ class UdpSocket:
         on_error: called with an error that the network reported on this socket (ICMP), which only
             connected sockets see.
         peer: the address of a connected socket, given to every datagram; None: as received.
+
+    ``address`` is the local address as bound.
     """
 
     def __init__(
@@ -84,13 +86,8 @@ class UdpSocket:
         self._gro = _accepts(sock, UDP_GRO, 1)
         self._gso = _accepts(sock, UDP_SEGMENT, 0)
         self._buffer = bytearray(LARGEST_READ) if self._gro else bytearray()
+        self.address: Address = sock.getsockname()
         self._loop.add_reader(sock.fileno(), self._readable)
-
-    @property
-    def address(self) -> Address:
-        """The local address as bound."""
-        name: Address = self._sock.getsockname()
-        return name
 
     def send(self, datagrams: list[tuple[bytes, Address]]) -> None:
         """Send in order; what the kernel has no room for is kept and sent later."""

@@ -58,7 +58,9 @@ class Wire:
         self._started = False
 
     def connect(self) -> None:
-        self.run(lambda: self._started and bool(self.client.probe.ready and self.server.probe.ready))
+        self.run(
+            lambda: self._started and bool(self.client.probe.ready and self.server.probe.ready)
+        )
 
     def run(self, condition: Callable[[], bool], limit: float = 120.0) -> None:
         stop = self.now + limit
