@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from aqueduct_core.aqueduct.chanid import Side
-from aqueduct_core.aqueduct.config import AckMode, Config
 from aqueduct_core.aqueduct.connection import Connection
-from aqueduct_core.errors import AqueductError, IntakeFailed, InvalidOption, SpoolFailed
+from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.server import FlightHost
 from aqueduct_core.flight.tickets import Commit, IntakeStatus, require_spool
 from aqueduct_core.intake import status_file
@@ -22,13 +21,18 @@ from aqueduct_core.intake.admission import Admission
 from aqueduct_core.intake.groups import GroupCommit
 from aqueduct_core.intake.host import SpoolHost, Watch
 from aqueduct_core.intake.lease import Lease
+from aqueduct_core.intake.listening import (
+    engine_config,
+    link_settings,
+    listen_limits,
+    server_tls,
+)
 from aqueduct_core.intake.schema import SPOOL_SCHEMA
 from aqueduct_core.intake.session import Session, Surroundings
 from aqueduct_core.intake.settings import IntakeSettings, address
 from aqueduct_core.spool import Spool, SpoolSettings, SyncerProcess
 from aqueduct_core.transport.driver import OnNews
 from aqueduct_core.transport.listener import Listener, PeerInfo, listen
-from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 from aqueduct_core.transport.tls import ServerTls
 
 log = logging.getLogger(__name__)
@@ -79,7 +83,7 @@ class Intake:
             wall_microseconds=lambda: time.time_ns() // 1000,
             ended=self._sessions.discard,
         )
-        self._engine_config = _engine_config(settings)
+        self._engine_config = engine_config(settings)
         self._listener: Listener
         self._flight: FlightHost
         self._flight_address = ""
@@ -94,7 +98,7 @@ class Intake:
             ConnectFailed, TlsFailed, InvalidOption: the listener's address or certificate.
             IntakeFailed: UNREACHABLE when the Flight address cannot be bound.
         """
-        tls = _tls(settings)
+        tls = server_tls(settings)
         tls.checked()
         spool = Spool.open(
             Path(settings.spool),
@@ -195,10 +199,10 @@ class Intake:
         self._listener = await listen(
             host,
             port,
-            settings=LinkSettings(**_link_limits(settings)),
+            settings=link_settings(settings),
             tls=tls,
             make_engine=self._welcome,
-            limits=ListenLimits(**_listen_limits(settings)),
+            limits=listen_limits(settings),
             transport=settings.transport,
         )
         self._listen_address = _joined(*self._listener.address)
@@ -311,43 +315,6 @@ class Intake:
             status_file.write(Path(self.settings.spool), status)
         except OSError as error:
             log.warning("the status file cannot be written: %s", error.strerror)
-
-
-def _engine_config(settings: IntakeSettings) -> Config:
-    given: dict[str, Any] = {}
-    if settings.limits.channels is not None:
-        given["max_channels"] = settings.limits.channels
-    if settings.limits.attachments is not None:
-        given["max_attachments"] = settings.limits.attachments
-    if settings.limits.header_bytes is not None:
-        given["max_headers_bytes"] = settings.limits.header_bytes
-    if settings.limits.handshake_seconds is not None:
-        given["handshake_timeout"] = settings.limits.handshake_seconds
-    return Config(ack_mode=AckMode.ON_STORED, max_payload_bytes=settings.max_message_bytes, **given)
-
-
-def _link_limits(settings: IntakeSettings) -> dict[str, Any]:
-    seconds = settings.limits.handshake_seconds
-    return {} if seconds is None else {"handshake_timeout": seconds}
-
-
-def _listen_limits(settings: IntakeSettings) -> dict[str, Any]:
-    limits = settings.limits
-    given = {"connections": limits.connections, "per_address": limits.connections_per_address}
-    return {key: value for key, value in given.items() if value is not None}
-
-
-def _tls(settings: IntakeSettings) -> ServerTls:
-    tls = settings.tls
-    if tls.self_signed:
-        return ServerTls.self_signed(tls.self_signed)
-    if tls.cert_file is None or tls.key_file is None:
-        raise InvalidOption(
-            "MISSING",
-            "the listener has no certificate",
-            "Set tls.certFile and tls.keyFile, or tls.selfSigned",
-        )
-    return ServerTls(cert_file=Path(tls.cert_file), key_file=Path(tls.key_file))
 
 
 def _newest_timestamp(spool: Spool, partition: int) -> int:
