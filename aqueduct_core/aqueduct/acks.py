@@ -123,6 +123,10 @@ class UnreliableLedger:
     def store(self, first: int, stop: int) -> None:
         self.stored.add(max(first, self.mark), stop)
 
+    def refuse(self, first: int, stop: int) -> None:
+        """The application will never store these: they count as not received."""
+        self.received.remove(max(first, self.mark), stop)
+
     @property
     def whole(self) -> bool:
         """All that is declared came in and may be acked, before any deadline (AQ-ACK-12)."""

@@ -315,6 +315,17 @@ class Connection:
         if half is not None:
             half.stored(first, stop, reliable=reliable)
 
+    def refused(self, channel: int, first: int, stop: int, now: float) -> None:
+        """Datagram messages ``[first, stop)`` will not be stored: they are nacked as if they had
+        been lost on the way, at their receipt deadline. Without effect when the channel has ended.
+        """
+        self._live(now)
+        half = self._channels.halves.get(channel)
+        if isinstance(half, SenderHalf):
+            raise BadArgument(f"channel {channel} has its sender here")
+        if half is not None:
+            half.refused(first, stop)
+
     def consumed(self, channel: int, size: int, now: float) -> None:
         """The application is done with ``size`` bytes (``Run.size``): credit may go back.
 

@@ -215,6 +215,17 @@ class ReceiverHalf:
             self._unreliable.store(low, stop)
         self._wiring.due[self.channel] = None
 
+    def refused(self, first: int, stop: int) -> None:
+        """The application had no room for the datagram messages ``[first, stop)``.
+
+        Raises:
+            BadArgument: the wrong ack mode.
+        """
+        if self._wiring.config.ack_mode is not AckMode.ON_STORED:
+            raise BadArgument("refused() is for ack mode ON_STORED")
+        self._unreliable.refuse(first, stop)
+        self._wiring.due[self.channel] = None
+
     # --- acks --------------------------------------------------------------------------
 
     def _ack_shortly(self, now: float) -> None:

@@ -133,7 +133,10 @@ class Session:
 
     def dropped(self, receipt: Receipt) -> None:
         if self._engine.closed is None:
-            self._engine.consumed(receipt.channel, receipt.size, self._around.clock())
+            now = self._around.clock()
+            if not receipt.reliable:
+                self._engine.refused(receipt.channel, receipt.first, receipt.stop, now)
+            self._engine.consumed(receipt.channel, receipt.size, now)
             self._kick()
 
     def shutdown(self, reason: str) -> None:
