@@ -1,0 +1,372 @@
+"""A link in memory for two engines on a virtual clock: no QUIC, no socket, no waiting.
+
+It carries orders of one engine as facts to the other, the way QUIC does at its worst: streams
+arrive whole and in order but independently of each other, cut anywhere; datagrams are lost,
+doubled and overtaken. The same seed gives the same run. It ships, so that users can test their own
+programs against it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from aqueduct_core.engine.contract import (
+    CloseLink,
+    Consumed,
+    Datagram,
+    DatagramRefused,
+    Engine,
+    Fact,
+    LinkLost,
+    LinkReady,
+    Order,
+    ResetStream,
+    SendDatagram,
+    StopStream,
+    StreamBytes,
+    StreamReset,
+    StreamStopped,
+    WriteStream,
+)
+
+TURNS_AT_ONCE = 1_000
+"""Turns at one moment of the clock before a run is called endless."""
+
+OnNews = Callable[[list[Any]], None]
+
+
+@dataclass(slots=True)
+class _Outgoing:
+    """What one end has written on one stream and the other end has room for, or not yet."""
+
+    waiting: deque[bytes] = field(default_factory=deque)
+    ending: bool = False
+    ended: bool = False
+    sent: int = 0
+    consumed: int = 0
+    arrives: float = 0.0
+
+
+@dataclass(slots=True)
+class MemoryCounts:
+    """What one end sent."""
+
+    stream_bytes: int = 0
+    datagrams: int = 0
+    datagrams_lost: int = 0
+    datagrams_doubled: int = 0
+    datagrams_refused: int = 0
+
+
+class MemoryEnd:
+    """One end: its engine, its news so far, and what it has on the way to the other end.
+
+    ``news`` collects all news; ``on_news``, where given, is called with those of each turn.
+    """
+
+    def __init__(self, engine: Engine[Any], on_news: OnNews | None = None) -> None:
+        self.engine = engine
+        self.on_news = on_news
+        self.news: list[Any] = []
+        self.lost: LinkLost | None = None
+        self.counts = MemoryCounts()
+        self.peer: MemoryEnd
+        self._streams: dict[int, _Outgoing] = {}
+        self._sent = 0
+        self._consumed = 0
+        self._arriving: list[tuple[float, int, Fact]] = []
+        self._now: list[Fact] = []
+
+    @property
+    def unsent(self) -> int:
+        """Bytes written that the other end has no room for yet."""
+        return sum(len(part) for s in self._streams.values() for part in s.waiting)
+
+
+class MemoryLink:
+    """Two engines joined.
+
+    Args:
+        client, server: the engines; both learn ``LinkReady`` in the first turn.
+        seed: of all chances.
+        delay: seconds from one end to the other.
+        jitter: up to so many seconds more, drawn for each datagram and each piece of a stream;
+            datagrams overtake each other by it, and so do streams.
+        loss, duplicate: probability for each datagram; streams are reliable.
+        cut: probability that a piece of a stream is cut in two at any byte.
+        max_datagram_size: of a datagram payload; larger ones are refused. 0: none are taken.
+        stream_window, connection_window: unconsumed bytes that an end may have been sent.
+
+    All of these are plain attributes and may be changed during a run. ``now`` is the clock.
+    """
+
+    def __init__(
+        self,
+        client: Engine[Any],
+        server: Engine[Any],
+        *,
+        seed: int = 0,
+        delay: float = 0.01,
+        jitter: float = 0.0,
+        loss: float = 0.0,
+        duplicate: float = 0.0,
+        cut: float = 0.0,
+        max_datagram_size: int = 1_150,
+        stream_window: int = 1 << 20,
+        connection_window: int = 4 << 20,
+        start: float = 0.0,
+        on_client_news: OnNews | None = None,
+        on_server_news: OnNews | None = None,
+    ) -> None:
+        self.now = start
+        self.delay = delay
+        self.jitter = jitter
+        self.loss = loss
+        self.duplicate = duplicate
+        self.cut = cut
+        self.max_datagram_size = max_datagram_size
+        self.stream_window = stream_window
+        self.connection_window = connection_window
+        self.client = MemoryEnd(client, on_client_news)
+        self.server = MemoryEnd(server, on_server_news)
+        self.client.peer, self.server.peer = self.server, self.client
+        self._random = random.Random(seed)
+        self._serial = 0
+        for end in self.ends:
+            end._now.append(LinkReady(max_datagram_size))
+
+    @property
+    def ends(self) -> tuple[MemoryEnd, MemoryEnd]:
+        return self.client, self.server
+
+    @property
+    def next_at(self) -> float | None:
+        """When something happens next; None: never, unless a command is given."""
+        due: list[float] = []
+        for end in self.ends:
+            if end._now:
+                return self.now
+            if end._arriving:
+                due.append(end._arriving[0][0])
+            wake = end.engine.wake_at if end.lost is None else None
+            if wake is not None:
+                due.append(wake)
+        return max(self.now, min(due)) if due else None
+
+    def kick(self) -> None:
+        """Carry out what the engines were told by commands, without moving the clock."""
+        for _ in range(TURNS_AT_ONCE):
+            for end in self.ends:
+                self._turn(end)
+            if not any(end._now for end in self.ends):
+                return
+        raise RuntimeError("the engines keep each other busy without time going on")
+
+    def step(self) -> bool:
+        """Carry out commands, then move the clock to the next thing that happens.
+
+        False when nothing will happen any more.
+        """
+        self.kick()
+        at = self.next_at
+        if at is None:
+            return False
+        self.now = at
+        self.kick()
+        return True
+
+    def run_until(self, condition: Callable[[], bool], limit: float = 60.0) -> None:
+        """Step until ``condition`` holds; TimeoutError after ``limit`` virtual seconds."""
+        stop = self.now + limit
+        still, last = 0, self.now
+        self.kick()
+        while not condition():
+            if not self.step():
+                raise TimeoutError("nothing will happen any more, and the condition does not hold")
+            if self.now > stop:
+                raise TimeoutError(f"the condition did not come about in {limit:g} seconds")
+            still, last = (still + 1, last) if self.now == last else (0, self.now)
+            if still > TURNS_AT_ONCE:
+                raise RuntimeError("a deadline is asked for again and again")
+
+    def run_for(self, seconds: float) -> None:
+        """Let so many virtual seconds pass."""
+        stop = self.now + seconds
+        self.kick()
+        while (at := self.next_at) is not None and at <= stop:
+            self.step()
+        self.now = stop
+        self.kick()
+
+    def lose(self, reason: str = "idle timeout", code: int = 0) -> None:
+        """The network is gone: both ends learn it now, and what is on the way is lost."""
+        for end in self.ends:
+            self._lose(end, LinkLost(code, reason, by_peer=False))
+
+    def _turn(self, end: MemoryEnd) -> None:
+        engine, now = end.engine, self.now
+        facts, end._now = end._now, []
+        while end._arriving and end._arriving[0][0] <= now:
+            facts.append(heapq.heappop(end._arriving)[2])
+        for fact in _joined(facts):
+            self._arrived(end, fact)
+            engine.absorb(fact, now)
+        wake = engine.wake_at
+        if wake is not None and wake <= now and end.lost is None:
+            engine.tick(now)
+        for order in engine.orders():
+            if end.lost is None:
+                self._carry(end, order)
+        news = engine.news()
+        if news:
+            end.news += news
+            if end.on_news is not None:
+                end.on_news(news)
+
+    def _arrived(self, end: MemoryEnd, fact: Fact) -> None:
+        if isinstance(fact, LinkLost):
+            end.lost = fact
+        elif isinstance(fact, StreamStopped):
+            # QUIC answers STOP_SENDING with a reset (RFC 9000 §3.5).
+            self._reset(end, fact.stream_id, fact.code)
+
+    def _carry(self, end: MemoryEnd, order: Order) -> None:
+        match order:
+            case WriteStream(stream_id, data, ending):
+                self._write(end, stream_id, data, ending)
+            case Consumed(stream_id, count):
+                peer = end.peer
+                peer._consumed += count
+                stream = peer._streams.get(stream_id)
+                if stream is not None:
+                    stream.consumed += count
+                self._flow(peer)
+            case SendDatagram(data, token):
+                self._datagram(end, data, token)
+            case ResetStream(stream_id, code):
+                self._reset(end, stream_id, code)
+            case StopStream(stream_id, code):
+                self._post(end.peer, StreamStopped(stream_id, code), self._later())
+            case CloseLink(code, reason):
+                lost = LinkLost(code, reason, by_peer=False)
+                at = self._later()
+                # A close does not wait for streams, but what arrives before it is delivered.
+                self._post(end.peer, LinkLost(code, reason, by_peer=True), at)
+                end._arriving.clear()
+                end._now.append(lost)
+                end.lost = lost
+
+    def _write(self, end: MemoryEnd, stream_id: int, data: bytes, ending: bool) -> None:
+        stream = end._streams.setdefault(stream_id, _Outgoing())
+        if stream.ended:
+            return
+        if stream.ending:
+            raise RuntimeError(f"stream {stream_id} was written after its end")
+        if data:
+            stream.waiting.append(data)
+        stream.ending = ending
+        end.counts.stream_bytes += len(data)
+        self._flow(end, stream_id)
+
+    def _flow(self, end: MemoryEnd, only: int | None = None) -> None:
+        """Send what there is credit for."""
+        for stream_id in [only] if only is not None else list(end._streams):
+            stream = end._streams[stream_id]
+            while stream.waiting:
+                room = min(
+                    self.stream_window + stream.consumed - stream.sent,
+                    self.connection_window + end._consumed - end._sent,
+                )
+                if room <= 0:
+                    break
+                data = stream.waiting.popleft()
+                if len(data) > room:
+                    stream.waiting.appendleft(data[room:])
+                    data = data[:room]
+                elif len(data) > 1 and self._random.random() < self.cut:
+                    at = self._random.randrange(1, len(data))
+                    stream.waiting.appendleft(data[at:])
+                    data = data[:at]
+                stream.sent += len(data)
+                end._sent += len(data)
+                last = stream.ending and not stream.waiting
+                self._piece(end, stream_id, stream, data, last)
+            if stream.ending and not stream.waiting and not stream.ended:
+                self._piece(end, stream_id, stream, b"", True)
+
+    def _piece(
+        self, end: MemoryEnd, stream_id: int, stream: _Outgoing, data: bytes, last: bool
+    ) -> None:
+        stream.ended = last
+        stream.arrives = max(stream.arrives, self._later())
+        self._post(end.peer, StreamBytes(stream_id, data, last), stream.arrives)
+
+    def _reset(self, end: MemoryEnd, stream_id: int, code: int) -> None:
+        """Abandon a stream: what is on the way may be lost, the credit for it is not."""
+        stream = end._streams.setdefault(stream_id, _Outgoing())
+        if stream.ended:
+            return
+        stream.ended = True
+        stream.waiting.clear()
+        peer = end.peer
+        kept = []
+        for item in peer._arriving:
+            fact = item[2]
+            if isinstance(fact, StreamBytes) and fact.stream_id == stream_id:
+                end._consumed += len(fact.data)
+            else:
+                kept.append(item)
+        heapq.heapify(kept)
+        peer._arriving = kept
+        self._post(peer, StreamReset(stream_id, code), self._later())
+
+    def _datagram(self, end: MemoryEnd, data: bytes, token: int) -> None:
+        if len(data) > self.max_datagram_size or not self.max_datagram_size:
+            end.counts.datagrams_refused += 1
+            end._now.append(DatagramRefused(token))
+            return
+        end.counts.datagrams += 1
+        if self._random.random() < self.loss:
+            end.counts.datagrams_lost += 1
+            return
+        self._post(end.peer, Datagram(data), self._later())
+        if self._random.random() < self.duplicate:
+            end.counts.datagrams_doubled += 1
+            self._post(end.peer, Datagram(data), self._later())
+
+    def _lose(self, end: MemoryEnd, lost: LinkLost) -> None:
+        if end.lost is None:
+            end._arriving.clear()
+            end.lost = lost
+            end._now = [lost]
+
+    def _later(self) -> float:
+        return self.now + self.delay + self._random.random() * self.jitter
+
+    def _post(self, end: MemoryEnd, fact: Fact, at: float) -> None:
+        if end.lost is None:
+            self._serial += 1
+            heapq.heappush(end._arriving, (at, self._serial, fact))
+
+
+def _joined(facts: list[Fact]) -> list[Fact]:
+    """Consecutive bytes of a stream as one fact, and nothing after the last fact there is."""
+    out: list[Fact] = []
+    for fact in facts:
+        last = out[-1] if out else None
+        if (
+            isinstance(fact, StreamBytes)
+            and isinstance(last, StreamBytes)
+            and last.stream_id == fact.stream_id
+        ):
+            out[-1] = StreamBytes(fact.stream_id, last.data + fact.data, fact.end)
+        else:
+            out.append(fact)
+        if isinstance(fact, LinkLost):
+            break
+    return out
