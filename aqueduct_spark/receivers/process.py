@@ -117,9 +117,19 @@ def _meaning(line: bytes, settings: IntakeSettings, log_path: Path) -> Started:
         raise reason
     raise IntakeFailed(
         "UNREACHABLE",
-        f"The intake for {settings.spool} ended before it was ready",
+        f"The intake for {settings.spool} ended before it was ready: {_last_line(log_path)}",
         f"Read {log_path}",
     )
+
+
+def _last_line(log_path: Path) -> str:
+    """What the process said last; a log of ours never holds a secret."""
+    try:
+        lines = log_path.read_text("utf-8", "replace").split("\n")
+    except OSError:
+        lines = []
+    said = [line.strip() for line in lines if line.strip()]
+    return said[-1][:300].rstrip(".") if said else "it said nothing"
 
 
 def _first_line(stream: IO[bytes], deadline: float) -> bytes | None:

@@ -1,0 +1,47 @@
+"""One Spark session for all tests of the connector, and what queries and producers need."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# The JVM hands its environment to the planner and the workers: it must be right before it starts.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+os.environ["PYSPARK_PYTHON"] = sys.executable
+os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+from pyspark.sql import SparkSession  # noqa: E402
+
+from tests.spark.scene import SPARK_CONF, Scene  # noqa: E402
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Said by PySpark itself about the newest pandas.
+    config.addinivalue_line("filterwarnings", "ignore:PySpark does not yet fully support pandas")
+    # Sockets of py4j that its own garbage collection closes late.
+    config.addinivalue_line("filterwarnings", "ignore:unclosed.*socket:ResourceWarning")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    builder = SparkSession.builder.master("local[2]").appName("aqueduct-tests")
+    for key, value in SPARK_CONF.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def scene(spark: SparkSession, tmp_path: Path) -> Iterator[Scene]:
+    """A place for one query: its spool, checkpoint and table; everything ends with the test."""
+    scene = Scene(spark, tmp_path)
+    yield scene
+    scene.close()

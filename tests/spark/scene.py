@@ -1,0 +1,128 @@
+"""One query with its spool, checkpoint and table, as tests tell its life."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from tests.support.waiting import alive, ended, wait_until
+
+SPARK_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
+
+PATIENCE = 40.0
+"""Seconds for anything that is bound to happen, on a busy machine."""
+
+
+class Scene:
+    """Starts the same query again and again, as a restarted driver does."""
+
+    def __init__(self, spark: SparkSession, home: Path) -> None:
+        self.spark = spark
+        self.spool = home / "spool"
+        self.table = home / "table"
+        self.checkpoint = home / "checkpoint"
+        self.lease = "8s"
+        self.options: dict[str, str] = {}
+        self._queries: list[StreamingQuery] = []
+        self._intakes: set[int] = set()
+
+    def frame(self, **options: str) -> DataFrame:
+        base = {"listen": "127.0.0.1:0", "spool": str(self.spool), "lease": self.lease}
+        given = {key.replace("_", "."): value for key, value in options.items()}
+        return (
+            self.spark.readStream.format("aqueduct").options(**base, **self.options, **given).load()
+        )
+
+    def start(self, frame: DataFrame | None = None, **trigger: Any) -> StreamingQuery:
+        """Append the frame (the plain one by default) to the table."""
+        writer = (self.frame() if frame is None else frame).writeStream.format("parquet")
+        writer = writer.option("path", str(self.table))
+        writer = writer.option("checkpointLocation", str(self.checkpoint))
+        query = (writer.trigger(**trigger) if trigger else writer).start()
+        self._queries.append(query)
+        return query
+
+    def intake(self, index: int = 0) -> dict[str, Any]:
+        """The status of an intake that runs; fails when a query fails first."""
+
+        def probe() -> dict[str, Any] | None:
+            for query in self._queries:
+                assert query.exception() is None, f"the query ended: {query.exception()}"
+            return running_intake(self.spool, index)
+
+        status = wait_until(probe, PATIENCE, f"intake {index}")
+        self._intakes.add(status["pid"])
+        return status
+
+    def endpoint(self, index: int = 0) -> str:
+        return f"aqueduct://{self.intake(index)['listen']}"
+
+    def rows(self) -> DataFrame:
+        """The table, without the entrypoint messages that only carried channels."""
+        return self.spark.read.parquet(str(self.table)).where("channel != '0'")
+
+    def await_rows(self, query: StreamingQuery, count: int) -> DataFrame:
+        """The table once it has ``count`` rows; fails when the query fails."""
+
+        def enough() -> bool:
+            if not query.isActive:
+                raise AssertionError(f"the query ended: {query.exception()}")
+            query.processAllAvailable()
+            return self.table.is_dir() and self.rows().count() >= count
+
+        wait_until(enough, PATIENCE, f"a table of {count} rows")
+        return self.rows()
+
+    def kill(self, pid: int) -> None:
+        os.kill(pid, signal.SIGKILL)
+        ended(pid, PATIENCE)
+
+    def offsets(self) -> list[str]:
+        """The end offset of each batch, as Spark wrote it."""
+        folder = self.checkpoint / "offsets"
+        files = sorted((f for f in folder.iterdir() if f.name.isdigit()), key=lambda f: int(f.name))
+        return [file.read_text().splitlines()[-1] for file in files]
+
+    def close(self) -> None:
+        for query in self._queries:
+            query.stop()
+        for path in self.spool.glob("intake-*/status.json"):
+            self._intakes.add(json.loads(path.read_text())["pid"])
+        for pid in self._intakes:
+            if alive(pid):
+                os.kill(pid, signal.SIGTERM)
+        for pid in self._intakes:
+            ended(pid, PATIENCE)
+
+
+def running_intake(spool: Path, index: int) -> dict[str, Any] | None:
+    """The status of an intake whose process runs."""
+    try:
+        status: dict[str, Any] = json.loads((spool / f"intake-{index}" / "status.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return status if status["state"] == "ready" and alive(status["pid"]) else None
+
+
+def error_line(error: BaseException | None) -> str:
+    """The one line of ours in what Spark reports."""
+    assert error is not None
+    lines = [line for line in str(error).splitlines() if "[AQUEDUCT_" in line]
+    assert lines, f"no line of ours in: {error}"
+    return lines[-1][lines[-1].index("[AQUEDUCT_") :]
