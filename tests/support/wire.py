@@ -1,0 +1,138 @@
+"""An engine on one side, raw bytes on the other: what the peer would put on the wire, by hand."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from aqueduct_core.aqueduct.codec import VERSION
+from aqueduct_core.aqueduct.connection import Config, Connection, Side
+from aqueduct_core.aqueduct.news import Closed, News
+from aqueduct_core.engine.contract import (
+    CloseLink,
+    Consumed,
+    Datagram,
+    Order,
+    ResetStream,
+    SendDatagram,
+    StreamBytes,
+    StreamReset,
+    WriteStream,
+)
+
+N = TypeVar("N")
+
+
+def unhex(text: str) -> bytes:
+    """``V`` stands for the VERSION frame."""
+    return bytes.fromhex(text.replace("V", VERSION.hex()))
+
+
+class Wire:
+    """Plays the peer of ``engine``. Streams of the peer are numbered as QUIC does."""
+
+    def __init__(self, engine: Connection) -> None:
+        self.engine = engine
+        self.now = 0.0
+        self.told: list[News] = []
+        self.orders: list[Order] = []
+        self.received = 0
+        self._next = 3 if engine.side is Side.CLIENT else 2
+
+    @classmethod
+    def server(cls, config: Config | None = None) -> Wire:
+        """A server whose handshake is over; the peer's stream 2 carried it."""
+        wire = cls(Connection(Side.SERVER, (), config or Config(auto_accept=True)))
+        wire.stream("V0200", end=True)
+        wire.pump()
+        wire.stream("01", end=True)
+        return wire.fresh()
+
+    @classmethod
+    def client(cls, config: Config | None = None) -> Wire:
+        wire = cls(Connection(Side.CLIENT, (), config or Config()))
+        wire.pump()
+        wire.stream("V020001", end=True)
+        wire.pump()
+        return wire.fresh()
+
+    def fresh(self) -> Wire:
+        self.pump()
+        self.told.clear()
+        self.orders.clear()
+        return self
+
+    def stream(self, text: str, stream_id: int | None = None, *, end: bool = False) -> int:
+        """The peer writes on a new stream, or goes on with one."""
+        if stream_id is None:
+            stream_id = self._next
+            self._next += 4
+        data = unhex(text)
+        self.received += len(data)
+        self.engine.absorb(StreamBytes(stream_id, data, end), self.now)
+        return stream_id
+
+    def reset(self, stream_id: int) -> None:
+        self.engine.absorb(StreamReset(stream_id, 0), self.now)
+
+    def datagram(self, text: str) -> None:
+        self.engine.absorb(Datagram(unhex(text)), self.now)
+
+    def pump(self) -> None:
+        """What a driver does after a burst: orders first, then news."""
+        self.orders += self.engine.orders()
+        self.told += self.engine.news()
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, firing each deadline when it is due."""
+        until = self.now + seconds
+        self.pump()
+        while (wake := self.engine.wake_at) is not None and wake <= until:
+            self.now = max(self.now, wake)
+            self.engine.tick(self.now)
+            self.pump()
+        self.now = until
+
+    def sent(self) -> list[str]:
+        """What went out since the last call: ``stream: hex [FIN]``, ``RESET stream``, ``d: hex``."""
+        self.pump()
+        out = []
+        for order in self.orders:
+            match order:
+                case WriteStream(stream_id, data, end):
+                    text = data.hex().replace(VERSION.hex(), "V")
+                    out.append(f"{stream_id}: {text}{' FIN' if end else ''}")
+                case ResetStream(stream_id, _):
+                    out.append(f"RESET {stream_id}")
+                case SendDatagram(data, _):
+                    out.append(f"d: {data.hex().replace(VERSION.hex(), 'V')}")
+                case CloseLink(code, _):
+                    out.append(f"CLOSE {code}")
+                case Consumed():
+                    pass
+        self.orders = [order for order in self.orders if isinstance(order, Consumed)]
+        return out
+
+    @property
+    def credit(self) -> int:
+        """Bytes whose credit came back so far."""
+        self.pump()
+        return sum(order.count for order in self.orders if isinstance(order, Consumed))
+
+    def news(self, kind: type[N]) -> list[N]:
+        """All news of one kind since the last call with it."""
+        self.pump()
+        found = [news for news in self.told if isinstance(news, kind)]
+        self.told = [news for news in self.told if not isinstance(news, kind)]
+        return found
+
+    def all_news(self) -> list[News]:
+        self.pump()
+        told, self.told = self.told, []
+        return told
+
+    @property
+    def code(self) -> int | None:
+        """The error code that the engine closed with; None: it is open."""
+        closed = self.engine.closed
+        assert closed is None or isinstance(closed, Closed)
+        return None if closed is None else closed.code
