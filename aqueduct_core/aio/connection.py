@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from aqueduct_core.aio.halves import Receiver, Sender
@@ -114,6 +115,13 @@ class Connection:
     def abort(self, reason: str = "aborted") -> None:
         """Close at once; what was not acked is unknown to both sides."""
         self._wire.shutdown(CODE_ABORTED, reason)
+
+    def when_closed(self, tell: Callable[[], None]) -> None:
+        """Call ``tell`` at the end of the connection, inside the event loop; it must not wait."""
+        if self._wire.closed is not None:
+            tell()
+        else:
+            self._wire.when_closed.append(lambda _: tell())
 
     async def wait_closed(self) -> None:
         """Return when the connection has ended, by whomever, and all is freed."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from types import TracebackType
 from typing import TypeAlias
 
@@ -23,12 +23,12 @@ from aqueduct_core.aio.headers import HeadersLike, as_headers
 from aqueduct_core.aio.inlet import Inlet, ReceiverStatistics, Taken
 from aqueduct_core.aio.ledger import SenderStatistics
 from aqueduct_core.aio.message import Batch, Cargo, Message, abandon_later
-from aqueduct_core.aio.outcomes import Finished, Misuse, ReceiverClosed
-from aqueduct_core.aio.outlet import Outlet, again
+from aqueduct_core.aio.outcomes import Finished, Misuse, Outcome, ReceiverClosed
+from aqueduct_core.aio.outlet import Observer, Outlet, again
 from aqueduct_core.aio.pipe import Pipe
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions import NAME, channel_headers
-from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.aqueduct.news import Counts, Headers
 
 Payload: TypeAlias = bytes | bytearray | memoryview
 
@@ -105,6 +105,18 @@ class Sender:
     @property
     def statistics(self) -> SenderStatistics:
         return self._core().ledger.statistics()
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the channel ended, if it did and not in good order."""
+        return self._core().outcome
+
+    def observe(self, settled: Observer, ended: Callable[[], None]) -> None:
+        """Call ``settled`` for each range of messages that got an outcome, and ``ended`` at the
+        end of the channel; both at once and inside the event loop, so they must not wait."""
+        outlet = self._core()
+        outlet.observer = settled
+        outlet.on_end = ended
 
     async def send(
         self, payload: Payload, *, headers: HeadersLike = (), attach: Half | Iterable[Half] = ()
@@ -258,6 +270,16 @@ class Receiver:
     @property
     def statistics(self) -> ReceiverStatistics:
         return self._core().statistics()
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the channel ended, if it did; messages may still be queued."""
+        return self._core().outcome
+
+    @property
+    def counts(self) -> Counts:
+        """What both sides counted; complete when the channel has ended."""
+        return self._core().counts
 
     async def receive(self) -> Message:
         """The next message.

@@ -67,6 +67,7 @@ class Outlet:
         self.done = False
         self.outcome: Outcome | None = None
         self.observer: Observer | None = None
+        self.on_end: Callable[[], None] | None = None
 
     @property
     def label(self) -> str:
@@ -132,6 +133,8 @@ class Outlet:
                 self.ledger.nack_rest()
             self.outcome = outcome
         self.changed.fire()
+        if self.on_end is not None:
+            self.on_end()
 
 
 def label(channel: int | None, headers: Headers) -> str:

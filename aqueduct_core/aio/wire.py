@@ -71,7 +71,7 @@ class Wire:
         self.outlets: dict[int, Outlet] = {}
         self.inlets: dict[int, Inlet] = {}
         self._on_opened = on_opened
-        self._on_closed = on_closed
+        self.when_closed = [on_closed]
         self._progress = Signal()
         self._fresh = 0
         self._turning = False
@@ -289,7 +289,8 @@ class Wire:
         if self._unblocking is not None:
             self._unblocking.cancel()
             self._unblocking = None
-        self._on_closed(item)
+        for tell in self.when_closed:
+            tell(item)
 
     def _unblock(self) -> None:
         blocked, self._blocked = self._blocked, set()

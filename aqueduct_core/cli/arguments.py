@@ -76,7 +76,7 @@ def client_tls(options: argparse.Namespace) -> ClientTls:
 
 
 def read_token(path: Path | None) -> str | None:
-    """The token in a file: its text without white space around it.
+    """The token in a file: its first line without white space around it.
 
     Raises:
         AuthFailed.MISSING: the file cannot be read or is empty; the text names the file.
@@ -84,7 +84,7 @@ def read_token(path: Path | None) -> str | None:
     if path is None:
         return None
     try:
-        token = path.read_text("ascii").strip()
+        token = path.read_text("ascii").partition("\n")[0].strip()
     except OSError as error:
         raise _no_token(path, f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

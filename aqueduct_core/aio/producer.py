@@ -1,0 +1,340 @@
+"""A producer that survives its connections: nothing un-acked is forgotten, nothing stored twice.
+
+    async with Producer("aqueduct://host:4433", producer="sensor-7") as producer:
+        readings = producer.channel("readings")
+        await readings.send(b"21.5")
+        await readings.finish()
+
+The producer keeps what is not acked. When the connection is lost it dials again, attaches its
+channels anew under the same names, and sends what it kept under the same logical numbers
+(headers ``producer``, ``name`` and ``sequence-start``), so that an intake stores each message once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+
+from aqueduct_core.aio.address import parse_url
+from aqueduct_core.aio.backoff import Backoff
+from aqueduct_core.aio.connect import connect
+from aqueduct_core.aio.connection import DRAIN_TIMEOUT, ClientConnection
+from aqueduct_core.aio.headers import HeadersLike, as_headers
+from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit, Misuse, ReceiverClosed
+from aqueduct_core.aio.producer_channel import ProducerChannel, ProducerStatistics
+from aqueduct_core.aio.signal import Signal
+from aqueduct_core.aqueduct.config import Config, Mode
+from aqueduct_core.aqueduct.conventions import connection_headers
+from aqueduct_core.errors import AqueductError, ConnectFailed, ProtocolViolation
+from aqueduct_core.primitives.ranges import RangeSet
+from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_core.transport.tls import ClientTls
+
+IDLE_TIMEOUT = 10.0
+"""Silence after which a producer takes its connection for lost: shorter than for others, since
+it loses nothing by dialling again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerTotals:
+    """Totals of all channels of a producer over all its connections."""
+
+    sent: int
+    acked: int
+    nacked: int
+    unknown: int
+    resent: int
+    reconnects: int
+    kept_bytes: int
+
+
+class Producer:
+    """Named channels over one connection at a time.
+
+    Ends by ``close``, or gives up: at once when the server refuses it (token, certificate,
+    version), else after ``give_up_after`` seconds without a connection. Every call then raises
+    that error, and what was not acked is still counted in the statistics of the channels.
+
+    Args:
+        url: ``aqueduct://host:port``.
+        producer: the identity, at most 64 bytes; the same after a restart continues nothing by
+            itself, since what was not acked lived in the memory of the process.
+        max_kept_bytes: how much may be kept un-acked over all channels; more makes ``send`` wait.
+        give_up_after: seconds without a connection; None: never.
+        chance: a random number in [0, 1) for the jitter of the back-off.
+        Others as for ``connect``.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        producer: str,
+        tls: ClientTls | None = None,
+        token: str | None = None,
+        headers: HeadersLike = (),
+        config: Config | None = None,
+        settings: LinkSettings | None = None,
+        transport: str = "aioquic",
+        max_kept_bytes: int = 32 * 1024 * 1024,
+        give_up_after: float | None = 120.0,
+        first_wait: float = 0.1,
+        longest_wait: float = 5.0,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        connection_headers(token=token, producer=producer)
+        self._where = parse_url(url)
+        self._url = url
+        self._producer = producer
+        self._tls = tls
+        self._token = token
+        self._headers = as_headers(headers)
+        self._config = config
+        self._settings = settings or LinkSettings(idle_timeout=IDLE_TIMEOUT)
+        self._transport = transport
+        self._max_kept = max_kept_bytes
+        self._give_up_after = give_up_after
+        self._backoff = Backoff(first_wait, longest_wait, chance)
+        self.changed = Signal()
+        self.failure: Exception | None = None
+        self.connected = False
+        self._kept = 0
+        self._reconnects = 0
+        self._channels: dict[str, ProducerChannel] = {}
+        self._carrying: dict[ProducerChannel, asyncio.Task[None]] = {}
+        self._entry_acked = RangeSet()
+        self._connection: ClientConnection | None = None
+        self._closing = False
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Producer:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            await self.close()
+        else:
+            await self.abort()
+
+    async def open(self) -> None:
+        """Connect; returns when the first connection is up. Raises: the error of giving up."""
+        if self._task is not None:
+            raise Misuse("the producer was opened before")
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="producer")
+        try:
+            await self.changed.until(lambda: self.connected or self.failure is not None)
+            self.check()
+        except BaseException:
+            await self.abort()
+            raise
+
+    def channel(
+        self, name: str, mode: str | Mode = "ordered", *, headers: HeadersLike = ()
+    ) -> ProducerChannel:
+        """A new channel of this name; ``headers`` go with it on each connection.
+
+        Raises: Misuse for a name that is in use; BadHeader for one that is empty or too long.
+        """
+        self.check()
+        if name in self._channels:
+            raise Misuse(f"the producer has a channel {name!r} already")
+        made = ProducerChannel(name, Mode(mode), as_headers(headers), self)
+        self._channels[name] = made
+        self.changed.fire()
+        return made
+
+    @property
+    def statistics(self) -> ProducerTotals:
+        rows = [channel.statistics for channel in self._channels.values()]
+        return ProducerTotals(
+            sum(row.sent for row in rows),
+            sum(row.acked for row in rows),
+            sum(row.nacked for row in rows),
+            sum(row.unknown for row in rows),
+            sum(row.resent for row in rows),
+            self._reconnects,
+            self._kept,
+        )
+
+    @property
+    def channels(self) -> dict[str, ProducerStatistics]:
+        """The statistics of each channel by its name."""
+        return {name: channel.statistics for name, channel in self._channels.items()}
+
+    async def flush(self) -> None:
+        """Wait until everything sent so far is acked, across reconnects."""
+        for channel in list(self._channels.values()):
+            await channel.flush()
+
+    async def close(self) -> None:
+        """Flush, then close the connection in good order. Channels that are not finished can
+        be continued by nobody else; finish them before.
+
+        Raises: the error for which the producer gave up.
+        """
+        try:
+            if self.failure is None and not self._closing:
+                await self.flush()
+        finally:
+            await self._stop(DRAIN_TIMEOUT)
+
+    async def abort(self) -> None:
+        """Close at once; what is not acked is not stored, as far as is known."""
+        if self._connection is not None:
+            self._connection.abort()
+        await self._stop(0.0)
+
+    def __repr__(self) -> str:
+        totals = self.statistics
+        state = "connected" if self.connected else "not connected"
+        return (
+            f"<Producer {self._producer!r} to {self._where}, {state}, {totals.sent} sent, "
+            f"{totals.acked} acked>"
+        )
+
+    # for the channels
+
+    def room(self, size: int) -> bool:
+        return self._kept == 0 or self._kept + size <= self._max_kept
+
+    def keep(self, size: int) -> None:
+        self._kept += size
+
+    def check(self) -> None:
+        if self.failure is not None:
+            raise copy.copy(self.failure)
+
+    # the connection
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        lost_at = loop.time()
+        while not self._closing:
+            try:
+                connection = await connect(
+                    self._url,
+                    tls=self._tls,
+                    headers=self._headers,
+                    token=self._token,
+                    producer=self._producer,
+                    sequence_start=self._entry_acked.lowest_missing(0),
+                    config=self._config,
+                    settings=self._settings,
+                    transport=self._transport,
+                )
+            except (ConnectFailed, ProtocolViolation) as error:
+                wait = self._backoff.next()
+                if self._too_late(loop.time() + wait - lost_at):
+                    self._fail(self._gave_up(error))
+                    return
+                await asyncio.sleep(wait)
+                continue
+            except Exception as error:  # refused for a reason that no waiting changes
+                self._fail(error)
+                return
+            await self._use(connection)
+            lost_at = loop.time()
+            self._reconnects += 1
+
+    async def _use(self, connection: ClientConnection) -> None:
+        """Carry all channels over this connection until it is lost."""
+        self._connection = connection
+        self.connected = True
+        start = self._entry_acked.lowest_missing(0)
+
+        def settled(reliable: bool, first: int, stop: int, acked: bool) -> None:
+            if acked and reliable:
+                self._entry_acked.add(start + first, start + stop)
+                self._backoff.reset()
+
+        connection.entrypoint.observe(settled, self.changed.fire)
+        connection.when_closed(self.changed.fire)
+        self.changed.fire()
+        try:
+            while connection.closed is None:
+                for channel in self._channels.values():
+                    if not channel.finished and channel not in self._carrying:
+                        self._carrying[channel] = asyncio.get_running_loop().create_task(
+                            self._carry(channel, connection), name=f"channel {channel.name}"
+                        )
+                await self.changed.wait()
+        finally:
+            self.connected = False
+            carrying = list(self._carrying.values())
+            self._carrying.clear()
+            for task in carrying:
+                task.cancel()
+            if carrying:
+                await asyncio.wait(carrying)
+            self.changed.fire()
+        await connection.wait_closed()
+
+    async def _carry(self, channel: ProducerChannel, connection: ClientConnection) -> None:
+        """Carry one channel; a receiver that closed it gets it anew after a wait, since what it
+        did not ack must still be stored."""
+        backoff = Backoff(self._backoff.first, self._backoff.limit, self._backoff.chance)
+        while connection.closed is None and not channel.finished:
+            before = channel.statistics.acked
+            try:
+                await channel.carry(connection)
+            except ConnectionLost:
+                return
+            except (ReceiverClosed, LostInTransit) as error:
+                if channel.statistics.acked > before:
+                    backoff.reset()
+                if backoff.attempts >= CLOSED_IN_A_ROW:
+                    self._fail(error)
+                    return
+                await asyncio.sleep(backoff.next())
+            except AqueductError as error:
+                self._fail(error)
+                return
+
+    def _too_late(self, elapsed: float) -> bool:
+        return self._give_up_after is not None and elapsed > self._give_up_after
+
+    def _gave_up(self, last: AqueductError) -> AqueductError:
+        """The last error, in the words of one who waited."""
+        totals = self.statistics
+        given = type(last)(
+            last.subclass,
+            f"{last.what}; the producer gave up after {self._give_up_after:g} s with "
+            f"{totals.sent - totals.acked - totals.nacked - totals.unknown} messages not acked",
+            last.remedy,
+        )
+        given.__cause__ = last
+        return given
+
+    def _fail(self, error: Exception) -> None:
+        self.failure = error
+        if self._connection is not None:
+            self._connection.abort("the producer gives up")
+        self.changed.fire()
+
+    async def _stop(self, drain_timeout: float) -> None:
+        self._closing = True
+        connection, task = self._connection, self._task
+        if connection is not None and connection.closed is None:
+            await connection.close(drain_timeout)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        if connection is not None:
+            await connection.wait_closed()
+        if self.failure is None:
+            self.failure = Misuse("the producer is closed")
+        self.changed.fire()
+
+
+CLOSED_IN_A_ROW = 5
+"""Times that a receiver may close a channel without acking anything before that is an error."""

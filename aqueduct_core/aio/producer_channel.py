@@ -1,0 +1,256 @@
+"""A channel of a reconnecting producer: it outlives the connections that carry it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from aqueduct_core.aio.connection import ClientConnection
+from aqueduct_core.aio.halves import Payload, Sender, channel
+from aqueduct_core.aio.headers import HeadersLike, as_headers
+from aqueduct_core.aio.ledger import SenderStatistics
+from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit, Misuse, ReceiverClosed
+from aqueduct_core.aio.signal import Signal
+from aqueduct_core.aio.unacked import Unacked
+from aqueduct_core.aqueduct.config import Mode
+from aqueduct_core.aqueduct.conventions import SEQUENCE_START, channel_headers, decimal
+from aqueduct_core.aqueduct.news import Headers
+
+PORTION = 256 * 1024
+"""Bytes that go to the connection at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerStatistics(SenderStatistics):
+    """Totals over all connections.
+
+    ``unknown``: unreliable messages whose connection ended before their outcome came.
+    ``resent``: reliable messages given to a connection once more. ``acked_ranges``: logical
+    numbers of the reliable messages that are acked, for a ledger.
+    """
+
+    unknown: int = 0
+    resent: int = 0
+    acked_ranges: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def pending(self) -> int:
+        return self.sent - self.acked - self.nacked - self.unknown
+
+
+class Keeper(Protocol):
+    """What a channel asks of its producer."""
+
+    changed: Signal
+    connected: bool
+    failure: Exception | None
+
+    def room(self, size: int) -> bool:
+        """Whether ``size`` more bytes may be kept."""
+
+    def keep(self, size: int) -> None:
+        """``size`` bytes are kept from now on (negative: are free again)."""
+
+    def check(self) -> None:
+        """Raises: the error for which the producer gave up; Misuse when it was closed."""
+
+
+class ProducerChannel:
+    """A named channel under the producer's identity.
+
+    Reliable modes: a message is kept until it is acked, and sent again after a reconnect under
+    the same number, so an intake that knows the producer stores it once. Unreliable mode: a
+    message is sent at most once; without a connection it counts as nacked.
+    Ends with ``finish``, or when the producer gives up.
+    """
+
+    def __init__(self, name: str, mode: Mode, headers: Headers, keeper: Keeper) -> None:
+        channel_headers(name=name)
+        self.name = name
+        self.mode = mode
+        self._headers = headers
+        self._keeper = keeper
+        self._changed = keeper.changed
+        self._unacked = Unacked()
+        self._sender: Sender | None = None
+        self._finishing = False
+        self._finished = False
+        self._resent = 0
+        self._reliable_sent = 0  # unreliable mode: messages that fitted no datagram
+        self._past = SenderStatistics(0, 0, 0, 0, 0)  # unreliable mode: earlier connections
+        self._unknown = 0
+        self._dropped = 0
+
+    @property
+    def reliable(self) -> bool:
+        return self.mode is not Mode.UNRELIABLE
+
+    @property
+    def finished(self) -> bool:
+        return self._finished
+
+    @property
+    def statistics(self) -> ProducerStatistics:
+        if self.reliable:
+            acked = self._unacked.acked
+            return ProducerStatistics(
+                self._unacked.next,
+                acked.count,
+                0,
+                self._unacked.next,
+                acked.count,
+                0,
+                self._resent,
+                tuple(acked),
+            )
+        past, now = self._past, self._sender.statistics if self._sender else _NOTHING
+        return ProducerStatistics(
+            past.sent + now.sent + self._dropped,
+            past.acked + now.acked,
+            past.nacked + now.nacked + self._dropped,
+            past.reliable_sent + now.reliable_sent,
+            past.reliable_acked + now.reliable_acked,
+            self._unknown,
+        )
+
+    async def send(self, payload: Payload, *, headers: HeadersLike = ()) -> int:
+        """Send one message; its logical number (reliable modes), else its number on this
+        connection, or -1 when there is none. Waits while too much is kept un-acked.
+
+        Raises: Misuse after ``finish``; the error for which the producer gave up.
+        """
+        data = bytes(payload)
+        pairs = as_headers(headers)
+        self._refuse()
+        if not self.reliable:
+            return await self._send_unreliable(data, pairs)
+        await self._changed.until(lambda: self._may_keep(len(data)))
+        self._refuse()
+        kept = self._unacked.add(data, pairs)
+        self._keeper.keep(kept.size)
+        self._changed.fire()
+        return kept.number
+
+    async def send_many(self, payloads: Iterable[bytes]) -> int:
+        """Send many messages without headers; how many. Waits and raises as ``send``."""
+        sent = 0
+        self._refuse()
+        for payload in payloads:
+            if self.reliable and self._keeper.room(len(payload)):
+                self._keeper.keep(self._unacked.add(payload, ()).size)
+            else:
+                await self.send(payload)
+            sent += 1
+        self._changed.fire()
+        return sent
+
+    async def flush(self) -> None:
+        """Wait until everything sent so far is acked (unreliable: acked, nacked or unknown),
+        across reconnects. Raises: the error for which the producer gave up."""
+        if self.reliable:
+            mark = self._unacked.next
+            await self._changed.until(lambda: self._unacked.low >= mark or self._broken())
+        elif self._sender is not None:
+            try:
+                await self._sender.flush()
+            except (ConnectionLost, LostInTransit):
+                pass  # what has no outcome is unknown, and is counted so
+        self._keeper.check()
+
+    async def finish(self) -> None:
+        """No more messages; returns when the receiver has closed and all are acked, across
+        reconnects. Raises: the error for which the producer gave up."""
+        self._finishing = True
+        self._changed.fire()
+        await self._changed.until(lambda: self._finished or self._broken())
+        if not self._finished:
+            self._keeper.check()
+
+    # for the producer
+
+    async def carry(self, connection: ClientConnection) -> None:
+        """Send on this connection until the channel is finished.
+
+        Raises: ConnectionLost; ReceiverClosed and LostInTransit, after which the channel can be
+        carried anew.
+        """
+        sender = await self._attach(connection)
+        try:
+            while True:
+                portion = self._unacked.take(PORTION)
+                if portion and portion[0].headers:
+                    for kept in portion:
+                        await sender.send(kept.payload, headers=kept.headers)
+                elif portion:
+                    await sender.send_many([kept.payload for kept in portion])
+                elif self._finishing:
+                    await sender.finish()
+                    self._finished = True
+                    return
+                elif (outcome := sender.outcome) is not None:
+                    raise outcome
+                else:
+                    await self._changed.wait()
+        finally:
+            self._detach(sender)
+            self._changed.fire()
+
+    async def _attach(self, connection: ClientConnection) -> Sender:
+        self._resent += self._unacked.rewind()
+        start = self._unacked.low if self.reliable else self._reliable_sent
+        headers = ((SEQUENCE_START, decimal(start)), *self._headers)
+        sender, receiver = channel(self.mode, name=self.name, headers=headers)
+
+        def settled(reliable: bool, first: int, stop: int, acked: bool) -> None:
+            if acked and self.reliable:
+                self._keeper.keep(-self._unacked.ack(start + first, start + stop))
+            self._changed.fire()
+
+        sender.observe(settled, self._changed.fire)
+        await connection.entrypoint.send(b"", attach=receiver)
+        self._sender = sender
+        self._changed.fire()
+        return sender
+
+    def _detach(self, sender: Sender) -> None:
+        self._sender = None
+        if self.reliable:
+            return
+        past, now = self._past, sender.statistics
+        self._unknown += now.pending
+        self._reliable_sent += now.reliable_sent
+        self._past = SenderStatistics(
+            past.sent + now.sent,
+            past.acked + now.acked,
+            past.nacked + now.nacked,
+            past.reliable_sent + now.reliable_sent,
+            past.reliable_acked + now.reliable_acked,
+        )
+
+    async def _send_unreliable(self, payload: bytes, headers: Headers) -> int:
+        # A connection that is up gets the channel in a moment.
+        await self._changed.until(
+            lambda: self._sender is not None or not self._keeper.connected or self._broken()
+        )
+        if self._sender is not None:
+            try:
+                return await self._sender.send(payload, headers=headers)
+            except (ConnectionLost, LostInTransit, ReceiverClosed):
+                pass
+        self._dropped += 1
+        return -1
+
+    def _may_keep(self, size: int) -> bool:
+        return self._keeper.room(size) or self._broken()
+
+    def _broken(self) -> bool:
+        return self._keeper.failure is not None
+
+    def _refuse(self) -> None:
+        self._keeper.check()
+        if self._finishing:
+            raise Misuse(f"channel {self.name!r} was finished: nothing more can be sent")
+
+
+_NOTHING = SenderStatistics(0, 0, 0, 0, 0)

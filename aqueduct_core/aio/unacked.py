@@ -1,0 +1,83 @@
+"""What a producer has not been told is stored, one buffer for each reliable channel."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.primitives.ranges import RangeSet
+
+OVERHEAD_BYTES = 64
+"""What a kept message costs apart from its payload, about."""
+
+
+class Kept(NamedTuple):
+    number: int
+    payload: bytes
+    headers: Headers
+
+    @property
+    def size(self) -> int:
+        return OVERHEAD_BYTES + len(self.payload)
+
+
+class Unacked:
+    """Messages by logical number, kept until they and all before them are acked.
+
+    Holds: everything below ``low`` is acked and gone; then come the messages that the present
+    connection was given, and then those that wait. An acked message above an un-acked one is
+    kept: numbers on the wire have no holes, so it goes out again with the others after a
+    reconnect, and a receiver that knows its number drops it.
+    """
+
+    def __init__(self) -> None:
+        self.acked = RangeSet()
+        self.low = 0
+        self.next = 0
+        self._given: deque[Kept] = deque()
+        self._waiting: deque[Kept] = deque()
+
+    def __len__(self) -> int:
+        return len(self._given) + len(self._waiting)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def add(self, payload: bytes, headers: Headers) -> Kept:
+        """Keep a new message under the next number."""
+        kept = Kept(self.next, payload, headers)
+        self._waiting.append(kept)
+        self.next += 1
+        return kept
+
+    def take(self, size: int) -> list[Kept]:
+        """The next messages for the present connection: one at least, up to ``size`` bytes,
+        and all of them with headers or all without."""
+        taken: list[Kept] = []
+        waiting = self._waiting
+        while (
+            waiting and size > 0 and bool(waiting[0].headers) is bool((taken or waiting)[0].headers)
+        ):
+            kept = waiting.popleft()
+            size -= kept.size
+            taken.append(kept)
+        self._given.extend(taken)
+        return taken
+
+    def ack(self, first: int, stop: int) -> int:
+        """Messages ``first`` to ``stop`` are stored; the bytes that are free by that."""
+        self.acked.add(first, stop)
+        self.low = self.acked.lowest_missing(self.low)
+        freed = 0
+        while self._given and self._given[0].number < self.low:
+            freed += self._given.popleft().size
+        return freed
+
+    def rewind(self) -> int:
+        """A new connection: everything kept waits again; how many were given before."""
+        again = len(self._given)
+        self._waiting.extendleft(reversed(self._given))
+        self._given.clear()
+        return again

@@ -1,0 +1,181 @@
+"""``aqueduct doctor``: does this machine have what is needed? One line a check."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+from cryptography import x509
+
+PACKAGES = ("aioquic", "pyspark", "pyarrow", "numpy", "cryptography")
+OPTIONAL = ("qh3",)
+OLDEST_PYTHON = (3, 11)
+OLDEST_JAVA = 17
+FORMATS = {"aqueduct": "pyspark_aqueduct"}
+"""Short names of the formats and the modules by which Spark finds them."""
+EXPIRES_SOON = datetime.timedelta(days=14)
+SOL_UDP, UDP_GRO = 17, 104
+COMMAND_TIMEOUT = 30.0
+
+
+class Finding(NamedTuple):
+    """One line: ``ok``, ``note`` (works without) or ``bad``."""
+
+    grade: str
+    subject: str
+    text: str
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = verbs.add_parser(
+        "doctor",
+        help="check this machine",
+        description="Checks versions, Java, whether Spark finds the formats, UDP on this machine "
+        "and the dates of certificates. Exit 1 if something is bad.",
+    )
+    parser.add_argument(
+        "certificates", nargs="*", type=Path, metavar="CERTIFICATE", help="PEM files to check"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    checks: list[Callable[[], Iterator[Finding]]] = [_python, _packages, _java, _formats, _udp]
+    bad = 0
+    for check in checks:
+        bad += _show(check())
+    for path in options.certificates:
+        bad += _show(_certificate(path))
+    return 1 if bad else 0
+
+
+def _show(findings: Iterator[Finding]) -> int:
+    bad = 0
+    for finding in findings:
+        print(f"{finding.grade:4}  {finding.subject:14} {finding.text}", flush=True)
+        bad += finding.grade == "bad"
+    return bad
+
+
+def _python() -> Iterator[Finding]:
+    grade = "ok" if sys.version_info >= OLDEST_PYTHON else "bad"
+    yield Finding(grade, "python", f"{platform.python_version()} on {platform.platform()}")
+
+
+def _packages() -> Iterator[Finding]:
+    for name in PACKAGES + OPTIONAL:
+        try:
+            yield Finding("ok", name, version(name))
+        except PackageNotFoundError:
+            if name in OPTIONAL:
+                yield Finding("note", name, "not installed (optional)")
+            else:
+                yield Finding("bad", name, "not installed: pip install aqueduct-spark")
+
+
+def _java() -> Iterator[Finding]:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or shutil.which(java) is None:
+        yield Finding("bad", "java", f"not found; Spark needs Java {OLDEST_JAVA} or newer")
+        return
+    text = _output([java, "-version"])
+    match = re.search(r'version "(\d+)', text)
+    if match is None:
+        yield Finding("bad", "java", f"{java} did not tell its version")
+    elif int(match[1]) < OLDEST_JAVA:
+        yield Finding("bad", "java", f"{match[1]} at {java}; Spark needs {OLDEST_JAVA} or newer")
+    else:
+        yield Finding("ok", "java", f"{match[1]} at {java}")
+
+
+def _formats() -> Iterator[Finding]:
+    """Spark imports every top-level module ``pyspark_*``; so the module must be importable by a
+    plain interpreter, outside of this directory, and its source must have the short name."""
+    for name, module in FORMATS.items():
+        if importlib.util.find_spec(module) is None:
+            yield Finding("bad", f"format {name}", f"the module {module} is not installed")
+            continue
+        script = f"import {module} as m; print(m.DefaultSource.name())"
+        told = _output([sys.executable, "-c", script]).strip().splitlines()
+        if told and told[-1] == name:
+            yield Finding("ok", f"format {name}", f"found through {module}")
+        else:
+            why = told[-1] if told else "no output"
+            yield Finding("bad", f"format {name}", f"{module} cannot be loaded: {why}")
+
+
+def _udp() -> Iterator[Finding]:
+    for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        grade = "bad" if family == socket.AF_INET else "note"
+        try:
+            _loop_back(family, host)
+        except OSError as error:
+            yield Finding(grade, f"udp {host}", str(error.strerror or error))
+        else:
+            yield Finding("ok", f"udp {host}", "a datagram came back")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.setsockopt(SOL_UDP, UDP_GRO, 1)
+        except OSError:
+            yield Finding("note", "udp gro", "not available: datagrams are read one by one")
+        else:
+            yield Finding("ok", "udp gro", "available: datagrams are read in bursts")
+
+
+def _loop_back(family: socket.AddressFamily, host: str) -> None:
+    with (
+        socket.socket(family, socket.SOCK_DGRAM) as receiver,
+        socket.socket(family, socket.SOCK_DGRAM) as sender,
+    ):
+        receiver.bind((host, 0))
+        receiver.settimeout(2.0)
+        sender.sendto(b"aqueduct", receiver.getsockname())
+        if receiver.recv(64) != b"aqueduct":
+            raise OSError("another datagram came back")
+
+
+def _certificate(path: Path) -> Iterator[Finding]:
+    subject = f"cert {path.name}"
+    try:
+        certificates = x509.load_pem_x509_certificates(path.read_bytes())
+    except OSError as error:
+        yield Finding("bad", subject, f"{path} cannot be read: {error.strerror}")
+        return
+    except ValueError:
+        yield Finding("bad", subject, f"{path} holds no certificate in PEM form")
+        return
+    now = datetime.datetime.now(datetime.UTC)
+    for certificate in certificates:
+        first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        if now > last:
+            yield Finding("bad", subject, f"expired at {last:%Y-%m-%d %H:%M} UTC")
+        elif now < first:
+            yield Finding("bad", subject, f"valid only from {first:%Y-%m-%d %H:%M} UTC")
+        elif last - now < EXPIRES_SOON:
+            yield Finding("note", subject, f"expires soon, at {last:%Y-%m-%d %H:%M} UTC")
+        else:
+            yield Finding("ok", subject, f"valid until {last:%Y-%m-%d %H:%M} UTC")
+
+
+def _output(command: list[str]) -> str:
+    """What a command prints, on both of its outputs; its error where it cannot run."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT, check=False, cwd="/"
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return done.stdout + done.stderr

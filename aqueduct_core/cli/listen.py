@@ -1,0 +1,140 @@
+"""``aqueduct listen ADDRESS:PORT``: accept connections and print what comes."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import sys
+import time
+from pathlib import Path
+
+from aqueduct_core.aio.address import HostPort, parse_listen
+from aqueduct_core.aio.connection import ServerConnection
+from aqueduct_core.aio.serve import Server, bearer, serve
+from aqueduct_core.cli import arguments
+from aqueduct_core.cli.interrupts import run_interruptible
+from aqueduct_core.cli.output import make_output
+from aqueduct_core.cli.reading import Reading
+from aqueduct_core.errors import InvalidOption
+from aqueduct_core.transport.tls import ServerTls, is_loopback
+
+SETTLE = 0.25
+"""Seconds that all must be finished before ``-e`` ends: a client may dial again at once."""
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = verbs.add_parser(
+        "listen",
+        help="accept connections and print what comes",
+        description="Prints the messages of all channels. The address that is bound, events (as "
+        "comments) and the fingerprint of --self-signed go to standard error. A message is acked "
+        "when it was received.",
+    )
+    parser.add_argument("address", metavar="ADDRESS:PORT", help="port 0 is any free one")
+    add_output(parser)
+    parser.add_argument(
+        "-e", dest="until_finished", action="store_true", help="stop when all channels finished"
+    )
+    parser.add_argument("--cert", type=Path, metavar="FILE", help="certificate in PEM form")
+    parser.add_argument("--key", type=Path, metavar="FILE", help="its private key in PEM form")
+    parser.add_argument(
+        "--self-signed", action="store_true", help="make a certificate and print its fingerprint"
+    )
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="demand this bearer token")
+    parser.set_defaults(run=run)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """The options that say what is printed, the same for all verbs that read."""
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("-J", dest="json", action="store_true", help="a JSON object a line")
+    form.add_argument(
+        "-f",
+        dest="format",
+        metavar="FORMAT",
+        help="text with %%s payload, %%S size, %%k headers, %%n number, %%c channel, %%N name, "
+        r"%%p producer, %%r reliability, %%i connection, %%T time (default: %%s\n)",
+    )
+    parser.add_argument(
+        "-c", dest="count", type=arguments.count, metavar="N", help="stop after N messages"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    where = parse_listen(options.address)
+    tls = _tls(options, where)
+    return run_interruptible(_listen(options, where, tls))
+
+
+async def _listen(options: argparse.Namespace, where: HostPort, tls: ServerTls) -> int:
+    output = make_output(options.json, options.format)
+    token = arguments.read_token(options.token_file)
+    reading = Reading(output, options.count)
+    async with serve(
+        where.host, where.port, tls=tls, authorize=bearer(token) if token else None
+    ) as server:
+        host, port = server.address
+        print(f"listening on {HostPort(host, port)}", file=sys.stderr)
+        if options.self_signed:
+            print(f"fingerprint {server.fingerprint}", file=sys.stderr)
+        sys.stderr.flush()
+        accepting = asyncio.ensure_future(_accept(server, reading))
+        try:
+            if options.until_finished:
+                await _finished(reading)
+            else:
+                await reading.changed.until(lambda: reading.done)
+            reading.check()
+        finally:
+            accepting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await accepting
+            await reading.stop()
+    return 0
+
+
+async def _accept(server: Server, reading: Reading) -> None:
+    async for connection in server:
+        reading.add(connection, _producer(connection))
+
+
+def _producer(connection: ServerConnection) -> str | None:
+    return connection.claims.producer
+
+
+async def _finished(reading: Reading) -> None:
+    """Wait until something came and everything has ended, for a moment at least."""
+    while not reading.done:
+        await reading.changed.until(lambda: reading.done or reading.idle)
+        idle_since = time.monotonic()
+        while reading.idle and not reading.done:
+            left = SETTLE - (time.monotonic() - idle_since)
+            if left <= 0:
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await reading.changed.wait()
+
+
+def _tls(options: argparse.Namespace, where: HostPort) -> ServerTls:
+    if options.self_signed:
+        if options.cert is not None or options.key is not None:
+            raise InvalidOption(
+                "CONFLICT", "--self-signed was given with --cert or --key", "Give one of them"
+            )
+        names = ["localhost", "127.0.0.1", "::1"]
+        if (
+            where.host
+            and not is_loopback(where.host)
+            and where.host not in (*names, "0.0.0.0", "::")
+        ):
+            names.append(where.host)
+        return ServerTls.self_signed(names)
+    if options.cert is None or options.key is None:
+        raise InvalidOption(
+            "MISSING",
+            "a listener needs a certificate",
+            "Give --cert and --key (aqueduct cert DIR makes them), or --self-signed",
+        )
+    return ServerTls(cert_file=options.cert, key_file=options.key)

@@ -1,0 +1,134 @@
+"""Read every channel of connections and print it: what ``listen`` and ``subscribe`` share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+from aqueduct_core.aio.address import HostPort
+from aqueduct_core.aio.connection import ServerConnection
+from aqueduct_core.aio.halves import Half, Receiver, Sender
+from aqueduct_core.aio.outcomes import (
+    Cancelled,
+    ConnectionLost,
+    Finished,
+    LostInTransit,
+    Misuse,
+    Outcome,
+)
+from aqueduct_core.aio.signal import Signal
+from aqueduct_core.cli.output import Origin, Output
+
+_KINDS: dict[type[Outcome], str] = {
+    Finished: "finished",
+    Cancelled: "cancelled",
+    LostInTransit: "lost",
+    ConnectionLost: "closed",
+}
+
+
+class Reading:
+    """Prints messages and events of all channels that flow towards us; senders that come are
+    finished at once.
+
+    Ends (``done``) after ``count`` messages, or with an error of the output, which ``check``
+    raises. ``idle``: something has come, and every channel has ended.
+    """
+
+    def __init__(self, output: Output, count: int | None) -> None:
+        self.changed = Signal()
+        self._output = output
+        self._left = count
+        self._connections: set[asyncio.Task[None]] = set()
+        self._channels: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+        self._began = False
+
+    @property
+    def done(self) -> bool:
+        return self._left == 0 or self._failure is not None
+
+    @property
+    def idle(self) -> bool:
+        return self._began and not self._channels
+
+    def check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def add(self, connection: ServerConnection, producer: str | None) -> None:
+        """Read this connection: its entrypoint and all that hangs on it."""
+        self._start(self._connections, self._connection(connection))
+        self._start(self._channels, self._channel(connection.entrypoint, connection.id, producer))
+
+    async def stop(self) -> None:
+        tasks = [*self._connections, *self._channels]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _start(self, group: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
+        self._began = True
+        task = asyncio.get_running_loop().create_task(work)
+        group.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._connections.discard(task)
+        self._channels.discard(task)
+        if not task.cancelled() and task.exception() is not None and self._failure is None:
+            self._failure = task.exception()
+        self.changed.fire()
+
+    async def _connection(self, connection: ServerConnection) -> None:
+        self._output.event("connected", connection.id, None, str(HostPort(*connection.peer)), None)
+        await connection.wait_closed()
+        closed = connection.closed
+        reason = closed.reason if closed is not None else ""
+        self._output.event("disconnected", connection.id, None, reason, None)
+
+    async def _channel(self, receiver: Receiver, connection: int, producer: str | None) -> None:
+        channel = receiver.channel_id or 0
+        origin = Origin(connection, channel, receiver.name, producer)
+        if channel:
+            self._output.event("opened", connection, channel, "", None)
+        try:
+            async for batch in receiver.runs():
+                taken = len(batch) if self._left is None else min(self._left, len(batch))
+                self._output.messages(batch, taken, origin, time.time())
+                for index in list(batch.cargo):
+                    for half in batch.attachments(index):
+                        self._half(half, connection, producer)
+                if self._left is not None:
+                    self._left -= taken
+                    if self.done:
+                        return
+        except (Cancelled, LostInTransit, ConnectionLost):
+            pass
+        except Misuse:
+            return  # closed on this side: we are stopping
+        outcome = receiver.outcome
+        if outcome is not None:
+            reason = outcome.reason if isinstance(outcome, ConnectionLost) else ""
+            kind = _KINDS[type(outcome)]
+            self._output.event(kind, connection, channel, reason, receiver.counts)
+        if receiver.statistics.nacked:
+            count = receiver.statistics.nacked
+            self._output.event("nacked", connection, channel, f"{count} messages", None)
+
+    def _half(self, half: Half, connection: int, producer: str | None) -> None:
+        if isinstance(half, Receiver):
+            self._start(self._channels, self._channel(half, connection, producer))
+        else:
+            self._start(self._channels, _finish(half))
+
+
+async def _finish(sender: Sender) -> None:
+    """We have nothing to say on this channel."""
+    try:
+        await sender.finish()
+    except (Outcome, Misuse):
+        pass
