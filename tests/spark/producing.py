@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from collections.abc import Iterable, Sequence
 
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import channel
 from aqueduct_core.aio.ledger import SenderStatistics
+from aqueduct_core.aio.producer import Producer
 from aqueduct_core.transport.tls import ClientTls
 
 TIMEOUT = 60.0
@@ -45,3 +48,64 @@ def produce(
 
 def numbered(count: int, start: int = 0) -> list[bytes]:
     return [b"message %d" % number for number in range(start, start + count)]
+
+
+def free_port() -> int:
+    """A UDP port that is free now; for an intake that has to come back where it was."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Flow:
+    """A producer in a thread of its own that keeps what is not acked and sends it again.
+
+    ``messages`` counts up while it runs; ``finish`` ends it in good order, with all acked.
+    """
+
+    def __init__(self, endpoint: str, *, name: str = "flow", pause: float = 0.002) -> None:
+        self._endpoint = endpoint
+        self._name = name
+        self._pause = pause
+        self._over = threading.Event()
+        self._failure: BaseException | None = None
+        self.messages = 0
+        self.reconnects = 0
+        self.resent = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Flow:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._over.set()
+        self._thread.join(TIMEOUT)
+
+    def finish(self) -> None:
+        """Stop sending and return when every message is acked. Raises what the producer raised."""
+        self._over.set()
+        self._thread.join(TIMEOUT)
+        assert not self._thread.is_alive(), "the producer did not come to its end"
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._send())
+        except BaseException as error:
+            self._failure = error
+
+    async def _send(self) -> None:
+        async with Producer(
+            self._endpoint, producer="flow", tls=INSECURE, give_up_after=TIMEOUT
+        ) as producer:
+            channel = producer.channel(self._name)
+            while not self._over.is_set():
+                await channel.send(b"message %d" % self.messages)
+                self.messages += 1
+                await asyncio.sleep(self._pause)
+            await channel.finish()
+            self.reconnects = producer.statistics.reconnects
+            self.resent = producer.statistics.resent

@@ -45,16 +45,18 @@ class Scene:
     def frame(self, **options: str) -> DataFrame:
         base = {"listen": "127.0.0.1:0", "spool": str(self.spool), "lease": self.lease}
         given = {key.replace("_", "."): value for key, value in options.items()}
-        return (
-            self.spark.readStream.format("aqueduct").options(**base, **self.options, **given).load()
-        )
+        every = base | self.options | given
+        return self.spark.readStream.format("aqueduct").options(**every).load()
 
     def start(self, frame: DataFrame | None = None, **trigger: Any) -> StreamingQuery:
         """Append the frame (the plain one by default) to the table."""
         writer = (self.frame() if frame is None else frame).writeStream.format("parquet")
         writer = writer.option("path", str(self.table))
         writer = writer.option("checkpointLocation", str(self.checkpoint))
-        query = (writer.trigger(**trigger) if trigger else writer).start()
+        return self.follow((writer.trigger(**trigger) if trigger else writer).start())
+
+    def follow(self, query: StreamingQuery) -> StreamingQuery:
+        """Have it stopped when the test ends."""
         self._queries.append(query)
         return query
 
@@ -62,7 +64,7 @@ class Scene:
         """The status of an intake that runs; fails when a query fails first."""
 
         def probe() -> dict[str, Any] | None:
-            for query in self._queries:
+            for query in self._queries[-1:]:
                 assert query.exception() is None, f"the query ended: {query.exception()}"
             return running_intake(self.spool, index)
 

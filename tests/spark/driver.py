@@ -1,0 +1,33 @@
+"""A driver in a process of its own, for tests that kill it: ``LISTEN SPOOL CHECKPOINT TABLE``."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+from tests.spark.scene import SPARK_CONF
+
+
+def main(listen: str, spool: str, checkpoint: str, table: str) -> None:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]")
+    for key, value in SPARK_CONF.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    print("jvm", spark._jvm.ProcessHandle.current().pid(), flush=True)
+    frame = (
+        spark.readStream.format("aqueduct")
+        .option("listen", listen)
+        .option("spool", spool)
+        .option("lease", "30s")
+        .load()
+    )
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", checkpoint)
+    writer.option("path", table).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
