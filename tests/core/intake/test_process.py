@@ -1,0 +1,431 @@
+"""The intake as a process of its own, with producers over real UDP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from aqueduct_core.aio.connect import connect
+from aqueduct_core.aio.halves import channel
+from aqueduct_core.aio.producer import Producer
+from aqueduct_core.errors import (
+    AuthFailed,
+    ConnectFailed,
+    DataLoss,
+    IntakeFailed,
+    InvalidOption,
+    SpoolFailed,
+)
+from aqueduct_core.flight.tickets import Ticket
+from aqueduct_core.intake import status_file
+from aqueduct_core.intake.settings import AuthSettings, TlsSettings
+from tests.core.intake.processes import Site
+from tests.support.rules import rule
+from tests.support.waiting import alive, ended, wait_until
+
+T = TypeVar("T")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def run(main: Coroutine[Any, Any, T], seconds: float = 30.0) -> T:
+    async def bounded() -> T:
+        return await asyncio.wait_for(main, seconds)
+
+    return asyncio.run(bounded())
+
+
+def values(rows: list[dict[str, Any]], name: str) -> list[bytes]:
+    return [row["value"] for row in rows if row["channel"] == name]
+
+
+async def send_some(
+    url: str, site: Site, name: str, count: int, *, mode: str = "ordered", **given: Any
+) -> None:
+    async with connect(url, tls=site.client_tls, **given) as connection:
+        sender, receiver = channel(mode, name=name)
+        await connection.entrypoint.send(b"attach", attach=receiver)
+        await sender.send_many([b"%d" % number for number in range(count)])
+        await sender.finish()
+
+
+@rule("AQ-ACK-15")
+def test_what_is_acked_is_stored_and_can_be_read(site: Site) -> None:
+    async def produce(url: str) -> None:
+        async with connect(url, tls=site.client_tls, producer="p") as connection:
+            halves = {mode: channel(mode, name=mode) for mode in MODES}
+            await connection.entrypoint.send(
+                b"hello", headers={"k": b"v"}, attach=[receiver for _, receiver in halves.values()]
+            )
+            for mode, (sender, _) in halves.items():
+                for number in range(50):
+                    await sender.send(b"%s %d" % (mode.encode(), number), headers={"n": b"x"})
+            for sender, _ in halves.values():
+                await sender.finish()
+                assert sender.statistics.acked == 50
+
+    with site.intake() as intake:
+        run(produce(intake.url))
+        rows = intake.rows(metadata=True)
+        assert len(rows) == 151
+        for mode in MODES:
+            mine = [row for row in rows if row["channel"] == mode]
+            assert sorted(row["value"] for row in mine) == sorted(
+                b"%s %d" % (mode.encode(), number) for number in range(50)
+            )
+            assert {row["reliable"] for row in mine} == {mode != "unreliable"}
+            assert {row["producer"] for row in mine} == {"p"}
+            assert len({row["partition"] for row in mine}) == 1
+            assert mine[0]["headers"] == [{"key": "n", "value": b"x"}]
+            assert mine[0]["channelHeaders"] == [{"key": "name", "value": mode.encode()}]
+            assert mine[0]["parentChannelId"] == mine[0]["parentMessageNum"] == 0
+        ordered = [row for row in rows if row["channel"] == "ordered"]
+        assert [row["messageNum"] for row in ordered] == list(range(50))
+        (hello,) = [row for row in rows if row["channel"] == "0"]
+        assert hello["value"] == b"hello"
+        assert [item["direction"] for item in hello["attachments"]] == ["receive"] * 3
+        assert hello["parentChannelId"] is None
+        status = intake.status()
+        assert status.counters["finished"] == 4
+        assert (status.connections, status.channels) == (0, 0)
+
+
+MODES = ("ordered", "unordered", "unreliable")
+
+
+def test_payloads_of_any_size_and_content(site: Site) -> None:
+    payloads = [b"", b"\x00\xff\xfe", os.urandom(3_000_000), b"after"]
+
+    async def produce(url: str) -> None:
+        async with connect(url, tls=site.client_tls) as connection:
+            sender, receiver = channel(name="big")
+            await connection.entrypoint.send(b"", attach=receiver)
+            for payload in payloads:
+                await sender.send(payload)
+            await sender.finish()
+
+    with site.intake() as intake:
+        run(produce(intake.url))
+        assert values(intake.rows(), "big") == payloads
+
+
+def test_channels_of_a_tree_are_read_and_halves_that_flow_away_are_finished(site: Site) -> None:
+    async def produce(url: str) -> None:
+        async with connect(url, tls=site.client_tls) as connection:
+            outer, outer_receiver = channel()
+            inner, inner_receiver = channel()
+            reply_sender, reply = channel()
+            await connection.entrypoint.send(b"", attach=outer_receiver)
+            await outer.send(b"carrier", attach=[inner_receiver, reply_sender])
+            await inner.send(b"deep")
+            assert [message async for message in reply] == []
+            await inner.finish()
+            await outer.finish()
+
+    with site.intake() as intake:
+        run(produce(intake.url))
+        rows = {row["value"]: row for row in intake.rows(metadata=True)}
+        outer, inner = rows[b"carrier"], rows[b"deep"]
+        assert outer["channel"] == f"0/{outer['channelId']}"
+        assert inner["channel"] == f"{outer['channel']}/{inner['channelId']}"
+        assert inner["parentChannelId"] == outer["channelId"]
+        assert inner["parentMessageNum"] == 0
+        assert inner["producer"] == inner["connectionId"]
+        assert [item["direction"] for item in outer["attachments"]] == ["receive", "send"]
+
+
+def test_a_restarted_intake_goes_on_where_it_was(site: Site) -> None:
+    with site.intake() as intake:
+        run(send_some(intake.url, site, "first", 100))
+        before = intake.rows()
+        first = intake.status()
+        assert intake.terminate() == 0
+    with site.intake() as intake:
+        status = intake.status()
+        assert (status.id, status.epoch) == (first.id, first.epoch + 1)
+        assert intake.rows() == before
+        run(send_some(intake.url, site, "second", 100))
+        rows = intake.rows()
+        assert len(rows) == len(before) + 101
+        for partition in range(2):
+            mine = [row for row in rows if row["partition"] == partition]
+            assert [row["offset"] for row in mine] == list(range(len(mine)))
+            stamps = [row["timestamp"] for row in mine]
+            assert stamps == sorted(stamps)
+
+
+def test_fault_1_kill_9_in_mid_stream_loses_nothing_that_was_acked(site: Site) -> None:
+    """FAULTS 1: a resending producer, five kills; 0 lost after ack, 0 duplicates, in order."""
+
+    async def produce(url: str, enough: asyncio.Event, progress: list[int]) -> int:
+        async with Producer(
+            url, producer="p", tls=site.client_tls, first_wait=0.02, longest_wait=0.2
+        ) as producer:
+            readings = producer.channel("readings")
+            other = producer.channel("other", "unordered")
+            sent = 0
+            while not enough.is_set():
+                await readings.send(b"%d" % sent)
+                if sent % 5 == 0:
+                    await other.send(b"%d" % sent)
+                sent += 1
+                progress[0] = readings.statistics.acked
+                if sent % 20 == 0:
+                    await asyncio.sleep(0.002)
+            await readings.finish()
+            await other.finish()
+            assert readings.statistics.acked == sent
+            return sent
+
+    async def scenario() -> tuple[int, list[dict[str, Any]]]:
+        enough = asyncio.Event()
+        progress = [0]
+        listen = "127.0.0.1:0"
+        producing: asyncio.Task[int] | None = None
+        for _ in range(5):
+            with site.intake(listen=listen) as intake:
+                if producing is None:
+                    producing = asyncio.create_task(produce(intake.url, enough, progress))
+                listen = intake.listen
+                seen = progress[0]
+                while progress[0] < seen + 200:
+                    assert not producing.done()
+                    await asyncio.sleep(0.01)
+                intake.kill()
+        with site.intake(listen=listen) as intake:
+            enough.set()
+            assert producing is not None
+            sent = await producing
+            return sent, await asyncio.to_thread(intake.rows)
+
+    sent, rows = run(scenario(), 60)
+    assert values(rows, "readings") == [b"%d" % number for number in range(sent)]
+    assert sorted(map(int, values(rows, "other"))) == list(range(0, sent, 5))
+
+
+def test_a_cancelled_channel_keeps_the_intake_going(site: Site) -> None:
+    async def produce(url: str) -> None:
+        async with connect(url, tls=site.client_tls) as connection:
+            sender, receiver = channel(name="cancelled")
+            await connection.entrypoint.send(b"", attach=receiver)
+            await sender.send(b"kept")
+            await sender.flush()
+            await sender.send(b"maybe")
+            await sender.cancel()
+        await send_some(url, site, "after", 10)
+
+    with site.intake() as intake:
+        run(produce(intake.url))
+        rows = intake.rows()
+        assert values(rows, "cancelled") in ([b"kept"], [b"kept", b"maybe"])
+        assert len(values(rows, "after")) == 10
+
+
+def test_only_a_holder_of_the_token_may_send(site: Site, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("first\n")
+
+    with site.intake(auth=AuthSettings(token_file=str(tokens))) as intake:
+        for given in ({}, {"token": "wrong"}):
+            with pytest.raises(AuthFailed) as caught:
+                run(send_some(intake.url, site, "refused", 1, **given))
+            assert "wrong" not in str(caught.value)
+        run(send_some(intake.url, site, "taken", 3, token="first"))
+        tokens.write_text("second, and longer\n".replace(", and longer", ""))
+        with pytest.raises(AuthFailed):
+            run(send_some(intake.url, site, "refused", 1, token="first"))
+        run(send_some(intake.url, site, "again", 3, token="second"))
+        rows = intake.rows(metadata=True)
+        assert {row["channel"] for row in rows} == {"0", "taken", "again"}
+        assert not any(row["connectionHeaders"] for row in rows)
+        assert intake.status().counters["rejected"] == 3
+    assert "first" not in site.log.read_text()
+
+
+def test_wait_answers_when_rows_are_durable(site: Site) -> None:
+    async def scenario(url: str) -> float:
+        with intake.client() as client:
+            known = client.status().ends
+            begun = time.monotonic()
+            assert client.wait(known, 0.2).ends == known
+            assert 0.1 < time.monotonic() - begun < 1.0
+            waiting = asyncio.create_task(asyncio.to_thread(client.wait, known, 1.0))
+            await send_some(url, site, "x", 10)
+            assert (await waiting).ends != known
+            return time.monotonic() - begun
+
+    with site.intake() as intake:
+        run(scenario(intake.url))
+
+
+def test_commits_are_kept_and_fenced(site: Site) -> None:
+    with site.intake() as intake:
+        run(send_some(intake.url, site, "x", 100))
+        with intake.client() as client:
+            status = client.status()
+            client.commit("query", status.ends)
+            client.commit("query", [0, 0])
+            assert client.status().committed == {"query": status.ends}
+            with pytest.raises(DataLoss, match="OFFSET_AHEAD"):
+                client.commit("query", [end + 1 for end in status.ends])
+            with pytest.raises(DataLoss, match="SPOOL_REPLACED"):
+                client.commit("query", status.ends, spool="another")
+            with pytest.raises(IntakeFailed, match="epoch"):
+                client.commit("query", status.ends, epoch=status.epoch + 1)
+            with pytest.raises(DataLoss, match="OFFSET_AHEAD"):
+                list(client.read(Ticket(status.id, 0, 0, status.ends[0] + 1)))
+        assert intake.terminate() == 0
+    with site.intake() as intake:
+        assert intake.status().committed == {"query": status.ends}
+
+
+def test_a_full_spool_holds_producers_back_until_there_is_room(site: Site) -> None:
+    async def scenario(url: str) -> None:
+        async with connect(url, tls=site.client_tls) as connection:
+            sender, receiver = channel(name="big")
+            await connection.entrypoint.send(b"", attach=receiver)
+            sending = asyncio.create_task(send_all(sender))
+            with intake.client() as client:
+                while not client.status().full:
+                    await asyncio.sleep(0.02)
+                await asyncio.sleep(0.2)
+                stalled = client.status()
+                assert stalled.bytes < 3_000_000
+                assert not sending.done()
+                while not sending.done():
+                    client.commit("query", client.status().ends)
+                    await asyncio.sleep(0.02)
+            await sending
+
+    async def send_all(sender: Any) -> None:
+        for number in range(40):
+            await sender.send(b"%02d" % number + bytes(250_000))
+        await sender.finish()
+
+    with site.intake(spool_max_bytes=2_000_000, partitions=1) as intake:
+        run(scenario(intake.url))
+        status = intake.status()
+        assert status.counters["rows"] == 41
+        assert status.starts[0] > 0
+        assert max(status.ends) == 41
+
+
+def test_it_ends_in_good_order_when_nobody_renews_the_lease(site: Site) -> None:
+    with site.intake(lease=0.8) as intake:
+        with intake.client() as client:
+            for _ in range(4):
+                assert client.wait([0, 0], 0.4).lease == 0.8
+        assert intake.wait(5.0) == 0
+    left = status_file.read(site.spool)
+    assert left is not None
+    assert left["state"] == "ended"
+    assert "no planner" in left["reason"]
+
+
+def test_sigterm_makes_the_last_group_durable_and_acks_it(site: Site) -> None:
+    async def scenario(url: str) -> int:
+        async with connect(url, tls=site.client_tls) as connection:
+            sender, receiver = channel(name="last")
+            await connection.entrypoint.send(b"", attach=receiver)
+            await sender.send_many([b"%d" % number for number in range(100)])
+            while intake.status().channels != 2:
+                await asyncio.sleep(0.01)
+            intake.signal(signal.SIGHUP)
+            intake.signal(signal.SIGTERM)
+            await connection.wait_closed()
+            closed = connection.closed
+            assert closed is not None
+            assert (closed.code, closed.by_peer) == (0, True)
+            return sender.statistics.acked
+
+    with site.intake(group_commit=0.5) as intake:
+        syncer = _children(intake.pid)
+        assert run(scenario(intake.url)) == 100
+        assert intake.wait() == 0
+        for pid in syncer:
+            ended(pid, 5.0)
+    with site.intake() as intake:
+        assert len(values(intake.rows(), "last")) == 100
+
+
+def test_a_client_can_ask_it_to_end(site: Site) -> None:
+    with site.intake() as intake:
+        with intake.client() as client:
+            client.drain()
+        assert intake.wait() == 0
+
+
+def test_it_lets_go_of_the_pipes_of_its_launcher(site: Site) -> None:
+    with site.intake() as intake:
+        targets = {os.readlink(f"/proc/{intake.pid}/fd/{number}") for number in (0, 1)}
+        assert targets == {os.devnull}
+        status = status_file.read(site.spool)
+        assert status is not None
+        assert status["pid"] == intake.pid
+        assert status["state"] == "ready"
+        assert status["listen"] == intake.listen
+        assert json.dumps(status).find(site.credentials.token) == -1
+
+
+def test_a_second_intake_of_the_same_spool_is_refused(site: Site) -> None:
+    with site.intake() as first:
+        with pytest.raises(SpoolFailed, match=r"SPOOL\.LOCKED"), site.intake():
+            pass
+        assert first.status().epoch == 1
+        run(send_some(first.url, site, "still", 5))
+
+
+def test_a_port_in_use_is_one_clear_error(site: Site) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with (
+            pytest.raises(ConnectFailed, match=rf"CONNECT\.REFUSED.*{port}"),
+            site.intake(listen=f"127.0.0.1:{port}"),
+        ):
+            pass
+    lines = [line for line in site.log.read_text().splitlines() if "AQUEDUCT_" in line]
+    assert len(lines) == 1
+    with site.intake():  # the spool was not left locked
+        pass
+
+
+@pytest.mark.parametrize(
+    "tls", [TlsSettings(), TlsSettings("/nowhere/cert.pem", "/nowhere/key.pem")]
+)
+def test_a_missing_certificate_is_one_clear_error(site: Site, tls: TlsSettings) -> None:
+    with pytest.raises(InvalidOption, match="certificate"), site.intake(tls=tls):
+        pass
+    assert not site.spool.exists()
+
+
+def test_garbage_on_the_port_disturbs_nobody(site: Site) -> None:
+    with site.intake() as intake:
+        host, port = intake.listen.rsplit(":", 1)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as noise:
+            for size in (0, 1, 20, 1200, 1400):
+                for _ in range(50):
+                    noise.sendto(os.urandom(size), (host, int(port)))
+        run(send_some(intake.url, site, "x", 10))
+        assert len(values(intake.rows(), "x")) == 10
+        assert alive(intake.pid)
+
+
+def _children(pid: int) -> list[int]:
+    def probe() -> list[int]:
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        return [int(child) for child in text.split()]
+
+    return wait_until(probe, 5.0, "a syncer process")
