@@ -19,6 +19,7 @@ from __future__ import annotations
 import importlib.metadata
 import inspect
 import logging
+from bisect import insort
 from collections import deque
 from typing import Any
 
@@ -81,6 +82,7 @@ class CreditedConnection(QuicConnection):
         self._connection_window = configuration.max_data
         self._consumed = 0
         self._implicit: set[int] = set()
+        self._skipped: set[int] = set()
         self._ready: deque[_Stream] = deque()
         self._starved: list[_Stream] = []
         self._due: dict[int, _Stream] = {}
@@ -220,17 +222,23 @@ class CreditedConnection(QuicConnection):
         if stream is not None:
             return stream
         if stream_id < self._local_next_stream_id_uni:
-            raise ValueError(f"stream {stream_id} has ended")
+            # An engine numbers its streams as it opens them, and may write to them in another
+            # order: what is urgent goes first.
+            if stream_id not in self._skipped:
+                raise ValueError(f"stream {stream_id} has ended")
+            self._skipped.discard(stream_id)
+        else:
+            self._skipped.update(range(self._local_next_stream_id_uni, stream_id, 4))
+            self._local_next_stream_id_uni = stream_id + 4
         stream = self._streams[stream_id] = _Stream(
             stream_id,
             receiver=_NO_RECEIVER,
             sender=_Sender(self, stream_id),
             remote=self._remote_max_stream_data_uni,
         )
-        self._local_next_stream_id_uni = stream_id + 4
         if stream_id // 4 >= self._remote_max_streams_uni:
             stream.is_blocked = True
-            self._streams_blocked_uni.append(stream)
+            insort(self._streams_blocked_uni, stream, key=lambda other: other.stream_id)
             self._streams_blocked_pending = True
         return stream
 
