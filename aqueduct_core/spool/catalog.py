@@ -1,8 +1,9 @@
 """The catalog: what is worth not reading again from the segments, in one SQLite file.
 
-It holds the closed segments with their indexes, the cursors, the state at the last close of a segment,
-and the newest group known durable. All but the newest positions of the cursors can be rebuilt from
-the segments; a segment's head holds the cursors as they were when it was started.
+It holds the closed segments with their indexes, the cursors, the state (`record`) after the last
+closed segment, and what is known to be durable. When it is lost or damaged it is built again from the
+segments. Only the cursors then fall back, to where they were when the newest segment was
+started: their readers commit again, and what was trimmed stays trimmed.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import json
 import logging
 import sqlite3
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aqueduct_core.spool.segment import Segment
 
 log = logging.getLogger(__name__)
+
+CATALOG = "catalog.sqlite"
 
 FORMAT = 1
 
@@ -30,19 +34,24 @@ CREATE TABLE IF NOT EXISTS known(name TEXT PRIMARY KEY, value TEXT);
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What the catalog knows to be durable.
+class Durable(NamedTuple):
+    """What is known to be on the disk: all groups up to ``group``, and with it rows up to ``ends``.
 
-    ``segment`` is the newest segment that holds a durable group, ``group`` and ``ends`` what was durable.
-    ``state`` is the state after the closed segment ``state_after``; None when there is none.
+    ``segment`` is the newest segment that holds something durable.
     """
 
     segment: int = 0
     group: int = 0
     ends: tuple[int, ...] = ()
-    state_after: int = 0
-    state: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """``state`` is the state after the closed segment ``state_after``; None when there is none."""
+
+    durable: Durable
+    state_after: int
+    state: dict[str, Any] | None
 
 
 class Catalog:
@@ -68,13 +77,13 @@ class Catalog:
         path.replace(path.with_name(path.name + ".damaged"))
         return _connect(path)
 
-    def segments(self, directory_of: Any) -> dict[int, Segment]:
-        """The closed segments, without their indexes; ``directory_of(number)`` gives each path."""
+    def segments(self, path_of: Callable[[int], Path]) -> dict[int, Segment]:
+        """The closed segments, without their indexes."""
         found = {}
         for number, size, starts, ends, sealed in self._rows(
             "SELECT number, size, starts, ends, sealed FROM segments ORDER BY number"
         ):
-            segment = Segment(directory_of(number), number, json.loads(starts), json.loads(ends))
+            segment = Segment(path_of(number), number, json.loads(starts), json.loads(ends))
             segment.size, segment.sealed = size, sealed
             found[number] = segment
         return found
@@ -89,55 +98,47 @@ class Catalog:
         return {name: json.loads(ends) for name, ends in self._rows("SELECT * FROM cursors")}
 
     def known(self) -> Known:
-        found = dict(self._rows("SELECT * FROM known"))
-        durable = json.loads(found.get("durable", '{"segment":0,"group":0,"ends":[]}'))
-        state = json.loads(found.get("state", '{"after":0,"state":null}'))
-        return Known(
-            durable["segment"],
-            durable["group"],
-            tuple(durable["ends"]),
-            state["after"],
-            state["state"],
-        )
+        """``Durable()`` and no state when the catalog is new."""
+        found = {name: json.loads(value) for name, value in self._rows("SELECT * FROM known")}
+        segment, group, ends = found.get("durable", (0, 0, ()))
+        after, state = found.get("state", (0, None))
+        return Known(Durable(segment, group, tuple(ends)), after, state)
 
-    def seal(
+    def enter(
         self,
-        segments: list[Segment],
+        durable: Durable,
         *,
-        segment: int,
-        group: int,
-        ends: list[int],
-        state: dict[str, Any] | None,
+        segments: Sequence[Segment] = (),
+        state: dict[str, Any] | None = None,
+        cursors: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
-        """Enter closed segments, and what is durable now; ``state`` is that after the last of them."""
-        with self._lock, self._db:
-            for closed in segments:
-                index = closed.index()
-                self._db.execute(
-                    "INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?, ?, ?)",
-                    (
-                        closed.number,
-                        closed.size,
-                        json.dumps(closed.starts),
-                        json.dumps(closed.ends),
-                        closed.sealed,
-                        index.pack() if index else b"",
-                    ),
-                )
-            self._durable(segment, group, ends)
-            if segments and state is not None:
-                self._know("state", {"after": segments[-1].number, "state": state})
+        """Note what is durable, closed segments with the state after the last of them, and cursors.
 
-    def commit(
-        self, cursors: dict[str, list[int]], *, segment: int, group: int, ends: list[int]
-    ) -> None:
-        """Enter the positions of these cursors, and what is durable now."""
+        All of it or nothing.
+        """
         with self._lock, self._db:
             self._db.executemany(
-                "INSERT OR REPLACE INTO cursors VALUES (?, ?)",
-                [(name, json.dumps(positions)) for name, positions in cursors.items()],
+                "INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    (
+                        segment.number,
+                        segment.size,
+                        json.dumps(segment.starts),
+                        json.dumps(segment.ends),
+                        segment.sealed,
+                        segment.index.pack() if segment.index else b"",
+                    )
+                    for segment in segments
+                ],
             )
-            self._durable(segment, group, ends)
+            self._db.executemany(
+                "INSERT OR REPLACE INTO cursors VALUES (?, ?)",
+                [(name, json.dumps(list(ends))) for name, ends in (cursors or {}).items()],
+            )
+            known = [("durable", json.dumps(durable))]
+            if segments and state is not None:
+                known.append(("state", json.dumps([segments[-1].number, state])))
+            self._db.executemany("INSERT OR REPLACE INTO known VALUES (?, ?)", known)
 
     def drop_cursor(self, name: str) -> None:
         with self._lock, self._db:
@@ -150,12 +151,6 @@ class Catalog:
     def close(self) -> None:
         with self._lock:
             self._db.close()
-
-    def _durable(self, segment: int, group: int, ends: list[int]) -> None:
-        self._know("durable", {"segment": segment, "group": group, "ends": ends})
-
-    def _know(self, name: str, value: dict[str, Any]) -> None:
-        self._db.execute("INSERT OR REPLACE INTO known VALUES (?, ?)", (name, json.dumps(value)))
 
     def _rows(self, query: str, *values: object) -> list[Any]:
         with self._lock:

@@ -34,6 +34,11 @@ class Disk:
                 todo[0] = todo[0][done:]
         return written
 
+    def free(self, directory: Path) -> int:
+        """Bytes that may still be written on the disk of this directory."""
+        found = os.statvfs(directory)
+        return found.f_bavail * found.f_frsize
+
     def truncate(self, fd: int, size: int) -> None:
         os.ftruncate(fd, size)
 

@@ -100,4 +100,5 @@ class Lock:
         os.pwrite(self._fd, b"%d\n" % os.getpid(), 0)
 
     def release(self) -> None:
+        os.ftruncate(self._fd, 0)
         os.close(self._fd)

@@ -1,11 +1,20 @@
 """One record of a segment: an Arrow record batch message whose metadata says what it is.
 
-A record is an encapsulated Arrow IPC message. Its custom metadata has one key, ``aqueduct``, with a
-JSON object. Every record has ``crc32`` (of the whole message, with these eight digits as zeros),
-``last`` (1 on the record that ends its group), ``size`` (bytes of the body), ``segment`` and ``at`` (where
-it was written: a copy elsewhere is not valid), ``kind``, ``group`` and ``durable`` (the newest group known
-to be durable when this one was written). A record of kind ``rows`` adds ``part`` (its place in the group),
-``partition``, ``first``, ``rows`` and ``marks``; one of kind ``head`` has no rows and adds the state before it.
+A record is an encapsulated Arrow IPC message. Its custom metadata has one key, ``aqueduct``, with
+a JSON object. Every record has
+
+    crc32     of the whole message, with these eight digits as zeros
+    last      1 on the record that ends its group, else 0
+    size      bytes of the body of the message
+    segment   and
+    at        where it was written: a copy of it elsewhere is not valid
+    kind      "rows", or "head" for the record without rows that starts a segment
+    group     its group; for a head the last group before it
+    durable   the newest group that was known to be durable when this record was made
+
+A record of rows adds ``part`` (its place in the group), ``partition``, ``first`` (offset), ``rows`` (count)
+and, where there are any, ``marks``. A head adds ``preamble`` (crc32 of the schema message before it) and
+the state before it: ``id``, ``epoch``, ``partitions``, ``ends``, ``cursors``, ``marks``.
 """
 
 from __future__ import annotations
@@ -37,39 +46,22 @@ class Damaged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a record says of itself; verified against its checksum."""
+    """What a record says of itself, verified against its checksum. It fills ``[at, end)`` of its file.
+
+    ``state`` is what a head adds, and None for rows.
+    """
 
     at: int
     end: int
-    kind: str
     group: int
     durable: int
     last: bool
-    fields: dict[str, Any]
-
-    @property
-    def part(self) -> int:
-        return int(self.fields["part"])
-
-    @property
-    def partition(self) -> int:
-        return int(self.fields["partition"])
-
-    @property
-    def first(self) -> int:
-        return int(self.fields["first"])
-
-    @property
-    def rows(self) -> int:
-        return int(self.fields["rows"])
-
-    @property
-    def stop(self) -> int:
-        return self.first + self.rows
-
-    @property
-    def marks(self) -> list[Mark]:
-        return [Mark(*mark) for mark in self.fields.get("marks", ())]
+    part: int = 0
+    partition: int = 0
+    first: int = 0
+    stop: int = 0
+    marks: tuple[Mark, ...] = ()
+    state: dict[str, Any] | None = None
 
 
 @dataclass(slots=True)
@@ -189,12 +181,19 @@ def verify(data: memoryview, at: int, segment: int) -> Record:
     fields = json.loads(metadata[json_at : json_at + text])
     if fields["at"] != at or fields["segment"] != segment:
         raise Damaged("the record was written elsewhere")
+    group, durable, last = fields["group"], fields["durable"], fields["last"] == 1
+    if fields["kind"] == "head":
+        return Record(at, end, group, durable, last, state=fields)
+    first = fields["first"]
     return Record(
         at,
         end,
-        fields["kind"],
-        fields["group"],
-        fields["durable"],
-        fields["last"] == 1,
-        fields,
+        group,
+        durable,
+        last,
+        fields["part"],
+        fields["partition"],
+        first,
+        first + fields["rows"],
+        tuple(Mark(*mark) for mark in fields.get("marks", ())),
     )

@@ -27,27 +27,42 @@ class Scan:
 
     @property
     def head(self) -> Record | None:
-        return self.records[0] if self.records and self.records[0].kind == "head" else None
+        """The record that starts the segment; None when it is damaged."""
+        return self.records[0] if self.records and self.records[0].state is not None else None
 
     @property
     def rows(self) -> list[Record]:
-        return [record for record in self.records if record.kind == "rows"]
+        return [record for record in self.records if record.state is None]
+
+    @property
+    def newest(self) -> int:
+        """The newest group that has a record here; 0 when there is none."""
+        return max((record.group for record in self.records), default=0)
+
+    def before(self, position: int) -> Scan:
+        """The scan of the file cut off at a position."""
+        return Scan(
+            self.number,
+            position,
+            [record for record in self.records if record.end <= position],
+            [stretch for stretch in self.damage if stretch[0] < position],
+        )
 
 
-def scan(path: Path, number: int) -> Scan:
-    """Verify a segment file from end to end.
+def scan(path: Path, number: int, size: int | None = None) -> Scan:
+    """Verify a segment file from end to end, or its first ``size`` bytes.
 
     After damage the scan goes on at the next valid record. A record states where it was written, so
     the copy of a record inside a payload is not taken for one.
     """
-    size = path.stat().st_size
+    size = path.stat().st_size if size is None else size
     if not size:
         return Scan(number, 0)
-    data = map_file(path)
+    data = map_file(path, size)
     found = Scan(number, len(data))
     view = memoryview(data)
     at = _next_record(data, view, 0, number)
-    if at == len(view) or verify(view, at, number).kind != "head":
+    if at == len(view) or verify(view, at, number).state is None:
         found.damage.append((0, at))
     while at < len(view):
         try:
@@ -56,7 +71,7 @@ def scan(path: Path, number: int) -> Scan:
             start, at = at, _next_record(data, view, at + 8, number)
             found.damage.append((start, at))
             continue
-        if record.kind == "head" and zlib.crc32(view[:at]) != record.fields["preamble"]:
+        if record.state is not None and zlib.crc32(view[:at]) != record.state["preamble"]:
             # the schema message, which only foreign readers need
             found.damage.append((0, at))
         found.records.append(record)

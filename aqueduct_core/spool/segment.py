@@ -49,7 +49,7 @@ class Index:
 
     def add_records(self, records: Iterable[Record]) -> None:
         for record in records:
-            if record.kind == "rows" and record.rows:
+            if record.state is None and record.stop > record.first:
                 self.add(record.partition, record.first, record.at)
 
     def find(self, partition: int, start: int, end: int) -> list[tuple[int, int]]:
@@ -104,11 +104,19 @@ class Segment:
     def __repr__(self) -> str:
         return f"<Segment {self.number} {self.starts}..{self.ends} {self.size} bytes>"
 
+    @property
     def index(self) -> Index | None:
+        """None when it is not in memory."""
         return self._index
 
-    def keep_index(self, index: Index | None) -> None:
+    def keep(self, index: Index) -> None:
         self._index = index
+
+    def forget(self) -> None:
+        """Drop what can be had again from the catalog and the file; readers with slices keep theirs."""
+        with self._lock:
+            self._index = None
+            self._map = None
 
     def add(self, entries: Iterable[tuple[int, int, int, int]], size: int) -> None:
         """The owner wrote records: (partition, first, stop, position) each; the file has this size."""
@@ -121,9 +129,10 @@ class Segment:
                     self.ends[partition] = stop
             self.size = size
 
-    def find(self, partition: int, start: int, end: int) -> list[tuple[int, int]]:
+    def find(self, partition: int, start: int, end: int) -> list[tuple[int, int]] | None:
+        """As of the index; None when it is not in memory."""
         with self._lock:
-            return [] if self._index is None else self._index.find(partition, start, end)
+            return None if self._index is None else self._index.find(partition, start, end)
 
     def data(self, end: int) -> mmap.mmap:
         """The file as memory, at least up to position ``end`` if it is that long.
@@ -138,17 +147,16 @@ class Segment:
                 self._map = map_file(self.path)
             return self._map
 
-    def forget_data(self) -> None:
-        """Drop the mapping; readers that hold slices keep theirs."""
-        with self._lock:
-            self._map = None
 
+def map_file(path: Path, size: int = 0) -> mmap.mmap:
+    """A file, or its first ``size`` bytes, as read-only memory.
 
-def map_file(path: Path) -> mmap.mmap:
-    """A file as read-only memory. ``OSError`` when it is missing or empty."""
+    Raises:
+        OSError: it is missing, empty or shorter.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return mmap.mmap(fd, 0, access=mmap.ACCESS_READ)
+        return mmap.mmap(fd, size, access=mmap.ACCESS_READ)
     except ValueError as error:
         raise OSError(str(error)) from None
     finally:
@@ -166,7 +174,7 @@ def read_record(
     """
     data = segment.data(segment.size)
     record = verify(memoryview(data), position, segment.number)
-    if record.kind != "rows" or record.partition != partition:
+    if record.state is not None or record.partition != partition:
         raise Damaged("the record holds another partition")
     message = pa.py_buffer(data)[record.at : record.end]
     return record, codec.batch(message)

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
 
-from aqueduct_core.errors import DataLoss, InvalidOption, SpoolFailed
+from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.primitives.ranges import RangeSet
-from aqueduct_core.spool.catalog import Catalog
+from aqueduct_core.spool.catalog import CATALOG, Catalog
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.identity import Identity, Lock, load_identity
+from aqueduct_core.spool.health import Health, io_failed
+from aqueduct_core.spool.identity import Identity, Lock
+from aqueduct_core.spool.ledger import Ledger
 from aqueduct_core.spool.marks import Marks
+from aqueduct_core.spool.opening import (
+    check_schema,
+    identify,
+    load_index,
+    make_directory,
+    take_over,
+)
 from aqueduct_core.spool.record import Codec
-from aqueduct_core.spool.recovery import load_index, recover
-from aqueduct_core.spool.retention import passed, raised, removable
-from aqueduct_core.spool.scan import scan
-from aqueduct_core.spool.segment import segment_numbers, segment_path
+from aqueduct_core.spool.retention import passed, removable
+from aqueduct_core.spool.segment import Segment
 from aqueduct_core.spool.settings import Mark, SpoolSettings
 from aqueduct_core.spool.stored import Stored
 from aqueduct_core.spool.sync import Sync, SyncerProcess, SyncFactory, wait_readable
-from aqueduct_core.spool.writer import Active, Writer
-
-log = logging.getLogger(__name__)
-
-CATALOG = "catalog.sqlite"
+from aqueduct_core.spool.writer import Writer
 
 
 def _nobody(group: int) -> None:
@@ -64,6 +66,7 @@ class Spool:
         codec: Codec,
     ) -> None:
         """Use ``open``."""
+        self.on_durable: Callable[[int], None] = _nobody
         self._directory = directory
         self._identity = identity
         self._settings = settings
@@ -71,16 +74,10 @@ class Spool:
         self._catalog = catalog
         self._sync = sync
         self._disk = disk
-        self._marks = Marks(settings)
-        self._failure: str | None = None
+        self._health = Health(directory)
         self._closed = False
-        self._unsealed: list[Active] = []
-        self.on_durable: Callable[[int], None] = _nobody
-
-        found = recover(directory, identity, catalog, self._marks, disk, time.time())
-        self._cursors = found.cursors
-        self._newest = found.segments[-1].number if found.segments else 0
-        self._state_after: dict[str, Any] | None = None
+        self._marks = Marks(settings)
+        found, cursors = take_over(directory, identity, catalog, self._marks, disk, time.time())
         self._stored = Stored(
             codec,
             identity.partitions,
@@ -88,7 +85,12 @@ class Spool:
         )
         for segment in found.segments:
             self._stored.add(segment)
+        for segment in found.scanned:
+            self._stored.rest(segment)
         self._stored.publish(found.ends)
+        self._bytes = sum(segment.size for segment in found.segments)
+        newest = found.segments[-1].number if found.segments else 0
+        self._ledger = Ledger(catalog, self._health, self._stored, cursors, newest)
         self._writer = Writer(
             directory,
             codec,
@@ -100,16 +102,6 @@ class Spool:
             roll_bytes=settings.roll_bytes,
             state=self._state,
         )
-        catalog.seal(
-            found.scanned,
-            segment=self._newest,
-            group=found.group,
-            ends=found.ends,
-            state=self._state(),
-        )
-        if found.cursors:
-            catalog.commit(found.cursors, segment=self._newest, group=found.group, ends=found.ends)
-        self._bytes = self._stored.size
 
     @classmethod
     def open(
@@ -130,28 +122,27 @@ class Spool:
         """
         settings = settings or SpoolSettings()
         disk = disk or Disk()
-        _check_schema(schema)
+        check_schema(schema)
         if partitions < 1:
             raise InvalidOption(
                 "BAD_VALUE", f"a spool of {partitions} partitions", "Give it at least 1 partition"
             )
-        with _io(directory):
-            directory.mkdir(parents=True, exist_ok=True)
-            lock = Lock(directory)
-        held: list[Callable[[], None]] = [lock.release]
-        try:
-            with _io(directory):
-                identity = _identify(directory, schema, partitions)
+        with ExitStack() as held:
+            try:
+                make_directory(directory, disk)
+                lock = Lock(directory)
+                held.callback(lock.release)
+                identity = identify(directory, schema, partitions)
                 identity.save(directory, disk)
                 catalog = Catalog(directory / CATALOG)
-                held.append(catalog.close)
+                held.callback(catalog.close)
                 port = sync()
-                held.append(port.close)
-                return cls(directory, identity, settings, lock, catalog, port, disk, Codec(schema))
-        except BaseException:
-            for release in reversed(held):
-                release()
-            raise
+                held.callback(port.close)
+                spool = cls(directory, identity, settings, lock, catalog, port, disk, Codec(schema))
+            except (OSError, sqlite3.Error) as error:
+                raise io_failed(directory, str(error)) from error
+            held.pop_all()
+        return spool
 
     def __enter__(self) -> Self:
         return self
@@ -209,7 +200,7 @@ class Spool:
     @property
     def failed(self) -> bool:
         """Whether the disk failed; nothing becomes durable any more."""
-        return self._failure is not None
+        return self._health.failure is not None
 
     @property
     def forgotten(self) -> int:
@@ -247,7 +238,7 @@ class Spool:
         """
         self._check()
         size = self._writer.active.size if self._writer.active else 0
-        with self._guard():
+        with self._health.guard():
             started = self._writer.flush()
         if started is not None:
             self._stored.add(started)
@@ -268,20 +259,14 @@ class Spool:
             SpoolFailed: IO: the disk failed, nothing that is not durable yet ever will be.
         """
         self._check()
-        with self._guard():
+        with self._health.guard():
             settled = self._writer.settle()
         if settled is None:
             return
         self._stored.publish(settled.ends)
-        moved_on = settled.started != self._newest
-        self._newest = settled.started
-        if settled.closed:
-            self._state_after = settled.state
-            for closed in settled.closed:
-                self._seal_soon(closed)
+        self._ledger.close_segments(settled.closed, settled.state)
         self.on_durable(settled.group)
-        if moved_on or self._unsealed:
-            self._enter_sealed()
+        self._ledger.enter(settled.group, settled.started)
 
     def settle(self, timeout: float | None = None) -> bool:
         """Flush, then block until all that was appended is durable; false after ``timeout`` seconds,
@@ -329,7 +314,7 @@ class Spool:
 
     def cursors(self) -> dict[str, list[int]]:
         """What each reader is done with, per partition, exclusive."""
-        return {name: list(ends) for name, ends in self._cursors.items()}
+        return self._ledger.cursors
 
     def commit(self, cursor: str, ends: Sequence[int]) -> None:
         """A reader is done with all before ``ends``. Durable when this returns; never falls back.
@@ -341,32 +326,12 @@ class Spool:
         self._check()
         if len(ends) != self.partitions:
             raise ValueError(f"{len(ends)} ends for {self.partitions} partitions")
-        durable = self._stored.ends
-        for partition, (asked, end) in enumerate(zip(ends, durable, strict=True)):
-            if asked > end:
-                raise DataLoss(
-                    "OFFSET_AHEAD",
-                    f"partition {partition}: offset {asked} is committed,"
-                    f" but the spool is durable up to {end}",
-                    "The checkpoint is ahead of the spool: bring the spool's directory back, or start a"
-                    " new query with a new checkpoint",
-                )
-        position = raised(self._cursors.get(cursor), ends)
-        if position == self._cursors.get(cursor):
-            return
-        self._cursors[cursor] = position
-        with self._guard():
-            # all of them: one that found no space earlier is noted now
-            self._catalog.commit(
-                self._cursors, segment=self._newest, group=self._writer.durable, ends=durable
-            )
+        self._ledger.commit(cursor, ends, self._writer.durable)
 
     def drop(self, cursor: str) -> None:
         """Forget a reader: it holds nothing back any more."""
         self._check()
-        if self._cursors.pop(cursor, None) is not None:
-            with self._guard():
-                self._catalog.drop_cursor(cursor)
+        self._ledger.drop(cursor)
 
     def trim(self, now: float | None = None) -> bool:
         """Unlink the oldest segment if every cursor has passed it; true when another may follow.
@@ -381,27 +346,19 @@ class Spool:
         """
         self._check()
         now = time.time() if now is None else now
-        if self._unsealed:
-            self._enter_sealed()
+        self._ledger.enter(self._writer.durable, self._ledger.newest)
         if self.full:
             self._roll_if_passed()
-        oldest = removable(self._stored.segments, self._cursors, now, self._settings.retention)
+        oldest = self._removable(now)
         if oldest is None:
             return False
-        with self._guard():
+        with self._health.guard():
             self._disk.unlink(oldest.path)
             self._disk.sync_directory(self._directory)
         self._stored.remove(oldest)
         self._bytes -= oldest.size
-        try:
-            self._catalog.drop_segment(oldest.number)
-        except sqlite3.Error as error:
-            # the next opening drops it: the file is gone
-            log.warning("segment %d stays in the catalog: %s", oldest.number, error)
-        return (
-            removable(self._stored.segments, self._cursors, now, self._settings.retention)
-            is not None
-        )
+        self._ledger.remove(oldest.number)
+        return self._removable(now) is not None
 
     # The end
 
@@ -416,7 +373,7 @@ class Spool:
         if self._closed:
             return
         try:
-            if self._failure is None:
+            if not self.failed:
                 self._finish(timeout)
         finally:
             self._closed = True
@@ -435,143 +392,40 @@ class Spool:
             )
         last = self._writer.finish()
         if last is not None:
-            self._state_after = self._state()
-            self._seal_soon(last)
-        self._enter_sealed()
+            self._ledger.close_segments([last], self._state())
+        self._ledger.enter(self._writer.durable, self._ledger.newest)
 
     def _state(self) -> dict[str, Any]:
         """What the head of a segment says of all before it."""
-        writer = getattr(self, "_writer", None)
         return {
             "id": self.id,
             "epoch": self.epoch,
             "partitions": self.partitions,
-            "ends": list(writer.ends) if writer else self._stored.ends,
+            "ends": list(self._writer.ends),
             "cursors": self.cursors(),
             "marks": self._marks.snapshot(),
         }
 
-    def _seal_soon(self, active: Active) -> None:
-        active.segment.sealed = time.time()
-        self._unsealed.append(active)
-
-    def _enter_sealed(self) -> None:
-        """Enter closed segments into the catalog; without space they stay to be entered later."""
-        try:
-            self._catalog.seal(
-                [active.segment for active in self._unsealed],
-                segment=self._newest,
-                group=self._writer.durable,
-                ends=self._stored.ends,
-                state=self._state_after,
-            )
-        except sqlite3.Error as error:
-            if not _no_space(error):
-                raise self._fail(error) from error
-            log.warning("%s: no space to enter closed segments into the catalog", self._directory)
-            return
-        for active in self._unsealed:
-            active.close()
-        self._unsealed.clear()
+    def _removable(self, now: float) -> Segment | None:
+        # what is only kept for its age goes first when there is no room
+        retention = 0.0 if self.full else self._settings.retention
+        return removable(self._stored.segments, self._ledger.cursors, now, retention)
 
     def _roll_if_passed(self) -> None:
         """When full, the segment in use may be what holds the space: let the next trim have it."""
         active = self._writer.active
-        if active is None or not passed(active, self._cursors):
+        if active is None or not passed(active, self._ledger.cursors):
             return
-        with self._guard():
+        with self._health.guard():
             old, new = self._writer.roll()
         if old is None or new is None:
             return
-        self._stored.add(new)
-        self._bytes += new.size
-        self._newest = new.number
-        self._state_after = old.state
-        self._seal_soon(old)
-        self._enter_sealed()
+        self._stored.add(new.segment)
+        self._bytes += new.segment.size
+        self._ledger.close_segments([old], new.state)
+        self._ledger.enter(self._writer.durable, new.segment.number)
 
     def _check(self) -> None:
-        if self._closed and self._failure is None:
+        self._health.check()
+        if self._closed:
             raise ValueError("the spool is closed")
-        if self._failure is not None:
-            raise _io_failed(self._directory, self._failure)
-
-    def _fail(self, error: Exception) -> SpoolFailed:
-        self._failure = str(error)
-        log.error(
-            "the spool in %s has failed and stores nothing any more: %s", self._directory, error
-        )
-        return _io_failed(self._directory, self._failure)
-
-    @contextmanager
-    def _guard(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            if _no_space(error):
-                raise SpoolFailed(
-                    "FULL", f"{self._directory}: {error}", "Free some space on that disk"
-                ) from error
-            raise self._fail(error) from error
-        except OSError as error:
-            raise self._fail(error) from error
-
-
-def _check_schema(schema: pa.Schema) -> None:
-    """A dictionary would need messages of its own, which random access could not find."""
-
-    def has_dictionary(kind: pa.DataType) -> bool:
-        if pa.types.is_dictionary(kind):
-            return True
-        return any(has_dictionary(kind.field(i).type) for i in range(kind.num_fields))
-
-    for column in schema:
-        if has_dictionary(column.type):
-            raise ValueError(f"column {column.name} is dictionary encoded")
-
-
-def _identify(directory: Path, schema: pa.Schema, partitions: int) -> Identity:
-    """Who this spool is now, with its epoch raised; a lost identity is found again in the segments."""
-    identity = load_identity(directory)
-    if identity is None:
-        identity = Identity.fresh(partitions, schema)
-        for number in reversed(segment_numbers(directory)):
-            head = scan(segment_path(directory, number), number).head
-            if head is not None:
-                state = head.fields
-                identity = Identity(state["id"], state["epoch"], state["partitions"], schema)
-                log.warning("%s had lost its identity; it is %s", directory, identity.id)
-                break
-    if identity.partitions != partitions:
-        raise InvalidOption(
-            "CONFLICT",
-            f"{directory} was made with {identity.partitions} partitions, not {partitions}",
-            f"Set the partitions to {identity.partitions}, or use another directory",
-        )
-    if not identity.schema.equals(schema):
-        raise SpoolFailed(
-            "VERSION",
-            f"{directory} holds the columns {identity.schema.names}, this release writes {schema.names}",
-            "Read it to its end with the release that wrote it, then use another directory",
-        )
-    return identity.at(identity.epoch + 1)
-
-
-def _no_space(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
-
-
-def _io_failed(directory: Path, reason: str) -> SpoolFailed:
-    return SpoolFailed(
-        "IO",
-        f"the spool in {directory} has failed: {reason}",
-        "Check the disk, then start the owner again: what was reported stored is kept",
-    )
-
-
-@contextmanager
-def _io(directory: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, sqlite3.Error) as error:
-        raise _io_failed(directory, str(error)) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -12,19 +12,20 @@ from aqueduct_core.errors import DataLoss, SpoolFailed
 from aqueduct_core.spool.record import Codec, Damaged
 from aqueduct_core.spool.segment import Index, Segment, read_record
 
-INDEXES_KEPT = 64
-"""Indexes and mappings of closed segments kept in memory: a reader goes through few at a time."""
+SEGMENTS_KEPT = 64
+"""Closed segments whose index and mapping stay in memory: a reader goes through few at a time."""
 
-Loader = Callable[[Segment], Index]
+Load = Callable[[Segment], Index]
 
 
 class Stored:
     """All segments of a spool. Any thread may read while the owner's thread adds and removes.
 
-    ``load`` gives the index of a closed segment when it is not in memory.
+    Holds: rows up to ``ends`` and no further. ``load`` gives the index of a closed segment when it
+    is not in memory; it may be called from any thread, also twice at a time.
     """
 
-    def __init__(self, codec: Codec, partitions: int, load: Loader) -> None:
+    def __init__(self, codec: Codec, partitions: int, load: Load) -> None:
         self.codec = codec
         self.partitions = partitions
         self._load = load
@@ -39,37 +40,39 @@ class Stored:
         return self._segments
 
     @property
-    def size(self) -> int:
-        """Bytes of all segments."""
-        return sum(segment.size for segment in self._segments)
-
-    @property
     def ends(self) -> list[int]:
         """The durable end of each partition, exclusive."""
         return list(self._ends)
 
     @property
     def starts(self) -> list[int]:
-        """The earliest offset still stored of each partition."""
+        """The earliest offset of each partition that is still stored."""
         segments = self._segments
         return list(segments[0].starts) if segments else self.ends
 
-    def publish(self, ends: list[int]) -> None:
+    def publish(self, ends: Sequence[int]) -> None:
         """These ends are durable: reads may go up to them."""
         self._ends = tuple(ends)
 
     def add(self, segment: Segment) -> None:
-        with self._lock:
-            self._segments = (*self._segments, segment)
+        self._segments = (*self._segments, segment)
 
     def remove(self, segment: Segment) -> None:
+        self._segments = tuple(each for each in self._segments if each is not segment)
         with self._lock:
-            self._segments = tuple(s for s in self._segments if s is not segment)
             self._recent.pop(segment.number, None)
-        segment.forget_data()
+        segment.forget()
+
+    def rest(self, segment: Segment) -> None:
+        """A closed segment was used; the one not used for longest gives its memory back."""
+        with self._lock:
+            self._recent[segment.number] = segment
+            self._recent.move_to_end(segment.number)
+            while len(self._recent) > SEGMENTS_KEPT:
+                self._recent.popitem(last=False)[1].forget()
 
     def read(self, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """Exactly the rows ``[start, end)``, in order, checksums verified, lying in the mapped files.
+        """Exactly the rows ``[start, end)``, in order, checksums verified, in mapped memory.
 
         The range is checked at once; damage is found when its record is reached.
 
@@ -83,21 +86,14 @@ class Stored:
             raise ValueError(f"range {start} to {end}")
         segments = self._segments
         if end > self._ends[partition]:
-            raise DataLoss(
-                "OFFSET_AHEAD",
-                f"partition {partition}: offsets up to {end} are asked for,"
-                f" but the spool is durable up to {self._ends[partition]}",
-                "The checkpoint is ahead of the spool: bring the spool's directory back, or start a new"
-                " query with a new checkpoint",
-            )
-        if start < end:
-            low = segments[0].starts[partition] if segments else self._ends[partition]
-            if start < low:
-                raise range_gone(partition, start, min(low, end))
+            raise offset_ahead(partition, end, self._ends[partition])
+        low = segments[0].starts[partition] if segments else self._ends[partition]
+        if start < min(low, end):
+            raise range_gone(partition, start, min(low, end))
         return self._rows(segments, partition, start, end)
 
     def _rows(
-        self, segments: tuple[Segment, ...], partition: int, start: int, end: int
+        self, segments: Sequence[Segment], partition: int, start: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         at = start
         for segment in segments:
@@ -108,9 +104,8 @@ class Stored:
             if segment.starts[partition] > at:
                 raise range_gone(partition, at, segment.starts[partition])
             stop = min(end, segment.ends[partition])
-            for batch in self._rows_of(segment, partition, at, stop):
-                at += batch.num_rows
-                yield batch
+            yield from self._rows_of(segment, partition, at, stop)
+            at = stop
         if at < end:
             raise range_gone(partition, at, end)
 
@@ -126,7 +121,7 @@ class Stored:
             except FileNotFoundError:
                 raise range_gone(partition, at, end) from None
             except (Damaged, OSError, pa.ArrowException) as error:
-                raise corrupt(segment, partition, max(at, first), None, str(error)) from None
+                raise corrupt(segment, partition, at, None, str(error)) from None
             if record.first != first:
                 raise corrupt(segment, partition, at, None, "the index names another record")
             if record.stop <= at:
@@ -140,27 +135,31 @@ class Stored:
     def _find(
         self, segment: Segment, partition: int, start: int, end: int
     ) -> list[tuple[int, int]]:
-        with self._lock:
-            index = segment.index()
-            if segment.sealed is not None:
-                if index is None:
-                    index = self._load(segment)
-                    segment.keep_index(index)
-                self._recent[segment.number] = segment
-                self._recent.move_to_end(segment.number)
-                while len(self._recent) > INDEXES_KEPT:
-                    _, old = self._recent.popitem(last=False)
-                    old.keep_index(None)
-                    old.forget_data()
-                return index.find(partition, start, end)
-        return segment.find(partition, start, end)
+        found = segment.find(partition, start, end)
+        if found is None:
+            index = self._load(segment)
+            segment.keep(index)
+            found = index.find(partition, start, end)
+        if segment.sealed is not None:
+            self.rest(segment)
+        return found
 
 
 def range_gone(partition: int, start: int, end: int) -> DataLoss:
     return DataLoss(
         "RANGE_GONE",
         f"partition {partition}: offsets {start} to {end} (exclusive) are not stored any more",
-        "Start from offsets that are stored, or set failOnDataLoss to false to go on without these rows",
+        "Start from offsets that are stored, or set failOnDataLoss to false to go on without them",
+    )
+
+
+def offset_ahead(partition: int, asked: int, end: int) -> DataLoss:
+    return DataLoss(
+        "OFFSET_AHEAD",
+        f"partition {partition}: offsets up to {asked} are named, but the spool is durable"
+        f" up to {end}",
+        "The checkpoint is ahead of the spool: bring the spool's directory back, or start a new"
+        " query with a new checkpoint",
     )
 
 
@@ -170,6 +169,6 @@ def corrupt(
     offsets = f"offset {start}" if end is None else f"offsets {start} to {end} (exclusive)"
     return SpoolFailed(
         "CORRUPT",
-        f"{segment.path.name}, partition {partition}, {offsets}: {reason}",
+        f"{segment.path}, partition {partition}, {offsets}: {reason}",
         "Check the disk; restore the segment from a copy, or start beyond the damaged record",
     )

@@ -37,7 +37,7 @@ def find_tail(scans: Sequence[Scan], durable: int, durable_is_before: bool) -> T
     head = scans[0].head if scans else None
     whole = durable_is_before or durable == 0 or (head is not None and head.group >= durable)
     for i, (_, item) in enumerate(items):
-        if isinstance(item, Record) and item.kind == "rows" and item.group <= durable:
+        if isinstance(item, Record) and item.state is None and item.group <= durable:
             safe = i + 1
             whole = whole or (item.group == durable and item.last)
     group, part = durable, 0
@@ -47,7 +47,7 @@ def find_tail(scans: Sequence[Scan], durable: int, durable_is_before: bool) -> T
             if not whole and group == durable and start is None:
                 continue
             return Tail(group, start or (segment, item[0]))
-        if item.kind == "head":
+        if item.state is not None:
             continue
         if item.group != group + 1 or item.part != part:
             return Tail(group, start or (segment, item.at))

@@ -19,6 +19,7 @@ from aqueduct_core.spool.settings import Mark
 from aqueduct_core.spool.sync import Sync
 
 _NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT))
+_SMALL = 1024 * 1024
 
 State = dict[str, Any]
 
@@ -31,6 +32,7 @@ class Active:
     head: list[bytes | memoryview]
     head_size: int
     state: State
+    limit: int
     fd: int = -1
     last_group: int = 0
 
@@ -130,7 +132,7 @@ class Writer:
         """Put a batch into the open group; its offsets. Nothing is written yet."""
         group = self._open
         active = self._active
-        if active is None or (not group.drafts and active.segment.size >= self._roll_bytes):
+        if active is None or (not group.drafts and active.segment.size >= active.limit):
             active = self._begin_segment()
         at = active.next_position + group.size
         first = self.ends[partition]
@@ -189,9 +191,9 @@ class Writer:
         group = self._sync.answered()
         if group <= self.durable:
             return None
+        settled = Settled(self.durable, self.ends, 0)
         while self._in_flight and self._in_flight[0][0] <= group:
-            number, ends, started = self._in_flight.popleft()
-            settled = Settled(number, ends, started)
+            settled = Settled(*self._in_flight.popleft())
         self.durable = settled.group
         while self._closing and self._closing[0].last_group <= self.durable:
             closed = self._closing.popleft()
@@ -200,7 +202,7 @@ class Writer:
             settled.state = newer.state if newer else None
         return settled
 
-    def roll(self) -> tuple[Active | None, Segment | None]:
+    def roll(self) -> tuple[Active | None, Active | None]:
         """Start a segment without rows, durable at once, so that the present one can go.
 
         Only with no open and no unsettled group. Gives the closed and the new segment; neither when there
@@ -219,7 +221,7 @@ class Writer:
         self._disk.sync(fresh.fd)
         self._disk.sync_directory(self._directory)
         self._sync.start(fresh.fd, self._directory_fd)
-        return old, fresh.segment
+        return old, fresh
 
     def finish(self) -> Active | None:
         """Close the present segment for good, once all is settled; the segment if there is one."""
@@ -246,7 +248,9 @@ class Writer:
         segment = Segment(
             segment_path(self._directory, number), number, list(self.ends), list(self.ends)
         )
-        self._active = Active(segment, pieces, sum(map(len, pieces)), state)
+        # On a disk that is nearly full segments are small, so that what was read gives its space back.
+        limit = min(self._roll_bytes, max(_SMALL, self._disk.free(self._directory) // 4))
+        self._active = Active(segment, pieces, sum(map(len, pieces)), state, limit)
         return self._active
 
     def _write(self, active: Active, pieces: list[bytes | memoryview]) -> bool:

@@ -1,0 +1,125 @@
+"""What the owner keeps in the catalog: the cursors, and the segments that were closed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.spool.catalog import Catalog, Durable
+from aqueduct_core.spool.health import Health
+from aqueduct_core.spool.retention import raised
+from aqueduct_core.spool.stored import Stored, offset_ahead
+from aqueduct_core.spool.writer import Active
+
+log = logging.getLogger(__name__)
+
+
+class Ledger:
+    """Cursors and closed segments; used by the owner's thread.
+
+    Holds: a cursor never falls back. A segment that finds no space in the catalog is entered later:
+    until then it is read anew at an opening, and nothing is lost.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        health: Health,
+        stored: Stored,
+        cursors: dict[str, list[int]],
+        newest: int,
+    ) -> None:
+        self._catalog = catalog
+        self._health = health
+        self._stored = stored
+        self._cursors = cursors
+        self._unnoted = False
+        self._waiting: list[Active] = []
+        self._state: dict[str, Any] | None = None
+        self._newest = newest
+
+    @property
+    def cursors(self) -> dict[str, list[int]]:
+        return {name: list(ends) for name, ends in self._cursors.items()}
+
+    @property
+    def newest(self) -> int:
+        """The newest segment that holds something durable."""
+        return self._newest
+
+    def commit(self, cursor: str, ends: Sequence[int], group: int) -> None:
+        """
+        Raises:
+            DataLoss: OFFSET_AHEAD.
+            SpoolFailed: FULL, IO.
+        """
+        durable = self._stored.ends
+        for partition, (asked, end) in enumerate(zip(ends, durable, strict=True)):
+            if asked > end:
+                raise offset_ahead(partition, asked, end)
+        position = raised(self._cursors.get(cursor), ends)
+        if position == self._cursors.get(cursor) and not self._unnoted:
+            return
+        self._cursors[cursor] = position
+        self._unnoted = True
+        with self._health.guard():
+            self._catalog.enter(self._durable(group), cursors=self._cursors)
+        self._unnoted = False
+
+    def drop(self, cursor: str) -> None:
+        if self._cursors.pop(cursor, None) is not None:
+            with self._health.guard():
+                self._catalog.drop_cursor(cursor)
+
+    def close_segments(self, closed: Sequence[Active], state: dict[str, Any] | None) -> None:
+        """Segments that are closed and durable; ``state`` is that after the last of them."""
+        if not closed:
+            return
+        self._state = state
+        for active in closed:
+            active.segment.sealed = time.time()
+            active.close()
+            self._waiting.append(active)
+
+    def enter(self, group: int, newest: int) -> None:
+        """Note closed segments and the newest one that holds something durable.
+
+        Raises:
+            SpoolFailed: IO.
+        """
+        if newest == self._newest and not self._waiting:
+            return
+        self._newest = newest
+        segments = [active.segment for active in self._waiting]
+        try:
+            with self._health.guard():
+                self._catalog.enter(self._durable(group), segments=segments, state=self._state)
+        except SpoolFailed as error:
+            if error.subclass != "FULL":
+                raise
+            log.warning("no space to enter %d closed segments in the catalog", len(segments))
+            return
+        for segment in segments:
+            self._stored.rest(segment)
+        self._waiting.clear()
+
+    def remove(self, number: int) -> None:
+        """A segment was unlinked.
+
+        Raises:
+            SpoolFailed: IO.
+        """
+        try:
+            with self._health.guard():
+                self._catalog.drop_segment(number)
+        except SpoolFailed as error:
+            if error.subclass != "FULL":
+                raise
+            # the next opening drops it: the file is gone
+            log.warning("no space to take segment %d out of the catalog", number)
+
+    def _durable(self, group: int) -> Durable:
+        return Durable(self._newest, group, tuple(self._stored.ends))

@@ -1,0 +1,168 @@
+"""Taking a directory over: who it is, what is in it, and clearing away what a crash tore off."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import pyarrow as pa
+
+from aqueduct_core.errors import InvalidOption, SpoolFailed
+from aqueduct_core.spool.catalog import Catalog, Durable
+from aqueduct_core.spool.disk import Disk
+from aqueduct_core.spool.identity import Identity, load_identity
+from aqueduct_core.spool.marks import Marks
+from aqueduct_core.spool.recovery import Recovered, recover
+from aqueduct_core.spool.scan import Scan, scan
+from aqueduct_core.spool.segment import Index, Segment, segment_numbers, segment_path
+
+log = logging.getLogger(__name__)
+
+EPOCH_LEAP = 1_000_000
+"""Added to the epoch when it has to be found in the segments: openings that wrote nothing left no trace."""
+
+
+def make_directory(directory: Path, disk: Disk) -> None:
+    """Make it and its parents, each as durable as what will be in it."""
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        disk.sync_directory(path.parent)
+
+
+def check_schema(schema: pa.Schema) -> None:
+    """A dictionary would need messages of its own, which reading a single record would not find.
+
+    Raises:
+        ValueError: a column is dictionary encoded.
+    """
+
+    def has_dictionary(kind: pa.DataType) -> bool:
+        if pa.types.is_dictionary(kind):
+            return True
+        return any(has_dictionary(kind.field(i).type) for i in range(kind.num_fields))
+
+    for column in schema:
+        if has_dictionary(column.type):
+            raise ValueError(f"column {column.name} is dictionary encoded")
+
+
+def identify(directory: Path, schema: pa.Schema, partitions: int) -> Identity:
+    """Who this spool is from now on, with its epoch raised; a lost identity is found in the segments.
+
+    Raises:
+        SpoolFailed: VERSION for a newer format, or other columns.
+        InvalidOption: another number of partitions.
+    """
+    identity = load_identity(directory) or _identity_of_segments(directory, schema)
+    if identity is None:
+        identity = Identity.fresh(partitions, schema)
+    if identity.partitions != partitions:
+        raise InvalidOption(
+            "CONFLICT",
+            f"{directory} was made with {identity.partitions} partitions, not {partitions}",
+            f"Set the partitions to {identity.partitions}, or use another directory",
+        )
+    if not identity.schema.equals(schema):
+        raise SpoolFailed(
+            "VERSION",
+            f"{directory} holds the columns {identity.schema.names}, not {schema.names} as written"
+            " by this release",
+            "Read it to its end with the release that wrote it, then use another directory",
+        )
+    return identity.at(identity.epoch + 1)
+
+
+def take_over(
+    directory: Path, identity: Identity, catalog: Catalog, marks: Marks, disk: Disk, now: float
+) -> tuple[Recovered, dict[str, list[int]]]:
+    """Recover, clear away, fill ``marks`` and bring the catalog up to date; also gives the cursors.
+
+    What is kept is on the disk and noted in the catalog when this returns.
+
+    Raises:
+        SpoolFailed: CORRUPT.
+        OSError: the disk failed.
+    """
+    known = catalog.known()
+    found = recover(
+        directory,
+        identity,
+        known,
+        catalog.segments(lambda number: segment_path(directory, number)),
+        read_from_disk,
+        now,
+    )
+    for path, size in found.cut:
+        log.warning("%s: cut to %d bytes; what is cut was never reported stored", path, size)
+        if size:
+            _shorten(path, size, disk)
+        else:
+            disk.unlink(path)
+    disk.sync_directory(directory)
+    if found.replay.state is not None:
+        marks.load(found.replay.state["marks"])
+    marks.add(found.replay.marks)
+    lost = not known.durable.segment
+    cursors = catalog.cursors()
+    if lost:
+        cursors = found.replay.cursors | cursors
+    catalog.enter(
+        Durable(
+            found.segments[-1].number if found.segments else known.durable.segment,
+            found.group,
+            tuple(found.ends),
+        ),
+        segments=found.scanned,
+        cursors=cursors if lost else None,
+    )
+    for number in found.gone:
+        log.warning("segment %d of %s is not there any more", number, directory)
+        catalog.drop_segment(number)
+    return found, cursors
+
+
+def read_from_disk(path: Path, number: int) -> Scan:
+    """Scan a segment as it is on the disk.
+
+    After a failed write-back the cache may show pages that never got to the disk: sync, drop the cached
+    pages, then read. All that is found is durable.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(fd).st_size
+        os.fdatasync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(fd)
+    return scan(path, number, size)
+
+
+def load_index(segment: Segment, catalog: Catalog | None, partitions: int) -> Index:
+    """The index of a closed segment: from the catalog, or from the segment when that is damaged."""
+    packed = catalog.positions(segment.number) if catalog else None
+    index = Index.unpack(packed, partitions) if packed else None
+    if index is None:
+        index = Index(partitions)
+        index.add_records(scan(segment.path, segment.number).records)
+    return index
+
+
+def _identity_of_segments(directory: Path, schema: pa.Schema) -> Identity | None:
+    for number in reversed(segment_numbers(directory)):
+        head = scan(segment_path(directory, number), number).head
+        if head is not None and head.state is not None:
+            state = head.state
+            log.warning("%s has lost its identity; it is %s", directory, state["id"])
+            return Identity(state["id"], state["epoch"] + EPOCH_LEAP, state["partitions"], schema)
+    return None
+
+
+def _shorten(path: Path, size: int, disk: Disk) -> None:
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        disk.truncate(fd, size)
+        disk.sync(fd)
+    finally:
+        os.close(fd)

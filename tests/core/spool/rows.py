@@ -1,0 +1,88 @@
+"""Rows whose content follows from partition and offset, and spools that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from aqueduct_core.spool import InlineSync, Mark, Spool, SpoolSettings
+
+SCHEMA = pa.schema([("value", pa.binary()), ("number", pa.int64())])
+
+
+def row(partition: int, offset: int) -> bytes:
+    return b"%d/%d " % (partition, offset) * (offset % 3 + 1)
+
+
+def batch(partition: int, first: int, stop: int) -> pa.RecordBatch:
+    return pa.record_batch(
+        [
+            pa.array([row(partition, offset) for offset in range(first, stop)], pa.binary()),
+            pa.array(range(first, stop), pa.int64()),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def open_spool(directory: Path, *, partitions: int = 2, **given: Any) -> Spool:
+    settings = {
+        name: given.pop(name) for name in list(given) if name in SpoolSettings.__slots__
+    }
+    given.setdefault("sync", InlineSync)
+    return Spool.open(
+        directory,
+        schema=SCHEMA,
+        partitions=partitions,
+        settings=SpoolSettings(**settings),
+        **given,
+    )
+
+
+def append(spool: Spool, ends: list[int], counts: Sequence[int]) -> None:
+    """Put ``counts`` rows into the open group, one batch a partition, with marks equal to offsets."""
+    for partition, count in enumerate(counts):
+        if count:
+            first, stop = ends[partition], ends[partition] + count
+            marks = [Mark("producer", f"channel {partition}", first, stop)]
+            assert spool.append(partition, batch(partition, first, stop), marks) == (first, stop)
+            ends[partition] = stop
+
+
+def store(spool: Spool, counts: Sequence[int], groups: int = 1) -> None:
+    """Make that many groups of ``counts`` rows durable."""
+    ends = spool.ends()
+    for _ in range(groups):
+        append(spool, ends, counts)
+        assert spool.settle(10)
+    assert spool.ends() == ends
+
+
+def check_rows(spool: Any, partition: int, start: int, end: int) -> None:
+    """The range reads back as exactly the rows it was given."""
+    at = start
+    for piece in spool.read(partition, start, end):
+        piece.validate(full=True)
+        assert piece.column("number").to_pylist() == list(range(at, at + piece.num_rows))
+        expected = [row(partition, offset) for offset in range(at, at + piece.num_rows)]
+        assert piece.column("value").to_pylist() == expected
+        at += piece.num_rows
+    assert at == end
+
+
+def check_all(spool: Any) -> None:
+    """Everything that is stored reads back, and marks say the same as the rows."""
+    for partition, (start, end) in enumerate(zip(spool.starts(), spool.ends(), strict=True)):
+        check_rows(spool, partition, start, end)
+
+
+def check_marks(spool: Spool) -> None:
+    for partition, end in enumerate(spool.ends()):
+        found = list(spool.seen("producer", f"channel {partition}"))
+        assert found == ([(0, end)] if end else [])
+
+
+def segments(directory: Path) -> list[Path]:
+    return sorted(directory.glob("segment-*.arrows"))

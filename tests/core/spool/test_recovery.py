@@ -1,0 +1,243 @@
+"""FAULTS 16, 18: whatever a crash leaves, exactly the whole groups come back."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from aqueduct_core.errors import DataLoss, SpoolFailed
+from aqueduct_core.spool.scan import scan
+from tests.core.spool.rows import (
+    SCHEMA,
+    append,
+    check_all,
+    check_marks,
+    check_rows,
+    open_spool,
+    segments,
+    store,
+)
+
+CATALOG = ("catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm")
+
+
+def crash_copy(directory: Path, copy: Path) -> Path:
+    """The files as a crash of the owner would leave them, while the owner goes on."""
+    shutil.copytree(directory, copy)
+    return copy
+
+
+def lose_catalog(directory: Path) -> None:
+    for name in CATALOG:
+        (directory / name).unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(("catalog", "step"), [("kept", 1), ("lost", 7)])
+def test_the_tail_cut_at_every_byte_gives_the_groups_before(
+    tmp_path: Path, catalog: str, step: int
+) -> None:
+    with open_spool(tmp_path / "spool") as spool:
+        store(spool, [2, 1], groups=2)
+        (segment,) = segments(tmp_path / "spool")
+        start = segment.stat().st_size
+        # the catalog knows nothing of the last group, as in a crash before its ack
+        crashed = crash_copy(tmp_path / "spool", tmp_path / "crashed")
+        store(spool, [1, 2])
+        whole = segment.read_bytes()
+    if catalog == "lost":
+        lose_catalog(crashed)
+    for size in (*range(start, len(whole), step), len(whole)):
+        work = crash_copy(crashed, tmp_path / "work")
+        (work / segment.name).write_bytes(whole[:size])
+        with open_spool(work) as spool:
+            assert spool.ends() == ([5, 4] if size == len(whole) else [4, 2]), size
+            check_all(spool)
+            check_marks(spool)
+            if size % 16 == 0:
+                store(spool, [1, 1])
+                check_all(spool)
+        shutil.rmtree(work)
+
+
+def test_the_first_group_cut_at_every_byte_leaves_an_empty_spool(tmp_path: Path) -> None:
+    with open_spool(tmp_path / "spool") as spool:
+        crashed = crash_copy(tmp_path / "spool", tmp_path / "crashed")
+        store(spool, [1, 1])
+        (segment,) = segments(tmp_path / "spool")
+        whole = segment.read_bytes()
+    for size in range(0, len(whole), 7):
+        (crashed / segment.name).write_bytes(whole[:size])
+        with open_spool(crashed) as spool:
+            assert spool.ends() == [0, 0]
+            assert segments(crashed) == []
+            check_marks(spool)
+
+
+def test_the_first_group_of_a_later_segment_cut_at_every_byte(tmp_path: Path) -> None:
+    with open_spool(tmp_path / "spool", segment_bytes=1) as spool:
+        store(spool, [2, 1], groups=3)
+        before = segments(tmp_path / "spool")
+        crashed = crash_copy(tmp_path / "spool", tmp_path / "crashed")
+        store(spool, [1, 2])
+        (segment,) = set(segments(tmp_path / "spool")) - set(before)
+        whole = segment.read_bytes()
+    for size in range(0, len(whole), 11):
+        work = crash_copy(crashed, tmp_path / "work")
+        (work / segment.name).write_bytes(whole[:size])
+        with open_spool(work) as spool:
+            assert spool.ends() == [6, 3]
+            check_all(spool)
+            check_marks(spool)
+        shutil.rmtree(work)
+
+
+def test_pages_that_never_got_to_the_disk_are_cut_with_all_after_them(tmp_path: Path) -> None:
+    """Of two unreported groups the first is lost and the second is whole: neither may stay."""
+    with open_spool(tmp_path / "spool") as spool:
+        store(spool, [2, 1], groups=2)
+        (segment,) = segments(tmp_path / "spool")
+        crashed = crash_copy(tmp_path / "spool", tmp_path / "crashed")
+        ends = spool.ends()
+        start = segment.stat().st_size
+        append(spool, ends, [1, 1])
+        spool.flush()
+        middle = segment.stat().st_size
+        append(spool, ends, [1, 1])
+        spool.flush()
+        whole = segment.read_bytes()
+    for lost in range(start, middle, 64):
+        torn = bytearray(whole)
+        torn[lost : min(lost + 64, middle)] = bytes(min(lost + 64, middle) - lost)
+        if torn == whole:
+            continue
+        work = crash_copy(crashed, tmp_path / "work")
+        (work / segment.name).write_bytes(torn)
+        with open_spool(work) as spool:
+            assert spool.ends() == [4, 2]
+            check_all(spool)
+            check_marks(spool)
+            assert segments(work)[0].stat().st_size == start
+        shutil.rmtree(work)
+
+
+def test_a_lost_catalog_loses_nothing_of_the_rows_and_marks(tmp_path: Path) -> None:
+    with open_spool(tmp_path, segment_bytes=3000) as spool:
+        store(spool, [3, 2], groups=6)
+        spool.commit("query", [9, 6])
+        while spool.trim():
+            pass
+        store(spool, [3, 2], groups=12)
+        starts = spool.starts()
+        assert starts != [0, 0]
+    lose_catalog(tmp_path)
+    with open_spool(tmp_path, segment_bytes=3000) as spool:
+        assert spool.ends() == [54, 36]
+        assert spool.starts() == starts
+        # as it was when the newest segment was started
+        assert spool.cursors() == {"query": [9, 6]}
+        check_all(spool)
+        check_marks(spool)
+        store(spool, [1, 1])
+        check_all(spool)
+
+
+def test_a_damaged_catalog_is_built_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with open_spool(tmp_path, segment_bytes=3000) as spool:
+        store(spool, [3, 2], groups=8)
+    (tmp_path / "catalog.sqlite").write_bytes(b"no database at all " * 300)
+    with open_spool(tmp_path) as spool:
+        assert spool.ends() == [24, 16]
+        check_all(spool)
+        check_marks(spool)
+    assert "built anew" in caplog.text
+
+
+def test_a_lost_identity_is_found_in_the_segments(tmp_path: Path) -> None:
+    with open_spool(tmp_path) as spool:
+        store(spool, [1, 1])
+        name, epoch = spool.id, spool.epoch
+    (tmp_path / "spool.json").unlink()
+    with open_spool(tmp_path) as spool:
+        assert spool.id == name
+        assert spool.epoch > epoch
+        check_all(spool)
+
+
+def test_a_missing_segment_is_a_hole_and_the_rest_stays(tmp_path: Path) -> None:
+    for catalog in ("kept", "lost"):
+        directory = tmp_path / catalog
+        with open_spool(directory, segment_bytes=1) as spool:
+            store(spool, [3, 2], groups=5)
+        segments(directory)[2].unlink()
+        if catalog == "lost":
+            lose_catalog(directory)
+        with open_spool(directory) as spool:
+            assert spool.starts() == [0, 0]
+            assert spool.ends() == [15, 10]
+            check_rows(spool, 0, 0, 6)
+            check_rows(spool, 0, 9, 15)
+            for start, end in ((6, 9), (5, 10), (8, 9), (0, 15)):
+                with pytest.raises(DataLoss, match=r"RANGE_GONE.*offsets \d+ to 9"):
+                    list(spool.read(0, start, end))
+            check_marks(spool)
+
+
+def test_without_the_newest_segment_no_offset_is_given_out_again(tmp_path: Path) -> None:
+    with open_spool(tmp_path / "spool", segment_bytes=1) as spool:
+        store(spool, [3, 2], groups=3)
+        crashed = crash_copy(tmp_path / "spool", tmp_path / "crashed")
+    segments(crashed)[-1].unlink()
+    with pytest.raises(SpoolFailed, match="CORRUPT.*missing"):
+        open_spool(crashed)
+    # after a close in good order the catalog knows where it ended
+    segments(tmp_path / "spool")[-1].unlink()
+    with open_spool(tmp_path / "spool") as spool:
+        assert spool.ends() == [9, 6]
+        check_rows(spool, 0, 0, 6)
+        with pytest.raises(DataLoss, match="RANGE_GONE"):
+            list(spool.read(0, 6, 9))
+        store(spool, [1, 1])
+        check_rows(spool, 0, 9, 10)
+
+
+def test_a_segment_of_another_spool_is_refused(tmp_path: Path) -> None:
+    for name in ("ours", "theirs"):
+        with open_spool(tmp_path / name) as spool:
+            store(spool, [1, 1])
+    shutil.copy(segments(tmp_path / "theirs")[0], segments(tmp_path / "ours")[0])
+    with pytest.raises(SpoolFailed, match="CORRUPT.*belongs to the spool"):
+        open_spool(tmp_path / "ours")
+
+
+def test_openings_without_rows_leave_no_segments(tmp_path: Path) -> None:
+    with open_spool(tmp_path) as spool:
+        store(spool, [1, 1])
+    for _ in range(5):
+        open_spool(tmp_path).close()
+    assert len(segments(tmp_path)) == 1
+
+
+def test_a_payload_that_is_a_segment_is_not_taken_for_one(tmp_path: Path) -> None:
+    """A record inside a payload was written elsewhere: also after damage it is no record."""
+    with open_spool(tmp_path / "a") as spool:
+        store(spool, [2, 2], groups=2)
+    (inner,) = segments(tmp_path / "a")
+    with open_spool(tmp_path / "b") as spool:
+        value = pa.record_batch(
+            [pa.array([inner.read_bytes()], pa.binary()), pa.array([0], pa.int64())], SCHEMA
+        )
+        spool.append(0, value)
+        spool.settle(5)
+        store(spool, [0, 1])
+        spool.commit("q", [1, 1])
+    (outer,) = segments(tmp_path / "b")
+    whole = scan(outer, 1)
+    damaged = bytearray(outer.read_bytes())
+    damaged[whole.rows[0].at + 40] ^= 1
+    outer.write_bytes(damaged)
+    found = scan(outer, 1)
+    assert [record.at for record in found.rows] == [whole.rows[1].at]
+    assert found.damage == [(whole.rows[0].at, whole.rows[1].at)]
