@@ -28,6 +28,7 @@ from aqueduct_core.errors import (
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake import status_file
 from aqueduct_core.intake.settings import AuthSettings, TlsSettings
+from aqueduct_core.transport.settings import LinkSettings
 from tests.core.intake.processes import Site
 from tests.support.rules import rule
 from tests.support.waiting import alive, ended, wait_until
@@ -171,7 +172,12 @@ def test_fault_1_kill_9_in_mid_stream_loses_nothing_that_was_acked(site: Site) -
 
     async def produce(url: str, enough: asyncio.Event, progress: list[int]) -> int:
         async with Producer(
-            url, producer="p", tls=site.client_tls, first_wait=0.02, longest_wait=0.2
+            url,
+            producer="p",
+            tls=site.client_tls,
+            settings=LinkSettings(idle_timeout=1.0),
+            first_wait=0.02,
+            longest_wait=0.2,
         ) as producer:
             readings = producer.channel("readings")
             other = producer.channel("other", "unordered")
@@ -369,8 +375,8 @@ def test_a_client_can_ask_it_to_end(site: Site) -> None:
 
 def test_it_lets_go_of_the_pipes_of_its_launcher(site: Site) -> None:
     with site.intake() as intake:
-        targets = {os.readlink(f"/proc/{intake.pid}/fd/{number}") for number in (0, 1)}
-        assert targets == {os.devnull}
+        files = [f"/proc/{intake.pid}/fd/{number}" for number in (0, 1)]
+        wait_until(lambda: {os.readlink(file) for file in files} == {os.devnull}, 5.0, "it")
         status = status_file.read(site.spool)
         assert status is not None
         assert status["pid"] == intake.pid
