@@ -11,6 +11,7 @@ from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import channel
 from aqueduct_core.aio.ledger import SenderStatistics
 from aqueduct_core.aio.producer import Producer
+from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls import ClientTls
 
 TIMEOUT = 60.0
@@ -61,7 +62,7 @@ def free_port() -> int:
 class Flow:
     """A producer in a thread of its own that keeps what is not acked and sends it again.
 
-    ``messages`` counts up while it runs; ``finish`` ends it in good order, with all acked.
+    Its counters go up while it runs; ``finish`` ends it in good order, with all acked.
     """
 
     def __init__(self, endpoint: str, *, name: str = "flow", pause: float = 0.002) -> None:
@@ -71,8 +72,8 @@ class Flow:
         self._over = threading.Event()
         self._failure: BaseException | None = None
         self.messages = 0
+        self.acked = 0
         self.reconnects = 0
-        self.resent = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Flow:
@@ -99,13 +100,17 @@ class Flow:
 
     async def _send(self) -> None:
         async with Producer(
-            self._endpoint, producer="flow", tls=INSECURE, give_up_after=TIMEOUT
+            self._endpoint,
+            producer="flow",
+            tls=INSECURE,
+            give_up_after=TIMEOUT,
+            settings=LinkSettings(idle_timeout=2.0),
         ) as producer:
             channel = producer.channel(self._name)
             while not self._over.is_set():
                 await channel.send(b"message %d" % self.messages)
                 self.messages += 1
+                self.acked = producer.statistics.acked
+                self.reconnects = producer.statistics.reconnects
                 await asyncio.sleep(self._pause)
             await channel.finish()
-            self.reconnects = producer.statistics.reconnects
-            self.resent = producer.statistics.resent
