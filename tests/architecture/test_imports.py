@@ -118,7 +118,7 @@ def test_the_format_modules_are_light() -> None:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 module = node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
                 top = (module or "").split(".")[0]
-                assert top in {"__future__", "pyspark", "collections", "typing"}, (
+                assert top in {"__future__", "pyspark", "collections", "typing", "warnings"}, (
                     f"{path}: {module}"
                 )
 
