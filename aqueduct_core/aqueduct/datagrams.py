@@ -16,7 +16,7 @@ class DatagramMessage(NamedTuple):
 
 
 class Refusable:
-    """Messages by token, of the orders not taken yet and of the last ones that were.
+    """Messages by token, of the orders not taken yet and of the last ones with datagrams.
 
     A transport refuses while it carries out orders, so older ones cannot come back.
     """
@@ -31,8 +31,8 @@ class Refusable:
         self._fresh[token] = message
 
     def turn(self) -> None:
-        """Orders are taken: what was handed over before is past refusal."""
-        if self._fresh or self._handed_over:
+        """Orders are taken: with new datagrams in them, the earlier ones are past refusal."""
+        if self._fresh:
             self._handed_over, self._fresh = self._fresh, {}
 
     def refused(self, token: int) -> DatagramMessage | None:

@@ -1,0 +1,412 @@
+"""The sending half: what leaves, and what the peer's acks do."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from aqueduct_core.aqueduct.connection import Attach, Config, Mode
+from aqueduct_core.aqueduct.faults import (
+    BadArgument,
+    ChannelGone,
+    Code,
+    ConnectionOver,
+    NotAllowed,
+    TooLarge,
+    TooMany,
+)
+from aqueduct_core.aqueduct.news import Delivered, End, Ended, Rerouted
+from aqueduct_core.aqueduct.sender import REFUSED, SENDER_TABLE, SenderInput, SenderState
+from aqueduct_core.engine.contract import (
+    DatagramRefused,
+    LinkReady,
+    SendDatagram,
+    StreamStopped,
+)
+from tests.support.rules import rule
+from tests.support.wire import Wire
+
+
+def ends(wire: Wire) -> list[tuple[int, End]]:
+    return [(ended.channel, ended.end) for ended in wire.news(Ended)]
+
+
+def in_state(state: SenderState) -> Wire:
+    wire = Wire.client()
+    wire.engine.send(0, b"a", now=0)
+    if state is SenderState.FINISHING:
+        wire.engine.finish(0, 0)
+    elif state is SenderState.CANCELLING:
+        wire.engine.cancel(0, 0)
+    return wire.fresh()
+
+
+def give(wire: Wire, given: SenderInput) -> None:
+    match given:
+        case SenderInput.SEND:
+            wire.engine.send(0, b"b", now=0)
+        case SenderInput.FINISH:
+            wire.engine.finish(0, 0)
+        case SenderInput.CANCEL:
+            wire.engine.cancel(0, 0)
+        case SenderInput.ACKS:
+            wire.stream("030008020001")
+        case SenderInput.CLOSE_RECEIVER:
+            wire.stream("03000a")
+
+
+OUTSIDE = {SenderInput.FORGET, SenderInput.LOST}
+"""Never on the entrypoint of a client; shown on other channels in test_channels."""
+
+
+@rule("AQ-SEND-9")
+@pytest.mark.parametrize(
+    ("state", "given"),
+    [
+        pair
+        for pair in itertools.product(SENDER_TABLE, SenderInput)
+        if pair[1] not in OUTSIDE
+    ],
+    ids=lambda value: value.name,
+)
+def test_the_table(state: SenderState, given: SenderInput) -> None:
+    wire = in_state(state)
+    after = SENDER_TABLE[state][given]
+    if after is REFUSED:
+        with pytest.raises(NotAllowed):
+            give(wire, given)
+        assert wire.sent() == []
+        after = state
+    else:
+        give(wire, given)
+    assert wire.engine.half_open(0) == (after is not SenderState.GONE)
+    assert wire.engine.can_send(0) == (after is SenderState.OPEN)
+
+
+def test_the_table_is_whole() -> None:
+    assert set(SENDER_TABLE) == set(SenderState) - {SenderState.GONE}
+    for row in SENDER_TABLE.values():
+        assert set(row) == set(SenderInput)
+
+
+@rule("AQ-SEND-2")
+def test_unordered_takes_a_stream_each() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"a", now=0, mode=Mode.UNORDERED)
+    client.engine.send(0, b"b", now=0, mode=Mode.UNORDERED)
+    assert client.sent() == ["10: 0300040000000161 FIN", "14: 0300040100000162 FIN"]
+    client.engine.finish(0, 0)
+    assert client.sent() == ["18: 03000602 FIN"]
+
+
+@rule("AQ-SEND-4")
+def test_the_carrier_decides_the_number_space() -> None:
+    client = Wire.client()
+    client.engine.absorb(LinkReady(50), 0)
+    sent = [
+        client.engine.send(0, payload, now=0, mode=Mode.UNRELIABLE)
+        for payload in (b"s", b"B" * 60, b"s")
+    ]
+    assert [(s.number, s.reliable) for s in sent] == [(0, False), (0, True), (1, False)]
+
+
+@rule("AQ-SEND-3")
+def test_a_datagram_is_filled_to_its_last_byte() -> None:
+    client = Wire.client()
+    client.engine.absorb(LinkReady(100), 0)
+    room = client.engine.datagram_room(0)
+    assert not client.engine.send(0, b"x" * room, now=0, mode=Mode.UNRELIABLE).reliable
+    assert client.engine.send(0, b"x" * (room + 1), now=0, mode=Mode.UNRELIABLE).reliable
+    datagram, stream = client.sent()[::-1]
+    assert len(datagram) == len("d: ") + 2 * 100
+    assert stream.startswith("10: ")
+
+
+@rule("AQ-SEND-5")
+def test_a_refused_datagram_gives_its_number_back() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"a", now=0, mode=Mode.UNRELIABLE)
+    client.engine.send(
+        0, b"b", now=0, mode=Mode.UNRELIABLE, headers=((b"k", b"v"),), attach=[Attach(True)]
+    )
+    client.pump()
+    tokens = [order.token for order in client.orders if isinstance(order, SendDatagram)]
+    client.sent()
+    client.engine.absorb(DatagramRefused(tokens[1]), 0)
+    assert client.sent() == ["10: 030004000" + "4016b0176" + "020800" + "0162 FIN"]
+    assert client.news(Rerouted) == [Rerouted(0, 1, 0)]
+    assert client.engine.send(0, b"c", now=0, mode=Mode.UNRELIABLE).number == 1
+    # its attachment hangs on the new number
+    client.stream("030008020001")
+    client.engine.send(8, b"", now=0, attach=[Attach(True)])
+    assert not client.engine._channels.lineage.is_pending(8)
+    # one that is not the last counts as sent
+    client.pump()
+    client.engine.absorb(DatagramRefused(tokens[0]), 0)
+    assert client.news(Rerouted) == []
+
+
+@rule("AQ-SEND-5")
+def test_a_declared_datagram_keeps_its_number() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"a", now=0, mode=Mode.UNRELIABLE)
+    client.pump()
+    token = next(o.token for o in client.orders if isinstance(o, SendDatagram))
+    client.engine.tick(0.1)
+    client.engine.absorb(DatagramRefused(token), 0.1)
+    assert client.news(Rerouted) == []
+    client.engine.absorb(DatagramRefused(99), 0.1)
+    assert client.code is None
+
+
+@rule("AQ-SEND-6", "AQ-SEND-7", "AQ-SEND-8")
+def test_declarations_and_finish_share_a_stream() -> None:
+    client = Wire.client()
+    for _ in range(3):
+        client.engine.send(0, b"", now=0, mode=Mode.UNRELIABLE)
+    client.advance(0.1)
+    client.engine.send(0, b"", now=client.now, mode=Mode.UNRELIABLE)
+    client.engine.finish(0, client.now)
+    sent = [line for line in client.sent() if not line.startswith("d")]
+    assert sent == ["10: 03000503", "10: 05010600 FIN"]
+    client.advance(1)
+    assert client.sent() == []
+
+
+@rule("AQ-SEND-10")
+def test_cancel_resets_what_the_peer_has_not_acked() -> None:
+    client = Wire.client()
+    for _ in range(3):
+        client.engine.send(0, b"", now=0, mode=Mode.UNORDERED)
+    client.sent()
+    client.stream("030008020101")
+    client.engine.cancel(0, 0)
+    assert client.sent() == ["22: 030007 FIN", "RESET 10", "RESET 18"]
+
+
+@rule("AQ-SEND-10")
+def test_cancel_takes_back_the_declaration_that_was_due() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0, mode=Mode.UNRELIABLE)
+    client.engine.cancel(0, 0)
+    client.sent()
+    client.advance(5)
+    assert client.sent() == []
+
+
+@rule("AQ-SEND-13")
+def test_the_mode_is_fixed_by_the_first_send() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0, mode=Mode.UNORDERED)
+    for mode in (Mode.ORDERED, Mode.UNRELIABLE):
+        with pytest.raises(NotAllowed):
+            client.engine.send(0, b"", now=0, mode=mode)
+        with pytest.raises(NotAllowed):
+            client.engine.send_many(0, [b""], now=0, mode=mode)
+
+
+@rule("AQ-SEND-14")
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_oneshot_sender_finishes_by_itself(mode: Mode) -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0, attach=[Attach(True, oneshot=True)])
+    client.sent()
+    client.engine.send(4, b"r", now=0, mode=mode)
+    sent = client.sent()
+    if mode is Mode.ORDERED:
+        assert sent == ["14: 03040400000001720601 FIN"]
+    elif mode is Mode.UNORDERED:
+        assert sent == ["18: 03040601 FIN", "14: 0304040000000172 FIN"]
+    else:
+        assert sent == ["14: 030405010600 FIN", "d: 0304040000000172"]
+    assert not client.engine.can_send(4)
+
+
+@rule("AQ-SEND-14")
+def test_two_messages_at_once_on_a_oneshot_channel() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0, attach=[Attach(True, oneshot=True)])
+    with pytest.raises(NotAllowed):
+        client.engine.send_many(4, [b"a", b"b"], now=0)
+    assert client.engine.can_send(4)
+
+
+@rule("AQ-SEND-15")
+def test_a_stopped_stream_is_reset_and_written_no_more() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"a", now=0)
+    client.sent()
+    client.engine.absorb(StreamStopped(10, 0), 0)
+    client.engine.send(0, b"b", now=0)
+    assert client.sent() == ["RESET 10"]
+    for other in (3, 14, 1000):
+        client.engine.absorb(StreamStopped(other, 0), 0)
+    assert client.sent() == []
+    assert client.code is None
+
+
+@rule("AQ-CHANID-2", "AQ-CHANID-4")
+def test_identifiers_of_attachments() -> None:
+    client = Wire.client()
+    kinds = [Attach(s, o) for s in (True, False) for o in (False, True) for _ in range(2)]
+    sent = client.engine.send(0, b"", now=0, attach=kinds)
+    assert sent.attached == (8, 16, 4, 12, 2, 10, 6, 14)
+    server = Wire.server()
+    server.stream("030004000002020000")
+    server.pump()
+    sent = server.engine.send(2, b"", now=0, attach=kinds)
+    assert sent.attached == (3, 11, 7, 15, 1, 9, 5, 13)
+
+
+@rule("AQ-CHANID-4")
+def test_a_send_that_fails_takes_no_index() -> None:
+    client = Wire.client(Config(max_payload_bytes=10))
+    with pytest.raises(TooLarge):
+        client.engine.send(0, b"x" * 11, now=0, attach=[Attach(True)] * 3)
+    with pytest.raises(BadArgument):
+        client.engine.send(0, b"", now=0, attach=[Attach(True, headers=((b"", b""),))])
+    assert client.sent() == []
+    assert client.engine.send(0, b"", now=0, attach=[Attach(True)]).attached == (8,)
+
+
+@rule("AQ-HDRDATA-3")
+@pytest.mark.parametrize("key", [b"", "é".encode()])
+def test_our_header_keys_are_plain(key: bytes) -> None:
+    client = Wire.client()
+    with pytest.raises(BadArgument):
+        client.engine.send(0, b"", now=0, headers=((key, b""),))
+
+
+def test_what_is_too_large() -> None:
+    client = Wire.client()
+    with pytest.raises(TooLarge):
+        client.engine.send(0, b"", now=0, headers=((b"k", b"v" * 64_000),))
+    with pytest.raises(TooLarge):
+        client.engine.send(0, b"", now=0, headers=((b"k", b""),) * 257)
+    with pytest.raises(TooLarge):
+        client.engine.send(0, b"", now=0, attach=[Attach(True)] * 1025)
+    with pytest.raises(TooLarge):
+        client.engine.send_many(0, [b"x" * 16_000_001], now=0)
+    with pytest.raises(TooLarge):
+        client.engine.send_many(0, [b"x" * 1100], now=0, mode=Mode.UNRELIABLE)
+    assert client.sent() == []
+
+
+def test_too_many_attachments_under_way() -> None:
+    client = Wire.client(Config(max_unacked_attachment_messages=2))
+    for _ in range(2):
+        client.engine.send(0, b"", now=0, attach=[Attach(True)])
+    with pytest.raises(TooMany):
+        client.engine.send(0, b"", now=0, attach=[Attach(True)])
+    client.engine.send(0, b"", now=0)
+    client.stream("030008020001")
+    client.engine.send(0, b"", now=0, attach=[Attach(True)])
+    links = Wire.client(Config(max_links=1))
+    with pytest.raises(TooMany):
+        links.engine.send(0, b"", now=0, attach=[Attach(True)] * 2)
+    channels = Wire.client(Config(max_channels=1))
+    with pytest.raises(TooMany):
+        channels.engine.send(0, b"", now=0, attach=[Attach(True)])
+
+
+def test_halves_that_are_not_here() -> None:
+    client = Wire.client()
+    for act in (
+        lambda: client.engine.send(8, b"", now=0),
+        lambda: client.engine.finish(8, 0),
+        lambda: client.engine.cancel(8, 0),
+        lambda: client.engine.close(0, 0),
+    ):
+        with pytest.raises(ChannelGone):
+            act()
+    client.engine.shutdown(0, "", 0)
+    with pytest.raises(ConnectionOver):
+        client.engine.send(0, b"", now=0)
+
+
+@rule("AQ-ACK-3")
+def test_a_repeated_ack_has_no_effect() -> None:
+    client = Wire.client()
+    client.engine.send_many(0, [b"x"] * 10, now=0)
+    stream = client.stream("030008020103")
+    assert client.news(Delivered) == [Delivered(0, True, 1, 4, True)]
+    client.stream("08020005", stream)
+    assert client.news(Delivered) == [Delivered(0, True, 0, 1, True), Delivered(0, True, 4, 5, True)]
+    client.stream("08020005", stream)
+    assert client.news(Delivered) == []
+
+
+@rule("AQ-ACK-3", "AQ-ACK-8")
+@pytest.mark.parametrize("ack", ["08020002", "08020101", "090103", "09020002"])
+def test_an_ack_of_what_was_never_sent(ack: str) -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0, mode=Mode.UNRELIABLE)
+    client.stream("0300" + ack)
+    assert client.code == Code.ACK
+
+
+@rule("AQ-ACK-13")
+def test_a_huge_range_costs_nothing() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0)
+    client.stream("0300080a" + "00" + "808080808080808020")
+    assert client.code == Code.ACK
+
+
+@rule("AQ-ACK-9")
+@pytest.mark.parametrize("second", ["08020001", "090101", "0a"])
+def test_acks_on_two_streams(second: str) -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0)
+    client.stream("030008020001")
+    client.stream("0300" + second)
+    assert client.code == Code.STATE
+
+
+@rule("AQ-LIFE-13")
+def test_close_receiver_nacks_the_rest() -> None:
+    client = Wire.client()
+    client.engine.send_many(0, [b"x"] * 5, now=0)
+    client.stream("0300080201020a")
+    assert client.news(Delivered) == [
+        Delivered(0, True, 1, 3, True),
+        Delivered(0, True, 0, 1, False),
+        Delivered(0, True, 3, 5, False),
+    ]
+    (ended,) = client.news(Ended)
+    assert ended.end is End.CLOSED
+    assert (ended.counts.acked, ended.counts.nacked) == (2, 3)
+    assert "RESET 10" in client.sent()
+
+
+@rule("AQ-LIFE-13")
+def test_a_finish_that_was_not_acked_in_full_is_closed() -> None:
+    client = Wire.client()
+    client.engine.send_many(0, [b"x"] * 2, now=0)
+    client.engine.finish(0, 0)
+    client.stream("0300080200010a")
+    assert ends(client) == [(0, End.CLOSED)]
+
+
+@rule("AQ-FLOW-2")
+def test_dequeued_without_flow_control() -> None:
+    client = Wire.client()
+    client.stream("03000c64")
+    assert client.code is None
+    assert client.all_news() == []
+
+
+def test_send_many_in_each_mode() -> None:
+    client = Wire.client()
+    assert client.engine.send_many(0, [b"a", b"bc"], now=0) == (0, 2)
+    assert client.engine.send_many(0, [], now=0) == (2, 2)
+    assert client.sent() == ["10: 03000400000001610401000002" + "6263"]
+    client = Wire.client()
+    assert client.engine.send_many(0, [b"a", b"b"], now=0, mode=Mode.UNORDERED) == (0, 2)
+    assert client.sent() == ["10: 0300040000000161 FIN", "14: 0300040100000162 FIN"]
+    client = Wire.client()
+    assert client.engine.send_many(0, [b"a", b"b"], now=0, mode=Mode.UNRELIABLE) == (0, 2)
+    assert client.sent() == ["d: 0300040000000161", "d: 0300040100000162"]
+    client.engine.absorb(LinkReady(0), 0)
+    assert client.engine.send_many(0, [b"c"], now=0, mode=Mode.UNRELIABLE) == (0, 1)
