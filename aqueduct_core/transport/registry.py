@@ -21,7 +21,7 @@ def stack(name: str = "aioquic") -> Stack:
     """
     if name == "aioquic":
         try:
-            from aqueduct_core.transport.aioquic_stack import AioquicStack
+            from aqueduct_core.transport.aioquic_port.stack import AioquicStack
         except ImportError as error:
             raise InvalidOption(
                 "BAD_VALUE",

@@ -6,13 +6,14 @@ import hashlib
 import os
 import random
 import time
+from functools import partial
 
 import pytest
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
 
-from aqueduct_core.transport import aioquic_connection
-from aqueduct_core.transport.aioquic_link import server_link
+from aqueduct_core.transport.aioquic_port.check import check
+from aqueduct_core.transport.aioquic_port.link import server_link
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.ends import server_tls
 from tests.core.transport.wire import CLIENT, SERVER, STACK, Wire
@@ -92,7 +93,7 @@ def test_a_reset_gives_back_the_credit_of_what_is_never_delivered() -> None:
         wire.client.probe.write(stream, os.urandom(60 * KB))
         wire.pump()
         wire.client.probe.reset(stream, 7)
-        wire.run(lambda stream=stream: stream in wire.server.probe.resets)
+        wire.run(partial(wire.server.probe.resets.__contains__, stream))
     wire.rest(3.0)
     assert set(wire.server.probe.resets.values()) == {7}
     assert wire.client.link.unsent == 0
@@ -235,7 +236,7 @@ def test_too_much_credit_is_cut(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_the_check_names_what_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aioquic_connection.importlib.metadata, "version", lambda _: "2.0.0")
-    monkeypatch.delattr(aioquic_connection.QuicConnection, "_write_stream_limits")
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "2.0.0")
+    monkeypatch.delattr(QuicConnection, "_write_stream_limits")
     with pytest.raises(ImportError, match=r"2\.0\.0.*_write_stream_limits.*from 1\.7 to before"):
-        aioquic_connection._check()
+        check()

@@ -76,7 +76,7 @@ def test_a_port_that_is_silent_gives_no_reply() -> None:
     async def main() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
             silent.bind(("127.0.0.1", 0))
-            with pytest.raises(ConnectFailed, match="NO_REPLY.*UDP"):
+            with pytest.raises(ConnectFailed, match=r"NO_REPLY.*UDP"):
                 await dial_port(silent.getsockname()[1])
 
     asyncio.run(main())

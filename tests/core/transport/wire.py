@@ -7,8 +7,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from aqueduct_core.transport.aioquic_link import AioquicLink, client_link, server_link
-from aqueduct_core.transport.aioquic_stack import AioquicStack
+from aqueduct_core.transport.aioquic_port.link import AioquicLink, client_link, server_link
+from aqueduct_core.transport.aioquic_port.stack import AioquicStack
 from aqueduct_core.transport.port import Address
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.ends import client_tls, server_tls

@@ -27,7 +27,7 @@ from aqueduct_core.engine.contract import (
     StreamStopped,
     WriteStream,
 )
-from aqueduct_core.transport.aioquic_connection import CreditedConnection
+from aqueduct_core.transport.aioquic_port.connection import CreditedConnection
 from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Hello, LinkCounts
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls import ClientTls, Identity, fingerprint

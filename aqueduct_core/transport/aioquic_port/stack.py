@@ -10,7 +10,7 @@ from aioquic.quic.packet import (
     pull_quic_header,
 )
 
-from aqueduct_core.transport.aioquic_link import client_link, server_link
+from aqueduct_core.transport.aioquic_port.link import client_link, server_link
 from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Hello, Link
 from aqueduct_core.transport.settings import SMALLEST_DATAGRAM, LinkSettings
 from aqueduct_core.transport.tls import ClientTls, Identity

@@ -1,7 +1,6 @@
 """aioquic's connection, made to follow consumption and to visit only streams that have work.
 
-This is the only file that touches private names of aioquic. ``_check`` runs at import and refuses
-a version outside ``SUPPORTED`` or one whose names have changed. What differs from the stock class:
+What differs from the stock class:
 
 * **Credit follows consumption.** Stock aioquic doubles its windows by itself, so nothing that an
   application does holds a peer back. Here limit = consumed + window, for a stream and for the
@@ -9,21 +8,18 @@ a version outside ``SUPPORTED`` or one whose names have changed. What differs fr
 * **Only streams with work are visited.** Stock aioquic walks all open streams for each packet
   that it builds. Here a stream enters ``_ready`` when it has something to send, to repeat or to
   discard, and ``_due`` when its limit has to be told.
-* **Memory.** A unidirectional stream has one half; the other is a shared inert object. Streams
-  that a peer opens only by skipping over their numbers cost nothing until they are used.
+* **Memory.** Streams that a peer opens only by skipping over their numbers cost nothing until they
+  are used.
 * **Counting.** ``unacknowledged`` is kept as bytes come and go, never computed by a walk.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
-import inspect
 import logging
 from bisect import insort
 from collections import deque
 from typing import Any
 
-import aioquic.quic.connection
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import (
     CONNECTION_LIMIT_FRAME_CAPACITY,
@@ -35,20 +31,21 @@ from aioquic.quic.connection import (
     QuicNetworkPath,
     QuicReceiveContext,
 )
-from aioquic.quic.events import ConnectionTerminated, StreamDataReceived, StreamReset
-from aioquic.quic.packet import QuicErrorCode, QuicFrameType, QuicStreamFrame
+from aioquic.quic.events import ConnectionTerminated
+from aioquic.quic.packet import QuicErrorCode, QuicFrameType
 from aioquic.quic.packet_builder import QuicDeliveryState, QuicPacketBuilder
 from aioquic.quic.recovery import QuicPacketSpace
-from aioquic.quic.stream import (
-    QuicStream,
-    QuicStreamReceiver,
-    QuicStreamSender,
-    StreamFinishedError,
-)
+from aioquic.quic.stream import QuicStream, StreamFinishedError
 from cryptography import x509
 
-SUPPORTED = ((1, 7), (1, 8))
-"""Versions of aioquic from the first to before the second."""
+from aqueduct_core.transport.aioquic_port.streams import (
+    NO_RECEIVER,
+    NO_SENDER,
+    Receiver,
+    Sender,
+    Stream,
+    StreamTable,
+)
 
 STREAMS_PER_ROUND = 128
 """Ready streams offered to the packet builder at once: enough to fill a dozen packets with tiny
@@ -83,10 +80,10 @@ class CreditedConnection(QuicConnection):
         self._consumed = 0
         self._implicit: set[int] = set()
         self._skipped: set[int] = set()
-        self._ready: deque[_Stream] = deque()
-        self._starved: list[_Stream] = []
-        self._due: dict[int, _Stream] = {}
-        self._table = _StreamTable(self._due)
+        self._ready: deque[Stream] = deque()
+        self._starved: list[Stream] = []
+        self._due: dict[int, Stream] = {}
+        self._table = StreamTable(self._due)
         self._streams = self._table
         for limit, value in (
             (self._local_max_streams_uni, max_streams_uni),
@@ -167,13 +164,13 @@ class CreditedConnection(QuicConnection):
 
     # What the streams of this connection tell it
 
-    def _wake(self, stream_id: int) -> None:
+    def wake(self, stream_id: int) -> None:
         stream = self._table.get(stream_id)
         if stream is not None and not stream.queued:
             stream.queued = True
             self._ready.append(stream)
 
-    def _release(self, count: int) -> None:
+    def release(self, count: int) -> None:
         """Bytes that will never reach the application no longer count as held."""
         self._consumed += count
         self._raise_connection_limit()
@@ -207,10 +204,10 @@ class CreditedConnection(QuicConnection):
             # Opening a stream opens all lower ones of its kind (RFC 9000 section 2.1).
             self._implicit.update(range(limit.used, index))
             limit.used = index + 1
-        stream = self._streams[stream_id] = _Stream(
+        stream = self._streams[stream_id] = Stream(
             stream_id,
-            receiver=_Receiver(self, stream_id),
-            sender=_NO_SENDER,
+            receiver=Receiver(self, stream_id),
+            sender=NO_SENDER,
             local=self._stream_window,
         )
         return stream
@@ -230,10 +227,10 @@ class CreditedConnection(QuicConnection):
         else:
             self._skipped.update(range(self._local_next_stream_id_uni, stream_id, 4))
             self._local_next_stream_id_uni = stream_id + 4
-        stream = self._streams[stream_id] = _Stream(
+        stream = self._streams[stream_id] = Stream(
             stream_id,
-            receiver=_NO_RECEIVER,
-            sender=_Sender(self, stream_id),
+            receiver=NO_RECEIVER,
+            sender=Sender(self, stream_id),
             remote=self._remote_max_stream_data_uni,
         )
         if stream_id // 4 >= self._remote_max_streams_uni:
@@ -248,10 +245,10 @@ class CreditedConnection(QuicConnection):
         self, context: QuicReceiveContext, frame_type: int, buf: Any
     ) -> None:
         super()._handle_max_data_frame(context, frame_type, buf)
-        if self._starved and self._remote_max_data > self._remote_max_data_used:
+        if self._starved and not self._out_of_credit:
             starved, self._starved = self._starved, []
             for stream in starved:
-                self._wake(stream.number)
+                self.wake(stream.number)
 
     def _handle_max_stream_data_frame(
         self, context: QuicReceiveContext, frame_type: int, buf: Any
@@ -260,7 +257,7 @@ class CreditedConnection(QuicConnection):
         stream_id = buf.pull_uint_var()
         buf.seek(start)
         super()._handle_max_stream_data_frame(context, frame_type, buf)
-        self._wake(stream_id)
+        self.wake(stream_id)
 
     def _unblock_streams(self, is_unidirectional: bool) -> None:
         if not is_unidirectional:
@@ -269,12 +266,12 @@ class CreditedConnection(QuicConnection):
         blocked = self._streams_blocked_uni
         count = 0
         for stream in blocked:
-            assert isinstance(stream, _Stream)
+            assert isinstance(stream, Stream)
             if stream.number // 4 >= self._remote_max_streams_uni:
                 break
             stream.is_blocked = False
             stream.max_stream_data_remote = self._remote_max_stream_data_uni
-            self._wake(stream.number)
+            self.wake(stream.number)
             count += 1
         del blocked[:count]
         if not blocked and not self._streams_blocked_bidi:
@@ -295,36 +292,34 @@ class CreditedConnection(QuicConnection):
                 super()._write_application(builder, network_path, now)
             finally:
                 for stream in self._streams_queue:
-                    assert isinstance(stream, _Stream)
+                    assert isinstance(stream, Stream)
                     self._put_back(stream)
                 self._streams_queue = []
             if left <= 0 or self._pacing_at is not None:
                 return
 
-    def _put_back(self, stream: _Stream) -> None:
+    def _put_back(self, stream: Stream) -> None:
         """Queue a served stream again, or park it until something wakes it."""
         sender = stream.sender
-        if (
-            stream.is_finished
-            or stream.receiver.stop_pending
-            or sender.reset_pending
-            or not (stream.is_blocked or sender.buffer_is_empty)
-        ):
-            if len(sender._pending) and not (sender.reset_pending or stream.receiver.stop_pending):
-                offset = sender.next_offset
+        stopping = stream.receiver.stop_pending or sender.reset_pending
+        if not (stopping or stream.is_finished):
+            if stream.is_blocked or sender.buffer_is_empty:
+                stream.queued = False
+                return
+            offset = sender.offers if isinstance(sender, Sender) else None
+            if offset is not None:
                 if offset >= stream.max_stream_data_remote:
                     stream.queued = False
                     return
-                if (
-                    offset >= sender.highest_offset
-                    and self._remote_max_data_used >= self._remote_max_data
-                ):
+                if offset >= sender.highest_offset and self._out_of_credit:
                     stream.queued = False
                     self._starved.append(stream)
                     return
-            self._ready.append(stream)
-        else:
-            stream.queued = False
+        self._ready.append(stream)
+
+    @property
+    def _out_of_credit(self) -> bool:
+        return self._remote_max_data_used >= self._remote_max_data
 
     def _write_datagram_frame(
         self, builder: QuicPacketBuilder, data: bytes, frame_type: QuicFrameType
@@ -356,8 +351,8 @@ class CreditedConnection(QuicConnection):
     def _write_stream_limits(
         self, builder: QuicPacketBuilder, space: QuicPacketSpace, stream: QuicStream
     ) -> None:
-        # ``_StreamTable.values`` offers only the streams in ``_due``.
-        assert isinstance(stream, _Stream)
+        # ``StreamTable.values`` offers only the streams in ``_due``.
+        assert isinstance(stream, Stream)
         if not stream.receiver.is_finished:
             buf = builder.start_frame(
                 QuicFrameType.MAX_STREAM_DATA,
@@ -371,185 +366,6 @@ class CreditedConnection(QuicConnection):
         self._due.pop(stream.number, None)
 
     def _on_max_stream_data_delivery(self, delivery: QuicDeliveryState, stream: QuicStream) -> None:
-        assert isinstance(stream, _Stream)
+        assert isinstance(stream, Stream)
         if delivery != QuicDeliveryState.ACKED and not stream.receiver.is_finished:
             self._due[stream.number] = stream
-
-
-class _StreamTable(dict[int, Any]):
-    """All open streams by id. ``values`` yields those whose limit is due and no others: aioquic
-    iterates over values for one purpose only, to write limits (checked in ``_check``)."""
-
-    def __init__(self, due: dict[int, _Stream]) -> None:
-        super().__init__()
-        self._due = due
-
-    def values(self) -> Any:
-        # A copy, because the loop over it removes what it has written.
-        return list(self._due.values())
-
-
-class _Stream(QuicStream):
-    """A unidirectional stream. ``queued``: it is in the ready queue or being served."""
-
-    def __init__(
-        self,
-        stream_id: int,
-        *,
-        receiver: QuicStreamReceiver,
-        sender: QuicStreamSender,
-        local: int = 0,
-        remote: int = 0,
-    ) -> None:
-        self.is_blocked = False
-        self.max_stream_data_local = local
-        self.max_stream_data_local_sent = local
-        self.max_stream_data_remote = remote
-        self.receiver = receiver
-        self.sender = sender
-        self.stream_id = stream_id
-        self.number = stream_id
-        self.consumed = 0
-        self.queued = False
-
-
-class _Sender(QuicStreamSender):
-    """A sending half that says when it has work and counts what is not acknowledged."""
-
-    def __init__(self, connection: CreditedConnection, stream_id: int) -> None:
-        super().__init__(stream_id, writable=True)
-        self._connection = connection
-        self._number = stream_id
-        self._held = 0
-
-    def write(self, data: bytes, end_stream: bool = False) -> None:
-        super().write(data, end_stream)
-        self._held += len(data)
-        self._connection.unacknowledged += len(data)
-        self._connection._wake(self._number)
-
-    def reset(self, error_code: int) -> None:
-        super().reset(error_code)
-        self._drop(self._held)
-        # What was not sent never will be; free it at once rather than when the reset is acked.
-        self._buffer.clear()
-        self._connection._wake(self._number)
-
-    def on_data_delivery(
-        self, delivery: QuicDeliveryState, start: int, stop: int, fin: bool
-    ) -> None:
-        super().on_data_delivery(delivery, start, stop, fin)
-        if delivery == QuicDeliveryState.ACKED:
-            self._drop(stop - start)
-            if self.is_finished:
-                self._connection._wake(self._number)
-        else:
-            self._connection._wake(self._number)
-
-    def on_reset_delivery(self, delivery: QuicDeliveryState) -> None:
-        super().on_reset_delivery(delivery)
-        self._connection._wake(self._number)
-
-    def _drop(self, count: int) -> None:
-        count = min(count, self._held)
-        self._held -= count
-        self._connection.unacknowledged -= count
-
-
-class _Receiver(QuicStreamReceiver):
-    """A receiving half that says when it is finished and gives back what it will not deliver."""
-
-    def __init__(self, connection: CreditedConnection, stream_id: int) -> None:
-        super().__init__(stream_id, readable=True)
-        self._connection = connection
-        self._number = stream_id
-
-    def handle_frame(self, frame: QuicStreamFrame) -> StreamDataReceived | None:
-        event = super().handle_frame(frame)
-        if self.is_finished:
-            self._connection._wake(self._number)
-        return event
-
-    def handle_reset(
-        self, *, final_size: int, error_code: int = QuicErrorCode.NO_ERROR
-    ) -> StreamReset | None:
-        event = super().handle_reset(final_size=final_size, error_code=error_code)
-        if event is not None:
-            self._connection._release(final_size - self._buffer_start)
-            self._buffer.clear()
-        self._connection._wake(self._number)
-        return event
-
-    def stop(self, error_code: int = QuicErrorCode.NO_ERROR) -> None:
-        super().stop(error_code)
-        self._connection._wake(self._number)
-
-    def on_stop_sending_delivery(self, delivery: QuicDeliveryState) -> None:
-        if not self.is_finished:
-            super().on_stop_sending_delivery(delivery)
-        self._connection._wake(self._number)
-
-
-_NO_SENDER = QuicStreamSender(None, writable=False)
-_NO_RECEIVER = QuicStreamReceiver(None, readable=False)
-
-_OVERRIDDEN = {
-    "_get_or_create_stream": ("self", "frame_type", "stream_id"),
-    "_get_or_create_stream_for_send": ("self", "stream_id"),
-    "_handle_max_data_frame": ("self", "context", "frame_type", "buf"),
-    "_handle_max_stream_data_frame": ("self", "context", "frame_type", "buf"),
-    "_unblock_streams": ("self", "is_unidirectional"),
-    "_write_application": ("self", "builder", "network_path", "now"),
-    "_write_datagram_frame": ("self", "builder", "data", "frame_type"),
-    "_write_connection_limits": ("self", "builder", "space"),
-    "_write_stream_limits": ("self", "builder", "space", "stream"),
-    "_on_connection_limit_delivery": ("self", "delivery", "limit"),
-    "_on_max_stream_data_delivery": ("self", "delivery", "stream"),
-}
-_USED = """
-_close_event _configuration _is_client _local_max_data _local_max_streams_bidi
-_local_max_streams_uni _local_next_stream_id_uni _network_paths _pacing_at
-_remote_max_data _remote_max_data_used _remote_max_datagram_frame_size
-_remote_max_idle_timeout _remote_max_stream_data_uni _remote_max_streams_uni _state
-_streams _streams_blocked_bidi _streams_blocked_pending _streams_blocked_uni _streams_queue
-"""
-_STREAM = """
-is_blocked max_stream_data_local max_stream_data_local_sent max_stream_data_remote
-receiver sender stream_id
-"""
-_HALVES = {
-    QuicStreamSender: "_buffer _pending _stream_id buffer_is_empty highest_offset is_finished "
-    "reset_pending",
-    QuicStreamReceiver: "_buffer _buffer_start _stream_id is_finished stop_pending",
-}
-
-
-def _check() -> None:
-    """Refuse an aioquic that this file was not written for."""
-    version = importlib.metadata.version("aioquic")
-    first, before = (".".join(map(str, bound)) for bound in SUPPORTED)
-    found = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
-    problems = []
-    if not SUPPORTED[0] <= found < SUPPORTED[1]:
-        problems.append("the version is outside that range")
-    for name, parameters in _OVERRIDDEN.items():
-        method = getattr(QuicConnection, name, None)
-        if method is None or tuple(inspect.signature(method).parameters) != parameters:
-            problems.append(f"QuicConnection.{name} has changed")
-    present = vars(QuicConnection(configuration=QuicConfiguration(is_client=True)))
-    problems += [f"QuicConnection has no {name}" for name in _USED.split() if name not in present]
-    if sorted(vars(QuicStream(stream_id=0))) != sorted(_STREAM.split()):
-        problems.append("the attributes of QuicStream have changed")
-    for half, names in _HALVES.items():
-        have = vars(half(0, True))
-        problems += [f"{half.__name__} has no {name}" for name in names.split() if name not in have]
-    if inspect.getsource(aioquic.quic.connection).count("_streams.values()") != 1:
-        problems.append("QuicConnection walks its streams in a new place")
-    if problems:
-        raise ImportError(
-            f"aioquic {version} does not fit: {'; '.join(problems)}. "
-            f"Install aioquic from {first} to before {before}"
-        )
-
-
-_check()

@@ -1,0 +1,166 @@
+"""Streams of one direction that tell their connection when they have work.
+
+A unidirectional stream has one half; the other is a shared inert object, which halves the memory
+of an open stream.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from aioquic.quic.events import StreamDataReceived, StreamReset
+from aioquic.quic.packet import QuicErrorCode, QuicStreamFrame
+from aioquic.quic.packet_builder import QuicDeliveryState
+from aioquic.quic.stream import QuicStream, QuicStreamReceiver, QuicStreamSender
+
+
+class Owner(Protocol):
+    """What the halves of a stream ask of their connection."""
+
+    unacknowledged: int
+
+    def wake(self, stream_id: int) -> None:
+        """The stream has something to send, to repeat, or to be discarded for."""
+
+    def release(self, count: int) -> None:
+        """Bytes that will never reach the application no longer count as held."""
+
+
+class StreamTable(dict[int, Any]):
+    """All open streams by id. ``values`` has those whose limit is due and no others: aioquic
+    walks over values for one purpose only, to write limits (``check`` makes sure of it)."""
+
+    def __init__(self, due: dict[int, Stream]) -> None:
+        super().__init__()
+        self._due = due
+
+    def values(self) -> Any:
+        # A copy, because the loop over it removes what it has written.
+        return list(self._due.values())
+
+
+class Stream(QuicStream):
+    """A unidirectional stream.
+
+    ``queued``: it is in the ready queue or being served. ``consumed``: bytes that the application
+    is done with.
+    """
+
+    def __init__(
+        self,
+        stream_id: int,
+        *,
+        receiver: QuicStreamReceiver,
+        sender: QuicStreamSender,
+        local: int = 0,
+        remote: int = 0,
+    ) -> None:
+        self.is_blocked = False
+        self.max_stream_data_local = local
+        self.max_stream_data_local_sent = local
+        self.max_stream_data_remote = remote
+        self.receiver = receiver
+        self.sender = sender
+        self.stream_id = stream_id
+        self.number = stream_id
+        self.consumed = 0
+        self.queued = False
+
+
+class Sender(QuicStreamSender):
+    """A sending half that counts what is not acknowledged."""
+
+    def __init__(self, owner: Owner, stream_id: int) -> None:
+        super().__init__(stream_id, writable=True)
+        self._owner = owner
+        self._number = stream_id
+        self._held = 0
+
+    def write(self, data: bytes, end_stream: bool = False) -> None:
+        super().write(data, end_stream)
+        self._held += len(data)
+        self._owner.unacknowledged += len(data)
+        self._owner.wake(self._number)
+
+    def reset(self, error_code: int) -> None:
+        super().reset(error_code)
+        self._drop(self._held)
+        # What was not sent never will be; free it at once rather than when the reset is acked.
+        self._buffer.clear()
+        self._owner.wake(self._number)
+
+    def on_data_delivery(
+        self, delivery: QuicDeliveryState, start: int, stop: int, fin: bool
+    ) -> None:
+        super().on_data_delivery(delivery, start, stop, fin)
+        if delivery == QuicDeliveryState.ACKED:
+            self._drop(stop - start)
+            if self.is_finished:
+                self._owner.wake(self._number)
+        else:
+            self._owner.wake(self._number)
+
+    def on_reset_delivery(self, delivery: QuicDeliveryState) -> None:
+        super().on_reset_delivery(delivery)
+        self._owner.wake(self._number)
+
+    @property
+    def offers(self) -> int | None:
+        """The offset of the first byte that waits to be sent; None: at most an end waits."""
+        return self.next_offset if len(self._pending) else None
+
+    def _drop(self, count: int) -> None:
+        count = min(count, self._held)
+        self._held -= count
+        self._owner.unacknowledged -= count
+
+
+class Receiver(QuicStreamReceiver):
+    """A receiving half that gives back the credit of what it will not deliver."""
+
+    def __init__(self, owner: Owner, stream_id: int) -> None:
+        super().__init__(stream_id, readable=True)
+        self._owner = owner
+        self._number = stream_id
+
+    def advance(self, start: int, stop: int) -> bool:
+        """Take ``start`` to ``stop`` as delivered if they are simply the next bytes."""
+        if (
+            start != self._buffer_start
+            or self._buffer
+            or self.is_finished
+            or self._final_size is not None
+        ):
+            return False
+        self._buffer_start = stop
+        self.highest_offset = stop
+        return True
+
+    def handle_frame(self, frame: QuicStreamFrame) -> StreamDataReceived | None:
+        event = super().handle_frame(frame)
+        if self.is_finished:
+            self._owner.wake(self._number)
+        return event
+
+    def handle_reset(
+        self, *, final_size: int, error_code: int = QuicErrorCode.NO_ERROR
+    ) -> StreamReset | None:
+        event = super().handle_reset(final_size=final_size, error_code=error_code)
+        if event is not None:
+            self._owner.release(final_size - self._buffer_start)
+            self._buffer.clear()
+        self._owner.wake(self._number)
+        return event
+
+    def stop(self, error_code: int = QuicErrorCode.NO_ERROR) -> None:
+        super().stop(error_code)
+        self._owner.wake(self._number)
+
+    def on_stop_sending_delivery(self, delivery: QuicDeliveryState) -> None:
+        if not self.is_finished:
+            super().on_stop_sending_delivery(delivery)
+        self._owner.wake(self._number)
+
+
+NO_SENDER = QuicStreamSender(None, writable=False)
+NO_RECEIVER = QuicStreamReceiver(None, readable=False)
