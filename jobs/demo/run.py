@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CHANNELS = {"processes": "ordered", "counters": "unordered", "load": "unreliable"}
 START_SECONDS = 120.0
 DRAIN_SECONDS = 120.0
+LEASE_SECONDS = 15.0
 POLL_SECONDS = 0.5
 OURS = ("tls", "spool", "table", "checkpoint", "ledger", "progress.json", "stop")
 
@@ -77,6 +78,7 @@ def spark_submit(script: str, *arguments: str) -> list[str]:
 def ingest_command(out: Path) -> list[str]:
     settings = {
         "source.spool": out / "spool",
+        "source.lease": f"{LEASE_SECONDS:.0f}s",
         "source.tls.certFile": out / "tls" / "cert.pem",
         "source.tls.keyFile": out / "tls" / "key.pem",
         "sink.path": out / "table",
@@ -126,6 +128,14 @@ def wait_for_intake(ingest: subprocess.Popen[bytes], out: Path) -> dict[str, Any
         if ingest.poll() is not None:
             raise DemoError(f"the job ended before its intake was up; see {out / 'ingest.log'}")
     raise DemoError(f"no intake within {START_SECONDS:.0f} s; see {out / 'ingest.log'}")
+
+
+def wait_for_end(out: Path) -> None:
+    """The intake ends itself when no query has asked for it for its lease."""
+    for _ in until(LEASE_SECONDS + 5):
+        if load_json(out / "spool" / "intake-0" / "status.json").get("state") == "ended":
+            return
+    raise DemoError(f"the intake did not end; see {out / 'spool' / 'intake-0' / 'intake.log'}")
 
 
 def show(out: Path, begun: float) -> None:
@@ -202,7 +212,9 @@ def run(out: Path, seconds: float) -> int:
         say("a second job reads the table")
         report = spark_submit("jobs/demo/report.py", "--out", str(out))
         with (out / "report.log").open("wb") as log:
-            return subprocess.run(report, cwd=ROOT, stderr=log, check=False).returncode
+            code = subprocess.run(report, cwd=ROOT, stderr=log, check=False).returncode
+        wait_for_end(out)
+        return code
     finally:
         processes.close()
 
