@@ -60,9 +60,10 @@ class Catalog:
     Ends when closed. Every change is durable when its method returns.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        """A damaged one is set aside and begun anew; ``sqlite3.Error`` when it can only be read."""
         self._lock = threading.Lock()
-        self._db = self._open(path)
+        self._db = _look(path) if read_only else self._open(path)
 
     @staticmethod
     def _open(path: Path) -> sqlite3.Connection:
@@ -167,6 +168,17 @@ def _connect(path: Path) -> sqlite3.Connection:
         if version not in (0, FORMAT):
             raise sqlite3.DatabaseError(f"catalog version {version}")
         db.executescript(_SCHEMA)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _look(path: Path) -> sqlite3.Connection:
+    """The catalog of another owner; nothing is created or changed."""
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+    try:
+        db.execute("SELECT * FROM known").fetchall()
     except BaseException:
         db.close()
         raise

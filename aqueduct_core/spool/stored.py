@@ -137,7 +137,12 @@ class Stored:
     ) -> list[tuple[int, int]]:
         found = segment.find(partition, start, end)
         if found is None:
-            index = self._load(segment)
+            try:
+                index = self._load(segment)
+            except FileNotFoundError:
+                raise range_gone(partition, start, end) from None
+            except OSError as error:
+                raise corrupt(segment, partition, start, end, str(error)) from None
             segment.keep(index)
             found = index.find(partition, start, end)
         if segment.sealed is not None:

@@ -28,9 +28,7 @@ def batch(partition: int, first: int, stop: int) -> pa.RecordBatch:
 
 
 def open_spool(directory: Path, *, partitions: int = 2, **given: Any) -> Spool:
-    settings = {
-        name: given.pop(name) for name in list(given) if name in SpoolSettings.__slots__
-    }
+    settings = {name: given.pop(name) for name in list(given) if name in SpoolSettings.__slots__}
     given.setdefault("sync", InlineSync)
     return Spool.open(
         directory,

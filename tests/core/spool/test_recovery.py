@@ -190,7 +190,7 @@ def test_without_the_newest_segment_no_offset_is_given_out_again(tmp_path: Path)
         store(spool, [3, 2], groups=3)
         crashed = crash_copy(tmp_path / "spool", tmp_path / "crashed")
     segments(crashed)[-1].unlink()
-    with pytest.raises(SpoolFailed, match="CORRUPT.*missing"):
+    with pytest.raises(SpoolFailed, match=r"CORRUPT.*missing"):
         open_spool(crashed)
     # after a close in good order the catalog knows where it ended
     segments(tmp_path / "spool")[-1].unlink()
@@ -208,7 +208,7 @@ def test_a_segment_of_another_spool_is_refused(tmp_path: Path) -> None:
         with open_spool(tmp_path / name) as spool:
             store(spool, [1, 1])
     shutil.copy(segments(tmp_path / "theirs")[0], segments(tmp_path / "ours")[0])
-    with pytest.raises(SpoolFailed, match="CORRUPT.*belongs to the spool"):
+    with pytest.raises(SpoolFailed, match=r"CORRUPT.*belongs to the spool"):
         open_spool(tmp_path / "ours")
 
 

@@ -1,0 +1,157 @@
+"""Looking into a spool without owning it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import pyarrow as pa
+
+from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.spool.catalog import CATALOG, Catalog, Durable, Known
+from aqueduct_core.spool.health import io_failed
+from aqueduct_core.spool.identity import Identity, load_identity
+from aqueduct_core.spool.opening import load_index
+from aqueduct_core.spool.record import Codec
+from aqueduct_core.spool.recovery import recover
+from aqueduct_core.spool.scan import Scan, scan
+from aqueduct_core.spool.segment import Segment, segment_path
+from aqueduct_core.spool.stored import Stored
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check of one segment found: readable records and rows, and the damaged (start, stop) bytes."""
+
+    segment: Segment
+    records: int
+    rows: int
+    damage: list[tuple[int, int]]
+
+
+class SpoolReader:
+    """A spool as it is at this moment; takes no lock and changes nothing.
+
+    Holds what was written before it was opened. That is synced first, so every row it shows is durable, also
+    one that a running owner has not reported yet. What comes later, or is trimmed, is seen by a new reader.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        """
+        Raises:
+            SpoolFailed: IO when there is no spool, VERSION, CORRUPT.
+        """
+        self.directory = directory
+        self._catalog: Catalog | None = None
+        try:
+            identity = load_identity(directory)
+            if identity is None:
+                raise FileNotFoundError(2, "No readable spool.json here", str(directory))
+            self._identity = identity
+            self._open(identity)
+        except (OSError, sqlite3.Error) as error:
+            self.close()
+            raise io_failed(directory, str(error)) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, identity: Identity) -> None:
+        known, cursors = Known(Durable(), 0, None), {}
+        entered: dict[int, Segment] = {}
+        try:
+            self._catalog = Catalog(self.directory / CATALOG, read_only=True)
+            known, cursors = self._catalog.known(), self._catalog.cursors()
+            entered = self._catalog.segments(lambda number: segment_path(self.directory, number))
+        except sqlite3.Error:
+            # everything can be had from the segments
+            entered = {}
+        found = recover(self.directory, identity, known, entered, _read, time.time())
+        self.cursors = cursors or found.replay.cursors
+        self._stored = Stored(
+            Codec(identity.schema),
+            identity.partitions,
+            lambda segment: load_index(segment, self._catalog, identity.partitions),
+        )
+        for segment in found.segments:
+            self._stored.add(segment)
+        self._stored.publish(found.ends)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def id(self) -> str:
+        return self._identity.id
+
+    @property
+    def epoch(self) -> int:
+        """Of the present owner, or the last one."""
+        return self._identity.epoch
+
+    @property
+    def partitions(self) -> int:
+        return self._identity.partitions
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._identity.schema
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Oldest first."""
+        return self._stored.segments
+
+    @property
+    def bytes(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    def ends(self) -> list[int]:
+        return self._stored.ends
+
+    def starts(self) -> list[int]:
+        return self._stored.starts
+
+    def read(self, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """As ``Spool.read``."""
+        return self._stored.read(partition, start, end)
+
+    def verify(self) -> Iterator[Checked]:
+        """Check every record of every segment, one segment a step.
+
+        Raises:
+            SpoolFailed: IO.
+        """
+        for segment in self.segments:
+            try:
+                found = scan(segment.path, segment.number, segment.size)
+            except OSError as error:
+                raise SpoolFailed(
+                    "IO", f"{segment.path} cannot be read: {error}", "Check the disk"
+                ) from error
+            rows = sum(record.stop - record.first for record in found.rows)
+            yield Checked(segment, len(found.records), rows, found.damage)
+
+    def close(self) -> None:
+        if self._catalog is not None:
+            self._catalog.close()
+            self._catalog = None
+
+
+def _read(path: Path, number: int) -> Scan:
+    """Scan a segment as it is now, and make that durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(fd).st_size
+        os.fdatasync(fd)
+    finally:
+        os.close(fd)
+    return scan(path, number, size)
