@@ -66,6 +66,9 @@ class Config:
     # What a peer can make one connection hold.
     max_partial_bytes: int = 64 << 20
     """Bytes of frames that are only partly here, over all streams (H2)."""
+    early_credit_bytes: int = 1 << 20
+    """An incomplete frame's credit goes back ahead of the frame, so that a frame may be larger
+    than the transport's window; not while the application is this far behind on its channel."""
     max_prehandshake_bytes: int = 1 << 20
     """Routed bytes held until the peer's connection headers come (AQ-HDR-8)."""
     max_prehandshake_datagrams: int = 256

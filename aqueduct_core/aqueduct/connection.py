@@ -334,6 +334,7 @@ class Connection:
         self._now = now
         if self.closed is None:
             self._wiring.credit.consumed(channel, size)
+            self._inflow.caught_up(channel)
 
     def shutdown(self, code: int, reason: str, now: float) -> None:
         """Close the QUIC connection, behind the orders that are due (0: in good order)."""

@@ -31,6 +31,11 @@ class Dispatch:
         self.messages = 0
         self.overflows = 0
 
+    def behind(self, channel: int) -> bool:
+        """Whether the application has much of this channel to consume yet."""
+        wiring = self._wiring
+        return wiring.credit.queued(channel) > wiring.config.early_credit_bytes
+
     def frame(self, half: Half, frame: Routed, stream_id: int, credit: int, now: float) -> bool:
         """Whether the frame's credit is kept until the application consumed it."""
         if isinstance(half, ReceiverHalf):

@@ -54,6 +54,7 @@ class Inflow:
         self._held_bytes = 0
         self._held_datagrams = 0
         self._partial = 0
+        self._withheld: dict[int, dict[Inbound, None]] = {}
         self.datagrams_dropped = 0
 
     def stream_bytes(self, fact: StreamBytes, now: float) -> None:
@@ -115,10 +116,29 @@ class Inflow:
             reader.end()
             self._streams.pop(inbound.stream_id, None)
             return
-        self._consumed(inbound, inbound.waiting())
+        self._give_early(inbound)
         self._partial += inbound.early
         if self._partial > self._config.max_partial_bytes:
             raise PeerFault(Code.RESOURCE_LIMIT, "too many bytes of incomplete frames")
+
+    def _give_early(self, inbound: Inbound) -> None:
+        """Credit for an incomplete frame, which could never be completed without; but a peer
+        that is ahead of the application has to wait like everybody."""
+        half = inbound.half
+        if half is not None and self._dispatch.behind(half.channel):
+            self._withheld.setdefault(half.channel, {})[inbound] = None
+        else:
+            self._consumed(inbound, inbound.waiting())
+
+    def caught_up(self, channel: int) -> None:
+        """The application consumed some of this channel: give what was withheld, if it may go."""
+        if channel not in self._withheld or self._dispatch.behind(channel):
+            return
+        for inbound in self._withheld.pop(channel):
+            if self._streams.get(inbound.stream_id) is inbound:
+                self._partial -= inbound.early
+                self._consumed(inbound, inbound.waiting())
+                self._partial += inbound.early
 
     def _consumed(self, inbound: Inbound, credit: int) -> None:
         if not inbound.datagram:
