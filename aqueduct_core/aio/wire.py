@@ -377,6 +377,7 @@ class WireOut:
         )
         wire.gave(len(payload) + FRAME_BYTES)
         number = outlet.ledger.sent(sent.reliable, sent.number)
+        outlet.finishing = outlet.finishing or outlet.oneshot  # the engine does it by itself
         for core, channel in zip(cargo, sent.attached, strict=True):
             wire.bind(core, channel)
         return number

@@ -1,0 +1,115 @@
+"""A server and a client in one event loop, and pairs of halves that are local or networked."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from aqueduct_core.aio.connect import connect
+from aqueduct_core.aio.connection import ClientConnection, ServerConnection
+from aqueduct_core.aio.halves import Half, Receiver, Sender, channel
+from aqueduct_core.aio.serve import Server, serve
+from aqueduct_core.transport.tls import ClientTls, ServerTls
+
+TIMEOUT = 20.0
+KINDS = ("local", "receiver leaves", "sender leaves", "server's receiver leaves")
+"""How the halves of a pair came to be where they are."""
+
+Test = Callable[..., Coroutine[Any, Any, None]]
+
+
+def in_loop(test: Test) -> Callable[..., None]:
+    """Run a test in a fresh event loop, bounded in time; it must leave no task behind."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        async def bounded() -> None:
+            before = asyncio.all_tasks()
+            async with asyncio.timeout(TIMEOUT):
+                await test(*args, **kwargs)
+            left = asyncio.all_tasks() - before
+            assert not left, f"tasks left behind: {left}"
+
+        asyncio.run(bounded())
+
+    return run
+
+
+@functools.cache
+def server_tls() -> ServerTls:
+    return ServerTls.self_signed()
+
+
+def client_tls() -> ClientTls:
+    return ClientTls(ca_pem=server_tls().cert_pem)
+
+
+@dataclass(frozen=True)
+class Scene:
+    server: Server
+    client: ClientConnection
+    guest: ServerConnection
+    """The same connection, as the server has it."""
+
+    async def carry(self, *halves: Half) -> tuple[Half, ...]:
+        """Send halves from the client; what they are at the server."""
+        await self.client.entrypoint.send(b"carry", attach=halves)
+        return (await self.guest.entrypoint.receive()).attachments
+
+    async def carry_back(self, *halves: Half) -> tuple[Half, ...]:
+        """Send halves from the server, on a channel that the client made for that."""
+        sender, receiver = channel()
+        (back,) = await self.carry(sender)
+        assert isinstance(back, Sender)
+        await back.send(b"carry back", attach=halves)
+        attachments = (await receiver.receive()).attachments
+        await back.finish()
+        return attachments
+
+
+@asynccontextmanager
+async def scene(**options: Any) -> AsyncIterator[Scene]:
+    """Options go to ``connect``."""
+    async with (
+        serve("127.0.0.1", 0, tls=server_tls()) as server,
+        connect(server.url, tls=client_tls(), **options) as client,
+    ):
+        yield Scene(server, client, await server.accept())
+
+
+@asynccontextmanager
+async def pair(
+    kind: str, mode: str = "ordered", **options: Any
+) -> AsyncIterator[tuple[Sender, Receiver]]:
+    """Both halves of a channel; all but ``local`` over a real connection. Nothing here holds on
+    to them, so a test may drop one."""
+    if kind == "local":
+        yield channel(mode, **options)
+    else:
+        async with scene() as set_up:
+            yield await _networked(set_up, kind, *channel(mode, **options))
+
+
+async def _networked(
+    set_up: Scene, kind: str, sender: Sender, receiver: Receiver
+) -> tuple[Sender, Receiver]:
+    if kind == "sender leaves":
+        mode = sender.mode
+        (far_sender,) = await set_up.carry(sender)
+        assert isinstance(far_sender, Sender)
+        far_sender.use(mode)
+        return far_sender, receiver
+    carry = set_up.carry if kind == "receiver leaves" else set_up.carry_back
+    (far_receiver,) = await carry(receiver)
+    assert isinstance(far_receiver, Receiver)
+    return sender, far_receiver
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Wait, bounded by the test's own limit, for something that has no event of its own."""
+    while not condition():
+        await asyncio.sleep(0.005)
