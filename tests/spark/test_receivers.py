@@ -1,0 +1,288 @@
+"""Launching, finding and reading intakes, without Spark: real processes, real Flight."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from aqueduct_core.errors import AuthFailed, DataLoss, IntakeFailed, SpoolFailed
+from aqueduct_core.flight.client import IntakeClient
+from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.intake.schema import row_schema
+from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
+from aqueduct_spark.model.options import StreamReadOptions
+from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
+from aqueduct_spark.planning.ranges import DataRange
+from aqueduct_spark.read import tasks
+from aqueduct_spark.receivers.fleet import Fleet
+from aqueduct_spark.receivers.launch import ensure_intake
+from aqueduct_spark.receivers.orders import launch_order
+from aqueduct_spark.receivers.process import LOG_FILE
+from aqueduct_spark.receivers.registrations import Registration, winner
+from aqueduct_spark.receivers.rendezvous import Rendezvous, RendezvousClient
+from tests.spark.producing import numbered, produce
+from tests.spark.scene import PATIENCE
+from tests.support.waiting import alive, ancestors, ended
+
+HELD = Registration(0, "spool", 2, "h:1", 11, "h:2", "AA")
+
+
+class Ground:
+    """A rendezvous and the launch order of one intake, as a planner has them."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.options = StreamReadOptions.parse(
+            {"listen": "127.0.0.1:0", "spool": str(home), "lease": "30s"}
+        )
+        self.credentials = Credentials.for_spool(home)
+        self.rendezvous = Rendezvous("127.0.0.1", self.credentials)
+        self.pids: set[int] = set()
+
+    def order(self, **changes: object) -> LaunchOrder:
+        address = f"127.0.0.1:{self.rendezvous.port}"
+        order = launch_order(self.options, 0, self.credentials, address, None)
+        return replace(order, **changes)  # type: ignore[arg-type]
+
+    def ensure(self, order: LaunchOrder | None = None) -> Registration:
+        held = ensure_intake(order or self.order())
+        self.pids.add(held.pid)
+        return held
+
+    def kill(self, pid: int) -> None:
+        os.kill(pid, signal.SIGKILL)
+        ended(pid, PATIENCE)
+
+    def close(self) -> None:
+        self.rendezvous.shutdown()
+        # Only what an intake wrote itself is a process of ours.
+        for path in self.home.glob("intake-*/status.json"):
+            self.pids.add(json.loads(path.read_text())["pid"])
+        for pid in self.pids:
+            if alive(pid):
+                os.kill(pid, signal.SIGTERM)
+        for pid in self.pids:
+            ended(pid, PATIENCE)
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Iterator[Ground]:
+    ground = Ground(tmp_path / "spool")
+    yield ground
+    ground.close()
+
+
+@pytest.mark.parametrize(
+    ("offered", "stands"),
+    [
+        (replace(HELD, epoch=3, pid=12), True),
+        (replace(HELD, epoch=2, pid=12), False),
+        (replace(HELD, epoch=1, pid=12), False),
+        (replace(HELD, id="other", epoch=1), True),
+    ],
+)
+def test_registrations_are_fenced_by_epoch(offered: Registration, stands: bool) -> None:
+    assert winner(HELD, offered) is (offered if stands else HELD)
+    assert winner(None, offered) is offered
+
+
+def test_tasks_at_once_start_one_intake(ground: Ground) -> None:
+    order = ground.order()
+    with ThreadPoolExecutor(4) as pool:
+        held = list(pool.map(ground.ensure, [order] * 4))
+    assert len(set(held)) == 1
+    assert ground.rendezvous.registered() == {0: held[0]}
+    # It belongs to no process of ours: it was started by one that has ended.
+    assert os.getpid() not in ancestors(held[0].pid)
+    log = (ground.home / "intake-0" / LOG_FILE).read_text()
+    assert ground.credentials.token not in log
+
+
+def test_a_lost_intake_comes_back_with_its_spool(ground: Ground) -> None:
+    first = ground.ensure()
+    ground.kill(first.pid)
+    second = ground.ensure()
+    assert (second.id, second.epoch > first.epoch) == (first.id, True)
+    assert second.pid != first.pid
+
+
+def test_a_spool_of_another_process_is_refused(ground: Ground, tmp_path: Path) -> None:
+    ground.ensure()
+    with Rendezvous("127.0.0.1", ground.credentials) as other:
+        stranger = ground.order(rendezvous=f"127.0.0.1:{other.port}", lock_timeout=0.5)
+        with pytest.raises(SpoolFailed) as refused:
+            ensure_intake(stranger)
+    assert refused.value.subclass == "LOCKED"
+    assert "\n" not in str(refused.value)
+
+
+def test_a_spool_that_must_be_there_is_not_made(ground: Ground) -> None:
+    with pytest.raises(DataLoss) as lost:
+        ensure_intake(ground.order(spool_id="1234"))
+    assert lost.value.subclass == "SPOOL_REPLACED"
+    assert not (ground.home / "intake-0").exists()
+
+
+def test_the_reason_of_an_intake_that_cannot_run_is_told(ground: Ground) -> None:
+    first = ground.ensure()
+    taken = replace(
+        ground.order().settings, listen=first.listen, spool=str(ground.home / "intake-1")
+    )
+    with pytest.raises(Exception, match="AQUEDUCT_CONNECT") as failed:
+        ensure_intake(ground.order(intake=1, settings=taken))
+    assert first.listen.rpartition(":")[2] in str(failed.value)
+
+
+def test_a_planner_that_is_gone_ends_the_task(ground: Ground) -> None:
+    order = ground.order()
+    ground.rendezvous.shutdown()
+    with pytest.raises(IntakeFailed, match="planner"):
+        ensure_intake(order)
+
+
+def test_the_rendezvous_wants_the_token(ground: Ground) -> None:
+    address = f"127.0.0.1:{ground.rendezvous.port}"
+    wrong = replace(ground.credentials, token="wrong")
+    with RendezvousClient(address, wrong) as client, pytest.raises(IntakeFailed):
+        client.lookup(0)
+    with RendezvousClient(address, ground.credentials) as client:
+        assert client.lookup(0) is None
+        assert client.register(HELD) == HELD
+        assert client.register(replace(HELD, epoch=1)) == HELD
+        assert client.lookup(0) == HELD
+
+
+def test_a_fleet_finds_by_registration_and_by_offset(ground: Ground) -> None:
+    held = ground.ensure()
+    known = StreamOffset({0: SpoolPosition(held.id, held.at, held.epoch, (0, 0))})
+    fleet = Fleet(ground.rendezvous, ground.credentials, 1)
+    try:
+        assert fleet.observe(StreamOffset())[0].id == held.id
+    finally:
+        fleet.close()
+    with Rendezvous("127.0.0.1", ground.credentials) as empty:
+        restarted = Fleet(empty, ground.credentials, 1)
+        try:
+            assert restarted.observe(StreamOffset()) == {}
+            assert restarted.observe(known)[0].id == held.id
+            stranger = StreamOffset({0: SpoolPosition("other", held.at, 1, (0, 0))})
+            assert restarted.observe(stranger) == {}
+        finally:
+            restarted.close()
+    foreign = Fleet(ground.rendezvous, Credentials.fresh(), 1)
+    try:
+        assert foreign.observe(known) == {}
+    finally:
+        foreign.close()
+
+
+def test_an_intake_nobody_renews_ends_itself(ground: Ground) -> None:
+    order = ground.order(settings=replace(ground.order().settings, lease=1.0))
+    held = ground.ensure(order)
+    ended(held.pid, 1.0 + 5.0)
+
+
+class TestRows:
+    """Reading a range: exactly its rows, from whatever intake serves them."""
+
+    @pytest.fixture
+    def held(self, ground: Ground) -> Registration:
+        held = ground.ensure()
+        produce(f"aqueduct://{held.listen}", numbered(1_000), name="x")
+        return held
+
+    def partition(self, ground: Ground, held: Registration, **changes: object) -> DataPartition:
+        with IntakeClient(held.at, ground.credentials) as client:
+            ends = client.status().ends
+        fullest = max(range(len(ends)), key=lambda p: ends[p])
+        rows = DataRange(0, held.id, held.at, fullest, 0, ends[fullest])
+        partition = DataPartition(rows, ground.order(), fetch_timeout=20.0, lenient=False)
+        return replace(partition, **changes)  # type: ignore[arg-type]
+
+    def read(self, partition: DataPartition) -> pa.Table:
+        rows = tasks.rows(partition, include_headers=False, include_metadata=False)
+        return pa.Table.from_batches(list(rows), schema=row_schema(False, False))
+
+    def test_a_range_is_its_rows_each_time(self, ground: Ground, held: Registration) -> None:
+        partition = self.partition(ground, held)
+        table = self.read(partition)
+        assert table["offset"].to_pylist() == list(range(partition.rows.stop))
+        assert self.read(partition).equals(table)
+        part = replace(partition, rows=replace(partition.rows, first=17, stop=423))
+        assert self.read(part).equals(table.slice(17, 406))
+
+    def test_a_lost_intake_is_started_by_the_task(self, ground: Ground, held: Registration) -> None:
+        partition = self.partition(ground, held)
+        table = self.read(partition)
+        ground.kill(held.pid)
+        with ThreadPoolExecutor(2) as pool:
+            again = list(pool.map(self.read, [partition, partition]))
+        assert all(one.equals(table) for one in again)
+        assert ground.rendezvous.registered()[0].epoch > held.epoch
+
+    def test_reading_goes_on_behind_the_last_row(
+        self, ground: Ground, held: Registration, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        partition = self.partition(ground, held)
+        table = self.read(partition)
+        real = IntakeClient.read
+        broken: list[int] = []
+
+        def breaks_once(client: IntakeClient, ticket: object) -> Iterator[pa.RecordBatch]:
+            for batch in real(client, ticket):  # type: ignore[arg-type]
+                if broken:
+                    yield batch
+                    continue
+                broken.append(batch.num_rows // 2)
+                yield batch.slice(0, batch.num_rows // 2)
+                raise IntakeFailed("UNREACHABLE", "the connection broke", "Try again")
+
+        monkeypatch.setattr(IntakeClient, "read", breaks_once)
+        assert self.read(partition).equals(table)
+        assert broken
+
+    def test_rows_that_are_gone_fail_the_task_or_are_left_out(
+        self, ground: Ground, held: Registration
+    ) -> None:
+        partition = self.partition(ground, held)
+        beyond = replace(partition.rows, stop=partition.rows.stop + 5)
+        with pytest.raises(DataLoss):
+            self.read(replace(partition, rows=beyond))
+        ahead = replace(partition, rows=replace(beyond, first=beyond.stop - 2), lenient=True)
+        assert self.read(ahead).num_rows == 0
+
+    def test_a_task_does_not_wait_for_ever(self, ground: Ground, held: Registration) -> None:
+        partition = self.partition(ground, held, fetch_timeout=0.1)
+        ground.kill(held.pid)
+        unusable = replace(ground.order().settings, listen="192.0.2.1:1", flight="192.0.2.1:1")
+        with pytest.raises((IntakeFailed, Exception), match="AQUEDUCT_"):
+            self.read(replace(partition, order=ground.order(settings=unusable)))
+
+
+def test_partitions_do_not_show_secrets(ground: Ground) -> None:
+    order = ground.order()
+    rows = DataRange(0, "id", "h:1", 0, 0, 1)
+    for partition in (LaunchPartition(order), DataPartition(rows, order, 1.0, False)):
+        assert ground.credentials.token not in repr(partition)
+        assert "PRIVATE" not in repr(partition)
+
+
+def test_a_token_variable_must_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    options = StreamReadOptions.parse(
+        {"listen": "127.0.0.1:0", "spool": str(tmp_path), "auth.tokenEnv": "THE_TOKEN"}
+    )
+    monkeypatch.delenv("THE_TOKEN", raising=False)
+    with pytest.raises(AuthFailed, match="THE_TOKEN"):
+        launch_order(options, 0, Credentials.fresh(), "h:1", None)
+    monkeypatch.setenv("THE_TOKEN", "s3cret")
+    order = launch_order(options, 0, Credentials.fresh(), "h:1", None)
+    assert order.settings.auth.token == "s3cret"
+    assert "s3cret" not in repr(order)
