@@ -17,6 +17,8 @@ from aqueduct_core.primitives import varint
 
 _TAG = 0x04
 _PLAIN = b"\x00\x00"
+_LAST_FIRST = (1 << 62) - (1 << 20)
+"""Blocks start below it, so that none reaches the end of the numbers (AQ-FRAME-14)."""
 MATRIX_LEAST = 16
 """Fewer frames than this are not worth a matrix."""
 _MATRIX_MOST = 8192
@@ -74,7 +76,7 @@ def _head(data: bytes, pos: int, end: int, max_payload: int) -> tuple[int, int, 
         length, at = varint.decode(data, at + 2, end)
     except (varint.NeedMore, varint.Malformed):
         return None
-    if length > max_payload or number >= 1 << 62 or at + length > end:
+    if length > max_payload or number >= _LAST_FIRST or at + length > end:
         return None
     return number, at, at + length
 

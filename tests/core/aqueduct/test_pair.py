@@ -149,9 +149,7 @@ def test_any_operations_in_any_order(
     operations: list[tuple[str, int, int, int]], seed: int, stored: bool
 ) -> None:
     mode = AckMode.ON_STORED if stored else AckMode.ON_RECEIPT
-    pair = Pair(
-        seed, BAD, Config(ack_mode=mode), Config(auto_accept=True, ack_mode=mode)
-    ).connect()
+    pair = Pair(seed, BAD, Config(ack_mode=mode), Config(auto_accept=True, ack_mode=mode)).connect()
     apps = both(pair)
     used: dict[tuple[int, int], Mode] = {}
     for name, who, which, how in operations:
@@ -235,7 +233,7 @@ FRAME = st.one_of(
         ["0300", "0301", "0302", "0303", "0308", "0304", "0306", "07", "0a", "0b", "0c01", "0100"]
     ),
     st.builds(lambda n: f"04{n:02x}0000" + "0161", st.integers(0, 4)),
-    st.builds(lambda n: f"0500"[:2] + f"{n:02x}", st.integers(0, 4)),
+    st.builds(lambda n: "0500"[:2] + f"{n:02x}", st.integers(0, 4)),
     st.builds(lambda n: f"06{n:02x}", st.integers(0, 4)),
     st.builds(lambda a, b: f"0802{a:02x}{b:02x}", st.integers(0, 3), st.integers(1, 3)),
     st.builds(lambda a, b: f"0902{a:02x}{b:02x}", st.integers(0, 3), st.integers(1, 3)),

@@ -63,11 +63,7 @@ OUTSIDE = {SenderInput.FORGET, SenderInput.LOST}
 @rule("AQ-SEND-9")
 @pytest.mark.parametrize(
     ("state", "given"),
-    [
-        pair
-        for pair in itertools.product(SENDER_TABLE, SenderInput)
-        if pair[1] not in OUTSIDE
-    ],
+    [pair for pair in itertools.product(SENDER_TABLE, SenderInput) if pair[1] not in OUTSIDE],
     ids=lambda value: value.name,
 )
 def test_the_table(state: SenderState, given: SenderInput) -> None:
@@ -332,7 +328,10 @@ def test_a_repeated_ack_has_no_effect() -> None:
     stream = client.stream("030008020103")
     assert client.news(Delivered) == [Delivered(0, True, 1, 4, True)]
     client.stream("08020005", stream)
-    assert client.news(Delivered) == [Delivered(0, True, 0, 1, True), Delivered(0, True, 4, 5, True)]
+    assert client.news(Delivered) == [
+        Delivered(0, True, 0, 1, True),
+        Delivered(0, True, 4, 5, True),
+    ]
     client.stream("08020005", stream)
     assert client.news(Delivered) == []
 

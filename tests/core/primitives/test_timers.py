@@ -1,0 +1,63 @@
+"""Deadlines by key."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aqueduct_core.primitives.timers import Timers
+
+
+def test_the_earliest_comes_first() -> None:
+    timers: Timers[str] = Timers()
+    assert timers.next is None
+    timers.set("a", 3.0)
+    timers.set("b", 1.0)
+    timers.sooner("a", 2.0)
+    timers.sooner("b", 5.0)
+    assert timers.next == 1.0
+    assert timers.pop(0.5) is None
+    assert timers.pop(2.0) == "b"
+    assert timers.pop(2.0) == "a"
+    assert timers.pop(9.0) is None
+
+
+def test_a_later_deadline_replaces() -> None:
+    timers: Timers[str] = Timers()
+    timers.set("a", 1.0)
+    timers.set("a", 4.0)
+    assert timers.pop(3.0) is None
+    assert timers.next == 4.0
+    timers.cancel("a")
+    timers.cancel("a")
+    assert timers.next is None
+    assert "a" not in timers
+    timers.set("a", 1.0)
+    timers.clear()
+    assert timers.next is None
+
+
+def test_stale_entries_are_swept() -> None:
+    timers: Timers[str] = Timers()
+    for i in range(10_000):
+        timers.set("a", float(10_000 - i))
+    assert len(timers._heap) < 200
+    assert timers.pop(1.0) == "a"
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 20), st.booleans()), max_size=60))
+def test_against_a_dict(operations: list[tuple[int, int, bool]]) -> None:
+    timers: Timers[int] = Timers()
+    model: dict[int, float] = {}
+    for key, when, cancel in operations:
+        if cancel:
+            timers.cancel(key)
+            model.pop(key, None)
+        else:
+            timers.set(key, float(when))
+            model[key] = float(when)
+        assert timers.next == min(model.values(), default=None)
+    order = []
+    while (key_out := timers.pop(100.0)) is not None:
+        order.append(model[key_out])
+    assert order == sorted(model.values())
