@@ -1,0 +1,31 @@
+"""``make bench``: every benchmark, one after the other; each prints its own table.
+
+All figures are ratios to a reference that ran in the same minute on the same machine; absolute
+ones are there to see the order of magnitude.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+BENCHES = {
+    "tests.bench.transport": "receiving UDP: our loop against stock aioquic, both counting bytes",
+    "tests.bench.spool": "the spool against a bare append with fdatasync",
+    "tests.bench.pipeline": "wire → durable → DataFrame against stock aioquic counting bytes",
+}
+
+
+def main() -> int:
+    failed = []
+    for module, title in BENCHES.items():
+        print(f"\n=== {title} ({module})", flush=True)
+        if subprocess.run([sys.executable, "-m", module], check=False).returncode:
+            failed.append(module)
+    if failed:
+        print("\nbelow its goal or failed: " + ", ".join(failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
