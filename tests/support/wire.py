@@ -93,7 +93,7 @@ class Wire:
         self.now = until
 
     def sent(self) -> list[str]:
-        """What went out since the last call: ``stream: hex [FIN]``, ``RESET stream``, ``d: hex``."""
+        """What left since the last call: ``stream: hex [FIN]``, ``RESET stream``, ``d: hex``."""
         self.pump()
         out = []
         for order in self.orders:

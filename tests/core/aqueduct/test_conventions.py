@@ -1,0 +1,73 @@
+"""Header conventions: what is built parses back, and what breaks its form is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from aqueduct_core.aqueduct import conventions
+from aqueduct_core.aqueduct.conventions import BadHeader
+
+
+def test_connection_headers_and_back() -> None:
+    headers = conventions.connection_headers(
+        token="s3cret", producer="p-1", sequence_start=0, extra=((b"x", b"\xff"),)
+    )
+    assert headers == (
+        (b"authorization", b"Bearer s3cret"),
+        (b"producer", b"p-1"),
+        (b"sequence-start", b"0"),
+        (b"x", b"\xff"),
+    )
+    claims = conventions.read_connection(headers)
+    assert (claims.token, claims.producer, claims.sequence_start) == ("s3cret", "p-1", 0)
+    assert "s3cret" not in repr(claims)
+    assert conventions.without_secrets(headers) == headers[1:]
+
+
+def test_channel_headers_and_back() -> None:
+    headers = conventions.channel_headers(name="größe", sequence_start=2**62 - 1)
+    claims = conventions.read_channel(headers)
+    assert (claims.name, claims.sequence_start) == ("größe", 2**62 - 1)
+
+
+def test_a_peer_that_does_not_know_them_loses_nothing() -> None:
+    assert conventions.read_connection(((b"other", b"1"),)) == conventions.ConnectionClaims()
+    assert conventions.read_channel(()) == conventions.ChannelClaims()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ((b"authorization", b"Basic eA=="),),
+        ((b"authorization", b"Bearer \xff"),),
+        ((b"producer", b""),),
+        ((b"producer", b"x" * 65),),
+        ((b"producer", b"\xff"),),
+        ((b"producer", b"a"), (b"producer", b"b")),
+        ((b"sequence-start", b""),),
+        ((b"sequence-start", b"-1"),),
+        ((b"sequence-start", b"1 "),),
+        ((b"sequence-start", "٣".encode()),),
+        ((b"sequence-start", b"9" * 19),),
+        ((b"sequence-start", b"9" * 20),),
+    ],
+)
+def test_values_that_break_their_form(headers: conventions.Headers) -> None:
+    with pytest.raises(BadHeader) as caught:
+        conventions.read_connection(headers)
+    assert headers[0][0].decode() in str(caught.value)
+
+
+@pytest.mark.parametrize("token", ["", "a b", "a\nb", "ä"])
+def test_tokens_that_fit_no_header(token: str) -> None:
+    with pytest.raises(BadHeader, match="token"):
+        conventions.connection_headers(token=token)
+
+
+def test_identities_and_names_are_bounded() -> None:
+    with pytest.raises(BadHeader, match="64"):
+        conventions.connection_headers(producer="x" * 65)
+    with pytest.raises(BadHeader, match="256"):
+        conventions.channel_headers(name="x" * 257)
+    with pytest.raises(BadHeader, match="2\\^62"):
+        conventions.channel_headers(sequence_start=2**62)
