@@ -38,8 +38,8 @@ _ack_delay _ack_eliciting_sent_since_receipt _close_at _close_event _close_pendi
 _cryptos _events _handshake_confirmed _is_client _local_max_data _local_max_streams_bidi
 _local_max_streams_uni _local_next_stream_id_uni _network_paths _pacing_at _remote_max_data
 _remote_max_data_used _remote_max_datagram_frame_size _remote_max_idle_timeout
-_remote_max_stream_data_uni _remote_max_streams_uni _spaces _spin_bit _spin_highest_pn _state
-_streams _streams_blocked_bidi _streams_blocked_pending _streams_blocked_uni _streams_queue
+_quic_logger _remote_max_stream_data_uni _remote_max_streams_uni _spaces _spin_bit
+_spin_highest_pn _state _streams _streams_blocked_bidi _streams_blocked_pending _streams_blocked_uni _streams_queue
 """
 STREAM = """
 is_blocked max_stream_data_local max_stream_data_local_sent max_stream_data_remote
@@ -51,7 +51,7 @@ SPACE = """
 ack_at ack_queue discarded expected_packet_number largest_received_packet largest_received_time
 received_packets
 """
-WINDOW = "_lower _received _size"
+WINDOW = "_size"
 CRYPTO = "aead hp key_phase"
 AEAD = "_aead _iv"
 PROTECTION = "_encryptor _is_chacha20"

@@ -235,7 +235,7 @@ class CreditedConnection(QuicConnection):
         )
         if stream_id // 4 >= self._remote_max_streams_uni:
             stream.is_blocked = True
-            insort(self._streams_blocked_uni, stream, key=lambda other: other.stream_id)
+            insort(self._streams_blocked_uni, stream, key=lambda other: other.stream_id or 0)
             self._streams_blocked_pending = True
         return stream
 

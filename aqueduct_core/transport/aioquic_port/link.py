@@ -27,7 +27,7 @@ from aqueduct_core.engine.contract import (
     StreamStopped,
     WriteStream,
 )
-from aqueduct_core.transport.aioquic_port.connection import CreditedConnection
+from aqueduct_core.transport.aioquic_port.receive import BurstConnection
 from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Hello, LinkCounts
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls import ClientTls, Identity, fingerprint
@@ -52,7 +52,7 @@ class AioquicLink:
     is heard for the idle timeout.
     """
 
-    def __init__(self, connection: CreditedConnection, settings: LinkSettings) -> None:
+    def __init__(self, connection: BurstConnection, settings: LinkSettings) -> None:
         self.counts = LinkCounts()
         self._quic = connection
         self._settings = settings
@@ -121,17 +121,14 @@ class AioquicLink:
             return
         if self._handshake_until is None and not self._ready:
             self._handshake_until = now + self._settings.handshake_timeout
-        size = 0
         try:
-            for data, address in datagrams:
-                size += len(data)
-                quic.receive_datagram(data, address, now)
+            quic.receive_burst(datagrams, now)
         except Exception:
             # aioquic handles what it expects; anything else is its bug, met by this peer's bytes.
             _logger.exception("QUIC failed on a datagram of the peer")
             quic.close(error_code=QuicErrorCode.INTERNAL_ERROR, reason_phrase="QUIC failed")
         self.counts.datagrams_received += len(datagrams)
-        self.counts.bytes_received += size
+        self.counts.bytes_received += sum(len(data) for data, _ in datagrams)
         if self._ready:
             self._ping_at = now + quic.idle_limit / 3
         self._collect(now)
@@ -331,7 +328,7 @@ def client_link(
         file, pem = tls.authorities()
         configuration.load_verify_locations(cafile=file, cadata=pem)
     link = AioquicLink(
-        CreditedConnection(configuration=configuration, max_streams_uni=settings.max_streams_uni),
+        BurstConnection(configuration=configuration, max_streams_uni=settings.max_streams_uni),
         settings,
     )
     link.dial(address, now)
@@ -343,7 +340,7 @@ def server_link(settings: LinkSettings, identity: Identity, hello: Hello) -> Aio
     configuration.certificate = identity.certificate
     configuration.certificate_chain = list(identity.chain)
     configuration.private_key = identity.key
-    connection = CreditedConnection(
+    connection = BurstConnection(
         configuration=configuration,
         max_streams_uni=settings.max_streams_uni,
         original_destination_connection_id=hello.destination,
