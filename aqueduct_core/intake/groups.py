@@ -13,6 +13,7 @@ durable by then.
 
 from __future__ import annotations
 
+import logging
 import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,10 +23,12 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from aqueduct_core.aqueduct.news import Run
-from aqueduct_core.errors import AqueductError
+from aqueduct_core.errors import AqueductError, SpoolFailed
 from aqueduct_core.intake.records import Piece, Source, to_batch
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.spool import Mark
+
+log = logging.getLogger(__name__)
 
 RETRY = 0.05
 """Seconds between two looks for room while the spool is full."""
@@ -132,6 +135,7 @@ class GroupCommit:
         self._later = later
         self._failed = failed
         self._broken = False
+        self._stopped = False
         self._open = _Group()
         self._opened = 0
         self._under_way: dict[int, list[tuple[Party, Receipt]]] = {}
@@ -152,7 +156,7 @@ class GroupCommit:
     def offer(self, offer: Offer) -> None:
         """Store a run. While the spool is full it waits (bounded by the credit of its peer),
         except datagrams: for these no credit exists, so they are dropped and will be nacked."""
-        if self._broken:
+        if self._broken or self._stopped:
             return
         if not (self._held or self._store.full):
             self._accept(offer)
@@ -174,6 +178,13 @@ class GroupCommit:
                 kept.append(offer)
         self._held = kept
 
+    def stop(self) -> None:
+        """Take nothing more: later runs, and those held back, are neither stored nor acked. What
+        was accepted goes on its way."""
+        self._stopped = True
+        self._held.clear()
+        self.flush()
+
     def flush(self) -> None:
         """End the open group and send it on its way."""
         group, self._open = self._open, _Group()
@@ -192,6 +203,16 @@ class GroupCommit:
             self._write()
         except AqueductError as error:
             self.fail(error)
+            return
+        except (pa.ArrowException, ValueError, OverflowError) as error:
+            log.exception("a group could not be made into record batches")
+            self.fail(
+                SpoolFailed(
+                    "IO",
+                    f"a group of messages could not be stored: {type(error).__name__}",
+                    "Nothing of it was acked; report the log of the intake and start it again",
+                )
+            )
             return
         self.counters.groups += 1
 

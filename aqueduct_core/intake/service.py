@@ -13,6 +13,7 @@ from typing import Any
 
 from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.connection import Connection
+from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.server import FlightHost
 from aqueduct_core.flight.tickets import Commit, IntakeStatus, require_spool
@@ -48,6 +49,10 @@ TRIM_PAUSE = 0.01
 """Between two segments that are removed, so that the event loop goes on in between."""
 
 
+FULL_PAUSE = 0.05
+"""The same while the spool is full: producers wait for the space."""
+
+
 class Intake:
     """One intake process: made by `start`, at work until `finished` returns.
 
@@ -66,6 +71,7 @@ class Intake:
         self._idle = asyncio.Event()
         self._reason = ""
         self._failure: AqueductError | None = None
+        self._trimming = False
         self._sessions: set[Session] = set()
         self._admission = Admission(settings.auth)
         self._groups = GroupCommit(
@@ -113,6 +119,7 @@ class Intake:
             intake = cls(settings, spool)
             await intake._open(tls)
         except BaseException:
+            asyncio.get_running_loop().remove_reader(spool.fileno())
             spool.close()
             raise
         return intake
@@ -183,7 +190,7 @@ class Intake:
                 "Ask for its status, then commit again",
             )
         self._spool.commit(commit.cursor, commit.ends)
-        self._loop.call_soon(self._trim)
+        self._trim_soon(0.0)
 
     def renew(self, seconds: float | None) -> None:
         self._lease.renew(self._loop.time(), seconds)
@@ -250,27 +257,36 @@ class Intake:
 
     def _trim(self) -> None:
         """Give back what every cursor has passed, a segment a turn of the event loop."""
+        self._trimming = False
         if self._ending.is_set():
             return
         try:
             if self._spool.trim():
-                self._loop.call_later(TRIM_PAUSE, self._trim)
+                self._trim_soon(TRIM_PAUSE)
+            elif self._spool.full:
+                self._trim_soon(FULL_PAUSE)
         except AqueductError as error:
             self._groups.fail(error)
+
+    def _trim_soon(self, seconds: float) -> None:
+        if not self._trimming:
+            self._trimming = True
+            self._loop.call_later(seconds, self._trim)
 
     async def _watch_lease(self) -> None:
         while not self._lease.check(self._loop.time()):
             await asyncio.sleep(self._lease.interval)
-            self._trim()  # retention ends with time alone
+            self._trim_soon(0.0)  # retention ends with time alone
         self.end(f"no planner asked for {self._lease.seconds:g} s")
 
     async def _close(self) -> None:
         self._listener.refuse()
         if self._failure is None:
             await self._settle()
+        code = Code.NO_ERROR if self._failure is None else Code.INTERNAL
         for session in list(self._sessions):
-            session.shutdown(self._reason)
-        await self._listener.close(0, self._reason)
+            session.shutdown(code, self._reason)
+        await self._listener.close(code, self._reason)
         self._loop.remove_reader(self._spool.fileno())
         await self._end_flight()
         try:
@@ -282,7 +298,7 @@ class Intake:
     async def _settle(self) -> None:
         """The last group becomes durable, and its acks go out."""
         self._idle.clear()
-        self._groups.flush()
+        self._groups.stop()
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
                 while not self._groups.idle and self._failure is None:

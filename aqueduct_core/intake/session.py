@@ -38,6 +38,10 @@ SERVER_HEADERS: Headers = ()
 
 ENTRYPOINT_NAME = "0"
 
+MAX_PATH = 256
+"""Characters. The path of a channel deeper in the tree begins with an ellipsis, so that a deep
+tree costs each channel the same; the number at its end is unique on the connection."""
+
 
 @dataclass(frozen=True, slots=True)
 class Channel:
@@ -113,7 +117,6 @@ class Session:
                 self._around.counters.nacked += item.stop - item.first
             elif isinstance(item, Closed):
                 self._close(item)
-        driver.kick()
 
     def durable(self, receipts: list[Receipt]) -> None:
         if self._engine.closed is not None:
@@ -139,10 +142,10 @@ class Session:
             self._engine.consumed(receipt.channel, receipt.size, now)
             self._kick()
 
-    def shutdown(self, reason: str) -> None:
-        """End the connection in good order: code 0, as nothing of it is left to do here."""
+    def shutdown(self, code: int, reason: str) -> None:
+        """End the connection; code 0 when nothing of it is left to do here."""
         if self._engine.closed is None:
-            self._engine.shutdown(0, reason, self._around.clock())
+            self._engine.shutdown(code, reason, self._around.clock())
             self._kick()
 
     @property
@@ -165,11 +168,13 @@ class Session:
             self._around.counters.rejected += 1
             log.warning("%s refused: %s", self, refusal)
             self._engine.shutdown(CODE_REJECTED, refusal, now)
+            self._kick()
             return
         self._around.counters.accepted += 1
         self._headers = without_secrets(opened.headers)
         self._producer = claims.producer
         self._engine.accept(SERVER_HEADERS, now)
+        self._kick()
         self._channels[Connection.ENTRYPOINT] = Channel(
             Source(
                 channel=ENTRYPOINT_NAME,
@@ -182,12 +187,13 @@ class Session:
             self._producer is not None and claims.sequence_start is not None,
             ENTRYPOINT_NAME,
         )
-        log.info("%s opened, producer %s", self, self._producer or "unnamed")
+        log.info("%s opened, producer %r", self, self._producer)
 
     def _run(self, run: Run, timestamp: int) -> None:
         channel = self._channels.get(run.channel)
         if channel is None:
             self._engine.consumed(run.channel, run.size, self._around.clock())
+            self._kick()
             return
         for index, attachments in run.attachments.items():
             for attachment in attachments:
@@ -201,10 +207,12 @@ class Session:
             self._command(lambda: self._engine.finish(number, now))
             return
         path = f"{parent.path}/{number}"
+        if len(path) > MAX_PATH:
+            path = f"…/{number}"
         try:
             claims = read_channel(attachment.headers)
         except BadHeader as error:
-            log.warning("%s: channel %s closed: %s", self, path, error)
+            log.debug("%s: channel %s closed: %s", self, path, error)
             self._command(lambda: self._engine.close(number, now))
             return
         source = Source(
@@ -225,6 +233,7 @@ class Session:
         """A half may have ended in the same burst that brought it; then nothing is left to do."""
         try:
             command()
+            self._kick()
         except LocalError as error:
             log.debug("%s: %s", self, error)
 
@@ -241,14 +250,14 @@ class Session:
         elif ended.end is End.LOST:
             counters.lost += 1
             self._around.groups.withdraw(self, ended.channel)
-        log.info("%s: channel %s %s", self, channel.source.channel, ended.end.value)
+        log.debug("%s: channel %r %s", self, channel.source.channel, ended.end.value)
 
     def _close(self, closed: Closed) -> None:
         self._channels.clear()
         self._around.groups.withdraw(self)
         self._around.ended(self)
         log.info(
-            "%s closed by %s, code %d: %s",
+            "%s closed by %s, code %d: %r",
             self,
             "peer" if closed.by_peer else "us",
             closed.code,

@@ -1,94 +1,19 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from aqueduct_core.errors import AqueductError
-from aqueduct_core.intake.groups import GroupCommit, Offer, Receipt
+from aqueduct_core.intake.groups import Offer
 from aqueduct_core.intake.records import Source
-from aqueduct_core.intake.schema import SPOOL_SCHEMA, expand
-from aqueduct_core.spool import InlineSync, Spool, SpoolSettings
+from aqueduct_core.intake.schema import SPOOL_SCHEMA
+from aqueduct_core.spool import InlineSync, Spool
+from tests.core.intake.bench import Bench, Peer, bench
 from tests.core.intake.runs import run
 from tests.support.rules import rule
 
 NOW = 1_800_000_000_000_000
-
-
-class Peer:
-    """A connection: what became durable of it, and what was dropped."""
-
-    def __init__(self) -> None:
-        self.acked: list[Receipt] = []
-        self.lost: list[Receipt] = []
-
-    def durable(self, receipts: list[Receipt]) -> None:
-        self.acked += receipts
-
-    def dropped(self, receipt: Receipt) -> None:
-        self.lost.append(receipt)
-
-
-class Bench:
-    """A group commit over a real spool, with timers that fire when the test says so."""
-
-    def __init__(self, spool: Spool, group_bytes: int = 1 << 20) -> None:
-        self.spool = spool
-        self.timers: list[tuple[float, Callable[[], None]]] = []
-        self.failures: list[AqueductError] = []
-        self.groups = GroupCommit(
-            spool,
-            [0] * spool.partitions,
-            group_bytes=group_bytes,
-            group_seconds=0.02,
-            later=lambda seconds, call: self.timers.append((seconds, call)),
-            failed=self.failures.append,
-        )
-        spool.on_durable = self.groups.made_durable
-
-    def fire(self) -> None:
-        due, self.timers = self.timers, []
-        for _, call in due:
-            call()
-
-    def pump(self) -> None:
-        try:
-            self.spool.pump()
-        except AqueductError as error:
-            self.groups.fail(error)
-
-    def settle(self) -> None:
-        self.fire()
-        self.pump()
-
-    def rows(self) -> list[dict[str, object]]:
-        return [
-            row
-            for partition, end in enumerate(self.spool.ends())
-            for batch in self.spool.read(partition, 0, end)
-            for row in expand(batch, partition, 0, False, False).to_pylist()
-        ]
-
-    def values(self) -> list[object]:
-        return [row["value"] for row in self.rows()]
-
-
-@contextmanager
-def bench(
-    directory: Path, *, partitions: int = 1, max_bytes: int = 1 << 30, group_bytes: int = 1 << 20
-) -> Iterator[Bench]:
-    spool = Spool.open(
-        directory,
-        schema=SPOOL_SCHEMA,
-        partitions=partitions,
-        settings=SpoolSettings(max_bytes=max_bytes),
-        sync=InlineSync,
-    )
-    with spool:
-        yield Bench(spool, group_bytes)
 
 
 def source(channel: str = "c", producer: str = "p", start: int = 0) -> Source:
@@ -262,12 +187,25 @@ def test_a_full_spool_pushes_back_and_goes_on_when_there_is_room(tmp_path: Path)
         assert len(peer.acked) == stored
         assert [receipt.reliable for receipt in peer.lost] == [False]
         b.spool.commit("query", b.spool.ends())
-        while b.spool.trim():
-            pass
+        while b.spool.full:
+            b.spool.trim()
         for _ in range(3):
             b.settle()
         assert not b.groups.holding
         assert len(peer.acked) == number
+
+
+def test_after_the_stop_what_was_accepted_is_stored_and_nothing_else(tmp_path: Path) -> None:
+    peer = Peer()
+    with bench(tmp_path) as b:
+        b.groups.offer(offer(peer, [b"a"]))
+        b.groups.stop()
+        b.groups.offer(offer(peer, [b"b"], first=1))
+        assert not b.groups.idle
+        b.settle()
+        assert b.groups.idle
+        assert [(r.first, r.stop) for r in peer.acked] == [(0, 1)]
+        assert b.values() == [b"a"]
 
 
 def test_a_cancelled_channel_takes_back_what_was_not_accepted(tmp_path: Path) -> None:

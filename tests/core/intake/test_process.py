@@ -297,7 +297,7 @@ def test_commits_are_kept_and_fenced(site: Site) -> None:
         assert intake.status().committed == {"query": status.ends}
 
 
-def test_a_full_spool_holds_producers_back_until_there_is_room(site: Site) -> None:
+def test_fault_15_a_full_spool_holds_producers_back_until_there_is_room(site: Site) -> None:
     async def scenario(url: str) -> None:
         async with connect(url, tls=site.client_tls) as connection:
             sender, receiver = channel(name="big")
@@ -308,7 +308,7 @@ def test_a_full_spool_holds_producers_back_until_there_is_room(site: Site) -> No
                     await asyncio.sleep(0.02)
                 await asyncio.sleep(0.2)
                 stalled = client.status()
-                assert stalled.bytes < 3_000_000
+                assert stalled.bytes < 5_000_000
                 assert not sending.done()
                 while not sending.done():
                     client.commit("query", client.status().ends)
@@ -340,13 +340,13 @@ def test_it_ends_in_good_order_when_nobody_renews_the_lease(site: Site) -> None:
     assert "no planner" in left["reason"]
 
 
-def test_sigterm_makes_the_last_group_durable_and_acks_it(site: Site) -> None:
+def test_fault_2_sigterm_makes_the_last_group_durable_and_acks_it(site: Site) -> None:
     async def scenario(url: str) -> int:
         async with connect(url, tls=site.client_tls) as connection:
             sender, receiver = channel(name="last")
             await connection.entrypoint.send(b"", attach=receiver)
             await sender.send_many([b"%d" % number for number in range(100)])
-            while intake.status().channels != 2:
+            while intake.status().counters["rows"] < 101:
                 await asyncio.sleep(0.01)
             intake.signal(signal.SIGHUP)
             intake.signal(signal.SIGTERM)
@@ -364,6 +364,44 @@ def test_sigterm_makes_the_last_group_durable_and_acks_it(site: Site) -> None:
             ended(pid, 5.0)
     with site.intake() as intake:
         assert len(values(intake.rows(), "last")) == 100
+
+
+def test_fault_2_sigterm_under_load_ends_soon_and_loses_nothing(site: Site) -> None:
+    """FAULTS 2, with a producer that never pauses: what is not acked comes again."""
+
+    async def scenario() -> tuple[int, list[dict[str, Any]]]:
+        with site.intake() as intake:
+            listen = intake.listen
+            async with Producer(
+                intake.url, producer="p", tls=site.client_tls, first_wait=0.02, longest_wait=0.2
+            ) as producer:
+                readings = producer.channel("readings")
+                pump = asyncio.create_task(send_always(readings))
+                while readings.statistics.acked < 2000:
+                    await asyncio.sleep(0.01)
+                begun = time.monotonic()
+                assert await asyncio.to_thread(intake.terminate) == 0
+                assert time.monotonic() - begun < 3.0
+                with site.intake(listen=listen) as again:
+                    before = readings.statistics.acked
+                    while readings.statistics.acked < before + 2000:
+                        await asyncio.sleep(0.01)
+                    pump.cancel()
+                    await asyncio.wait([pump])
+                    await readings.finish()
+                    await producer.close()
+                    return readings.statistics.sent, await asyncio.to_thread(again.rows)
+
+    async def send_always(readings: Any) -> None:
+        sent = 0
+        while True:
+            await readings.send(b"%d" % sent)
+            sent += 1
+            if sent % 100 == 0:
+                await asyncio.sleep(0.001)
+
+    sent, rows = run(scenario())
+    assert values(rows, "readings") == [b"%d" % number for number in range(sent)]
 
 
 def test_a_client_can_ask_it_to_end(site: Site) -> None:
@@ -385,7 +423,7 @@ def test_it_lets_go_of_the_pipes_of_its_launcher(site: Site) -> None:
         assert json.dumps(status).find(site.credentials.token) == -1
 
 
-def test_a_second_intake_of_the_same_spool_is_refused(site: Site) -> None:
+def test_fault_32_a_second_intake_of_the_same_spool_is_refused(site: Site) -> None:
     with site.intake() as first:
         with pytest.raises(SpoolFailed, match=r"SPOOL\.LOCKED"), site.intake():
             pass
@@ -417,7 +455,7 @@ def test_a_missing_certificate_is_one_clear_error(site: Site, tls: TlsSettings) 
     assert not site.spool.exists()
 
 
-def test_garbage_on_the_port_disturbs_nobody(site: Site) -> None:
+def test_fault_30_garbage_on_the_port_disturbs_nobody(site: Site) -> None:
     with site.intake() as intake:
         host, port = intake.listen.rsplit(":", 1)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as noise:

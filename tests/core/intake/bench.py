@@ -1,0 +1,85 @@
+"""A group commit over a real spool, whose timers fire when the test says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from aqueduct_core.errors import AqueductError
+from aqueduct_core.intake.groups import GroupCommit, Receipt
+from aqueduct_core.intake.schema import SPOOL_SCHEMA, expand
+from aqueduct_core.spool import InlineSync, Spool, SpoolSettings
+
+
+class Peer:
+    """A connection: what became durable of it, and what was dropped."""
+
+    def __init__(self) -> None:
+        self.acked: list[Receipt] = []
+        self.lost: list[Receipt] = []
+
+    def durable(self, receipts: list[Receipt]) -> None:
+        self.acked += receipts
+
+    def dropped(self, receipt: Receipt) -> None:
+        self.lost.append(receipt)
+
+
+class Bench:
+    """A group commit over a real spool, with timers that fire when the test says so."""
+
+    def __init__(self, spool: Spool, group_bytes: int = 1 << 20) -> None:
+        self.spool = spool
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+        self.failures: list[AqueductError] = []
+        self.groups = GroupCommit(
+            spool,
+            [0] * spool.partitions,
+            group_bytes=group_bytes,
+            group_seconds=0.02,
+            later=lambda seconds, call: self.timers.append((seconds, call)),
+            failed=self.failures.append,
+        )
+        spool.on_durable = self.groups.made_durable
+
+    def fire(self) -> None:
+        due, self.timers = self.timers, []
+        for _, call in due:
+            call()
+
+    def pump(self) -> None:
+        try:
+            self.spool.pump()
+        except AqueductError as error:
+            self.groups.fail(error)
+
+    def settle(self) -> None:
+        self.fire()
+        self.pump()
+
+    def rows(self) -> list[dict[str, object]]:
+        return [
+            row
+            for partition, end in enumerate(self.spool.ends())
+            for batch in self.spool.read(partition, 0, end)
+            for row in expand(batch, partition, 0, True, True).to_pylist()
+        ]
+
+    def values(self) -> list[object]:
+        return [row["value"] for row in self.rows()]
+
+
+@contextmanager
+def bench(
+    directory: Path, *, partitions: int = 1, max_bytes: int = 1 << 30, group_bytes: int = 1 << 20
+) -> Iterator[Bench]:
+    spool = Spool.open(
+        directory,
+        schema=SPOOL_SCHEMA,
+        partitions=partitions,
+        settings=SpoolSettings(max_bytes=max_bytes),
+        sync=InlineSync,
+    )
+    with spool:
+        yield Bench(spool, group_bytes)

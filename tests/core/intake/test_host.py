@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from aqueduct_core.errors import DataLoss, IntakeFailed
+from aqueduct_core.flight.tickets import Commit, IntakeStatus, Ticket
+from aqueduct_core.intake.host import SpoolHost, Watch
+from tests.core.flight.hosted import MemoryHost
+from tests.core.intake.bench import bench
+
+
+def test_a_watch_answers_at_once_when_there_is_more_or_all_is_different() -> None:
+    watch = Watch([3, 5])
+    begun = time.monotonic()
+    watch.wait([3, 4], 5.0)
+    watch.wait([3], 5.0)
+    watch.end()
+    watch.wait([3, 5], 5.0)
+    assert time.monotonic() - begun < 1.0
+
+
+def test_a_watch_wakes_all_who_wait_and_is_bounded() -> None:
+    watch = Watch([0, 0])
+    waiting = [threading.Thread(target=watch.wait, args=([0, 0], 10.0)) for _ in range(4)]
+    for thread in waiting:
+        thread.start()
+    watch.advance([0, 1])
+    for thread in waiting:
+        thread.join(5.0)
+        assert not thread.is_alive()
+    begun = time.monotonic()
+    watch.wait([0, 1], 0.1)
+    assert 0.05 < time.monotonic() - begun < 2.0
+
+
+class Loop:
+    """Commands that note which thread they run in."""
+
+    def __init__(self) -> None:
+        self.threads: list[int] = []
+
+    def status(self) -> IntakeStatus:
+        self.threads.append(threading.get_ident())
+        return MemoryHost().status()
+
+    def commit(self, commit: Commit) -> None:
+        raise DataLoss("OFFSET_AHEAD", "too far", "Wait")
+
+    def renew(self, seconds: float | None) -> None:
+        self.threads.append(threading.get_ident())
+
+    def drain(self) -> None:
+        self.threads.append(threading.get_ident())
+
+
+def test_commands_run_in_the_loop_and_their_errors_come_back(tmp_path: Path) -> None:
+    commands = Loop()
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        with bench(tmp_path) as b:
+            host = SpoolHost(b.spool, commands, Watch([0]), loop)
+            assert (await asyncio.to_thread(host.status)).epoch == 3
+            await asyncio.to_thread(host.renew, None)
+            await asyncio.to_thread(host.drain)
+            assert (await asyncio.to_thread(host.wait, [0], 0.01)).epoch == 3
+            with pytest.raises(DataLoss, match="OFFSET_AHEAD"):
+                await asyncio.to_thread(host.commit, Commit("c", (1,)))
+            with pytest.raises(DataLoss, match="SPOOL_REPLACED"):
+                host.read(Ticket("another", 0, 0, 0))
+            assert list(host.read(Ticket(b.spool.id, 0, 0, 0))) == []
+
+    asyncio.run(scenario())
+    assert set(commands.threads) == {threading.get_ident()}
+    assert len(commands.threads) == 4
+
+
+def test_after_the_loop_has_ended_there_is_one_clear_error(tmp_path: Path) -> None:
+    loop = asyncio.new_event_loop()
+    loop.close()
+    with bench(tmp_path) as b:
+        host = SpoolHost(b.spool, Loop(), Watch([0]), loop)
+        with pytest.raises(IntakeFailed, match=r"UNREACHABLE.*has ended"):
+            host.status()
