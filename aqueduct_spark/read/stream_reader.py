@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from aqueduct_spark.read.planner import StreamPlanner
+
+
+GRACE = 2.0
+"""Seconds for an orderly end of the planning process; nothing rests on it."""
 
 
 class AqueductStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -111,6 +116,18 @@ def _log_to_driver() -> None:
 
 
 def _end_on_sigterm() -> None:
-    """Spark ends the planning process with SIGTERM, which by default skips ``stop``."""
+    """Spark ends the planning process with SIGTERM, which by default skips ``stop``.
+
+    The exception may come in the middle of anything, so the process ends after `GRACE` seconds
+    also where it meets a lock that nobody gives back.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        last = threading.Timer(GRACE, os._exit, (0,))
+        last.daemon = True
+        last.start()
+        sys.exit(0)
+
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        signal.signal(signal.SIGTERM, end)

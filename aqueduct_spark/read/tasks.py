@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, TlsFailed
 from aqueduct_core.flight.client import IntakeClient
-from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.schema import expand
 from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
@@ -57,7 +56,7 @@ def rows(
     give_up = time.monotonic() + partition.fetch_timeout
     while following < wanted.stop:
         try:
-            client = _client(address, wanted.spool, partition.order.settings.credentials)
+            client = _client(partition, address)
             ticket = Ticket(wanted.spool, wanted.partition, following, wanted.stop)
             for batch in client.read(ticket):
                 yield expand(batch, wanted.partition, following, include_headers, include_metadata)
@@ -104,8 +103,7 @@ def _behind_loss(partition: DataPartition, address: str, following: int, loss: D
     wanted = partition.rows
     log.warning("failOnDataLoss=false: %s", loss)
     try:
-        client = _client(address, wanted.spool, partition.order.settings.credentials)
-        status = client.status()
+        status = _client(partition, address).status()
     except AqueductError:
         return wanted.stop
     if status.id != wanted.spool or wanted.partition >= len(status.starts):
@@ -114,13 +112,17 @@ def _behind_loss(partition: DataPartition, address: str, following: int, loss: D
     return first if following < first < wanted.stop else wanted.stop
 
 
-def _client(address: str, spool: str, credentials: Credentials) -> IntakeClient:
-    key = (address, spool)
+def _client(partition: DataPartition, address: str) -> IntakeClient:
+    key = (address, partition.rows.spool)
     client = _clients.get(key)
     if client is None:
         if len(_clients) >= MAX_CLIENTS:
             _forget(*next(iter(_clients)))
-        client = IntakeClient(address, credentials.for_clients())
+        client = IntakeClient(
+            address,
+            partition.order.settings.credentials.for_clients(),
+            read_timeout=partition.fetch_timeout,
+        )
         _clients[key] = client
     return client
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
-from concurrent.futures import wait as wait_for_futures
 from typing import NamedTuple
 
 from aqueduct_core.errors import AqueductError
@@ -14,6 +13,7 @@ from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import IntakeStatus
 from aqueduct_spark.model.offsets import StreamOffset
+from aqueduct_spark.receivers.registrations import Registration
 from aqueduct_spark.receivers.rendezvous import Rendezvous
 
 log = logging.getLogger(__name__)
@@ -24,6 +24,10 @@ reader, so its name needs no identity, and a query that starts anew leaves no ot
 
 STATUS_TIMEOUT = 5.0
 """Seconds after which an intake counts as gone; a data task finds out by itself as well."""
+
+
+TURN = 0.05
+"""Seconds for which one of several intakes is asked for news."""
 
 
 class _Lookup(NamedTuple):
@@ -43,8 +47,6 @@ class Fleet:
         self._intakes = intakes
         self._lock = threading.Lock()
         self._clients: dict[int, IntakeClient] = {}
-        self._waiting: dict[int, Future[IntakeStatus | None]] = {}
-        self._pool = ThreadPoolExecutor(max_workers=min(intakes, 32), thread_name_prefix="wait")
 
     def observe(self, start: StreamOffset) -> dict[int, IntakeStatus]:
         """The status of each intake that answers now. Those that are ending do not count."""
@@ -54,26 +56,30 @@ class Fleet:
                 status = self._ask(intake, lookup)
                 if status is not None and not status.draining:
                     seen[intake] = status
+                    self._make_known(intake, lookup.address, status)
                     break
         return seen
 
     def await_news(self, seen: Mapping[int, IntakeStatus], timeout: float) -> None:
         """Return when an intake in ``seen`` is durable beyond what is seen, or after ``timeout``.
 
-        An intake that stops answering is news too.
+        An intake that stops answering is news too. Several are asked in turn, `TURN` seconds
+        each: without threads there is nothing that could hold up the end of the process.
         """
         with self._lock:
-            clients = {i: self._clients[i] for i in seen if i in self._clients}
-        for intake, client in clients.items():
-            pending = self._waiting.get(intake)
-            if pending is None or pending.done():
-                self._waiting[intake] = self._pool.submit(
-                    _wait_quietly, client, seen[intake], timeout
-                )
-        if clients:
-            wait_for_futures(
-                [self._waiting[i] for i in clients], timeout=timeout, return_when=FIRST_COMPLETED
-            )
+            waiting = [(self._clients[i], seen[i].ends) for i in seen if i in self._clients]
+        deadline = time.monotonic() + timeout
+        turn = timeout if len(waiting) == 1 else TURN
+        while waiting and (remaining := deadline - time.monotonic()) > 0:
+            for client, ends in waiting:
+                try:
+                    status = client.wait(ends, min(turn, remaining))
+                except AqueductError:
+                    return
+                if status.draining or any(
+                    now > then for now, then in zip(status.ends, ends, strict=False)
+                ):
+                    return
 
     def commit(self, end: StreamOffset) -> None:
         """Tell each intake that is known what the query is done with. Never raises for one that
@@ -100,7 +106,6 @@ class Fleet:
                 self._forget(intake, address)
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             clients, self._clients = self._clients, {}
         for client in clients.values():
@@ -130,6 +135,14 @@ class Fleet:
             return None
         return status
 
+    def _make_known(self, intake: int, address: str, status: IntakeStatus) -> None:
+        """Tasks look for an adopted intake at the rendezvous, as for one that was launched."""
+        self._rendezvous.register(
+            Registration(
+                intake, status.id, status.epoch, address, status.pid, status.listen, fingerprint=""
+            )
+        )
+
     def _client(self, intake: int, address: str) -> IntakeClient:
         with self._lock:
             client = self._clients.get(intake)
@@ -148,12 +161,3 @@ class Fleet:
                 return
             del self._clients[intake]
         client.close()
-
-
-def _wait_quietly(
-    client: IntakeClient, status: IntakeStatus, timeout: float
-) -> IntakeStatus | None:
-    try:
-        return client.wait(status.ends, timeout)
-    except AqueductError:
-        return None

@@ -22,8 +22,9 @@ from aqueduct_spark.receivers.rendezvous import RendezvousClient
 PROBE_TIMEOUT = 5.0
 """Seconds for an intake that should be there to say that it is."""
 
-LOCK_PAUSE = 0.25
-"""Seconds between two tries to get a spool that another process still owns."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 2.0
+"""Seconds between tries to get a spool that another process still owns; each is twice the one
+before, because each starts a process."""
 
 
 def ensure_intake(order: LaunchOrder) -> Registration:
@@ -37,6 +38,7 @@ def ensure_intake(order: LaunchOrder) -> Registration:
             IntakeFailed.UNREACHABLE when the planner is gone.
     """
     give_up = time.monotonic() + order.lock_timeout
+    pause = FIRST_PAUSE
     with RendezvousClient(order.rendezvous, order.settings.credentials) as rendezvous:
         while True:
             held = rendezvous.lookup(order.intake)
@@ -47,7 +49,8 @@ def ensure_intake(order: LaunchOrder) -> Registration:
             except SpoolFailed as error:
                 if error.subclass != "LOCKED" or time.monotonic() > give_up:
                     raise
-            time.sleep(LOCK_PAUSE)
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def answers(held: Registration, order: LaunchOrder) -> bool:

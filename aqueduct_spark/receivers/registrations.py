@@ -11,7 +11,8 @@ from typing import Any
 class Registration:
     """An intake that was started for a query.
 
-    ``at`` is its Flight address; ``fingerprint`` the SHA-256 of the listener's certificate.
+    ``at`` is its Flight address; ``fingerprint`` the SHA-256 of the listener's certificate, empty
+    for an intake that was adopted.
     """
 
     intake: int

@@ -46,31 +46,33 @@ class Rendezvous(fl.FlightServerBase):  # type: ignore[misc]
         with self._lock:
             return dict(self._held)
 
-    def do_action(self, context: fl.ServerCallContext, action: fl.Action) -> list[bytes]:
-        body = json.loads(action.body.to_pybytes())
-        if action.type == "register":
-            stands = self._register(Registration.from_json(body))
-            return [json.dumps(stands.to_json()).encode()]
-        if action.type == "lookup":
-            held = self.registered().get(int(body["intake"]))
-            return [json.dumps(held.to_json() if held else None).encode()]
-        raise fl.FlightServerError("no such action")
-
-    def _register(self, offered: Registration) -> Registration:
+    def register(self, offered: Registration) -> Registration:
+        """Make an intake known to all tasks; returns the registration that stands."""
         with self._lock:
-            stands = winner(self._held.get(offered.intake), offered)
+            held = self._held.get(offered.intake)
+            stands = winner(held, offered)
             self._held[offered.intake] = stands
-        if stands is offered:
+        if stands is not held:
             log.info(
-                "intake %d listens on %s (pid %d, spool %s, epoch %d, certificate SHA-256 %s)",
+                "intake %d listens on %s (pid %d, spool %s, epoch %d%s)",
                 stands.intake,
                 stands.listen,
                 stands.pid,
                 stands.id,
                 stands.epoch,
-                stands.fingerprint,
+                f", certificate SHA-256 {stands.fingerprint}" if stands.fingerprint else "",
             )
         return stands
+
+    def do_action(self, context: fl.ServerCallContext, action: fl.Action) -> list[bytes]:
+        body = json.loads(action.body.to_pybytes())
+        if action.type == "register":
+            stands = self.register(Registration.from_json(body))
+            return [json.dumps(stands.to_json()).encode()]
+        if action.type == "lookup":
+            held = self.registered().get(int(body["intake"]))
+            return [json.dumps(held.to_json() if held else None).encode()]
+        raise fl.FlightServerError("no such action")
 
 
 class RendezvousClient:

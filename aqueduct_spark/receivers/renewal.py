@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 
 from aqueduct_spark.receivers.fleet import Fleet
@@ -16,14 +17,15 @@ RENEWALS_PER_LEASE = 4
 class Renewal:
     """A thread that renews the lease of all intakes of a fleet.
 
-    Ends with `stop`, or with the process: an intake without a planner ends itself, and nothing
-    rests on anybody saying goodbye.
+    Ends with `stop`, with the process, or when the process has lost its parent, the driver: a
+    planner that hangs must not keep intakes for a query that is gone.
     """
 
     def __init__(self, fleet: Fleet, lease: float) -> None:
         self._fleet = fleet
         self._lease = lease
         self._over = threading.Event()
+        self._driver = os.getppid()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
         self._thread.start()
 
@@ -33,6 +35,8 @@ class Renewal:
 
     def _run(self) -> None:
         while not self._over.wait(self._lease / RENEWALS_PER_LEASE):
+            if os.getppid() != self._driver:
+                return
             try:
                 self._fleet.renew(self._lease)
             except Exception:

@@ -101,9 +101,19 @@ class Scene:
         files = sorted((f for f in folder.iterdir() if f.name.isdigit()), key=lambda f: int(f.name))
         return [file.read_text().splitlines()[-1] for file in files]
 
+    def planners(self) -> list[int]:
+        """The planning processes of this driver."""
+        jvm = self.spark._jvm.ProcessHandle.current().pid()
+        children = Path(f"/proc/{jvm}/task").glob("*/children")
+        found = [int(pid) for file in children for pid in file.read_text().split()]
+        return [pid for pid in found if b"streaming_source_runner" in command_line(pid)]
+
     def close(self) -> None:
+        planners = self.planners()
         for query in self._queries:
             query.stop()
+        for pid in planners:
+            ended(pid, PATIENCE)
         for path in self.spool.glob("intake-*/status.json"):
             self._intakes.add(json.loads(path.read_text())["pid"])
         for pid in self._intakes:
@@ -111,6 +121,13 @@ class Scene:
                 os.kill(pid, signal.SIGTERM)
         for pid in self._intakes:
             ended(pid, PATIENCE)
+
+
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def running_intake(spool: Path, index: int) -> dict[str, Any] | None:

@@ -173,6 +173,9 @@ def test_a_fleet_finds_by_registration_and_by_offset(ground: Ground) -> None:
         try:
             assert restarted.observe(StreamOffset()) == {}
             assert restarted.observe(known)[0].id == held.id
+            # Tasks find an adopted intake as they find a launched one.
+            adopted = ground.ensure(ground.order(rendezvous=f"127.0.0.1:{empty.port}"))
+            assert (adopted.pid, adopted.at) == (held.pid, held.at)
             stranger = StreamOffset({0: SpoolPosition("other", held.at, 1, (0, 0))})
             assert restarted.observe(stranger) == {}
         finally:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from aqueduct_spark.model.schemas import message_schema
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import PATIENCE, Scene
-from tests.support.waiting import wait_until
+from tests.support.waiting import ended, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -131,6 +131,14 @@ def test_latest_leaves_out_what_was_stored_before(scene: Scene) -> None:
     produce(scene.endpoint(), numbered(10), name="new")
     rows = scene.await_rows(second, 10)
     assert [row.channel for row in rows.select("channel").distinct().collect()] == ["new"]
+
+
+def test_the_planner_ends_with_its_query(scene: Scene) -> None:
+    query = scene.start()
+    scene.intake()
+    [planner] = scene.planners()
+    query.stop()
+    ended(planner, PATIENCE)
 
 
 def test_several_intakes_feed_one_query(scene: Scene) -> None:
