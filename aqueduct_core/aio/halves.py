@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from types import TracebackType
 from typing import TypeAlias
 
+from aqueduct_core.aio.attaching import claim
 from aqueduct_core.aio.headers import HeadersLike, as_headers
 from aqueduct_core.aio.inlet import Inlet, ReceiverStatistics, Taken
 from aqueduct_core.aio.ledger import SenderStatistics
@@ -136,7 +137,7 @@ class Sender:
         while True:
             outlet = self._core()
             outlet.refuse()
-            cargo = _claim(halves, outlet) if halves else ()
+            cargo = claim([_core(half) for half in halves], outlet) if halves else ()
             number = outlet.sink.offer(data, pairs, cargo)
             if number is not None:
                 for half in halves:
@@ -379,33 +380,10 @@ def _message(taken: Taken) -> Message:
     return Message(single.payload, single.headers, taken.number, taken.reliable, taken.cargo, wrap)
 
 
-def _claim(halves: tuple[Half, ...], carrier: Outlet) -> list[Cargo]:
-    """Check that these halves may leave on ``carrier``; nothing changes. Raises: Misuse."""
-    pipes: set[Pipe] = set()
-    cargo: list[Cargo] = []
-    for half in halves:
-        if not isinstance(half, Sender | Receiver):
-            raise TypeError(f"only senders and receivers can be attached, not {half!r}")
-        core = half._core()
-        pipe = core.sink if isinstance(core, Outlet) else core.source
-        if core.loop is not carrier.loop:
-            raise Misuse(f"{core.label} belongs to another event loop: it cannot be attached here")
-        if not isinstance(pipe, Pipe):
-            raise Misuse(f"{core.label} is networked already: a half travels once")
-        if pipe in pipes:
-            raise Misuse(f"{core.label}: only one half of a channel can be sent away")
-        if pipe is carrier.sink:
-            raise Misuse(f"{core.label} cannot travel inside itself")
-        other: Cargo = pipe.inlet if core is pipe.outlet else pipe.outlet
-        if other.aboard:
-            raise Misuse(f"{core.label}: its other half is inside a message that was not read yet")
-        if isinstance(core, Outlet):
-            core.refuse_travel()
-        elif core.closed:
-            raise Misuse(f"{core.label} was closed: it cannot be attached")
-        pipes.add(pipe)
-        cargo.append(core)
-    return cargo
+def _core(half: Half) -> Outlet | Inlet:
+    if not isinstance(half, Sender | Receiver):
+        raise TypeError(f"only senders and receivers can be attached, not {half!r}")
+    return half._core()
 
 
 def _name(headers: Headers) -> str | None:

@@ -1,0 +1,41 @@
+"""Which halves may leave in a message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aqueduct_core.aio.inlet import Inlet
+from aqueduct_core.aio.message import Cargo
+from aqueduct_core.aio.outcomes import Misuse
+from aqueduct_core.aio.outlet import Outlet
+from aqueduct_core.aio.pipe import Pipe
+
+
+def claim(cores: Sequence[Outlet | Inlet], carrier: Outlet) -> list[Cargo]:
+    """Check that these halves may leave in a message of ``carrier``; nothing changes.
+
+    Raises: Misuse for a half of another event loop, one that is networked, has ended or would
+    travel inside itself, and for both halves of one channel.
+    """
+    pipes: set[Pipe] = set()
+    cargo: list[Cargo] = []
+    for core in cores:
+        pipe = core.sink if isinstance(core, Outlet) else core.source
+        if core.loop is not carrier.loop:
+            raise Misuse(f"{core.label} belongs to another event loop: it cannot be attached here")
+        if not isinstance(pipe, Pipe):
+            raise Misuse(f"{core.label} is networked already: a half travels once")
+        if pipe in pipes:
+            raise Misuse(f"{core.label}: only one half of a channel can be sent away")
+        if pipe is carrier.sink:
+            raise Misuse(f"{core.label} cannot travel inside itself")
+        other: Cargo = pipe.inlet if core is pipe.outlet else pipe.outlet
+        if other.aboard:
+            raise Misuse(f"{core.label}: its other half is inside a message that was not read yet")
+        if isinstance(core, Outlet):
+            core.refuse_travel()
+        elif core.closed:
+            raise Misuse(f"{core.label} was closed: it cannot be attached")
+        pipes.add(pipe)
+        cargo.append(core)
+    return cargo
