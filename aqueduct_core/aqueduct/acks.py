@@ -24,6 +24,14 @@ class ReliableLedger:
         self.stored = RangeSet() if config.ack_mode is AckMode.ON_STORED else self.received
         self._to_ack = RangeSet()
 
+    def _reachable(self, first: int, stop: int) -> bool:
+        """Whether the window is kept, number by number, as they come in turn."""
+        lowest = self.received.lowest_missing()
+        return first <= lowest or stop - 1 <= lowest + self._config.max_reliable_window
+
+    def admits(self, first: int, stop: int) -> bool:
+        return not self.received.overlaps(first, stop) and self._reachable(first, stop)
+
     def arrive(self, first: int, stop: int) -> None:
         """Note ``[first, stop)``.
 
@@ -33,7 +41,7 @@ class ReliableLedger:
         received, config = self.received, self._config
         if received.overlaps(first, stop):
             raise PeerFault(Code.STATE, f"reliable message {first} came twice")
-        if stop - 1 > received.lowest_missing() + config.max_reliable_window:
+        if not self._reachable(first, stop):
             raise PeerFault(Code.RESOURCE_LIMIT, f"reliable message {stop - 1} is too far ahead")
         received.add(first, stop)
         if len(received) > config.max_ranges_per_space:
@@ -143,12 +151,15 @@ class UnreliableLedger:
             return self.declared
         if self.stored is self.received:
             return self.frozen
-        for boundary in reversed(self._expired):
-            if all(
-                self.stored.covers(*piece) for piece in self.received.within(self.mark, boundary)
-            ):
-                return boundary
-        return self.mark
+        clear = self._first_unstored()
+        return max((past for past in self._expired if past <= clear), default=self.mark)
+
+    def _first_unstored(self) -> int:
+        """The lowest number past its deadline that came and is not stored; ``frozen``: none."""
+        for piece in self.received.within(self.mark, self.frozen):
+            for first, _ in self.stored.missing(*piece):
+                return first
+        return self.frozen
 
     @property
     def owing(self) -> bool:

@@ -39,12 +39,28 @@ class Dispatch:
     def frame(self, half: Half, frame: Routed, stream_id: int, credit: int, now: float) -> bool:
         """Whether the frame's credit is kept until the application consumed it."""
         if isinstance(half, ReceiverHalf):
+            if isinstance(frame, Block) and not half.admits(frame.first, len(frame.lengths)):
+                return self._one_by_one(half, frame, stream_id, credit, now)
             if isinstance(frame, Message | Block):
                 return self._message(half, frame, stream_id, credit, now)
             self._to_receiver(half, frame, stream_id, now)
         else:
             self._to_sender(half, frame, stream_id, now)
         return False
+
+    def _one_by_one(
+        self, half: ReceiverHalf, block: Block, stream_id: int, credit: int, now: float
+    ) -> bool:
+        """Something in the block is wrong: what is before it counts, as with any other split of
+        the bytes (AQ-SEQ-9)."""
+        for message in block.messages():
+            share = min(credit, message.size)
+            credit -= share
+            if half.gone:
+                self._wiring.outbox.consumed(stream_id, share)
+            else:
+                self._message(half, message, stream_id, share, now)
+        return True
 
     def _message(
         self,
@@ -62,7 +78,10 @@ class Dispatch:
             first, count = frame.number, 1
         if reliable:
             half.arrive_reliable(first, first + count, now)
-        elif not self._take_datagrams(half, frame, now):
+        elif self._over(half.channel, frame.size):
+            self.overflows += 1
+            return False  # the same as loss: it will be nacked
+        elif not half.arrive_unreliable(first, now):
             return False
         attachments = frame.attachments if isinstance(frame, Message) else ()
         if attachments:
@@ -93,14 +112,6 @@ class Dispatch:
             credit.queued(channel) + more > config.max_channel_queue_bytes
             or credit.total + more > config.max_connection_queue_bytes
         )
-
-    def _take_datagrams(self, half: ReceiverHalf, frame: Message | Block, now: float) -> bool:
-        if isinstance(frame, Block):
-            raise AssertionError("datagrams are not read in blocks")
-        if self._over(half.channel, frame.size):
-            self.overflows += 1
-            return False  # the same as loss: it will be nacked
-        return half.arrive_unreliable(frame.number, now)
 
     def _to_receiver(self, half: ReceiverHalf, frame: Routed, stream_id: int, now: float) -> None:
         if isinstance(frame, SentUnreliable):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aqueduct_core.aqueduct.news import Attachment, Headers
+from aqueduct_core.primitives import varint
 
 
 class Tag(IntEnum):
@@ -72,6 +74,14 @@ class Block(NamedTuple):
     lengths: NDArray[np.int64]
     payload: bytes
     size: int
+
+    def messages(self) -> Iterator[Message]:
+        """The same frames one by one."""
+        start = 0
+        for number, length in enumerate(self.lengths.tolist(), self.first):
+            head = 3 + len(varint.encode(number)) + len(varint.encode(length))
+            yield Message(number, (), (), self.payload[start : start + length], head + length)
+            start += length
 
     def __repr__(self) -> str:
         return f"Block(first={self.first}, count={len(self.lengths)}, size={self.size})"

@@ -247,7 +247,10 @@ class SequenceReader:
             stop = min(payload_end, end)
             self._skip = payload_end - stop
             return Skipped(), stop
-        block, stop = blocks.decode_block(data, start, end, config.max_payload_bytes, _BLOCK_MOST)
-        if block is not None:
-            return block, stop
+        if not self._datagram:
+            block, stop = blocks.decode_block(
+                data, start, end, config.max_payload_bytes, _BLOCK_MOST
+            )
+            if block is not None:
+                return block, stop
         return codec.decode_message(data, start, end, config, self._peer)

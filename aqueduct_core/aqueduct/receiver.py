@@ -116,6 +116,15 @@ class ReceiverHalf:
 
     # --- the peer's sender -------------------------------------------------------------
 
+    def admits(self, first: int, count: int) -> bool:
+        """Whether ``count`` messages from ``first`` on can be taken at once, without a fault."""
+        stop = first + count
+        return (
+            not chanid.oneshot(self.channel)
+            and (self._finish_at is None or stop <= self._finish_at)
+            and self._reliable.admits(first, stop)
+        )
+
     def arrive_reliable(self, first: int, stop: int, now: float) -> None:
         """Messages ``[first, stop)`` came on a stream."""
         self.step(ReceiverInput.MESSAGE)

@@ -429,3 +429,53 @@ def test_many_answers_are_split_over_frames() -> None:
         assert len(lengths) % 2 == 0
         lengths += frame.lengths
     assert lengths == [1] * 10_000
+
+
+@rule("AQ-SEQ-10")
+def test_two_messages_in_a_datagram() -> None:
+    server = known()
+    server.datagram("0308" + message(0) + message(1) + message(3))
+    assert [(run.first, run.count) for run in server.news(Run)] == [(0, 2), (3, 1)]
+    assert server.code is None
+
+
+@rule("AQ-SEQ-9")
+@pytest.mark.parametrize(
+    ("before", "count"),
+    [(message(3), 3), ("0604", 4), ("0605", 5)],
+    ids=["seen before", "finish", "later finish"],
+)
+def test_what_is_before_a_fault_counts_however_the_bytes_are_split(before: str, count: int) -> None:
+    frames = "".join(message(n) for n in range(6))
+    for step in (2, 1000):
+        server = known()
+        server.stream("0308" + before)
+        stream = server.stream("0308")
+        server.pump()
+        server.told.clear()
+        for i in range(0, len(frames), step):
+            server.stream(frames[i : i + step], stream)
+        assert sum(run.count for run in server.news(Run)) == count
+        # a finish that is reached ends the machine, and what follows is ignored (AQ-ERR-4)
+        assert server.code == (Code.STATE if before == message(3) else None)
+
+
+def test_a_block_longer_than_the_window() -> None:
+    server = Wire.server(Config(auto_accept=True, max_reliable_window=10))
+    server.stream("0300" + "".join(message(n) for n in range(100)))
+    assert [run.count for run in server.news(Run)] == [100]
+    server.stream("0300" + "".join(message(n) for n in range(101, 120)))
+    assert server.code == Code.RESOURCE_LIMIT
+    assert [run.count for run in server.news(Run)] == [10]
+
+
+@rule("AQ-ACK-15")
+def test_refused_datagrams_are_nacked() -> None:
+    server = known(config=STORED)
+    server.datagram("0308" + message(0) + message(1))
+    server.stream("03080502")
+    server.pump()
+    server.engine.stored(8, 0, 1, reliable=False, now=0)
+    server.engine.refused(8, 1, 2, now=0)
+    server.advance(1)
+    assert server.sent() == ["7: 09020101"]
