@@ -58,6 +58,7 @@ class Driver:
         self._send = send
         self._on_turn = on_turn
         self._timer: asyncio.TimerHandle | None = None
+        self._due: float | None = None
         self._kick: asyncio.Handle | None = None
         self._faulty = False
         self._done = False
@@ -164,7 +165,8 @@ class Driver:
         if datagrams:
             link.receive(datagrams, now)
         self._absorb(link.facts(), now)
-        if link.timer is not None and now >= link.timer:
+        if self._due is not None and now >= self._due:
+            # What arrived just now has only put deadlines off, so the last ``_due`` decides.
             link.fire(now)
             self._absorb(link.facts(), now)
         self._tick(now)
@@ -262,7 +264,7 @@ class Driver:
 
     def _arm(self) -> None:
         """Keep one timer, set no later than anything is due."""
-        due = self.link.timer
+        self._due = due = self.link.timer
         engine = self._engine
         if engine is not None and not self._faulty and self.link.lost is None:
             wake = engine.wake_at

@@ -94,7 +94,7 @@ class Link(Protocol):
         """The datagrams to send now."""
 
     def fire(self, now: float) -> None:
-        """Act on every deadline of the link that is due."""
+        """Act on every deadline of the link that is due; without harm when none is."""
 
     def close(self, code: int, reason: str) -> None:
         """Close with an application code, also before the handshake is complete."""

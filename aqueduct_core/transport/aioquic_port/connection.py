@@ -36,6 +36,7 @@ from aioquic.quic.packet import QuicErrorCode, QuicFrameType
 from aioquic.quic.packet_builder import QuicDeliveryState, QuicPacketBuilder
 from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.quic.stream import QuicStream, StreamFinishedError
+from aioquic.tls import Epoch
 from cryptography import x509
 
 from aqueduct_core.transport.aioquic_port.streams import (
@@ -136,6 +137,43 @@ class CreditedConnection(QuicConnection):
     @property
     def open_streams(self) -> int:
         return len(self._streams)
+
+    def rest(self, now: float) -> bool:
+        """Instead of ``datagrams_to_send``: do nothing, if there is nothing at all to send.
+
+        To find that out by building an empty packet costs more than receiving several. False
+        when there is something, or when only building a packet can tell.
+        """
+        if (
+            not self._handshake_confirmed
+            or self._state is not QuicConnectionState.CONNECTED
+            or self._ready
+            or self._due
+            or self._close_pending
+            or self._datagrams_pending
+            or self._ping_pending
+            or self._probe_pending
+            or self._handshake_done_pending
+            or self._retire_connection_ids
+            or self._streams_blocked_pending
+            or self._remote_preferred_address is not None
+            or self._local_max_data.value != self._local_max_data.sent
+            or self._streams_limit_due
+            or len(self._network_paths) != 1
+        ):
+            return False
+        path = self._network_paths[0]
+        ack_at = self._spaces[Epoch.ONE_RTT].ack_at
+        if (
+            (ack_at is not None and ack_at <= now)
+            or not path.is_validated
+            or path.remote_challenges
+            or not self._crypto_streams[Epoch.ONE_RTT].sender.buffer_is_empty
+            or not all(identifier.was_sent for identifier in self._host_cids)
+        ):
+            return False
+        self._pacing_at = None
+        return True
 
     def consume(self, stream_id: int, count: int) -> None:
         """Let ``count`` more bytes come: on the connection, and on the stream if it lasts.
@@ -330,11 +368,15 @@ class CreditedConnection(QuicConnection):
 
     def _write_connection_limits(self, builder: QuicPacketBuilder, space: QuicPacketSpace) -> None:
         self._write_limit(builder, self._local_max_data)
+        if self._streams_limit_due:
+            self._write_limit(builder, self._local_max_streams_uni)
+
+    @property
+    def _streams_limit_due(self) -> bool:
+        """MAX_STREAMS goes in batches: once the peer has fewer streams left than it would gain,
+        and again after the last one told was lost (then ``sent`` is 0)."""
         streams = self._local_max_streams_uni
-        # MAX_STREAMS in batches: once the peer has fewer streams left than it would gain, and
-        # again after the last one told was lost (then ``sent`` is 0).
-        if streams.sent - streams.used < streams.value - streams.sent:
-            self._write_limit(builder, streams)
+        return streams.sent - streams.used < streams.value - streams.sent
 
     def _write_limit(self, builder: QuicPacketBuilder, limit: Limit) -> None:
         if limit.value == limit.sent:

@@ -165,7 +165,7 @@ class AioquicLink:
         quic = self._quic
         if self._farewell:
             return self._repeat_farewell()
-        if not quic.has_path:
+        if not quic.has_path or quic.rest(now):
             return []
         out: list[tuple[bytes, Address]] = quic.datagrams_to_send(now)
         if self._lost is not None and not self._lost.by_peer and out:
