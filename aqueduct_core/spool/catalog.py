@@ -1,8 +1,8 @@
 """The catalog: what is worth not reading again from the segments, in one SQLite file.
 
 It holds the closed segments with their indexes, the cursors, the state (`record`) after the last
-closed segment, and what is known to be durable. When it is lost or damaged it is built again from the
-segments. Only the cursors then fall back, to where they were when the newest segment was
+closed segment, and what is known to be durable. When it is lost or damaged it is built again from
+the segments. Only the cursors then fall back, to where they were when the newest segment was
 started: their readers commit again, and what was trimmed stays trimmed.
 """
 

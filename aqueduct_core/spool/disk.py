@@ -17,11 +17,11 @@ class Disk:
     """
 
     def create(self, path: Path) -> int:
-        """A new file, open for reading and writing; its name is durable after ``sync_directory``."""
+        """A new file to read and write; its name is durable after ``sync_directory``."""
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
 
     def write(self, fd: int, pieces: Sequence[bytes | memoryview], at: int) -> int:
-        """Write all pieces from position ``at``: one ``pwritev``, more only when the kernel wants it."""
+        """Write all pieces from position ``at``, with one ``pwritev`` if the kernel takes all."""
         todo = [memoryview(piece).cast("B") for piece in pieces if len(piece)]
         written = 0
         while todo:

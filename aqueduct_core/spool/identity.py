@@ -1,4 +1,4 @@
-"""Whose directory this is: the lock of its one owner, and the file that names format, id and epoch."""
+"""Whose directory this is: the lock of its one owner; the file of format, id and epoch."""
 
 from __future__ import annotations
 

@@ -15,8 +15,9 @@ Snapshot = list[tuple[str, str, list[int]]]
 class Marks:
     """Bounded memory of what is stored; what is forgotten can only be stored twice, never lost.
 
-    Holds at most ``max_tracks`` pairs (the one not used for longest goes first), ``max_ranges`` ranges
-    of each (the lowest go first) and ``max_total_ranges`` over all. ``forgotten`` counts the ranges let go.
+    Holds at most ``max_tracks`` pairs (the one not used for longest goes first), ``max_ranges``
+    ranges of each (the lowest go first) and ``max_total_ranges`` over all. ``forgotten`` counts
+    the ranges let go.
     """
 
     def __init__(self, settings: SpoolSettings) -> None:

@@ -20,7 +20,7 @@ from aqueduct_core.spool.segment import Index, Segment, segment_numbers, segment
 log = logging.getLogger(__name__)
 
 EPOCH_LEAP = 1_000_000
-"""Added to the epoch when it has to be found in the segments: openings that wrote nothing left no trace."""
+"""Added to an epoch that was found in the segments: openings that wrote nothing left no trace."""
 
 
 def make_directory(directory: Path, disk: Disk) -> None:
@@ -49,7 +49,7 @@ def check_schema(schema: pa.Schema) -> None:
 
 
 def identify(directory: Path, schema: pa.Schema, partitions: int) -> Identity:
-    """Who this spool is from now on, with its epoch raised; a lost identity is found in the segments.
+    """Who this spool is from now on, its epoch raised; the segments tell when that was lost.
 
     Raises:
         SpoolFailed: VERSION for a newer format, or other columns.
@@ -126,8 +126,8 @@ def take_over(
 def read_from_disk(path: Path, number: int) -> Scan:
     """Scan a segment as it is on the disk.
 
-    After a failed write-back the cache may show pages that never got to the disk: sync, drop the cached
-    pages, then read. All that is found is durable.
+    After a failed write-back the cache may show pages that never got to the disk: sync, drop the
+    cached pages, then read. All that is found is durable.
     """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -26,7 +26,7 @@ from aqueduct_core.spool.stored import Stored
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check of one segment found: readable records and rows, and the damaged (start, stop) bytes."""
+    """A checked segment: readable records and rows, and the damaged (start, stop) bytes."""
 
     segment: Segment
     records: int
@@ -37,8 +37,9 @@ class Checked:
 class SpoolReader:
     """A spool as it is at this moment; takes no lock and changes nothing.
 
-    Holds what was written before it was opened. That is synced first, so every row it shows is durable, also
-    one that a running owner has not reported yet. What comes later, or is trimmed, is seen by a new reader.
+    Holds what was written before it was opened. That is synced first, so every row it shows is
+    durable, also one that a running owner has not reported yet. What comes later, or is trimmed,
+    is seen by a new reader.
     """
 
     def __init__(self, directory: Path) -> None:

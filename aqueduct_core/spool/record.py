@@ -12,9 +12,10 @@ a JSON object. Every record has
     group     its group; for a head the last group before it
     durable   the newest group that was known to be durable when this record was made
 
-A record of rows adds ``part`` (its place in the group), ``partition``, ``first`` (offset), ``rows`` (count)
-and, where there are any, ``marks``. A head adds ``preamble`` (crc32 of the schema message before it) and
-the state before it: ``id``, ``epoch``, ``partitions``, ``ends``, ``cursors``, ``marks``.
+A record of rows adds ``part`` (its place in the group), ``partition``, ``first`` (offset),
+``rows`` (count) and, where there are any, ``marks``. A head adds ``preamble`` (crc32 of the schema
+message before it) and the state before it: ``id``, ``epoch``, ``partitions``, ``ends``,
+``cursors``, ``marks``.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Damaged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a record says of itself, verified against its checksum. It fills ``[at, end)`` of its file.
+    """What a record says of itself, verified. It fills ``[at, end)`` of its file.
 
     ``state`` is what a head adds, and None for rows.
     """

@@ -41,9 +41,9 @@ class Replay:
 class Recovered:
     """What is in a directory. All ``segments`` are closed; ``scanned`` are those read anew.
 
-    ``cut`` are files with the size to which they are to be cut, 0 for those to be unlinked: what is behind
-    was never reported. ``gone`` are segments that the catalog names but that are not there.
-    ``ends`` and ``group`` are those of what is kept.
+    ``cut`` are files with the size to which they are to be cut, 0 for those to be unlinked: what
+    is behind was never reported. ``gone`` are segments that the catalog names but that are not
+    there. ``ends`` and ``group`` are those of what is kept.
     """
 
     segments: list[Segment]
@@ -178,7 +178,7 @@ class _Reading:
         return cut
 
     def fit(self, durable: Durable) -> tuple[list[Segment], list[int]]:
-        """Starts and ends that damage hides, from the neighbours and the catalog; the ends of all."""
+        """Complete what damage hides from the neighbours and the catalog; the ends of all."""
         segments = [self.segments[number] for number in sorted(self.segments)]
         for older, newer in reversed(list(pairwise(segments))):
             if newer.number == older.number + 1 and older.number in self.anew:

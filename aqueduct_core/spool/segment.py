@@ -60,7 +60,7 @@ class Index:
         return list(zip(firsts[low:high], self.positions[partition][low:high], strict=True))
 
     def pack(self) -> bytes:
-        """As stored in the catalog: a checksum, then for each partition count, firsts, positions."""
+        """For the catalog: a checksum, then for each partition count, firsts, positions."""
         body = b"".join(
             array("q", [len(firsts)]).tobytes() + firsts.tobytes() + positions.tobytes()
             for firsts, positions in zip(self.firsts, self.positions, strict=True)
@@ -86,8 +86,9 @@ class Index:
 class Segment:
     """What is known of one segment. Any thread may read; only the owner's thread changes it.
 
-    Holds ``starts`` and ``ends``: the offsets per partition before and after it (ends exclusive), and
-    ``size`` in bytes. ``sealed`` is the time in seconds since 1970 when it was closed, None before.
+    Holds ``starts`` and ``ends``: the offsets per partition before and after it (ends exclusive),
+    and ``size`` in bytes. ``sealed`` is the time in seconds since 1970 when it was closed, None
+    before.
     """
 
     def __init__(self, path: Path, number: int, starts: list[int], ends: list[int]) -> None:
@@ -113,13 +114,13 @@ class Segment:
         self._index = index
 
     def forget(self) -> None:
-        """Drop what can be had again from the catalog and the file; readers with slices keep theirs."""
+        """Drop what can be had again; readers with slices keep theirs."""
         with self._lock:
             self._index = None
             self._map = None
 
     def add(self, entries: Iterable[tuple[int, int, int, int]], size: int) -> None:
-        """The owner wrote records: (partition, first, stop, position) each; the file has this size."""
+        """The owner wrote (partition, first, stop, position); the file now has ``size`` bytes."""
         with self._lock:
             if self._index is None:
                 self._index = Index(len(self.ends))

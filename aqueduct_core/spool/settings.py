@@ -9,7 +9,7 @@ from aqueduct_core.errors import InvalidOption
 
 
 class Mark(NamedTuple):
-    """The logical sequences ``first`` to ``stop`` (exclusive) of a producer's channel are stored."""
+    """Logical sequences ``first`` to ``stop`` (exclusive) of a channel are stored."""
 
     producer: str
     channel: str

@@ -1,4 +1,4 @@
-"""The durable log of an intake: append in groups, read by range, truncate what all cursors passed."""
+"""The durable log of an intake: append in groups, read by range, truncate what is read."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def _nobody(group: int) -> None:
 class Spool:
     """One directory, owned by one process; messages as rows of ``partitions`` numbered logs.
 
-    Usage, all from the owner's thread: ``append`` … ``flush`` a group; when ``fileno()`` is readable call
-    ``pump()``, which calls ``on_durable(group)`` with the newest group that is durable. Only then may its
-    rows be acknowledged. ``commit`` and now and then ``trim`` give space back. ``read``, ``ends`` and
-    ``starts`` may be called from any thread.
+    Usage, all from the owner's thread: ``append`` … ``flush`` a group; when ``fileno()`` is
+    readable call ``pump()``, which calls ``on_durable(group)`` with the newest group that is
+    durable. Only then may its rows be acknowledged. ``commit`` and now and then ``trim`` give
+    space back. ``read``, ``ends`` and ``starts`` may be called from any thread.
 
-    Holds: an offset never changes its row; what was reported durable is there after any crash, together
-    with its marks; unread rows are never deleted. After an I/O error nothing becomes durable again and
-    every call that would write raises ``SpoolFailed.IO``.
+    Holds: an offset never changes its row; what was reported durable is there after any crash,
+    together with its marks; unread rows are never deleted. After an I/O error nothing becomes
+    durable again and every call that would write raises ``SpoolFailed.IO``.
 
     Ends with ``close()``, or with the process: the lock goes with it.
     """
@@ -194,7 +194,7 @@ class Spool:
 
     @property
     def full(self) -> bool:
-        """Over ``max_bytes``, or the disk has no space: do not append, ``trim`` and ``flush`` again later."""
+        """Over ``max_bytes``, or no space: do not append; ``trim``, and ``flush`` again later."""
         return self._writer.no_space or self.bytes >= self._settings.max_bytes
 
     @property
@@ -212,7 +212,8 @@ class Spool:
     def append(
         self, partition: int, batch: pa.RecordBatch, marks: Sequence[Mark] = ()
     ) -> tuple[int, int]:
-        """Put rows into the open group; their offsets ``[first, end)``. The marks become true with them.
+        """Put rows into the open group; their offsets ``[first, end)``. The marks become true with
+        them.
 
         Nothing is written before ``flush``.
 
@@ -252,8 +253,8 @@ class Spool:
         return self._sync.fileno()
 
     def pump(self) -> None:
-        """Take the news of the disk; calls ``on_durable`` when a newer group is durable. Never blocks
-        on the disk, but for the catalog when a segment was closed.
+        """Take the news of the disk; calls ``on_durable`` when a newer group is durable. Never
+        blocks on the disk, but for the catalog when a segment was closed.
 
         Raises:
             SpoolFailed: IO: the disk failed, nothing that is not durable yet ever will be.
@@ -269,8 +270,8 @@ class Spool:
         self._ledger.enter(settled.group, settled.started)
 
     def settle(self, timeout: float | None = None) -> bool:
-        """Flush, then block until all that was appended is durable; false after ``timeout`` seconds,
-        or when there is no space.
+        """Flush, then block until all that was appended is durable; false after ``timeout``
+        seconds, or when there is no space.
 
         Raises:
             SpoolFailed: IO.
@@ -301,12 +302,13 @@ class Spool:
         return self._stored.starts
 
     def read(self, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """Exactly the rows ``[start, end)``, in order, checksums verified. The buffers lie in the mapped
-        segment files and stay valid after truncation.
+        """Exactly the rows ``[start, end)``, in order, checksums verified. The buffers lie in the
+        mapped segment files and stay valid after truncation.
 
         Raises:
             DataLoss: RANGE_GONE or OFFSET_AHEAD.
-            SpoolFailed: CORRUPT, with segment, partition and offset, when the damaged record is reached.
+            SpoolFailed: CORRUPT, with segment, partition and offset, when the damaged record is
+            reached.
         """
         return self._stored.read(partition, start, end)
 
@@ -368,7 +370,8 @@ class Spool:
         Everything is let go in any case.
 
         Raises:
-            SpoolFailed: FULL or IO: rows that were appended but never reported durable are not stored.
+            SpoolFailed: FULL or IO: rows that were appended but never reported durable are not
+            stored.
         """
         if self._closed:
             return

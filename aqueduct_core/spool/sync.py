@@ -21,12 +21,14 @@ _CLOSE_SECONDS = 10.0
 class Sync(Protocol):
     """Makes groups durable in the order in which they are requested.
 
-    Call order: ``start`` for each new segment, ``request`` after each group is written, ``answered``
-    whenever ``fileno`` is readable. After an ``OSError`` from ``answered`` nothing becomes durable again.
+    Call order: ``start`` for each new segment, ``request`` after each group is written,
+    ``answered`` whenever ``fileno`` is readable. After an ``OSError`` from ``answered`` nothing
+    becomes durable again.
     """
 
     def start(self, file: int, directory: int) -> None:
-        """What is requested from now on is in this file; its name in this directory is made durable too."""
+        """What is requested from now on is in this file; its name in this directory is made
+        durable too."""
 
     def request(self, group: int) -> None:
         """Make everything up to this group durable. Never blocks."""
@@ -35,7 +37,8 @@ class Sync(Protocol):
         """Readable when ``answered`` has news."""
 
     def answered(self) -> int:
-        """The newest group that is durable, 0 if none is yet. Never blocks. ``OSError``: the disk failed."""
+        """The newest group that is durable, 0 if none is yet. Never blocks. ``OSError``: the disk
+        failed."""
 
     def close(self) -> None:
         """Let go of everything; requests without an answer are not made durable."""
@@ -104,7 +107,8 @@ class SyncerProcess:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         path = Path(syncer.__file__)
-        # -I -S: nothing of the environment or of site-packages; from an archive there is no file to run
+        # -I -S: nothing of the environment or of site-packages; from an archive there is no file
+        # to run
         program = [str(path)] if path.is_file() else ["-c", _source()]
         with theirs:
             self._process = subprocess.Popen(

@@ -1,9 +1,10 @@
 """The process that waits for the disk, so that the owner of a spool never does.
 
 Run by file name with ``-I -S``: it imports next to nothing and starts in some milliseconds.
-``argv[1]`` is a Unix SOCK_SEQPACKET socket. Requests are ``<cQ``: ``o`` brings a segment's file and its
-directory as descriptors, and what follows is about that segment; ``s`` asks for a group to be made durable.
-Answers are ``<Qi``: all groups up to that one are durable (0), or the disk failed with that errno.
+``argv[1]`` is a Unix SOCK_SEQPACKET socket. Requests are ``<cQ``: ``o`` brings a segment's file
+and its directory as descriptors, and what follows is about that segment; ``s`` asks for a group to
+be made durable. Answers are ``<Qi``: all groups up to that one are durable (0), or the disk failed
+with that errno.
 
 Ends when the owner's end of the socket closes, however the owner died, or after a failure: no file
 of a disk that failed once is synced again.
@@ -69,7 +70,8 @@ def serve(port: socket.socket) -> None:
 
 
 def main() -> None:
-    # the owner decides when this ends: a signal to its whole process group must not cut off its last group
+    # the owner decides when this ends: a signal to its whole process group must not cut off its
+    # last group
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     with socket.socket(fileno=int(sys.argv[1])) as port:

@@ -14,7 +14,8 @@ Item = tuple[int, Record | Damage]
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """``group`` is the last whole group; ``cut`` the (segment, position) from where on nothing is kept."""
+    """``group`` is the last whole group; ``cut`` the (segment, position) from where on nothing is
+    kept."""
 
     group: int
     cut: tuple[int, int] | None
@@ -23,10 +24,10 @@ class Tail:
 def find_tail(scans: Sequence[Scan], durable: int, durable_is_before: bool) -> Tail:
     """Judge the scanned segments, which are the newest of a log, in order.
 
-    Groups are written in order and each is whole or void. A record says which group was durable when
-    it was written, so every group up to the newest such statement (``durable``) had reached the disk: what is
-    missing of those is damage, kept as a hole. What comes after them was never reported: it is kept
-    as long as whole groups follow each other, and cut from the first flaw on.
+    Groups are written in order and each is whole or void. A record says which group was durable
+    when it was written, so every group up to the newest such statement (``durable``) had reached
+    the disk: what is missing of those is damage, kept as a hole. What comes after them was never
+    reported: it is kept as long as whole groups follow each other, and cut from the first flaw on.
 
     Args:
         durable: the newest group known to be durable, from the records and the catalog.

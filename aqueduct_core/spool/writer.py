@@ -59,7 +59,8 @@ class Group:
 class Settled:
     """What became durable: the newest group, the ends up to it, the segments that are now closed.
 
-    ``started`` is the newest segment that holds a durable group; ``state`` that after the last closed one.
+    ``started`` is the newest segment that holds a durable group; ``state`` that after the last
+    closed one.
     """
 
     __slots__ = ("closed", "ends", "group", "started", "state")
@@ -75,8 +76,8 @@ class Settled:
 class Writer:
     """Numbers rows, encodes them, writes groups and asks for their sync. Used by one thread.
 
-    Holds: what is written is written in order; a group that could not be written whole is undone and
-    stays open. ``ends`` are the next offsets, counting the open group.
+    Holds: what is written is written in order; a group that could not be written whole is undone
+    and stays open. ``ends`` are the next offsets, counting the open group.
     """
 
     def __init__(
@@ -205,8 +206,8 @@ class Writer:
     def roll(self) -> tuple[Active | None, Active | None]:
         """Start a segment without rows, durable at once, so that the present one can go.
 
-        Only with no open and no unsettled group. Gives the closed and the new segment; neither when there
-        is nothing to close or no space.
+        Only with no open and no unsettled group. Gives the closed and the new segment; neither
+        when there is nothing to close or no space.
         """
         old = self._active
         if old is None or not old.segment.size or self._open.drafts or self._in_flight:
@@ -248,13 +249,15 @@ class Writer:
         segment = Segment(
             segment_path(self._directory, number), number, list(self.ends), list(self.ends)
         )
-        # On a disk that is nearly full segments are small, so that what was read gives its space back.
+        # On a disk that is nearly full segments are small, so that what was read gives its space
+        # back.
         limit = min(self._roll_bytes, max(_SMALL, self._disk.free(self._directory) // 4))
         self._active = Active(segment, pieces, sum(map(len, pieces)), state, limit)
         return self._active
 
     def _write(self, active: Active, pieces: list[bytes | memoryview]) -> bool:
-        """Write behind what is there, with the head where nothing is; false when there is no space."""
+        """Write behind what is there, with the head where nothing is; false when there is no
+        space."""
         at = active.segment.size
         if not at:
             pieces = [*active.head, *pieces]

@@ -40,7 +40,8 @@ def open_spool(directory: Path, *, partitions: int = 2, **given: Any) -> Spool:
 
 
 def append(spool: Spool, ends: list[int], counts: Sequence[int]) -> None:
-    """Put ``counts`` rows into the open group, one batch a partition, with marks equal to offsets."""
+    """Put ``counts`` rows into the open group, one batch a partition, with marks equal to
+    offsets."""
     for partition, count in enumerate(counts):
         if count:
             first, stop = ends[partition], ends[partition] + count

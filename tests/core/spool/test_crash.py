@@ -39,9 +39,9 @@ def survives(point: Path) -> None:
         assert spool.epoch > epoch, point
         # the rows and their marks are numbered alike, so a row stored twice would show as well
         assert all(a >= b for a, b in zip(spool.ends(), ends, strict=True)), point
-        assert all(
-            a >= b for a, b in zip(spool.cursors().get("q", [0, 0]), cursor, strict=True)
-        ), point
+        assert all(a >= b for a, b in zip(spool.cursors().get("q", [0, 0]), cursor, strict=True)), (
+            point
+        )
         found = spool.cursors().get("q", [0, 0])
         assert all(a <= b for a, b in zip(spool.starts(), found, strict=True)), point
         check_all(spool)

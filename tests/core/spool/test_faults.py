@@ -14,6 +14,7 @@ from aqueduct_core.spool import Disk, InlineSync
 from aqueduct_core.spool.catalog import Catalog
 from tests.core.spool.rows import (
     append,
+    batch,
     check_all,
     check_marks,
     check_rows,
@@ -130,7 +131,7 @@ def test_after_a_failed_sync_nothing_becomes_durable(
     for call in (
         spool.flush,
         spool.pump,
-        lambda: spool.append(0, spool.schema.empty_table().to_batches()[0]),
+        lambda: spool.append(0, batch(0, 6, 7)),
         lambda: spool.commit("q", [1, 1]),
         spool.trim,
         lambda: spool.drop("q"),

@@ -63,7 +63,8 @@ def test_it_answers_with_the_highest_group(port: SyncerProcess, tmp_path: Path) 
 
 
 def test_a_slow_syncer_makes_nobody_wait(port: SyncerProcess, tmp_path: Path) -> None:
-    """While it is stopped the socket fills up; what did not fit is asked for when it answers again."""
+    """While it is stopped the socket fills up; what did not fit is asked for when it answers
+    again."""
     directory = os.open(tmp_path, os.O_RDONLY)
     file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
     port.start(file, directory)
@@ -164,10 +165,13 @@ def test_it_starts_from_its_source_where_there_is_no_file(
 
 def test_the_owner_that_hangs_up_ends_it() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs, subprocess.Popen(
-        [sys.executable, "-I", "-S", syncer.__file__, str(theirs.fileno())],
-        pass_fds=[theirs.fileno()],
-    ) as process:
+    with (
+        theirs,
+        subprocess.Popen(
+            [sys.executable, "-I", "-S", syncer.__file__, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+        ) as process,
+    ):
         ours.close()
         theirs.close()
         assert process.wait(10) == 0
