@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from aqueduct_core.errors import AqueductError
+from aqueduct_core.errors import AqueductError, IntakeFailed
 from aqueduct_core.flight import faults
 from aqueduct_core.intake.service import Intake
 from aqueduct_core.intake.settings import IntakeSettings
@@ -42,8 +42,17 @@ def launched(stdin: BinaryIO, stdout: BinaryIO) -> int:
         settings = IntakeSettings.from_json(stdin.readline(MAX_SETTINGS))
         return run(settings, report)
     except AqueductError as error:
-        report({"ready": False, "error": faults.to_json(error)})
-        return _failed(error)
+        failure = error
+    except Exception as error:
+        log.exception("the intake failed")
+        failure = IntakeFailed(
+            "UNREACHABLE",
+            f"the intake failed by a fault of its own: {type(error).__name__}",
+            "Read its log, intake.log beside its spool",
+        )
+    code = _failed(failure)
+    report({"ready": False, "error": faults.to_json(failure)})
+    return code
 
 
 def run(settings: IntakeSettings, report: Callable[[dict[str, Any]], None]) -> int:
