@@ -27,8 +27,7 @@ from aqueduct_core.spool.opening import (
     take_over,
 )
 from aqueduct_core.spool.record import Codec
-from aqueduct_core.spool.retention import passed, removable
-from aqueduct_core.spool.segment import Segment
+from aqueduct_core.spool.room import Room
 from aqueduct_core.spool.settings import Mark, SpoolSettings
 from aqueduct_core.spool.stored import Stored
 from aqueduct_core.spool.sync import Sync, SyncerProcess, SyncFactory, wait_readable
@@ -69,11 +68,9 @@ class Spool:
         self.on_durable: Callable[[int], None] = _nobody
         self._directory = directory
         self._identity = identity
-        self._settings = settings
         self._lock = lock
         self._catalog = catalog
         self._sync = sync
-        self._disk = disk
         self._health = Health(directory)
         self._closed = False
         self._marks = Marks(settings)
@@ -88,7 +85,6 @@ class Spool:
         for segment in found.scanned:
             self._stored.rest(segment)
         self._stored.publish(found.ends)
-        self._bytes = sum(segment.size for segment in found.segments)
         newest = found.segments[-1].number if found.segments else 0
         self._ledger = Ledger(catalog, self._health, self._stored, cursors, newest)
         self._writer = Writer(
@@ -101,6 +97,9 @@ class Spool:
             ends=found.ends,
             roll_bytes=settings.roll_bytes,
             state=self._state,
+        )
+        self._room = Room(
+            directory, settings, disk, self._health, self._stored, self._ledger, self._writer
         )
 
     @classmethod
@@ -190,12 +189,12 @@ class Spool:
     @property
     def bytes(self) -> int:
         """Bytes stored in segments, and in the open group."""
-        return self._bytes + self._writer.open_bytes
+        return self._room.bytes
 
     @property
     def full(self) -> bool:
         """Over ``max_bytes``, or no space: do not append; ``trim``, and ``flush`` again later."""
-        return self._writer.no_space or self.bytes >= self._settings.max_bytes
+        return self._room.full
 
     @property
     def failed(self) -> bool:
@@ -245,7 +244,7 @@ class Spool:
             self._stored.add(started)
             size = 0
         if self._writer.active is not None:
-            self._bytes += self._writer.active.size - size
+            self._room.took(self._writer.active.size - size)
         return not self._writer.open_bytes
 
     def fileno(self) -> int:
@@ -347,20 +346,7 @@ class Spool:
             SpoolFailed: IO.
         """
         self._check()
-        now = time.time() if now is None else now
-        self._ledger.enter(self._writer.durable, self._ledger.newest)
-        if self.full:
-            self._roll_if_passed()
-        oldest = self._removable(now)
-        if oldest is None:
-            return False
-        with self._health.guard():
-            self._disk.unlink(oldest.path)
-            self._disk.sync_directory(self._directory)
-        self._stored.remove(oldest)
-        self._bytes -= oldest.size
-        self._ledger.remove(oldest.number)
-        return self._removable(now) is not None
+        return self._room.trim(time.time() if now is None else now)
 
     # The end
 
@@ -408,25 +394,6 @@ class Spool:
             "cursors": self.cursors(),
             "marks": self._marks.snapshot(),
         }
-
-    def _removable(self, now: float) -> Segment | None:
-        # what is only kept for its age goes first when there is no room
-        retention = 0.0 if self.full else self._settings.retention
-        return removable(self._stored.segments, self._ledger.cursors, now, retention)
-
-    def _roll_if_passed(self) -> None:
-        """When full, the segment in use may be what holds the space: let the next trim have it."""
-        active = self._writer.active
-        if active is None or not passed(active, self._ledger.cursors):
-            return
-        with self._health.guard():
-            old, new = self._writer.roll()
-        if old is None or new is None:
-            return
-        self._stored.add(new.segment)
-        self._bytes += new.segment.size
-        self._ledger.close_segments([old], new.state)
-        self._ledger.enter(self._writer.durable, new.segment.number)
 
     def _check(self) -> None:
         self._health.check()

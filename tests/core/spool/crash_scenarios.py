@@ -63,11 +63,13 @@ class SteppedDisk(Disk):
     def truncate(self, fd: int, size: int) -> None:
         self.steps.take(lambda: super(SteppedDisk, self).truncate(fd, size))
 
+    # a process that dies loses nothing of the cache: the steps count, the waiting is left out
+
     def sync(self, fd: int) -> None:
-        self.steps.take(lambda: super(SteppedDisk, self).sync(fd))
+        self.steps.take(lambda: None)
 
     def sync_directory(self, directory: Path) -> None:
-        self.steps.take(lambda: super(SteppedDisk, self).sync_directory(directory))
+        self.steps.take(lambda: None)
 
     def unlink(self, path: Path) -> None:
         self.steps.take(lambda: super(SteppedDisk, self).unlink(path))

@@ -49,6 +49,8 @@ def survives(point: Path) -> None:
         store(spool, [1, 1])
         check_all(spool)
         last = spool.ends()
+    if int(point.name) % 4:
+        return
     with open_spool(point / "spool") as spool:
         assert spool.ends() == last
         check_all(spool)

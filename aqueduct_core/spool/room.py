@@ -1,0 +1,92 @@
+"""The space that a spool takes, and giving back what every cursor has passed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aqueduct_core.spool.disk import Disk
+from aqueduct_core.spool.health import Health
+from aqueduct_core.spool.ledger import Ledger
+from aqueduct_core.spool.retention import passed, removable
+from aqueduct_core.spool.segment import Segment
+from aqueduct_core.spool.settings import SpoolSettings
+from aqueduct_core.spool.stored import Stored
+from aqueduct_core.spool.writer import Writer
+
+
+class Room:
+    """Counts bytes, and unlinks whole segments from the oldest on; used by the owner's thread.
+
+    Holds: only what all cursors have passed goes; ``retention`` keeps it while there is room.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        settings: SpoolSettings,
+        disk: Disk,
+        health: Health,
+        stored: Stored,
+        ledger: Ledger,
+        writer: Writer,
+    ) -> None:
+        self._directory = directory
+        self._settings = settings
+        self._disk = disk
+        self._health = health
+        self._stored = stored
+        self._ledger = ledger
+        self._writer = writer
+        self._used = sum(segment.size for segment in stored.segments)
+
+    @property
+    def bytes(self) -> int:
+        """In segments, and in the open group."""
+        return self._used + self._writer.open_bytes
+
+    @property
+    def full(self) -> bool:
+        return self._writer.no_space or self.bytes >= self._settings.max_bytes
+
+    def took(self, size: int) -> None:
+        """So many bytes were written."""
+        self._used += size
+
+    def trim(self, now: float) -> bool:
+        """Unlink the oldest segment if it may go; true when another may follow.
+
+        Raises:
+            SpoolFailed: IO.
+        """
+        self._ledger.enter(self._writer.durable, self._ledger.newest)
+        if self.full:
+            self._roll_if_passed()
+        oldest = self._removable(now)
+        if oldest is None:
+            return False
+        with self._health.guard():
+            self._disk.unlink(oldest.path)
+            self._disk.sync_directory(self._directory)
+        self._stored.remove(oldest)
+        self._used -= oldest.size
+        self._ledger.remove(oldest.number)
+        return self._removable(now) is not None
+
+    def _removable(self, now: float) -> Segment | None:
+        # what is only kept for its age goes first when there is no room
+        retention = 0.0 if self.full else self._settings.retention
+        return removable(self._stored.segments, self._ledger.cursors, now, retention)
+
+    def _roll_if_passed(self) -> None:
+        """The segment in use may be what takes the space: close it, so that it can go."""
+        active = self._writer.active
+        if active is None or not passed(active, self._ledger.cursors):
+            return
+        with self._health.guard():
+            old, new = self._writer.roll()
+        if old is None or new is None:
+            return
+        self._stored.add(new.segment)
+        self._used += new.segment.size
+        self._ledger.close_segments([old], new.state)
+        self._ledger.enter(self._writer.durable, new.segment.number)
