@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from aqueduct_core.aio.halves import Receiver, Sender
 from aqueduct_core.aio.inlet import Inlet
+from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aio.outlet import Outlet
 from aqueduct_core.aio.wire import Wire
 from aqueduct_core.aqueduct.conventions import (
@@ -102,6 +103,7 @@ class Connection:
             if entry is not None and not entry.finishing and not entry.done:
                 entry.finish()
             for inlet in list(wire.inlets.values()):
+                inlet.ended(ConnectionLost(inlet.label, 0, "closed"))
                 inlet.close()
             try:
                 async with asyncio.timeout(drain_timeout):

@@ -24,7 +24,13 @@ from aqueduct_core.aio.headers import HeadersLike, as_headers
 from aqueduct_core.aio.inlet import Inlet, ReceiverStatistics, Taken
 from aqueduct_core.aio.ledger import SenderStatistics
 from aqueduct_core.aio.message import Batch, Cargo, Message, abandon_later
-from aqueduct_core.aio.outcomes import Finished, Misuse, Outcome, ReceiverClosed
+from aqueduct_core.aio.outcomes import (
+    ConnectionLost,
+    Finished,
+    Misuse,
+    Outcome,
+    ReceiverClosed,
+)
 from aqueduct_core.aio.outlet import Observer, Outlet, again
 from aqueduct_core.aio.pipe import Pipe
 from aqueduct_core.aqueduct.config import Mode
@@ -337,7 +343,7 @@ class Receiver:
             self._inlet.close()
 
     async def _wait(self, inlet: Inlet) -> None:
-        if inlet.closed:
+        if inlet.closed and not isinstance(inlet.outcome, ConnectionLost):
             raise Misuse(f"{inlet.label} was closed on this side: nothing more can be read")
         if inlet.outcome is not None:
             raise again(inlet.outcome)

@@ -143,6 +143,8 @@ class Server:
         """Accept nobody any more, close every connection in good order, free the socket."""
         self._closing = True
         self._changed.fire()
+        if self._listener is not None:
+            self._listener.refuse()
         for task in list(self._checks):
             task.cancel()
         self._arrived.clear()
@@ -220,10 +222,12 @@ class Server:
     ) -> None:
         if wire.closed is not None:
             return
-        if verdict is not True or self._closing:
+        if self._closing:
+            wire.shutdown(0, "the server closes")
+            return
+        if verdict is not True:
             self.refused += 1
-            reason = verdict if isinstance(verdict, str) else "not authorized"
-            wire.shutdown(CODE_REJECTED, reason if not self._closing else "the server closes")
+            wire.shutdown(CODE_REJECTED, verdict if isinstance(verdict, str) else "not authorized")
             return
         driver: Driver | None = wire.driver
         assert driver is not None
