@@ -174,8 +174,12 @@ def decode_message_head(
     payload_at, payload_end = _region(
         data, attached_end, end, "payload bytes", config.max_payload_bytes
     )
-    headers = decode_headers(Cursor(data, headers_at, headers_end), config)
-    attachments = decode_attachments(Cursor(data, attached_at, attached_end), config, creator)
+    headers: Headers = ()
+    attachments: tuple[Attachment, ...] = ()
+    if headers_at < headers_end:
+        headers = decode_headers(Cursor(data, headers_at, headers_end), config)
+    if attached_at < attached_end:
+        attachments = decode_attachments(Cursor(data, attached_at, attached_end), config, creator)
     return number, headers, attachments, payload_at, payload_end
 
 

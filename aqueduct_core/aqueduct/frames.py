@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from aqueduct_core.aqueduct.news import Attachment, Headers
+from aqueduct_core.aqueduct.news import Attachment, Headers, keys
 from aqueduct_core.primitives import varint
 
 
@@ -41,6 +41,9 @@ class AckVersion(NamedTuple):
 
 class ConnectionHeaders(NamedTuple):
     headers: Headers
+
+    def __repr__(self) -> str:
+        return f"ConnectionHeaders({keys(self.headers)})"
 
 
 class RouteTo(NamedTuple):

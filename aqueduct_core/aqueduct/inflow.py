@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from aqueduct_core.aqueduct import codec
 from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.channels import Channels
 from aqueduct_core.aqueduct.config import Config
@@ -22,7 +23,9 @@ from aqueduct_core.aqueduct.grammar import SequenceReader
 from aqueduct_core.aqueduct.handshake import Handshake
 from aqueduct_core.aqueduct.inbound import Inbound
 from aqueduct_core.aqueduct.outbox import Outbox
+from aqueduct_core.aqueduct.receiver import ReceiverHalf
 from aqueduct_core.engine.contract import StreamBytes
+from aqueduct_core.primitives import varint
 
 
 class Inflow:
@@ -82,6 +85,32 @@ class Inflow:
             self._held_bytes -= inbound.held
 
     def datagram(self, data: bytes, now: float) -> None:
+        if not self._plain_datagram(data, now):
+            self._any_datagram(data, now)
+
+    def _plain_datagram(self, data: bytes, now: float) -> bool:
+        """The common case without a reader: one whole MESSAGE to a receiver that is here.
+
+        A receiver of ours is there only where the peer is the sender, so the context is right.
+        """
+        gate = self._handshake
+        if data[:1] != b"\x03" or gate.version_required or not gate.headers_known:
+            return False
+        end = len(data)
+        try:
+            channel, pos = varint.decode(data, 1, end)
+            half = self._channels.halves.get(channel)
+            if not isinstance(half, ReceiverHalf) or data[pos : pos + 1] != b"\x04":
+                return False
+            message, stop = codec.decode_message(data, pos, end, self._config, self._peer)
+        except (varint.NeedMore, varint.Malformed):
+            return False
+        if stop != end:
+            return False
+        self._dispatch.frame(half, message, DATAGRAM, 0, now)
+        return True
+
+    def _any_datagram(self, data: bytes, now: float) -> None:
         reader = SequenceReader(self._peer, self._handshake, self._config, datagram=True)
         inbound = Inbound(DATAGRAM, reader)
         reader.feed(data)

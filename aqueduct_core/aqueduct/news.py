@@ -18,11 +18,19 @@ Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 """Header data: a multimap in wire order (AQ-HDRDATA-1)."""
 
 
+def keys(headers: Headers) -> str:
+    """Header data for logs: values may be secrets, so only the keys are shown."""
+    return repr([key for key, _ in headers])
+
+
 class Attachment(NamedTuple):
     """A channel that travelled inside a message; ``channel`` is its chanid (AQ-CHANID-1)."""
 
     channel: int
     headers: Headers
+
+    def __repr__(self) -> str:
+        return f"Attachment(channel={self.channel}, headers={keys(self.headers)})"
 
 
 class End(Enum):
@@ -42,6 +50,9 @@ class Opened(NamedTuple):
 
     headers: Headers
 
+    def __repr__(self) -> str:
+        return f"Opened(headers={keys(self.headers)})"
+
 
 class Single(NamedTuple):
     """One message of a run."""
@@ -50,6 +61,12 @@ class Single(NamedTuple):
     payload: bytes
     headers: Headers
     attachments: tuple[Attachment, ...]
+
+    def __repr__(self) -> str:
+        return (
+            f"Single(number={self.number}, payload=<{len(self.payload)} bytes>, "
+            f"headers={keys(self.headers)}, attachments={self.attachments})"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +83,10 @@ class Run:
     reliable: bool
     first: int
     count: int
-    payload: bytes
-    offsets: NDArray[np.int64]
+    payload: bytes = field(repr=False)
+    offsets: NDArray[np.int64] = field(repr=False)
     size: int
-    headers: Mapping[int, Headers] = field(default_factory=dict)
+    headers: Mapping[int, Headers] = field(default_factory=dict, repr=False)
     attachments: Mapping[int, tuple[Attachment, ...]] = field(default_factory=dict)
 
     def messages(self) -> Iterator[Single]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from aqueduct_core.aqueduct.frames import (
     RouteTo,
     SentUnreliable,
 )
-from aqueduct_core.aqueduct.news import Attachment, Headers
+from aqueduct_core.aqueduct.news import Attachment, Headers, Opened, Run
 from aqueduct_core.primitives.cursor import Cursor, Malformed
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.primitives.varint import NeedMore
@@ -144,6 +145,13 @@ def test_frames_hide_payloads_in_logs() -> None:
     frame = Message(3, ((b"k", b"secret"),), (Attachment(8, ()),), b"secret", 20)
     assert "secret" not in repr(frame)
     assert "number=3" in repr(frame)
+    secret = ((b"authorization", b"secret"),)
+    run = Run(
+        0, True, 0, 1, b"secret", np.array([0, 6]), 12, {0: secret}, {0: (Attachment(8, secret),)}
+    )
+    for value in (ConnectionHeaders(secret), Opened(secret), run, *run.messages()):
+        assert "secret" not in repr(value)
+    assert "authorization" in repr(Opened(secret))
 
 
 def test_too_many_attachments() -> None:
