@@ -64,18 +64,38 @@ def to_batch(pieces: Sequence[Piece]) -> pa.RecordBatch:
 
     The payloads together must stay below 2 GiB (the limit of Arrow's ``binary``).
     """
-    counts = [piece.high - piece.low for piece in pieces]
-    rows = sum(counts)
+    rows = sum(piece.high - piece.low for piece in pieces)
+    firsts, ends = _runs(pieces)
     columns = [
         _values(pieces, rows),
         pa.array(np.concatenate([_numbers(piece) for piece in pieces])),
         _optional(pieces, rows, HEADERS, lambda run: run.headers, header_list),
         _optional(pieces, rows, ATTACHMENTS, lambda run: run.attachments, _attachment_list),
-        pa.RunEndEncodedArray.from_arrays(
-            pa.array(np.cumsum(counts, dtype=np.int32)), _sources(pieces)
-        ),
+        pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), _sources(firsts)),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SPOOL_SCHEMA)
+
+
+def _runs(pieces: Sequence[Piece]) -> tuple[list[Piece], list[int]]:
+    """Neighbours of one channel and one moment share one entry of ``source``: the first piece
+    of each entry, and the row at which it ends."""
+    firsts: list[Piece] = []
+    ends: list[int] = []
+    rows = 0
+    for piece in pieces:
+        rows += piece.high - piece.low
+        last = firsts[-1] if firsts else None
+        if (
+            last is not None
+            and last.source is piece.source
+            and last.timestamp == piece.timestamp
+            and last.run.reliable is piece.run.reliable
+        ):
+            ends[-1] = rows
+        else:
+            firsts.append(piece)
+            ends.append(rows)
+    return firsts, ends
 
 
 def header_list(headers: Headers) -> list[dict[str, Any]]:

@@ -100,6 +100,22 @@ def test_pieces_of_several_runs_keep_their_order_and_their_source() -> None:
     assert rows[3]["connectionHeaders"] == [{"key": "producer", "value": b"p2"}]
 
 
+def test_neighbours_of_one_channel_and_moment_share_their_source() -> None:
+    one, two = run([b"0", b"1"]), run([b"5"], first=5)
+    lossy = run([b"u"], reliable=False)
+    batch = stored(
+        Piece(PLAIN, one, 0, 2, NOW),
+        Piece(PLAIN, two, 0, 1, NOW),
+        Piece(PLAIN, two, 0, 1, NOW + 1),
+        Piece(PLAIN, lossy, 0, 1, NOW + 1),
+        Piece(RICH, lossy, 0, 1, NOW + 1),
+    )
+    assert batch.column("source").run_ends.to_pylist() == [3, 4, 5, 6]
+    rows = expand(batch, 0, 0, False, False).to_pylist()
+    assert [row["messageNum"] for row in rows] == [100, 101, 105, 105, 0, 0]
+    assert [row["reliable"] for row in rows] == [True, True, True, True, False, False]
+
+
 def test_headers_and_attachments_stand_at_their_message() -> None:
     messages = run(
         [b"a", b"b", b"c"],
