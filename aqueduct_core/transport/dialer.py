@@ -80,7 +80,8 @@ async def dial(
         except BaseException:
             attempt.end()
             raise
-        if driver.link.ready and driver.lost is None:
+        if driver.link.ready:
+            # What may have ended it since is the engine's to tell.
             return driver
         failure = attempt.failure(host)
         attempt.end()

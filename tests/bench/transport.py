@@ -4,7 +4,8 @@
 
 Each repetition runs every receiver once against the same kind of sender, each in a process of its
 own, so that ratios are between neighbours in time. CPU is that of the receiving process from the
-first byte of the stream to the last (``process_time``). Wall time on a shared machine is shown, not judged.
+first byte of the stream to the last (``process_time``). Wall time on a shared machine is shown,
+not judged.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from aioquic.asyncio import QuicConnectionProtocol, serve
+from aioquic.asyncio.protocol import QuicConnectionProtocol
+from aioquic.asyncio.server import serve
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import QuicEvent, StreamDataReceived
 
@@ -218,9 +220,8 @@ def compare(total: int, size: int, repetitions: int) -> dict[str, float]:
             runs[kind].append(measure(kind, total, size))
     print(f"{total / MEGABYTE:g} MB, datagrams of {size} bytes, {repetitions} repetitions,")
     print(f"calibration {statistics.median(noise):.0f} [{min(noise):.0f}..{max(noise):.0f}] ns")
-    print(
-        f"{'receiver':28}{'CPU µs/datagram':>16}{'MB/cpu-s':>10}{'MB/s wall':>11}{'CPU x stock':>22}"
-    )
+    columns = f"{'CPU µs/datagram':>16}{'MB/cpu-s':>10}{'MB/s wall':>11}{'CPU x stock':>22}"
+    print(f"{'receiver':28}{columns}")
     ratios = {}
     for kind in RECEIVERS:
         cpu = statistics.median(run["cpu"] for run in runs[kind])

@@ -44,7 +44,8 @@ class Wire:
         self.loss = loss
         self.delay = delay
         self.jitter = jitter
-        self.delivered = 0
+        self.mangle: Callable[[bytes], list[bytes]] = lambda data: [data]
+        self.client_address = CLIENT
         self._random = random.Random(seed)
         self._count = 0
         self._settings = settings or LinkSettings()
@@ -98,7 +99,7 @@ class Wire:
     def _turn(self, end: End) -> None:
         link, probe = end.link, end.probe
         burst = []
-        peer = SERVER if end is self.client else CLIENT
+        peer = SERVER if end is self.client else self.client_address
         while end.inbox and end.inbox[0][0] <= self.now:
             burst.append((heapq.heappop(end.inbox)[2], peer))
         if burst:
@@ -128,8 +129,8 @@ class Wire:
             self._started = True
         if self._random.random() < self.loss:
             return
-        self._count += 1
-        self.delivered += 1
         at = self.now + self.delay + self._random.random() * self.jitter
         other = self.server if sender is self.client else self.client
-        heapq.heappush(other.inbox, (at, self._count, data))
+        for piece in self.mangle(data):
+            self._count += 1
+            heapq.heappush(other.inbox, (at, self._count, piece))

@@ -1,0 +1,141 @@
+"""The driver: kicks, back-pressure, faults of engines and of those who take the news."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from aqueduct_core.engine.contract import LinkLost, Order, WriteStream
+from aqueduct_core.transport import Driver, LinkSettings, dial
+from tests.core.transport.ends import client_tls, dialled, ended, server_tls, serving, until
+from tests.core.transport.probe import Probe
+
+WINDOW = 64 * 1024
+SMALL = LinkSettings(stream_window=WINDOW, connection_window=WINDOW)
+
+
+def test_writable_holds_a_writer_back_until_the_peer_consumes() -> None:
+    async def main() -> None:
+        make = lambda: Probe(client=False, consumes=False)  # noqa: E731
+        async with serving(make=make, settings=SMALL) as server:
+            driver, probe = await dialled(server)
+            stream = probe.open()
+            probe.write(stream, bytes(4 * WINDOW))
+            waiting = asyncio.create_task(driver.writable(2 * WINDOW))
+            given_up = asyncio.create_task(driver.writable(1))
+            await until(lambda: [p.received for p in server.probes] == [WINDOW])
+            await asyncio.sleep(0.05)
+            assert server.probes[0].received == WINDOW
+            assert driver.unsent == 3 * WINDOW
+            assert not waiting.done()
+            given_up.cancel()
+            await asyncio.gather(given_up, return_exceptions=True)
+            theirs = server.probes[0]
+            theirs.consumes = True
+            theirs.consume_owed()
+            (accepted,) = server.listener.drivers
+            accepted.kick()
+            await asyncio.wait_for(waiting, 5)
+            assert driver.unsent < 2 * WINDOW
+            await until(lambda: theirs.received == 4 * WINDOW)
+            await ended(driver)
+
+    asyncio.run(main())
+
+
+def test_writable_returns_when_the_link_is_lost() -> None:
+    async def main() -> None:
+        make = lambda: Probe(client=False, consumes=False)  # noqa: E731
+        async with serving(make=make, settings=SMALL) as server:
+            driver, probe = await dialled(server)
+            probe.write(probe.open(), bytes(4 * WINDOW))
+            waiting = asyncio.create_task(driver.writable(1))
+            await until(lambda: [p.received for p in server.probes] == [WINDOW])
+            await server.listener.close()
+            await asyncio.wait_for(waiting, 5)
+            await driver.wait_closed()
+
+    asyncio.run(main())
+
+
+def test_a_program_that_fails_on_news_loses_its_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.ERROR)
+
+    def fail(driver: Driver, news: list[object]) -> None:
+        raise RuntimeError("news is bad")
+
+    async def main() -> None:
+        async with serving() as server:
+            probe = Probe(client=True)
+            driver = await dial(
+                "127.0.0.1",
+                server.port,
+                settings=LinkSettings(),
+                tls=client_tls(),
+                make_engine=lambda now: probe,
+                on_news=fail,
+            )
+            await driver.wait_closed()
+            assert driver.lost == LinkLost(10, "internal error", by_peer=False)
+
+    asyncio.run(main())
+    assert "news is bad" in caplog.text
+
+
+def test_an_order_that_cannot_be_carried_out_is_the_fault_of_the_engine(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Wrong(Probe):
+        def orders(self) -> list[Order]:
+            return [WriteStream(3, b"a stream of the peer", False)] if self.ready else []
+
+    async def main() -> None:
+        async with serving() as server:
+            driver, probe = await dialled(server, Wrong(client=True))
+            await driver.wait_closed()
+            assert probe.lost == LinkLost(10, "internal error", by_peer=False)
+
+    asyncio.run(main())
+    assert "stream 3 is not" in caplog.text
+
+
+def test_kicks_are_gathered_into_one_turn() -> None:
+    class Counting(Probe):
+        asked = 0
+
+        def orders(self) -> list[Order]:
+            self.asked += 1
+            return super().orders()
+
+    async def main() -> None:
+        async with serving() as server:
+            probe = Counting(client=True)
+            driver, _ = await dialled(server, probe)
+            await until(lambda: bool(server.probes))
+            await asyncio.sleep(0.1)
+            before = probe.asked
+            for _ in range(100):
+                driver.kick()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert probe.asked - before <= 3
+            await ended(driver)
+
+    asyncio.run(main())
+
+
+def test_a_driver_shows_its_peer_and_no_more() -> None:
+    async def main() -> None:
+        async with serving() as server:
+            driver, _ = await dialled(server)
+            assert repr(driver) == f"<Driver 127.0.0.1:{server.port} open>"
+            assert driver.peer_certificate_fingerprint == server_tls().fingerprint
+            assert driver.statistics.datagrams_sent > 0
+            await ended(driver)
+            assert repr(driver) == f"<Driver 127.0.0.1:{server.port} closed>"
+
+    asyncio.run(main())
