@@ -15,9 +15,10 @@ from importlib.metadata import PackageNotFoundError, version
 
 from aqueduct_core.aio.outcomes import Misuse
 from aqueduct_core.cli import cert, doctor, listen, send
+from aqueduct_core.cli.arguments import VerbParser
 from aqueduct_core.errors import AqueductError
 
-OK, FAILED, INTERRUPTED, BROKEN_PIPE, TERMINATED = 0, 1, 130, 141, 143
+FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 
 VERBS = (send, listen, cert, doctor)
 
@@ -28,7 +29,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"aqueduct {package_version()}")
     parser.add_argument("-v", "--verbose", action="store_true", help="log to standard error")
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(
+        title="verbs", metavar="VERB", required=True, parser_class=VerbParser
+    )
     for verb in VERBS:
         verb.add(verbs)
     return parser

@@ -1,0 +1,125 @@
+"""The command line as real processes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Empty, Queue
+from typing import IO, Any
+
+TIMEOUT = 30.0
+AQUEDUCT = (sys.executable, "-m", "aqueduct_core.cli.main")
+
+
+def aqueduct(*arguments: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run a verb to its end."""
+    return subprocess.run(
+        [*AQUEDUCT, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+
+
+class Listener:
+    """``aqueduct listen`` in the background; ``url`` is where it listens."""
+
+    def __init__(self, process: subprocess.Popen[bytes], collects: bool) -> None:
+        self.process = process
+        self._lines: Queue[str] = Queue()
+        self._out = bytearray()
+        assert process.stderr is not None
+        self._readers = [threading.Thread(target=self._errors, args=(process.stderr,))]
+        if collects:
+            assert process.stdout is not None
+            self._readers.append(threading.Thread(target=self._outputs, args=(process.stdout,)))
+        for reader in self._readers:
+            reader.start()
+        self.errors: list[str] = []
+        self.url = "aqueduct://" + self.line(r"listening on (\S+)")
+
+    def line(self, pattern: str) -> str:
+        """Wait for a line of standard error; the group of the pattern."""
+        while True:
+            try:
+                line = self._lines.get(timeout=TIMEOUT)
+            except Empty:
+                raise AssertionError(f"no line {pattern!r} in {self.errors}") from None
+            self.errors.append(line)
+            if match := re.match(pattern, line):
+                return match[1]
+
+    def end(self) -> tuple[int, bytes]:
+        """Wait for the end; exit code and standard output."""
+        code = self.process.wait(TIMEOUT)
+        for reader in self._readers:
+            reader.join(TIMEOUT)
+        while not self._lines.empty():
+            self.errors.append(self._lines.get())
+        return code, bytes(self._out)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The JSON lines, after a good end; standard output has nothing else."""
+        code, out = self.end()
+        assert code == 0, self.errors
+        return [json.loads(line) for line in out.splitlines()]
+
+    def _errors(self, stream: IO[bytes]) -> None:
+        for line in stream:
+            self._lines.put(line.decode().rstrip())
+
+    def _outputs(self, stream: IO[bytes]) -> None:
+        while piece := stream.read1(1 << 16):  # type: ignore[attr-defined]
+            self._out += piece
+
+
+@contextmanager
+def listening(
+    certificates: Path, *arguments: str | Path, stdout: int | None = subprocess.PIPE
+) -> Iterator[Listener]:
+    trust: Sequence[str | Path] = ()
+    if "--self-signed" not in arguments and "--cert" not in arguments:
+        trust = ("--cert", certificates / "cert.pem", "--key", certificates / "key.pem")
+    process = subprocess.Popen(
+        [*AQUEDUCT, "listen", "127.0.0.1:0", *map(str, (*trust, *arguments))],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        try:
+            yield Listener(process, stdout == subprocess.PIPE)
+        finally:
+            process.kill()
+
+
+def messages(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if row["type"] == "message"]
+
+
+def events(rows: list[dict[str, Any]]) -> list[str]:
+    return [row["kind"] for row in rows if row["type"] == "event"]
+
+
+def totals(done: subprocess.CompletedProcess[bytes]) -> dict[str, int]:
+    """The last line of ``aqueduct send``."""
+    last = done.stdout.decode().splitlines()[-1]
+    assert re.fullmatch(r"sent=\d+ acked=\d+ nacked=\d+ bytes=\d+ seconds=\d+\.\d+", last), last
+    return {key: int(float(value)) for key, value in (pair.split("=") for pair in last.split())}
+
+
+def one_error(done: subprocess.CompletedProcess[bytes], name: str) -> str:
+    """The process failed with one readable line of that name."""
+    assert done.returncode == 1, done.stderr
+    lines = done.stderr.decode().splitlines()
+    assert len(lines) == 1, lines
+    assert lines[0].startswith(f"[{name}] "), lines
+    assert "SQLSTATE: " in lines[0]
+    return lines[0]
