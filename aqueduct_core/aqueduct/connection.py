@@ -341,10 +341,12 @@ class Connection:
         if self.closed is not None:
             return
         self._now = now
-        self._handshake.flush(self._outbox)
-        self._channels.flush(now)
-        self._outbox.close(code, reason, drop=False)
-        self._over(Closed(code, reason, by_peer=False))
+        with self._guard():
+            self._handshake.flush(self._outbox)
+            self._channels.flush(now)
+        if self.closed is None:
+            self._outbox.close(code, reason, drop=False)
+            self._over(Closed(code, reason, by_peer=False))
 
     # --- what is so ---------------------------------------------------------------------
 

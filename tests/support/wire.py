@@ -121,7 +121,7 @@ class Wire:
     def news(self, kind: type[N]) -> list[N]:
         """All news of one kind since the last call with it."""
         self.pump()
-        found = [news for news in self.told if isinstance(news, kind)]
+        found: list[N] = [news for news in self.told if isinstance(news, kind)]
         self.told = [news for news in self.told if not isinstance(news, kind)]
         return found
 

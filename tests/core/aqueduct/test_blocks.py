@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from aqueduct_core.aqueduct import blocks, codec
 from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.aqueduct.frames import Block
 from tests.support.rules import rule
 
 MAX = Config().max_payload_bytes
@@ -19,7 +20,7 @@ def slow(payloads: list[bytes], first: int) -> bytes:
     return b"".join(codec.encode_message(first + i, (), (), p) for i, p in enumerate(payloads))
 
 
-def expand(block: blocks.Block) -> list[bytes]:
+def expand(block: Block) -> list[bytes]:
     ends = np.cumsum(block.lengths).tolist()
     return [block.payload[a:b] for a, b in zip([0, *ends], ends, strict=False)]
 

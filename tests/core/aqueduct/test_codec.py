@@ -22,9 +22,9 @@ from aqueduct_core.aqueduct.frames import (
     SentUnreliable,
 )
 from aqueduct_core.aqueduct.news import Attachment, Headers, Opened, Run
-from aqueduct_core.primitives.cursor import Cursor, Malformed
+from aqueduct_core.primitives.cursor import Cursor
 from aqueduct_core.primitives.ranges import RangeSet
-from aqueduct_core.primitives.varint import NeedMore
+from aqueduct_core.primitives.varint import Malformed, NeedMore
 from tests.support.rules import rule
 
 CONFIG = Config()

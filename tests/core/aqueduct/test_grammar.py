@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from aqueduct_core.aqueduct import codec
 from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.faults import Code, PeerFault
 from aqueduct_core.aqueduct.frames import Block, Frame, Message, Tag
 from aqueduct_core.aqueduct.grammar import SequenceReader
+from aqueduct_core.primitives import varint
 from tests.core.aqueduct.vectors import VECTORS, Vector
 from tests.support.rules import rule
 
@@ -125,9 +125,9 @@ def test_a_length_over_its_limit_is_refused_at_once(frame: str, limit: str) -> N
 @pytest.mark.parametrize(
     "frame",
     [
-        b"\x04" + codec.varint.encode(1 << 62) + b"\x00\x00\x00",
-        b"\x05" + codec.varint.encode(1 << 62),
-        b"\x06" + codec.varint.encode(1 << 62),
+        b"\x04" + varint.encode(1 << 62) + b"\x00\x00\x00",
+        b"\x05" + varint.encode(1 << 62),
+        b"\x06" + varint.encode(1 << 62),
     ],
 )
 def test_numbers_end_below_two_to_the_62(frame: bytes) -> None:
@@ -141,7 +141,7 @@ def test_numbers_end_below_two_to_the_62(frame: bytes) -> None:
 
 @rule("AQ-FRAME-14")
 def test_sums_of_ranges_end_below_two_to_the_62() -> None:
-    far = codec.varint.encode(1 << 61) * 2
+    far = varint.encode(1 << 61) * 2
     for tag in (Tag.ACK_RELIABLE, Tag.ACK_NACK_UNRELIABLE):
         reader = SequenceReader(Side.SERVER, OpenGate(False), Config())
         reader.feed(b"\x03\x00" + bytes([tag, len(far)]) + far)
@@ -191,7 +191,7 @@ def test_a_large_frame_in_small_pieces_is_joined_once() -> None:
     """Not a timing: the reader never looks at bytes again before the frame can be complete."""
     size = 1 << 20
     reader = SequenceReader(Side.CLIENT, OpenGate(False), Config())
-    reader.feed(b"\x03\x00\x04\x00\x00\x00" + codec.varint.encode(size))
+    reader.feed(b"\x03\x00\x04\x00\x00\x00" + varint.encode(size))
     assert reader.next() is not None
     assert reader.next() is None
     piece = b"x" * 64

@@ -404,7 +404,7 @@ def test_many_ranges_are_split_over_frames() -> None:
     server.advance(0.02)
     (out,) = server.sent()
     data = bytes.fromhex(out.removeprefix("7: 0300"))
-    acked = []
+    acked: list[tuple[int, int]] = []
     pos = 0
     while pos < len(data):
         assert data[pos] == 8

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from aqueduct_core.primitives.cursor import (
     Cursor,
-    Malformed,
     encode_varbytes,
     encode_varranges,
     varranges,
 )
 from aqueduct_core.primitives.ranges import RangeSet
+from aqueduct_core.primitives.varint import Malformed
 from tests.support.rules import rule
 
 
