@@ -45,6 +45,7 @@ async def dial(
         TlsFailed: its certificate expired, is of an unknown authority or for another name.
         InvalidOption.BAD_VALUE: ``insecure`` for a host that is not loopback; an unknown
             transport; CA files that cannot be read.
+        Exception: whatever ``make_engine`` raised; the connection is closed then.
     """
     library = stack(transport)
     if not tls.insecure:
@@ -80,6 +81,8 @@ async def dial(
         except BaseException:
             attempt.end()
             raise
+        if driver.failure is not None:
+            raise driver.failure
         if driver.link.ready:
             # What may have ended it since is the engine's to tell.
             return driver
@@ -129,8 +132,6 @@ class _Attempt:
         where = shown(self.address)
         if self.unreachable is not None:
             return refused(self.address, self.unreachable)
-        if self.driver.failure is not None:
-            return self.driver.failure
         lost, alert = self.driver.lost, self.driver.link.alert
         reason = lost.reason if lost is not None else ""
         by_peer = lost is not None and lost.by_peer

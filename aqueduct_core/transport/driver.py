@@ -50,7 +50,8 @@ class Driver:
     ) -> None:
         self.link = link
         self.peer = peer
-        self.failure: AqueductError | None = None
+        self.failure: Exception | None = None
+        """What ``make_engine`` raised, if it did."""
         self._loop = asyncio.get_running_loop()
         self._make_engine = make_engine
         self._engine: Engine[Any] | None = None
@@ -191,10 +192,11 @@ class Driver:
     def _absorb(self, facts: list[Fact], now: float) -> None:
         if not facts:
             return
-        if self._engine is None and self.link.ready and self.link.lost is None:
+        if self._engine is None and self.link.ready and not self._faulty:
             try:
                 self._engine, self._on_news = self._make_engine(self, now)
-            except Exception:
+            except Exception as error:
+                self.failure = error
                 self._fault("making the engine failed", now)
             self._ready.set()
         if self.link.lost is not None:

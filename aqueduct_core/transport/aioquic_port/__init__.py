@@ -6,6 +6,12 @@
 
 from __future__ import annotations
 
+import logging
+
 from aqueduct_core.transport.aioquic_port.check import check
 
 check()
+
+# What a peer did wrong ends its connection and is told there; without a handler of the program's
+# own, aioquic's log lines about it would go to standard error.
+logging.getLogger("quic").addHandler(logging.NullHandler())

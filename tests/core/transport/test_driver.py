@@ -23,6 +23,7 @@ def test_writable_holds_a_writer_back_until_the_peer_consumes() -> None:
             driver, probe = await dialled(server)
             stream = probe.open()
             probe.write(stream, bytes(4 * WINDOW))
+            driver.kick()
             waiting = asyncio.create_task(driver.writable(2 * WINDOW))
             given_up = asyncio.create_task(driver.writable(1))
             await until(lambda: [p.received for p in server.probes] == [WINDOW])
@@ -51,6 +52,7 @@ def test_writable_returns_when_the_link_is_lost() -> None:
         async with serving(make=make, settings=SMALL) as server:
             driver, probe = await dialled(server)
             probe.write(probe.open(), bytes(4 * WINDOW))
+            driver.kick()
             waiting = asyncio.create_task(driver.writable(1))
             await until(lambda: [p.received for p in server.probes] == [WINDOW])
             await server.listener.close()
@@ -84,6 +86,26 @@ def test_a_program_that_fails_on_news_loses_its_connection(
 
     asyncio.run(main())
     assert "news is bad" in caplog.text
+
+
+def test_an_engine_that_cannot_be_made_fails_the_dial() -> None:
+    def make(now: float) -> Probe:
+        raise LookupError("no engine today")
+
+    async def main() -> None:
+        async with serving() as server:
+            with pytest.raises(LookupError, match="today"):
+                await dial(
+                    "127.0.0.1",
+                    server.port,
+                    settings=LinkSettings(),
+                    tls=client_tls(),
+                    make_engine=make,
+                    on_news=lambda driver, news: None,
+                )
+            await until(lambda: [p.lost is not None for p in server.probes] == [True])
+
+    asyncio.run(main())
 
 
 def test_an_order_that_cannot_be_carried_out_is_the_fault_of_the_engine(

@@ -59,6 +59,7 @@ def test_a_full_kernel_buffer_keeps_order_and_bounds_memory(
 ) -> None:
     """Datagram sockets of the Unix family fill up for good while nobody reads."""
     monkeypatch.setattr(udp, "MAX_PENDING", 5)
+    monkeypatch.setattr(udp, "BUFFER_BYTES", 4_096)
 
     async def main() -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
