@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 def _show(findings: Iterator[Finding]) -> int:
     bad = 0
     for finding in findings:
-        print(f"{finding.grade:4}  {finding.subject:14} {finding.text}", flush=True)
+        print(f"{finding.grade:4}  {finding.subject:18} {finding.text}", flush=True)
         bad += finding.grade == "bad"
     return bad
 
@@ -103,7 +103,7 @@ def _java() -> Iterator[Finding]:
 
 def _formats() -> Iterator[Finding]:
     """Spark imports every top-level module ``pyspark_*``; so the module must be importable by a
-    plain interpreter, outside of this directory, and its source must have the short name."""
+    fresh interpreter started here, and its source must have the short name."""
     for name, module in FORMATS.items():
         if importlib.util.find_spec(module) is None:
             yield Finding("bad", f"format {name}", f"the module {module} is not installed")
@@ -174,7 +174,7 @@ def _output(command: list[str]) -> str:
     """What a command prints, on both of its outputs; its error where it cannot run."""
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT, check=False, cwd="/"
+            command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
