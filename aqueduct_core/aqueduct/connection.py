@@ -225,6 +225,7 @@ class Connection:
             with self._guard():
                 self._handshake.flush(self._outbox)
                 self._channels.flush(self._now)
+                self._inflow.flush()
             self._wiring.refusable.turn()
         return self._outbox.take()
 

@@ -169,6 +169,11 @@ class Inflow:
                 self._consumed(inbound, inbound.waiting())
                 self._partial += inbound.early
 
+    def flush(self) -> None:
+        """Once a burst: a channel that ended has nothing to consume any more."""
+        for channel in list(self._withheld):
+            self.caught_up(channel)
+
     def _consumed(self, inbound: Inbound, credit: int) -> None:
         if not inbound.datagram:
             self._outbox.consumed(inbound.stream_id, credit)

@@ -142,6 +142,24 @@ def test_partial_frames_are_bounded() -> None:
     assert server.code == Code.RESOURCE_LIMIT
 
 
+def test_a_channel_that_ends_gives_back_what_was_withheld() -> None:
+    server = Wire.server(Config(auto_accept=True, early_credit_bytes=5))
+    before = server.received
+    server.stream("0300" + "0400000008" + "61" * 8 + "0401000008" + "6161")
+    assert server.credit == 2  # the application is behind
+    server.engine.close(0, 0)
+    assert server.credit == server.received - before
+
+
+def test_an_application_that_catches_up_gives_back_what_was_withheld() -> None:
+    server = Wire.server(Config(auto_accept=True, early_credit_bytes=5))
+    before = server.received
+    server.stream("0300" + "0400000008" + "61" * 8 + "0401000008" + "6161")
+    (run,) = server.news(Run)
+    server.engine.consumed(0, run.size, 0)
+    assert server.credit == server.received - before
+
+
 MESSAGE = st.tuples(st.integers(0, 40), st.integers(0, 3))
 
 
