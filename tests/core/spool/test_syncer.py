@@ -51,15 +51,16 @@ def answer(port: SyncerProcess, group: int) -> None:
 
 def test_it_answers_with_the_highest_group(port: SyncerProcess, tmp_path: Path) -> None:
     directory = os.open(tmp_path, os.O_RDONLY)
+    files = []
     for number in range(3):
-        file = os.open(tmp_path / str(number), os.O_RDWR | os.O_CREAT)
-        port.start(file, directory)
+        files.append(os.open(tmp_path / str(number), os.O_RDWR | os.O_CREAT))
+        port.start(files[-1], directory)
         for group in range(1, 6):
-            os.write(file, b"x" * 1000)
+            os.write(files[-1], b"x" * 1000)
             port.request(number * 10 + group)
-        os.close(file) if number == 0 and not port._outbox else None
-        answer(port, number * 10 + 5)
-    os.close(directory)
+    answer(port, 25)
+    for fd in (directory, *files):
+        os.close(fd)
 
 
 def test_a_slow_syncer_makes_nobody_wait(port: SyncerProcess, tmp_path: Path) -> None:
