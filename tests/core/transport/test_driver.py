@@ -103,7 +103,7 @@ def test_an_engine_that_cannot_be_made_fails_the_dial() -> None:
                     make_engine=make,
                     on_news=lambda driver, news: None,
                 )
-            await until(lambda: [p.lost is not None for p in server.probes] == [True])
+            await until(lambda: not server.listener.drivers)
 
     asyncio.run(main())
 
