@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -85,8 +86,10 @@ class Scene:
         def enough() -> bool:
             if not query.isActive:
                 raise AssertionError(f"the query ended: {query.exception()}")
-            query.processAllAvailable()
-            return self.table.is_dir() and self.rows().count() >= count
+            try:
+                return any(self.table.glob("part-*")) and self.rows().count() >= count
+            except AnalysisException:
+                return False  # files of a batch that is not committed yet, and no others
 
         wait_until(enough, PATIENCE, f"a table of {count} rows")
         return self.rows()
@@ -112,14 +115,12 @@ class Scene:
         planners = self.planners()
         for query in self._queries:
             query.stop()
-        for pid in planners:
-            ended(pid, PATIENCE)
         for path in self.spool.glob("intake-*/status.json"):
             self._intakes.add(json.loads(path.read_text())["pid"])
         for pid in self._intakes:
             if alive(pid):
                 os.kill(pid, signal.SIGTERM)
-        for pid in self._intakes:
+        for pid in [*planners, *self._intakes]:
             ended(pid, PATIENCE)
 
 

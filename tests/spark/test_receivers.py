@@ -163,6 +163,7 @@ def test_the_rendezvous_wants_the_token(ground: Ground) -> None:
 def test_a_fleet_finds_by_registration_and_by_offset(ground: Ground) -> None:
     held = ground.ensure()
     known = StreamOffset({0: SpoolPosition(held.id, held.at, held.epoch, (0, 0))})
+    stranger = StreamOffset({0: SpoolPosition("other", held.at, 1, (0, 0))})
     fleet = Fleet(ground.rendezvous, ground.credentials, 1)
     try:
         assert fleet.observe(StreamOffset())[0].id == held.id
@@ -172,12 +173,11 @@ def test_a_fleet_finds_by_registration_and_by_offset(ground: Ground) -> None:
         restarted = Fleet(empty, ground.credentials, 1)
         try:
             assert restarted.observe(StreamOffset()) == {}
+            assert restarted.observe(stranger) == {}
             assert restarted.observe(known)[0].id == held.id
             # Tasks find an adopted intake as they find a launched one.
             adopted = ground.ensure(ground.order(rendezvous=f"127.0.0.1:{empty.port}"))
             assert (adopted.pid, adopted.at) == (held.pid, held.at)
-            stranger = StreamOffset({0: SpoolPosition("other", held.at, 1, (0, 0))})
-            assert restarted.observe(stranger) == {}
         finally:
             restarted.close()
     foreign = Fleet(ground.rendezvous, Credentials.fresh(), 1)

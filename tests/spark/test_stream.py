@@ -82,6 +82,7 @@ def test_a_limit_bounds_each_batch(scene: Scene) -> None:
     produce(scene.endpoint(), numbered(950))
     rows = scene.await_rows(query, 950)
     assert rows.count() == 950
+    query.processAllAvailable()
     sizes = [progress["numInputRows"] for progress in query.recentProgress]
     assert max(sizes) == 100
     assert sum(sizes) == 951  # with the entrypoint message
@@ -120,6 +121,7 @@ def test_a_quiet_stream_commits_and_then_is_still(scene: Scene) -> None:
 
 
 def test_latest_leaves_out_what_was_stored_before(scene: Scene) -> None:
+    scene.lease = "1s"  # the first intake has to let go of the spool
     first = scene.start()
     produce(scene.endpoint(), numbered(10), name="old")
     scene.await_rows(first, 10)
