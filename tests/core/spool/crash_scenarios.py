@@ -23,25 +23,26 @@ DONE = 8
 
 
 class Steps:
-    """Counts what changes the disk; each step has three points: before it, half of it, after it."""
+    """Counts what changes the disk. A step has a point before it and one after it; a write has one
+    more, half way."""
 
     def __init__(self, point: int) -> None:
-        self.point = point
-        self.step = 0
+        self._left = point
 
     def take(self, act: Callable[[], Any], half: Callable[[], Any] | None = None) -> Any:
-        at = self.step * 3
-        self.step += 1
-        if self.point == at:
-            os._exit(DIED)
-        if self.point == at + 1:
-            if half is not None:
-                half()
-            os._exit(DIED)
+        self._point()
+        if half is not None:
+            self._point(half)
         result = act()
-        if self.point == at + 2:
-            os._exit(DIED)
+        self._point()
         return result
+
+    def _point(self, last_act: Callable[[], Any] | None = None) -> None:
+        if not self._left:
+            if last_act is not None:
+                last_act()
+            os._exit(DIED)
+        self._left -= 1
 
 
 class SteppedDisk(Disk):
