@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.core.spool.crash_scenarios import DIED, DONE
 from tests.core.spool.rows import check_all, check_marks, open_spool, store
 
 MOST = 2000
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Path]:
-    """A directory in memory where there is one: a dying process loses nothing of what it wrote, so
-    hundreds of lives need not wait for the disk."""
-    shared = Path("/dev/shm")
-    if not os.access(shared, os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=shared) as name:
-        yield Path(name)
 
 
 def test_nothing_reported_is_lost_and_nothing_is_there_twice(memory: Path) -> None:

@@ -37,20 +37,20 @@ def lose_catalog(directory: Path) -> None:
 
 @pytest.mark.parametrize(("catalog", "step"), [("kept", 1), ("lost", 7)])
 def test_the_tail_cut_at_every_byte_gives_the_groups_before(
-    tmp_path: Path, catalog: str, step: int
+    memory: Path, catalog: str, step: int
 ) -> None:
-    with open_spool(tmp_path / "spool") as spool:
+    with open_spool(memory / "spool") as spool:
         store(spool, [2, 1], groups=2)
-        (segment,) = segments(tmp_path / "spool")
+        (segment,) = segments(memory / "spool")
         start = segment.stat().st_size
         # the catalog knows nothing of the last group, as in a crash before its ack
-        crashed = crash_copy(tmp_path / "spool", tmp_path / "crashed")
+        crashed = crash_copy(memory / "spool", memory / "crashed")
         store(spool, [1, 2])
         whole = segment.read_bytes()
     if catalog == "lost":
         lose_catalog(crashed)
     for size in (*range(start, len(whole), step), len(whole)):
-        work = crash_copy(crashed, tmp_path / "work")
+        work = crash_copy(crashed, memory / "work")
         (work / segment.name).write_bytes(whole[:size])
         with open_spool(work) as spool:
             assert spool.ends() == ([5, 4] if size == len(whole) else [4, 2]), size
@@ -62,11 +62,11 @@ def test_the_tail_cut_at_every_byte_gives_the_groups_before(
         shutil.rmtree(work)
 
 
-def test_the_first_group_cut_at_every_byte_leaves_an_empty_spool(tmp_path: Path) -> None:
-    with open_spool(tmp_path / "spool") as spool:
-        crashed = crash_copy(tmp_path / "spool", tmp_path / "crashed")
+def test_the_first_group_cut_at_every_byte_leaves_an_empty_spool(memory: Path) -> None:
+    with open_spool(memory / "spool") as spool:
+        crashed = crash_copy(memory / "spool", memory / "crashed")
         store(spool, [1, 1])
-        (segment,) = segments(tmp_path / "spool")
+        (segment,) = segments(memory / "spool")
         whole = segment.read_bytes()
     for size in range(0, len(whole), 7):
         (crashed / segment.name).write_bytes(whole[:size])
@@ -76,16 +76,16 @@ def test_the_first_group_cut_at_every_byte_leaves_an_empty_spool(tmp_path: Path)
             check_marks(spool)
 
 
-def test_the_first_group_of_a_later_segment_cut_at_every_byte(tmp_path: Path) -> None:
-    with open_spool(tmp_path / "spool", segment_bytes=1) as spool:
+def test_the_first_group_of_a_later_segment_cut_at_every_byte(memory: Path) -> None:
+    with open_spool(memory / "spool", segment_bytes=1) as spool:
         store(spool, [2, 1], groups=3)
-        before = segments(tmp_path / "spool")
-        crashed = crash_copy(tmp_path / "spool", tmp_path / "crashed")
+        before = segments(memory / "spool")
+        crashed = crash_copy(memory / "spool", memory / "crashed")
         store(spool, [1, 2])
-        (segment,) = set(segments(tmp_path / "spool")) - set(before)
+        (segment,) = set(segments(memory / "spool")) - set(before)
         whole = segment.read_bytes()
     for size in range(0, len(whole), 11):
-        work = crash_copy(crashed, tmp_path / "work")
+        work = crash_copy(crashed, memory / "work")
         (work / segment.name).write_bytes(whole[:size])
         with open_spool(work) as spool:
             assert spool.ends() == [6, 3]
@@ -94,12 +94,12 @@ def test_the_first_group_of_a_later_segment_cut_at_every_byte(tmp_path: Path) ->
         shutil.rmtree(work)
 
 
-def test_pages_that_never_got_to_the_disk_are_cut_with_all_after_them(tmp_path: Path) -> None:
+def test_pages_that_never_got_to_the_disk_are_cut_with_all_after_them(memory: Path) -> None:
     """Of two unreported groups the first is lost and the second is whole: neither may stay."""
-    with open_spool(tmp_path / "spool") as spool:
+    with open_spool(memory / "spool") as spool:
         store(spool, [2, 1], groups=2)
-        (segment,) = segments(tmp_path / "spool")
-        crashed = crash_copy(tmp_path / "spool", tmp_path / "crashed")
+        (segment,) = segments(memory / "spool")
+        crashed = crash_copy(memory / "spool", memory / "crashed")
         ends = spool.ends()
         start = segment.stat().st_size
         append(spool, ends, [1, 1])
@@ -113,7 +113,7 @@ def test_pages_that_never_got_to_the_disk_are_cut_with_all_after_them(tmp_path: 
         torn[lost : min(lost + 64, middle)] = bytes(min(lost + 64, middle) - lost)
         if torn == whole:
             continue
-        work = crash_copy(crashed, tmp_path / "work")
+        work = crash_copy(crashed, memory / "work")
         (work / segment.name).write_bytes(torn)
         with open_spool(work) as spool:
             assert spool.ends() == [4, 2]
