@@ -137,7 +137,7 @@ class Sender:
             ReceiverClosed, LostInTransit, ConnectionLost: the channel has ended.
             Misuse: the call is not allowed, or the message is over a limit; nothing was sent.
         """
-        data = _payload(payload)
+        data = as_payload(payload)
         pairs = as_headers(headers)
         halves = (attach,) if isinstance(attach, Sender | Receiver) else tuple(attach)
         while True:
@@ -397,7 +397,7 @@ def _name(headers: Headers) -> str | None:
     return None if value is None else value.decode(errors="replace")
 
 
-def _payload(payload: Payload) -> bytes:
+def as_payload(payload: Payload) -> bytes:
     if isinstance(payload, bytes):
         return payload
     if isinstance(payload, bytearray | memoryview):

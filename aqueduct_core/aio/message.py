@@ -124,7 +124,7 @@ class Batch:
     Halves in ``cargo`` that were not taken are given up with the batch.
     """
 
-    __slots__ = ("__weakref__", "_finalizer", "_wrap", "cargo", "first", "run")
+    __slots__ = ("__weakref__", "_wrap", "cargo", "first", "run")
 
     def __init__(
         self, run: Run, first: int, cargo: dict[int, tuple[Cargo, ...]], wrap: Wrap

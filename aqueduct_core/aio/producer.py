@@ -61,10 +61,12 @@ class Producer:
 
     Args:
         url: ``aqueduct://host:port``.
-        producer: the identity, at most 64 bytes; the same after a restart continues nothing by
-            itself, since what was not acked lived in the memory of the process.
+        producer: the identity, at most 64 bytes. An intake stores each number of a channel of
+            this identity once, for ever; so a new process that says something new needs a new
+            identity, a new channel name, or a ``start`` above what was sent before.
         max_kept_bytes: how much may be kept un-acked over all channels; more makes ``send`` wait.
         give_up_after: seconds without a connection; None: never.
+        wait_for_server: False: the first connection must come about at once.
         chance: a random number in [0, 1) for the jitter of the back-off.
         Others as for ``connect``.
     """
@@ -82,6 +84,7 @@ class Producer:
         transport: str = "aioquic",
         max_kept_bytes: int = 32 * 1024 * 1024,
         give_up_after: float | None = 120.0,
+        wait_for_server: bool = True,
         first_wait: float = 0.1,
         longest_wait: float = 5.0,
         chance: Callable[[], float] = random.random,
@@ -98,6 +101,7 @@ class Producer:
         self._transport = transport
         self._max_kept = max_kept_bytes
         self._give_up_after = give_up_after
+        self._impatient = not wait_for_server
         self._backoff = Backoff(first_wait, longest_wait, chance)
         self.changed = Signal()
         self.failure: Exception | None = None
@@ -139,16 +143,23 @@ class Producer:
             raise
 
     def channel(
-        self, name: str, mode: str | Mode = "ordered", *, headers: HeadersLike = ()
+        self,
+        name: str,
+        mode: str | Mode = "ordered",
+        *,
+        start: int = 0,
+        headers: HeadersLike = (),
     ) -> ProducerChannel:
-        """A new channel of this name; ``headers`` go with it on each connection.
+        """A new channel of this name; its first message has the logical number ``start``, and
+        ``headers`` go with it on each connection.
 
         Raises: Misuse for a name that is in use; BadHeader for one that is empty or too long.
         """
         self.check()
         if name in self._channels:
             raise Misuse(f"the producer has a channel {name!r} already")
-        made = ProducerChannel(name, Mode(mode), as_headers(headers), self)
+        limit = (self._config or Config()).max_payload_bytes
+        made = ProducerChannel(name, Mode(mode), as_headers(headers), start, limit, self)
         self._channels[name] = made
         self.changed.fire()
         return made
@@ -233,6 +244,9 @@ class Producer:
                     transport=self._transport,
                 )
             except (ConnectFailed, ProtocolViolation) as error:
+                if self._impatient:
+                    self._fail(error)
+                    return
                 wait = self._backoff.next()
                 if self._too_late(loop.time() + wait - lost_at):
                     self._fail(self._gave_up(error))
@@ -242,6 +256,7 @@ class Producer:
             except Exception as error:  # refused for a reason that no waiting changes
                 self._fail(error)
                 return
+            self._impatient = False
             await self._use(connection)
             lost_at = loop.time()
             self._reconnects += 1
@@ -296,7 +311,7 @@ class Producer:
                     self._fail(error)
                     return
                 await asyncio.sleep(backoff.next())
-            except AqueductError as error:
+            except Exception as error:  # a channel that cannot be carried must not be silent
                 self._fail(error)
                 return
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from aqueduct_core.aio.connection import ClientConnection
-from aqueduct_core.aio.halves import Payload, Sender, channel
+from aqueduct_core.aio.halves import Payload, Sender, as_payload, channel
 from aqueduct_core.aio.headers import HeadersLike, as_headers
 from aqueduct_core.aio.ledger import SenderStatistics
 from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit, Misuse, ReceiverClosed
@@ -65,19 +65,22 @@ class ProducerChannel:
     Ends with ``finish``, or when the producer gives up.
     """
 
-    def __init__(self, name: str, mode: Mode, headers: Headers, keeper: Keeper) -> None:
-        channel_headers(name=name)
+    def __init__(
+        self, name: str, mode: Mode, headers: Headers, start: int, limit: int, keeper: Keeper
+    ) -> None:
+        channel_headers(name=name, sequence_start=start, extra=headers)
         self.name = name
         self.mode = mode
         self._headers = headers
         self._keeper = keeper
         self._changed = keeper.changed
-        self._unacked = Unacked()
+        self._limit = limit
+        self._unacked = Unacked(start)
         self._sender: Sender | None = None
         self._finishing = False
         self._finished = False
         self._resent = 0
-        self._reliable_sent = 0  # unreliable mode: messages that fitted no datagram
+        self._reliable_sent = start  # unreliable mode: messages that fitted no datagram
         self._past = SenderStatistics(0, 0, 0, 0, 0)  # unreliable mode: earlier connections
         self._unknown = 0
         self._dropped = 0
@@ -95,10 +98,10 @@ class ProducerChannel:
         if self.reliable:
             acked = self._unacked.acked
             return ProducerStatistics(
-                self._unacked.next,
+                self._unacked.sent,
                 acked.count,
                 0,
-                self._unacked.next,
+                self._unacked.sent,
                 acked.count,
                 0,
                 self._resent,
@@ -118,15 +121,16 @@ class ProducerChannel:
         """Send one message; its logical number (reliable modes), else its number on this
         connection, or -1 when there is none. Waits while too much is kept un-acked.
 
-        Raises: Misuse after ``finish``; the error for which the producer gave up.
+        Raises: Misuse after ``finish`` and for a payload over the limit; the error for which the
+        producer gave up.
         """
-        data = bytes(payload)
+        data = as_payload(payload)
         pairs = as_headers(headers)
-        self._refuse()
+        self._refuse(len(data))
         if not self.reliable:
             return await self._send_unreliable(data, pairs)
         await self._changed.until(lambda: self._may_keep(len(data)))
-        self._refuse()
+        self._refuse(len(data))
         kept = self._unacked.add(data, pairs)
         self._keeper.keep(kept.size)
         self._changed.fire()
@@ -135,8 +139,8 @@ class ProducerChannel:
     async def send_many(self, payloads: Iterable[bytes]) -> int:
         """Send many messages without headers; how many. Waits and raises as ``send``."""
         sent = 0
-        self._refuse()
         for payload in payloads:
+            self._refuse(len(payload))
             if self.reliable and self._keeper.room(len(payload)):
                 self._keeper.keep(self._unacked.add(payload, ()).size)
             else:
@@ -247,8 +251,10 @@ class ProducerChannel:
     def _broken(self) -> bool:
         return self._keeper.failure is not None
 
-    def _refuse(self) -> None:
+    def _refuse(self, size: int) -> None:
         self._keeper.check()
+        if size > self._limit:
+            raise Misuse(f"a payload of {size} bytes is over the limit of {self._limit} bytes")
         if self._finishing:
             raise Misuse(f"channel {self.name!r} was finished: nothing more can be sent")
 

@@ -31,10 +31,11 @@ class Unacked:
     reconnect, and a receiver that knows its number drops it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, start: int = 0) -> None:
         self.acked = RangeSet()
-        self.low = 0
-        self.next = 0
+        self.start = start
+        self.low = start
+        self.next = start
         self._given: deque[Kept] = deque()
         self._waiting: deque[Kept] = deque()
 
@@ -42,8 +43,8 @@ class Unacked:
         return len(self._given) + len(self._waiting)
 
     @property
-    def waiting(self) -> int:
-        return len(self._waiting)
+    def sent(self) -> int:
+        return self.next - self.start
 
     def add(self, payload: bytes, headers: Headers) -> Kept:
         """Keep a new message under the next number."""

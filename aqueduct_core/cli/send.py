@@ -65,7 +65,9 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--producer",
         metavar="ID",
-        help="an identity: reconnect when the connection is lost, and send again what has no ack",
+        help="an identity: reconnect when the connection is lost and send again what has no ack. "
+        "An intake stores each line number of ID and channel once, so running the same command "
+        "again completes it; other input needs another ID or channel",
     )
     parser.add_argument(
         "--ack-timeout",
@@ -160,6 +162,8 @@ async def _produce(options: argparse.Namespace) -> AsyncIterator[_Outlet]:
         producer=options.producer,
         tls=arguments.client_tls(options),
         token=arguments.read_token(options.token_file),
+        wait_for_server=False,
+        give_up_after=options.ack_timeout,
     ) as producer:
         yield producer.channel(options.channel or DEFAULT_CHANNEL, options.reliability)
 

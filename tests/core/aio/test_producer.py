@@ -282,3 +282,36 @@ async def test_names_are_used_once() -> None:
         with pytest.raises(Misuse, match="opened before"):
             await producing.open()
         assert "'p-1'" in repr(producing)
+
+
+@in_loop
+async def test_a_channel_can_start_at_a_number() -> None:
+    async with storing() as (server, store):
+        async with producer(server.url) as producing:
+            cpu = producing.channel("cpu", start=100)
+            assert await cpu.send(b"a") == 100
+            await cpu.finish()
+            assert (cpu.statistics.sent, cpu.statistics.acked_ranges) == (1, ((100, 101),))
+        await eventually(lambda: store.rows == {("cpu", 100): b"a"})
+
+
+@pytest.mark.parametrize("mode", ["ordered", "unreliable"])
+@in_loop
+async def test_a_payload_over_the_limit_is_refused_at_the_door(mode: str) -> None:
+    async with storing() as (server, _), producer(server.url) as producing:
+        cpu = producing.channel("cpu", mode)
+        with pytest.raises(Misuse, match="16000001 bytes"):
+            await cpu.send(bytes(16_000_001))
+        await cpu.send(b"fine")
+        await cpu.finish()
+        assert cpu.statistics.sent == 1
+
+
+@in_loop
+async def test_the_first_connection_may_be_wanted_at_once() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        url = f"aqueduct://127.0.0.1:{sock.getsockname()[1]}"
+    with pytest.raises(ConnectFailed):
+        async with producer(url, wait_for_server=False):
+            pass
