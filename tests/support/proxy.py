@@ -1,0 +1,165 @@
+"""A bad network between two UDP ends: loses, duplicates, holds back and counts what it did.
+
+The proxy sees encrypted packets only. What it can attribute without looking inside:
+
+* A QUIC packet may hold several frames, so packets lost say nothing exact about messages lost.
+* A packet that is larger than half of the largest one holds at most one DATAGRAM frame of that
+  size. Where nothing else that large is under way, ``only_above`` therefore makes *packets lost*
+  and *messages lost* the same number.
+* What is never dropped is never lost: with ``loss`` 0 every datagram frame arrives.
+
+All chance comes from one seed and is drawn for each direction on its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Direction = Literal["up", "down"]
+BUFFER_BYTES = 4 * 1024 * 1024
+"""Of the sockets, so that the proxy loses nothing that it does not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Impairment:
+    """Shares of packets, and seconds. A packet that is held back is overtaken by later ones."""
+
+    loss: float = 0.0
+    duplicate: float = 0.0
+    reorder: float = 0.0
+    delay: float = 0.005
+    hold: float = 0.02
+    only_above: int = 0
+    """Packets up to this many bytes are never lost."""
+
+
+@dataclass(slots=True)
+class Count:
+    """What happened to the packets of one direction; ``dark`` were lost in a blackout."""
+
+    seen: int = 0
+    dropped: int = 0
+    dark: int = 0
+    duplicated: int = 0
+    held: int = 0
+
+
+class Proxy:
+    """Carries packets between any number of clients and one server.
+
+    ``up`` is towards the server. ``dark`` loses everything while it is set. Ends by ``close``;
+    packets that are under way then are gone.
+    """
+
+    def __init__(self, server: tuple[str, int], impairment: Impairment, seed: int) -> None:
+        self.impairment = impairment
+        self.dark = False
+        self.counts: dict[Direction, Count] = {"up": Count(), "down": Count()}
+        self._server = server
+        self._random: dict[Direction, random.Random] = {
+            "up": random.Random(f"up {seed}"),
+            "down": random.Random(f"down {seed}"),
+        }
+        self._loop = asyncio.get_running_loop()
+        self._front: asyncio.DatagramTransport | None = None
+        self._backs: dict[tuple[str, int], asyncio.DatagramTransport] = {}
+        self._waiting: dict[tuple[str, int], list[bytes]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> tuple[str, int]:
+        """Listen on a free port of the loopback address; where."""
+        transport, _ = await self._loop.create_datagram_endpoint(
+            lambda: _Ear(self._from_client), sock=_socket()
+        )
+        self._front = transport
+        host, port = transport.get_extra_info("sockname")[:2]
+        return host, port
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for transport in (self._front, *self._backs.values()):
+            if transport is not None:
+                transport.close()
+
+    def _from_client(self, packet: bytes, client: tuple[str, int]) -> None:
+        back = self._backs.get(client)
+        if back is not None:
+            self._carry("up", packet, back, None)
+        elif client in self._waiting:
+            self._waiting[client].append(packet)
+        else:
+            self._waiting[client] = [packet]
+            task = self._loop.create_task(self._connect(client))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self, client: tuple[str, int]) -> None:
+        front = self._front
+        assert front is not None
+        back, _ = await self._loop.create_datagram_endpoint(
+            lambda: _Ear(lambda packet, _: self._carry("down", packet, front, client)),
+            sock=_socket(self._server),
+        )
+        self._backs[client] = back
+        for packet in self._waiting.pop(client):
+            self._carry("up", packet, back, None)
+
+    def _carry(
+        self,
+        direction: Direction,
+        packet: bytes,
+        out: asyncio.DatagramTransport,
+        to: tuple[str, int] | None,
+    ) -> None:
+        shape, count, chance = self.impairment, self.counts[direction], self._random[direction]
+        count.seen += 1
+        if self.dark:
+            count.dark += 1
+            return
+        if len(packet) > shape.only_above and chance.random() < shape.loss:
+            count.dropped += 1
+            return
+        copies = 1
+        if chance.random() < shape.duplicate:
+            count.duplicated += 1
+            copies = 2
+        for _ in range(copies):
+            delay = shape.delay
+            if chance.random() < shape.reorder:
+                count.held += 1
+                delay += shape.hold * (0.5 + chance.random())
+            self._loop.call_later(delay, self._deliver, packet, out, to)
+
+    @staticmethod
+    def _deliver(packet: bytes, out: asyncio.DatagramTransport, to: tuple[str, int] | None) -> None:
+        if not out.is_closing():
+            out.sendto(packet, to)
+
+
+class _Ear(asyncio.DatagramProtocol):
+    """Hands packets on; an unreachable port (the server is not up any more) is loss."""
+
+    def __init__(self, hear: Any) -> None:
+        self._hear = hear
+
+    def datagram_received(self, data: bytes, addr: Any) -> None:
+        self._hear(data, addr)
+
+    def error_received(self, exc: Exception) -> None:
+        pass
+
+
+def _socket(server: tuple[str, int] | None = None) -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setblocking(False)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
+    if server is None:
+        sock.bind(("127.0.0.1", 0))
+    else:
+        sock.connect(server)
+    return sock
