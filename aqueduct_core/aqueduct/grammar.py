@@ -155,6 +155,8 @@ class SequenceReader:
         end = start + backlog.size
         try:
             tag = _TAGS.get(data[start])
+            if self._phase is _Phase.START:
+                self._start(tag)
             if tag is None:
                 raise PeerFault(Code.ENCODING, f"unknown frame type {data[start]}")
             if self._phase is _Phase.ROUTED or self._phase is _Phase.GHOST:
@@ -178,11 +180,13 @@ class SequenceReader:
         self.parsed += gone
         return not self._skip
 
+    def _start(self, tag: Tag | None) -> None:
+        """Whatever else is wrong: who does not say VERSION speaks another protocol (AQ-VER-4)."""
+        if tag is not Tag.VERSION and self._gate.version_required:
+            raise PeerFault(Code.VERSION, "a sequence does not begin with VERSION")
+        self._phase = _Phase.PREAMBLE
+
     def _hold(self, tag: Tag) -> bool:
-        if self._phase is _Phase.START:
-            if tag is not Tag.VERSION and self._gate.version_required:
-                raise PeerFault(Code.VERSION, "a sequence does not begin with VERSION")
-            self._phase = _Phase.PREAMBLE
         self.held = tag is Tag.ROUTE_TO and not self._gate.headers_known
         return self.held
 

@@ -3,8 +3,10 @@
 It is written from the specification alone (section 1 and 2 and the rules AQ-VARINT-* to
 AQ-FRAME-*), shares no code with ``aqueduct_core``, and is slow on purpose: it always reads the
 whole sequence from its first byte, so that the way bytes were cut into chunks cannot matter.
-A fault counts as soon as the bytes that show it are here; the inside of a length-prefixed region
-is looked at once the region is whole.
+A fault counts as soon as the bytes that show it are here. Where the specification leaves open
+which of two faults of one frame counts, this is the order: lengths and limits from left to right;
+the inside of a region once all of its frame's lengths are known; in there, what runs past the
+region before limits and sums.
 """
 
 from __future__ import annotations
@@ -59,14 +61,19 @@ class Limits(NamedTuple):
     attachments_region: int = 1 << 20
     attachments: int = 1024
     ranges: int = 1 << 16
+    channel: int = 2**63 - 1
+    """No larger identifier could be named in an answer (AQ-VARINT-3)."""
 
 
 class Reading(NamedTuple):
-    """Whole frames, in order; then the refusal (its code), or whether a frame is only begun."""
+    """Whole frames, in order; then the refusal (its code), or that more bytes are needed.
+
+    ``parsed`` is where the last whole frame ends.
+    """
 
     frames: list[tuple[Any, ...]]
     code: int | None
-    partial: bool
+    parsed: int
 
 
 class Source:
@@ -100,14 +107,20 @@ class Source:
                 return value
         raise BrokenEncoding("a varint of over 10 bytes")
 
-    def varbytes(self, limit: int | None = None) -> bytes:
+    def length(self, limit: int) -> int:
         length = self.varint()
-        if limit is not None and length > limit:
+        if length > limit:
             raise OverLimit("a declared length")
+        return length
+
+    def take(self, length: int) -> bytes:
         if length > self.left():
             raise self.out
         self.at += length
         return self.data[self.at - length : self.at]
+
+    def varbytes(self, limit: int) -> bytes:
+        return self.take(self.length(limit))
 
     def number(self) -> int:
         value = self.varint()
@@ -130,21 +143,22 @@ def read(
     frames: list[tuple[Any, ...]] = []
     source = Source(data, Unfinished)
     if not data and ended and version_required:
-        return Reading(frames, VERSION, False)
+        return Reading(frames, VERSION, 0)
     channel: int | None = None
     while source.left():
+        start = source.at
         try:
             frame = _frame(
                 source, channel, sender, datagram, version_required and not frames, limits
             )
         except Refused as refused:
-            return Reading(frames, refused.code, False)
+            return Reading(frames, refused.code, start)
         except Unfinished:
-            return Reading(frames, ENCODING if ended or datagram else None, True)
+            return Reading(frames, ENCODING if ended or datagram else None, start)
         if frame[0] == "RouteTo":
             channel = frame[1]
         frames.append(frame)
-    return Reading(frames, None, False)
+    return Reading(frames, None, len(data))
 
 
 def _frame(
@@ -178,15 +192,16 @@ def _frame(
     if tag == 1:
         return ("AckVersion",)
     if tag == 2:
-        return ("ConnectionHeaders", _header_data(source, limits))
+        return ("ConnectionHeaders", _pairs(source.varbytes(limits.headers), limits))
     if tag == 3:
-        return ("RouteTo", source.varint())
+        return ("RouteTo", _chanid(source, limits))
     if tag == 4:
         number = source.number()
-        headers = _header_data(source, limits)
-        region = source.varbytes(limits.attachments_region)
-        attachments = _attachments(region, sender, limits)
-        return ("Message", number, headers, attachments, source.varbytes(limits.payload))
+        headers = source.varbytes(limits.headers)
+        attachments = source.varbytes(limits.attachments_region)
+        length = source.length(limits.payload)
+        message = (number, _pairs(headers, limits), _attached(attachments, sender, limits))
+        return ("Message", *message, source.take(length))
     if tag == 5:
         return ("SentUnreliable", source.number())
     if tag == 6:
@@ -216,44 +231,49 @@ def _check_side(tag: int, channel: int, sender: int) -> None:
         raise WrongSide("a frame that the other side of this channel sends")
 
 
-def _header_data(source: Source, limits: Limits) -> tuple[tuple[bytes, bytes], ...]:
-    inner = Source(source.varbytes(limits.headers), BrokenEncoding)
+def _chanid(source: Source, limits: Limits) -> int:
+    channel = source.varint()
+    if channel > limits.channel:
+        raise OverLimit("a channel identifier")
+    return channel
+
+
+def _pairs(region: bytes, limits: Limits) -> tuple[tuple[bytes, bytes], ...]:
+    inner = Source(region, BrokenEncoding)
     pairs = []
     while inner.left():
-        if len(pairs) == limits.pairs:
-            raise OverLimit("header pairs")
-        key = inner.varbytes()
+        key = inner.take(inner.varint())
         if not inner.left():
             raise BrokenEncoding("a key without a value")
-        pairs.append((key, inner.varbytes()))
+        pairs.append((key, inner.take(inner.varint())))
+        if len(pairs) > limits.pairs:
+            raise OverLimit("header pairs")
     return tuple(pairs)
 
 
-def _attachments(region: bytes, sender: int, limits: Limits) -> tuple[tuple[int, Any], ...]:
+def _attached(region: bytes, sender: int, limits: Limits) -> tuple[tuple[int, Any], ...]:
     inner = Source(region, BrokenEncoding)
     found: dict[int, Any] = {}
     while inner.left():
-        if len(found) == limits.attachments:
-            raise OverLimit("attachments")
-        channel = inner.varint()
+        channel = _chanid(inner, limits)
+        headers = inner.take(inner.varint())
+        if len(headers) > limits.headers:
+            raise OverLimit("a declared length")
         if channel == 0 or channel & 1 != sender or channel in found:
             raise WrongSide("the entrypoint, a channel of the other side, or one twice")
-        found[channel] = _header_data(inner, limits)
+        found[channel] = _pairs(headers, limits)
+        if len(found) > limits.attachments:
+            raise OverLimit("attachments")
     return tuple(found.items())
 
 
 def _ack_ranges(region: bytes) -> tuple[tuple[int, int], ...]:
     """Half-open ranges of acked numbers: gap, length, gap, length …"""
-    inner = Source(region, BrokenEncoding)
-    values: list[int] = []
-    while inner.left():
-        values.append(inner.varint())
-        if values[-1] == 0 and len(values) > 1:
-            raise BrokenEncoding("a zero")
-        if sum(values) >= MAX_NUMBER:
-            raise OverLimit("acked numbers")
+    values = _varints(region)
     if not values or len(values) % 2:
         raise BrokenEncoding("gaps and lengths come in pairs")
+    if sum(values) >= MAX_NUMBER:
+        raise OverLimit("acked numbers")
     ranges = []
     at = 0
     for gap, length in zip(values[::2], values[1::2], strict=True):
@@ -264,14 +284,20 @@ def _ack_ranges(region: bytes) -> tuple[tuple[int, int], ...]:
 
 def _ack_nack_lengths(region: bytes) -> tuple[int, ...]:
     """Lengths of ranges, acked and nacked in turn."""
-    inner = Source(region, BrokenEncoding)
-    values: list[int] = []
-    while inner.left():
-        values.append(inner.varint())
-        if values[-1] == 0 and len(values) > 1:
-            raise BrokenEncoding("a zero")
-        if sum(values) >= MAX_NUMBER:
-            raise OverLimit("acked and nacked numbers")
+    values = _varints(region)
     if not values or values == [0]:
         raise BrokenEncoding("no numbers at all")
+    if sum(values) >= MAX_NUMBER:
+        raise OverLimit("acked and nacked numbers")
     return tuple(values)
+
+
+def _varints(region: bytes) -> list[int]:
+    """All of a region; only the first may be zero."""
+    inner = Source(region, BrokenEncoding)
+    values = []
+    while inner.left():
+        values.append(inner.varint())
+    if 0 in values[1:]:
+        raise BrokenEncoding("a zero behind the first")
+    return values

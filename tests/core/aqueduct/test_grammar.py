@@ -98,6 +98,17 @@ def test_a_tail_changes_nothing_before_it(vector: Vector) -> None:
         assert read(vector, pieces, end=True)[1] is Code.ENCODING
 
 
+@rule("AQ-VER-4")
+@pytest.mark.parametrize("first", [b"\x00", b"\x0d", b"\xd7"])
+def test_an_unknown_first_byte_is_no_version(first: bytes) -> None:
+    """Found by the differential test: it was taken for an unknown frame type."""
+    reader = SequenceReader(Side.CLIENT, OpenGate(True), Config())
+    reader.feed(first)
+    with pytest.raises(PeerFault) as caught:
+        reader.next()
+    assert caught.value.code is Code.VERSION
+
+
 @rule("AQ-BYTES-2")
 @pytest.mark.parametrize(
     ("frame", "limit"),
