@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from aqueduct_core.aqueduct.chanid import Side
@@ -23,10 +24,11 @@ from aqueduct_core.aqueduct.frames import Block, Frame, Message
 from aqueduct_core.aqueduct.grammar import SequenceReader
 from tests.support import reference_decoder
 from tests.support.reference_decoder import Limits, Reading
-from tests.support.sequence_generator import TIGHT, Case, SequenceGenerator
+from tests.support.sequence_generator import Case, SequenceGenerator
 
 
-def _config(limits: Limits) -> Config:
+@cache
+def config_of(limits: Limits) -> Config:
     return Config(
         max_payload_bytes=limits.payload,
         max_headers_bytes=limits.headers,
@@ -35,9 +37,6 @@ def _config(limits: Limits) -> Config:
         max_attachments=limits.attachments,
         max_ranges_bytes=limits.ranges,
     )
-
-
-_CONFIGS = {limits: _config(limits) for limits in (Limits(), TIGHT)}
 
 
 class Disagreement(AssertionError):
@@ -55,7 +54,7 @@ class ProjectReading:
 
     def __init__(self, case: Case) -> None:
         self.gate = Gate(case.early, not case.gated)
-        config = _CONFIGS[case.limits]
+        config = config_of(case.limits)
         self._reader = SequenceReader(
             Side(case.sender), self.gate, config, datagram=case.datagram
         )  # fmt: skip
