@@ -24,7 +24,10 @@ def claim(cores: Sequence[Outlet | Inlet], carrier: Outlet) -> list[Cargo]:
         if core.loop is not carrier.loop:
             raise Misuse(f"{core.label} belongs to another event loop: it cannot be attached here")
         if not isinstance(pipe, Pipe):
-            raise Misuse(f"{core.label} is networked already: a half travels once")
+            raise Misuse(
+                f"{core.label} is networked already: a half travels once; attach a half of a new "
+                "channel, and pass on to it what this one receives"
+            )
         if pipe in pipes:
             raise Misuse(f"{core.label}: only one half of a channel can be sent away")
         if pipe is carrier.sink:

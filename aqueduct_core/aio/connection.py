@@ -29,7 +29,8 @@ _ids = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class ConnectionStatistics:
-    """Totals of a connection; ``unacked`` messages have no outcome yet."""
+    """Totals of a connection; ``unacked`` messages have no outcome yet, and ``queued_bytes``
+    arrived and were not read."""
 
     bytes_received: int
     bytes_sent: int
@@ -38,6 +39,9 @@ class ConnectionStatistics:
     open_senders: int
     open_receivers: int
     unacked: int
+    messages_received: int
+    messages_sent: int
+    queued_bytes: int
 
 
 class Connection:
@@ -79,6 +83,7 @@ class Connection:
     @property
     def statistics(self) -> ConnectionStatistics:
         counts = self._driver.statistics
+        engine = self._wire.engine.statistics
         return ConnectionStatistics(
             counts.bytes_received,
             counts.bytes_sent,
@@ -87,6 +92,9 @@ class Connection:
             len(self._wire.outlets),
             len(self._wire.inlets),
             self._wire.unacked,
+            engine.messages_received,
+            engine.messages_sent,
+            engine.queued_bytes,
         )
 
     async def close(self, drain_timeout: float = DRAIN_TIMEOUT) -> None:

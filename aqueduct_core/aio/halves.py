@@ -247,9 +247,9 @@ class Sender:
 class Receiver:
     """The receiving half of a channel: an async iterator of messages.
 
-    Ends when the sender finished (iteration stops) or by ``Cancelled``, ``LostInTransit`` or
-    ``ConnectionLost``. Holds a bounded queue: credit goes back to the sender only for what was
-    taken. As a context manager it closes at the end.
+    Ends when the sender finished (iteration stops) or by ``Cancelled``, ``Overflowed``,
+    ``LostInTransit`` or ``ConnectionLost``. Holds a bounded queue: credit goes back
+    to the sender only for what was taken. As a context manager it closes at the end.
     Each waiting call may be cancelled: no message is lost by that.
     """
 
@@ -280,7 +280,8 @@ class Receiver:
 
     @property
     def outcome(self) -> Outcome | None:
-        """How the channel ended, if it did; messages may still be queued."""
+        """How the channel ended, if it did otherwise than by ``close`` on this side; messages may
+        still be queued."""
         return self._core().outcome
 
     @property
@@ -293,7 +294,7 @@ class Receiver:
 
         Raises:
             Finished: the sender finished and everything was read.
-            Cancelled, LostInTransit, ConnectionLost: the channel ended otherwise.
+            Cancelled, Overflowed, LostInTransit, ConnectionLost: the channel ended otherwise.
             Misuse: the receiver was closed on this side.
         """
         while True:

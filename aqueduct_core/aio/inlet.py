@@ -184,10 +184,20 @@ class Inlet:
             return
         self.outcome = outcome
         if counts is not None:
-            self.counts = counts
+            self.counted(counts)
         if isinstance(outcome, Cancelled):
             self._throw_away()
         self.changed.fire()
+
+    def counted(self, counts: Counts) -> None:
+        """Totals of the channel; what it carried while it was local comes on top."""
+        reliable, unreliable = self.shift[True], self.shift[False]
+        self.counts = counts._replace(
+            reliable_sent=counts.reliable_sent and counts.reliable_sent + reliable,
+            reliable_received=counts.reliable_received + reliable,
+            unreliable_sent=counts.unreliable_sent + unreliable,
+            acked=counts.acked + reliable + unreliable,
+        )
 
     def statistics(self) -> ReceiverStatistics:
         return ReceiverStatistics(self.received, self.taken, self.nacked, self.queued)

@@ -25,6 +25,7 @@ class Cargo(Protocol):
     """The state behind a half on its way inside a message."""
 
     loop: asyncio.AbstractEventLoop
+    headers: Headers
     aboard: bool
 
     def abandon(self) -> None:

@@ -4,12 +4,13 @@
     ├── Finished         the sender finished and all was read: the normal end of a receiver
     ├── Cancelled        the sender gave the channel up; what was unread is gone
     ├── ReceiverClosed   the receiver wants no more: what it did not ack is nacked
+    ├── Overflowed       our own receiver was closed: more was unread than the limits allow
     ├── LostInTransit    the message that carried this channel, or one above it, never arrived
     └── ConnectionLost   the connection is gone: what was not acked is unknown, not nacked
     Misuse               yours: a call that the state of a half does not allow
 
-``Cancelled``, ``LostInTransit`` and ``ConnectionLost`` are also ``ChannelEnded``, and
-``ReceiverClosed`` is also ``SinkFailed``, so that their text has the form of all errors of the
+``Cancelled``, ``Overflowed``, ``LostInTransit`` and ``ConnectionLost`` are also ``ChannelEnded``,
+and ``ReceiverClosed`` is also ``SinkFailed``, so that their text has the form of all errors of the
 project. Only ``Finished`` is no error. All can be pickled.
 """
 
@@ -62,6 +63,20 @@ class ReceiverClosed(Outcome, SinkFailed):
         self.args = (channel, unacked)
         self.channel = channel
         self.unacked = unacked
+
+
+class Overflowed(Outcome, ChannelEnded):
+    """More was unread than ``Config`` allows, so this side closed the receiver (H5)."""
+
+    def __init__(self, channel: str) -> None:
+        ChannelEnded.__init__(
+            self,
+            "OVERFLOW",
+            f"{channel} was closed on this side: too much of it was not read",
+            "Read sooner, or raise max_channel_queue_bytes or max_connection_queue_bytes",
+        )
+        self.args = (channel,)
+        self.channel = channel
 
 
 class LostInTransit(Outcome, ChannelEnded):

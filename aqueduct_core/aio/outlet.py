@@ -110,6 +110,8 @@ class Outlet:
             self.done = True
             self.sink.cancel()
             self.changed.fire()
+            if self.on_end is not None:
+                self.on_end()
 
     def settled(self, reliable: bool, first: int, stop: int, acked: bool) -> None:
         """Messages with the wire numbers ``first`` to ``stop`` have an outcome."""

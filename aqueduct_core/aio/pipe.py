@@ -16,7 +16,9 @@ from aqueduct_core.aio.message import Cargo, run_of, single_run
 from aqueduct_core.aio.outcomes import Cancelled, Finished, Misuse, ReceiverClosed
 from aqueduct_core.aio.outlet import Outlet
 from aqueduct_core.aqueduct.config import Config, Mode
-from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.aqueduct.faults import LocalError
+from aqueduct_core.aqueduct.news import Counts, Headers
+from aqueduct_core.aqueduct.outflow import check_headers
 
 QUEUE_BYTES = 4 * 1024 * 1024
 """A local queue takes messages up to this many bytes; the same as the transport's stream window."""
@@ -55,9 +57,13 @@ class Pipe:
     def offer_many(self, payloads: Sequence[bytes], start: int) -> tuple[int, int]:
         if self._full():
             return 0, 0
-        reliable = self._reliable(max(map(len, payloads[start:]), default=0))
+        reliable = self._reliable(len(payloads[start]))
         size, stop = 0, start
-        while stop < len(payloads) and size < QUEUE_BYTES:
+        while (
+            stop < len(payloads)
+            and size < QUEUE_BYTES
+            and self._reliable(len(payloads[stop])) is reliable
+        ):
             self._check(payloads[stop], (), ())
             size += FRAME_BYTES + len(payloads[stop])
             stop += 1
@@ -68,11 +74,12 @@ class Pipe:
         return number, count
 
     def finish(self) -> None:
-        self.inlet.ended(Finished(self.inlet.label))
+        sent = self.outlet.ledger.reliable.next
+        self.inlet.ended(Finished(self.inlet.label), self._counts()._replace(reliable_sent=sent))
         self.outlet.ended(None)
 
     def cancel(self) -> None:
-        self.inlet.ended(Cancelled(self.inlet.label))
+        self.inlet.ended(Cancelled(self.inlet.label), self._counts())
 
     # as a source
 
@@ -81,8 +88,14 @@ class Pipe:
             self.outlet.changed.fire()
 
     def close(self) -> None:
+        if self.inlet.outcome is None:
+            self.inlet.counted(self._counts())
         if not self.outlet.done:
             self.outlet.ended(ReceiverClosed(self.outlet.label))
+
+    def _counts(self) -> Counts:
+        reliable, unreliable = self.outlet.ledger.mark()
+        return Counts(0, reliable, unreliable, acked=reliable + unreliable)
 
     def _full(self) -> bool:
         return self.inlet.queued >= QUEUE_BYTES
@@ -102,8 +115,12 @@ class Pipe:
                 f"a payload of {len(payload)} bytes is over the limit of "
                 f"{_LIMITS.max_payload_bytes} bytes"
             )
-        if len(headers) > _LIMITS.max_header_pairs:
-            raise Misuse(f"{len(headers)} headers are over the limit of {_LIMITS.max_header_pairs}")
+        try:
+            check_headers(headers, _LIMITS)
+            for core in cargo:
+                check_headers(core.headers, _LIMITS)
+        except LocalError as error:
+            raise Misuse(f"{error} are over the limits") from None
         if len(cargo) > _LIMITS.max_attachments:
             raise Misuse(
                 f"{len(cargo)} attachments are over the limit of {_LIMITS.max_attachments}"

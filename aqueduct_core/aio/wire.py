@@ -18,6 +18,7 @@ from aqueduct_core.aio.outcomes import (
     Finished,
     LostInTransit,
     Outcome,
+    Overflowed,
     ReceiverClosed,
 )
 from aqueduct_core.aio.outlet import Outlet
@@ -170,7 +171,11 @@ class Wire:
         return sum(outlet.ledger.open for outlet in self.outlets.values())
 
     def _pending(self) -> bool:
-        return any(outlet.finishing or outlet.ledger.open for outlet in self.outlets.values())
+        """A cancelled sender waits for CLOSE_RECEIVER too: its CANCEL_SENDER has arrived then."""
+        return any(
+            outlet.finishing or outlet.cancelled or outlet.ledger.open
+            for outlet in self.outlets.values()
+        )
 
     def _turned(self) -> None:
         """The driver's turn, asked for before this call, is over."""
@@ -197,8 +202,9 @@ class Wire:
         outlet.sink = sink = WireOut(self, outlet, channel)
         self.outlets[channel] = outlet
         try:
-            for queued in queue:
-                sink.resend(queued)
+            while queue:
+                sink.resend(queue[0])
+                queue.pop(0)
             if outlet.cancelled:
                 sink.cancel()
             elif outlet.finishing and not (outlet.oneshot and outlet.ledger.total):
@@ -207,6 +213,9 @@ class Wire:
             # The connection ended, or takes less than a local queue: as if it were lost on the way.
             sink.cancel()
             outlet.ended(LostInTransit(outlet.label))
+            for queued in queue:
+                for cores in queued.cargo.values():
+                    abandon(core for core in cores if core.aboard)
         outlet.changed.fire()
 
     def _bind_inlet(self, left: Outlet, inlet: Inlet, channel: int) -> None:
@@ -248,7 +257,10 @@ class Wire:
             return
         inlet = self.inlets.pop(item.channel, None)
         if inlet is not None:
-            inlet.ended(self._inlet_outcome(item.end, inlet.label), item.counts)
+            if item.end is End.CLOSED:
+                inlet.counted(item.counts)
+            else:
+                inlet.ended(self._inlet_outcome(item.end, inlet.label), item.counts)
 
     def _outlet_outcome(self, end: End, label: str) -> Outcome | None:
         if end is End.CLOSED:
@@ -260,12 +272,14 @@ class Wire:
         return None
 
     def _inlet_outcome(self, end: End, label: str) -> Outcome:
-        if end is End.FINISHED or end is End.CLOSED:
+        if end is End.FINISHED:
             return Finished(label)
         if end is End.CANCELLED:
             return Cancelled(label)
         if end is End.LOST:
             return LostInTransit(label)
+        if end is End.OVERFLOW:
+            return Overflowed(label)
         return self.lost(label)
 
     def lost(self, label: str) -> ConnectionLost:

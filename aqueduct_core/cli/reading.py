@@ -17,6 +17,7 @@ from aqueduct_core.aio.outcomes import (
     LostInTransit,
     Misuse,
     Outcome,
+    Overflowed,
 )
 from aqueduct_core.aio.signal import Signal
 from aqueduct_core.cli.output import Origin, Output
@@ -25,6 +26,7 @@ _KINDS: dict[type[Outcome], str] = {
     Finished: "finished",
     Cancelled: "cancelled",
     LostInTransit: "lost",
+    Overflowed: "overflow",
     ConnectionLost: "closed",
 }
 
@@ -106,7 +108,7 @@ class Reading:
                     self._left -= taken
                     if self.done:
                         return
-        except (Cancelled, LostInTransit, ConnectionLost):
+        except (Cancelled, LostInTransit, Overflowed, ConnectionLost):
             pass
         except Misuse:
             return  # closed on this side: we are stopping
