@@ -1,0 +1,319 @@
+"""Target: one engine and a peer that sends whatever the bytes say, with any timing.
+
+Invariant: the only outcomes of arbitrary facts are news, waiting for more, or a close with a
+defined code; never an exception out of the engine, never a close with INTERNAL, never an order or
+news that is not well formed (``Judge``), never more queued than the limits allow. Commands of the
+application fail with a ``LocalError`` or not at all, whatever the peer did before.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Connection, Mode, Side
+from aqueduct_core.aqueduct.conventions import CODE_REJECTED
+from aqueduct_core.aqueduct.faults import LocalError
+from aqueduct_core.aqueduct.news import Attachment, News, Run
+from aqueduct_core.engine.contract import (
+    Datagram,
+    DatagramRefused,
+    Fact,
+    LinkLost,
+    LinkReady,
+    Order,
+    SendDatagram,
+    StreamBytes,
+    StreamReset,
+    StreamStopped,
+)
+from tests.fuzz.byte_source import ByteSource
+from tests.fuzz.judge import Judge
+from tests.support.reference_decoder import VERSION_FRAME
+from tests.support.sequence_generator import varint
+
+logging.getLogger("aqueduct_core.aqueduct").setLevel(logging.CRITICAL)
+
+_LIMITS = {
+    "max_payload_bytes": 300,
+    "max_partial_bytes": 400,
+    "max_prehandshake_bytes": 200,
+    "max_prehandshake_datagrams": 2,
+    "max_channels": 8,
+    "max_unclaimed_channels": 3,
+    "max_unclaimed_bytes": 200,
+    "max_channel_queue_bytes": 400,
+    "max_connection_queue_bytes": 600,
+    "max_ranges_per_space": 4,
+    "max_reliable_window": 64,
+    "max_unreliable_window": 64,
+    "max_tombstone_ranges": 3,
+    "max_pending_forgets": 3,
+    "max_links": 6,
+    "max_unacked_attachment_messages": 3,
+    "max_datagram_size": 60,
+    "early_credit_bytes": 50,
+}
+CONFIGS = tuple(
+    Config(auto_accept=auto, ack_mode=ack, **limits)  # type: ignore[arg-type]
+    for limits in ({}, _LIMITS)
+    for auto in (True, False)
+    for ack in AckMode
+)
+_CHANNELS = (0, 8, 2, 1, 3, 4, 6, 5, 7, 16, 10, 9, 11)
+_EDGES = (0, 1, 2, 3, 5, 63, 64, 100, 1 << 20, (1 << 62) - 1)
+_MODES = tuple(Mode)
+_STREAMS = 6
+"""Sequences of the peer that are open at once."""
+_MOST_STEPS = 200
+
+
+class Scene:
+    """The engine under test, its driver, its application and its peer, all led by bytes."""
+
+    def __init__(self, source: ByteSource) -> None:
+        self.source = source
+        flags = source.byte()
+        self.side = Side(flags & 1)
+        self.peer = self.side.other
+        self.engine = Connection(self.side, (), CONFIGS[flags >> 1 & 7])
+        self.judge = Judge(self.engine)
+        self.now = 0.0
+        self.runs: list[Run] = []
+        self.channels = list(_CHANNELS)
+        self.attachments: list[Attachment] = []
+        self.tokens: list[int] = []
+        self._next_stream = 2 | self.peer
+        self._streams: list[int] = []
+        if flags & 16:
+            self.shake_hands()
+
+    def shake_hands(self) -> None:
+        self.collect()
+        self.stream_bytes(VERSION_FRAME + b"\x02\x00", end=True)
+        if self.side is Side.SERVER and not self.engine.config.auto_accept:
+            self.command(lambda: self.engine.accept((), self.now))
+        self.collect()
+        self.stream_bytes(b"\x01", end=True)
+
+    # --- what every step uses -----------------------------------------------------------
+
+    def absorb(self, fact: Fact) -> None:
+        self.engine.absorb(fact, self.now)
+
+    def stream_bytes(self, data: bytes, *, end: bool, place: int = _STREAMS) -> None:
+        """On the open stream at this place, or on a new one."""
+        if place < len(self._streams):
+            stream_id = self._streams[place]
+        else:
+            stream_id = self._next_stream
+            self._next_stream += 4
+            self._streams.append(stream_id)
+            if len(self._streams) > _STREAMS:
+                self._streams.pop(0)
+        if end:
+            self._streams.remove(stream_id)
+        if self.engine.closed is None:
+            self.judge.received[stream_id] += len(data)
+        self.absorb(StreamBytes(stream_id, data, end))
+
+    def collect(self) -> None:
+        orders, news = self.judge.take()
+        for order in orders:
+            self._see(order)
+        for item in news:
+            self._hear(item)
+
+    def _see(self, order: Order) -> None:
+        if isinstance(order, SendDatagram):
+            self.tokens.append(order.token)
+
+    def _hear(self, news: News) -> None:
+        if isinstance(news, Run):
+            self.runs.append(news)
+            for attachments in news.attachments.values():
+                self.attachments += attachments
+                self.channels += [attachment.channel for attachment in attachments]
+
+    def command(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except LocalError:
+            pass
+
+    def channel(self) -> int:
+        return self.source.choice(self.channels)
+
+    def number(self) -> bytes:
+        chosen = self.source.byte()
+        return varint(chosen if chosen < 128 else _EDGES[chosen % len(_EDGES)])
+
+    # --- the peer -----------------------------------------------------------------------
+
+    def raw_bytes(self) -> None:
+        self.stream_bytes(self.source.block(), end=self.source.flag(), place=self.source.byte() % 8)
+
+    def frames(self) -> None:
+        """Well-formed frames on a new stream, or more of them on one that is open."""
+        place = self.source.byte() % 8
+        data = b"" if place < len(self._streams) else b"\x03" + varint(self.channel())
+        for _ in range(self.source.below(4)):
+            data += self._frame()
+        cut = self.source.byte()
+        end = bool(cut & 1)
+        if cut & 2 and len(data) > 1:
+            self.stream_bytes(data[: len(data) // 2], end=False, place=place)
+            place = place if place < len(self._streams) else len(self._streams) - 1
+            data = data[len(data) // 2 :]
+        self.stream_bytes(data, end=end, place=place)
+
+    def _frame(self) -> bytes:
+        tag = 4 + self.source.byte() % 9
+        if tag == 4:
+            return self._message()
+        if tag in (5, 6, 12):
+            return bytes([tag]) + self.number()
+        if tag in (8, 9):
+            values = b"".join(self.number() for _ in range(self.source.below(5)))
+            return bytes([tag]) + varint(len(values)) + values
+        return bytes([tag])
+
+    def _message(self) -> bytes:
+        number = self.number()
+        shape = self.source.byte()
+        attached = b"".join(
+            varint(self.channel() | self.peer) + b"\x00" for _ in range(shape & 3)
+        )  # fmt: skip
+        payload = bytes(shape >> 2 & 31)
+        region = varint(len(attached)) + attached
+        return b"\x04" + number + b"\x00" + region + varint(len(payload)) + payload
+
+    def run_of_messages(self) -> None:
+        first, count = self.source.byte(), 1 + self.source.byte() % 40
+        data = b"\x03" + varint(self.channel())
+        for number in range(first, first + count):
+            data += b"\x04" + varint(number) + b"\x00\x00\x01m"
+        self.stream_bytes(data, end=self.source.flag())
+
+    def reset(self) -> None:
+        if self._streams:
+            stream_id = self._streams.pop(self.source.below(len(self._streams)))
+            self.absorb(StreamReset(stream_id, self.source.byte()))
+
+    def stop(self) -> None:
+        if self.judge.opened:
+            self.absorb(StreamStopped(self.source.choice(self.judge.opened), 0))
+
+    def datagram(self) -> None:
+        data = self.source.block()
+        if self.source.flag():
+            data = b"\x03" + varint(self.channel()) + self._message()
+        self.absorb(Datagram(data))
+
+    def odd_stream(self) -> None:
+        """A stream that cannot carry frames: bidirectional, or of our own numbering."""
+        self.absorb(StreamBytes(self._next_stream ^ (1 + self.source.below(3)), b"\x01", False))
+
+    # --- the link and the clock ---------------------------------------------------------
+
+    def refuse(self) -> None:
+        if self.tokens:
+            self.absorb(DatagramRefused(self.tokens.pop(self.source.below(len(self.tokens)))))
+
+    def ready(self) -> None:
+        self.absorb(LinkReady(self.source.choice((0, 1, 30, 60, 1100, 65_000))))
+
+    def lost(self) -> None:
+        self.absorb(LinkLost(self.source.choice((0, 1, CODE_REJECTED)), "", self.source.flag()))
+
+    def time(self) -> None:
+        self.now += self.source.choice((0.0, 0.001, 0.02, 0.1, 1.0, 11.0, 3600.0))
+        for _ in range(10_000):
+            wake = self.engine.wake_at
+            if wake is None or wake > self.now:
+                return
+            self.engine.tick(self.now)
+        raise AssertionError("a timer that is always due")
+
+    # --- the application ----------------------------------------------------------------
+
+    def send(self) -> None:
+        shape = self.source.byte()
+        attach = [Attach(sends=bool(shape & 4), oneshot=bool(shape & 8))] * (shape >> 6 & 3)
+        payload = bytes(self.source.byte() * (1 + 20 * (shape >> 4 & 1)))
+        channel, mode = self.channel(), _MODES[shape % 3]
+        self.command(
+            lambda: self.channels.extend(
+                self.engine.send(channel, payload, now=self.now, mode=mode, attach=attach).attached
+            )
+        )
+
+    def send_many(self) -> None:
+        channel, mode = self.channel(), self.source.choice(_MODES)
+        payloads = [b"mm"] * (1 + self.source.byte() % 40)
+        self.command(lambda: self.engine.send_many(channel, payloads, now=self.now, mode=mode))
+
+    def end_half(self) -> None:
+        end = self.source.choice((self.engine.finish, self.engine.cancel, self.engine.close))
+        channel = self.channel()
+        self.command(lambda: end(channel, self.now))
+
+    def drop(self) -> None:
+        dropped, self.attachments = self.attachments, []
+        self.command(lambda: self.engine.drop(dropped, self.now))
+
+    def read(self) -> None:
+        """Store (or refuse) and consume what was told; some of it, or all."""
+        for _ in range(1 + self.source.byte() % 8):
+            if not self.runs:
+                return
+            self._digest(self.runs.pop(0))
+
+    def _digest(self, run: Run) -> None:
+        if self.source.byte() % 4:
+            stop = run.first + run.count
+            self.command(
+                lambda: self.engine.stored(
+                    run.channel, run.first, stop, reliable=run.reliable, now=self.now
+                )
+            )
+        elif not run.reliable:
+            self.command(
+                lambda: self.engine.refused(
+                    run.channel, run.first, run.first + run.count, self.now
+                )
+            )
+        self.engine.consumed(run.channel, run.size, self.now)
+
+    def accept(self) -> None:
+        self.command(lambda: self.engine.accept(((b"k", b"v"),), self.now))
+
+    def shutdown(self) -> None:
+        self.engine.shutdown(self.source.choice((0, CODE_REJECTED)), "", self.now)
+
+
+_STEPS: tuple[Callable[[Scene], None], ...] = (
+    Scene.raw_bytes, Scene.frames, Scene.frames, Scene.run_of_messages, Scene.reset, Scene.stop,
+    Scene.datagram, Scene.datagram, Scene.time, Scene.time, Scene.send, Scene.send,
+    Scene.send_many, Scene.end_half, Scene.drop, Scene.read, Scene.read, Scene.accept,
+    Scene.refuse, Scene.ready, Scene.shutdown, Scene.lost, Scene.odd_stream, Scene.shake_hands,
+    Scene.collect, Scene.collect,
+)  # fmt: skip
+
+
+def run(data: bytes) -> None:
+    """The first byte: side, limits, whether the handshake is over; then one step after the
+    other, each a byte and its parameters. The top bit puts off the orders and news."""
+    scene = Scene(ByteSource(data))
+    for _ in range(_MOST_STEPS):
+        if not scene.source.left:
+            break
+        step = scene.source.byte()
+        _STEPS[(step & 0x7F) % len(_STEPS)](scene)
+        if not step & 0x80:
+            scene.collect()
+    scene.collect()
+    scene.judge.finish()
+    scene.now += 3600
+    scene.engine.tick(scene.now)
+    scene.collect()

@@ -1,0 +1,171 @@
+"""Watches one engine from outside: are its orders and news well formed?
+
+Orders: streams are numbered without gaps, nothing is written behind an end or a reset, credit is given
+for bytes that came, every byte written is read by the reference decoder as frames that this side
+may send, and a close is the last order, with a defined code that is not INTERNAL. News: runs add
+up, a half ends once and has nothing to tell afterwards, and Closed comes last.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from aqueduct_core.aqueduct.connection import Connection
+from aqueduct_core.aqueduct.conventions import CODE_ABORTED, CODE_REJECTED
+from aqueduct_core.aqueduct.faults import Code
+from aqueduct_core.aqueduct.news import (
+    Closed,
+    Delivered,
+    Ended,
+    Nacked,
+    News,
+    Opened,
+    Rerouted,
+    Run,
+)
+from aqueduct_core.engine.contract import (
+    CloseLink,
+    Consumed,
+    Order,
+    ResetStream,
+    SendDatagram,
+    StopStream,
+    WriteStream,
+)
+from tests.support import reference_decoder
+
+ENDS = {*Code, CODE_REJECTED, CODE_ABORTED} - {Code.INTERNAL}
+"""Close codes that may come up: those of the protocol, and those of the application."""
+
+
+class Judge:
+    """``take`` carries the engine's orders and news past the checks and returns them."""
+
+    def __init__(self, engine: Connection) -> None:
+        self.engine = engine
+        self.received: dict[int, int] = defaultdict(int)
+        """Bytes that came on each stream of the peer; the driver of the engine counts them."""
+        self.opened: list[int] = []
+        self.written: dict[int, bytearray] = defaultdict(bytearray)
+        self._complete: dict[int, bool] = {}
+        self._credited: dict[int, int] = defaultdict(int)
+        self._link_closed = False
+        self._ended: set[int] = set()
+        self._closed = False
+
+    def take(self) -> tuple[list[Order], list[News]]:
+        was_open = self.engine.closed is None
+        orders = self.engine.orders()
+        for order in orders:
+            self._order(order)
+        if not self._link_closed:
+            # within one burst the urgent streams leave first; none is left out
+            own = range(2 | self.engine.side, 4 * len(self.opened), 4)
+            assert sorted(self.opened) == list(own), "a gap in the numbers of streams"
+        news = self.engine.news()
+        for item in news:
+            self._news(item)
+        closed = self.engine.closed
+        assert (closed is not None) == self._closed, "Closed is told at once, and only then"
+        assert closed is None or closed.code != Code.INTERNAL, "an internal error"
+        if closed is None:
+            self._bounds()
+            assert was_open
+        return orders, news
+
+    def _bounds(self) -> None:
+        config, statistics = self.engine.config, self.engine.statistics
+        assert statistics.open_channels <= config.max_channels
+        assert 0 <= statistics.queued_bytes <= config.max_connection_queue_bytes
+        wake = self.engine.wake_at
+        assert wake is None or wake >= 0
+
+    # --- orders -------------------------------------------------------------------------
+
+    def _order(self, order: Order) -> None:
+        assert not self._link_closed, f"{order} behind the close"
+        match order:
+            case WriteStream(stream_id, data, end):
+                self._write(stream_id, data, end)
+            case ResetStream(stream_id, code):
+                self._open(stream_id)
+                assert 0 <= code < 1 << 62
+                self._complete[stream_id] = True
+            case StopStream():
+                pass
+            case SendDatagram(data, token):
+                assert 0 < len(data) <= 1 << 16
+                assert token >= 0
+                self._read(data, datagram=True, ended=True)
+            case Consumed(stream_id, count):
+                self._credited[stream_id] += count
+                assert 0 < count
+                assert self._credited[stream_id] <= self.received[stream_id], "too much credit"
+            case CloseLink(code, reason):
+                assert code in ENDS, f"closes with {code}: {reason}"
+                self._link_closed = True
+
+    def _open(self, stream_id: int) -> None:
+        if stream_id not in self._complete:
+            assert stream_id & 3 == 2 | self.engine.side
+            self.opened.append(stream_id)
+            self._complete[stream_id] = False
+
+    def _write(self, stream_id: int, data: bytes, end: bool) -> None:
+        self._open(stream_id)
+        assert not self._complete[stream_id], "writes behind the end of a stream"
+        assert data or end, "an order to do nothing"
+        self._complete[stream_id] = end
+        self.written[stream_id] += data
+        if end:
+            self._read(bytes(self.written[stream_id]), datagram=False, ended=True)
+
+    def finish(self) -> None:
+        """The streams that are still open hold whole frames too."""
+        for stream_id, complete in self._complete.items():
+            if not complete:
+                self._read(bytes(self.written[stream_id]), datagram=False, ended=False)
+
+    def _read(self, data: bytes, *, datagram: bool, ended: bool) -> None:
+        reading = reference_decoder.read(
+            data, sender=self.engine.side, datagram=datagram, version_required=False, ended=ended
+        )  # fmt: skip
+        assert reading.code is None, f"sends what a peer refuses with {reading.code}: {data!r}"
+        assert reading.parsed == len(data), f"sends part of a frame: {data!r}"
+
+    # --- news ---------------------------------------------------------------------------
+
+    def _news(self, news: News) -> None:
+        assert not self._closed, f"{news} behind Closed"
+        match news:
+            case Run():
+                self._run(news)
+            case Delivered(channel, _, first, stop, _):
+                assert channel not in self._ended, "an outcome behind the end"
+                assert 0 <= first < stop
+            case Nacked(channel, first, stop):
+                assert channel not in self._ended, "a nack behind the end"
+                assert 0 <= first < stop
+            case Rerouted(channel, _, _):
+                assert channel not in self._ended
+            case Ended(channel, _, counts):
+                assert channel not in self._ended, "ends twice"
+                self._ended.add(channel)
+                assert all(count >= 0 for count in counts)
+            case Closed(code, _, by_peer):
+                assert by_peer or code in ENDS
+                self._closed = True
+            case Opened(headers):
+                assert headers == self.engine.peer_headers
+
+    def _run(self, run: Run) -> None:
+        offsets = run.offsets.tolist()
+        assert run.channel not in self._ended, "a run behind the end"
+        assert run.count >= 1
+        assert run.first >= 0
+        assert len(offsets) == run.count + 1
+        assert offsets[0] == 0
+        assert offsets[-1] == len(run.payload)
+        assert offsets == sorted(offsets)
+        assert run.size >= len(run.payload) + 5 * run.count
+        assert {*run.headers, *run.attachments} <= set(range(run.count))
