@@ -7,7 +7,7 @@ each message. Whatever is not plain ends the block, and the ordinary decoder goe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ _TAG = 0x04
 _PLAIN = b"\x00\x00"
 _LAST_FIRST = (1 << 62) - (1 << 20)
 """Blocks start below it, so that none reaches the end of the numbers (AQ-FRAME-14)."""
+LONGEST_HEAD = 24
+"""A plain frame has fewer bytes than this before its payload."""
 MATRIX_LEAST = 16
 """Fewer frames than this are not worth a matrix."""
 _MATRIX_MOST = 8192
@@ -145,6 +147,13 @@ def _loop(
         add_length(length)
         pos = stop
     return pos
+
+
+def plain_sizes(first: int, payloads: Sequence[bytes]) -> Iterator[int]:
+    """The bytes of each plain MESSAGE frame of ``payloads``, numbered from ``first``."""
+    for number, payload in enumerate(payloads, first):
+        length = len(payload)
+        yield 3 + len(varint.encode(number)) + len(varint.encode(length)) + length
 
 
 def encode_block(first: int, payloads: Sequence[bytes]) -> bytes:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aqueduct_core.aqueduct.frames import Block, Message
-from aqueduct_core.aqueduct.news import Attachment, Delivered, Headers, News, Run
+from aqueduct_core.aqueduct.news import Attachment, Delivered, Headers, News, Numbered, Run
 
 _RUN_BYTES = 8 << 20
 """A run stops growing there: it becomes one buffer, and offsets stay small."""
@@ -92,11 +92,21 @@ class _DeliveredDraft:
         self.acked = acked
 
 
+class _NumberedDraft:
+    __slots__ = ("channel", "first", "reliable", "stop")
+
+    def __init__(self, channel: int, reliable: bool, first: int) -> None:
+        self.channel = channel
+        self.reliable = reliable
+        self.first = first
+        self.stop = first + 1
+
+
 class Bulletin:
     """News since the last ``take``."""
 
     def __init__(self) -> None:
-        self._items: list[News | RunDraft | _DeliveredDraft] = []
+        self._items: list[News | RunDraft | _DeliveredDraft | _NumberedDraft] = []
         self._runs: dict[tuple[int, bool], RunDraft] = {}
         self._delivered: dict[tuple[int, bool, bool], _DeliveredDraft] = {}
 
@@ -129,6 +139,22 @@ class Bulletin:
         self._delivered[channel, reliable, acked] = draft
         self._items.append(draft)
 
+    def numbered(
+        self, channel: int, reliable: bool, number: int, attached: tuple[int, ...]
+    ) -> None:
+        """A message that waited has left; neighbours in order make one piece of news."""
+        if attached:
+            self._items.append(Numbered(channel, reliable, number, number + 1, attached))
+            return
+        last = self._items[-1] if self._items else None
+        if (
+            isinstance(last, _NumberedDraft)
+            and (last.channel, last.reliable, last.stop) == (channel, reliable, number)
+        ):  # fmt: skip
+            last.stop += 1
+            return
+        self._items.append(_NumberedDraft(channel, reliable, number))
+
     def take(self) -> list[News]:
         items = self._items
         if not items:
@@ -140,6 +166,8 @@ class Bulletin:
         for item in items:
             if isinstance(item, RunDraft):
                 out.append(item.build())
+            elif isinstance(item, _NumberedDraft):
+                out.append(Numbered(item.channel, item.reliable, item.first, item.stop))
             elif isinstance(item, _DeliveredDraft):
                 out.append(
                     Delivered(item.channel, item.reliable, item.first, item.stop, item.acked)

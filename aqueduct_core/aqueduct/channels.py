@@ -15,11 +15,13 @@ from aqueduct_core.aqueduct.bulletin import RunDraft
 from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.claims import Claims, Record
 from aqueduct_core.aqueduct.faults import Code, PeerFault, TooMany
+from aqueduct_core.aqueduct.flow import BadFlowHeader, read_channel_header
 from aqueduct_core.aqueduct.forgets import Forgets
 from aqueduct_core.aqueduct.frames import Tag
 from aqueduct_core.aqueduct.grammar import SequenceReader
+from aqueduct_core.aqueduct.idle import IdleWatch
 from aqueduct_core.aqueduct.lineage import Lineage, Lost
-from aqueduct_core.aqueduct.news import Attachment, Counts, End, Ended
+from aqueduct_core.aqueduct.news import Attachment, Counts, End, Ended, Headers, Idle, Ignored
 from aqueduct_core.aqueduct.receiver import ReceiverHalf, ReceiverInput, ReceiverState
 from aqueduct_core.aqueduct.sender import SenderHalf, SenderInput, SenderState
 from aqueduct_core.aqueduct.tombstones import Tombstones
@@ -41,6 +43,7 @@ class Channels:
         self._claims = Claims(config)
         self._route_back: dict[int, None] = {}
         self.lineage = Lineage()
+        self.idle = IdleWatch(wiring)
         self.forgets = Forgets(wiring.outbox, config.max_pending_forgets)
         self.halves: dict[int, Half] = {}
         if side is Side.CLIENT:
@@ -90,6 +93,7 @@ class Channels:
             reader.ghost()
             return None
         half = self._make_remote(channel)
+        self.idle.touched(channel, now)
         self._claims.made(channel)
         self._route_back[channel] = None
         return half
@@ -99,13 +103,23 @@ class Channels:
 
     def check_room(self, attachments: int) -> None:
         """Raises TooMany unless a message with so many attachments may go out (H10, H11)."""
+        lack = self._lack(attachments)
+        if lack is not None:
+            raise TooMany(lack)
+
+    def has_room(self, attachments: int) -> bool:
+        """As ``check_room``, for a message that has waited."""
+        return self._lack(attachments) is None
+
+    def _lack(self, attachments: int) -> str | None:
         config, lineage = self._wiring.config, self.lineage
         if len(self.halves) + attachments > config.max_channels:
-            raise TooMany(f"{config.max_channels} channels are open")
+            return f"{config.max_channels} channels are open"
         if lineage.links + attachments > config.max_links:
-            raise TooMany(f"the fate of {lineage.links} channels is open")
+            return f"the fate of {lineage.links} channels is open"
         if lineage.carriers >= config.max_unacked_attachment_messages:
-            raise TooMany(f"{lineage.carriers} messages with attachments are not acked")
+            return f"{lineage.carriers} messages with attachments are not acked"
+        return None
 
     def upcoming(self, kinds: list[tuple[Side, bool]]) -> list[int]:
         """The identifiers of the next channels of ours, not taken yet (AQ-CHANID-4)."""
@@ -115,28 +129,45 @@ class Channels:
             raise TooMany("the channel indexes are used up") from None
 
     def attach(
-        self, parent: int, reliable: bool, number: int, kinds: list[tuple[Side, bool]]
-    ) -> tuple[int, ...]:
+        self,
+        parent: int,
+        reliable: bool,
+        number: int,
+        kinds: list[tuple[Side, bool]],
+        attachments: tuple[Attachment, ...],
+    ) -> None:
         """The message left: make a machine for each attachment and link it (AQ-SEND-11)."""
-        channels = self._counters.upcoming(kinds)
         self._counters.take(kinds)
         sends = [sent_by is self._side for sent_by, _ in kinds]
+        channels = [attachment.channel for attachment in attachments]
         self.lineage.attached(parent, reliable, number, zip(channels, sends, strict=True))
-        for channel, sending in zip(channels, sends, strict=True):
+        for (channel, headers), sending in zip(attachments, sends, strict=True):
             if sending:
                 self._make_sender(channel, visible=True)
             else:
-                self._make_receiver(channel, visible=True)
-        return tuple(channels)
+                half = self._make_receiver(channel, visible=True)
+                half.buffer = read_channel_header(headers)
 
-    def claim(self, attachments: Iterable[Attachment]) -> None:
+    def claim(self, attachments: Iterable[Attachment], now: float) -> None:
         """A message came: make a machine for each attachment that has none (AQ-LIFE-8, 9)."""
-        for channel, _ in attachments:
+        for channel, headers in attachments:
             self._claims.claim(channel)
             if channel not in self.halves and channel not in self._tombstones:
                 self._make_remote(channel)
                 if self._wiring.config.route_back_on_attach:
                     self._route_back[channel] = None
+            half = self.halves.get(channel)
+            if half is not None:
+                self.idle.touched(channel, now)
+            if headers and isinstance(half, SenderHalf):
+                self._buffer_of(half, headers)
+
+    def _buffer_of(self, half: SenderHalf, headers: Headers) -> None:
+        """The receiver that we send to may have a buffer size of its own (AQ-FLOW-10)."""
+        try:
+            half.account.limit = read_channel_header(headers)
+        except BadFlowHeader as error:
+            self._wiring.bulletin.tell(Ignored(f"channel {half.channel}: {error}"))
 
     def wait(self, size: int) -> None:
         """A message of ``size`` bytes waits on a channel that the application does not know."""
@@ -258,6 +289,8 @@ class Channels:
         """Take the machine out; ``record`` says how it ended (None: lost)."""
         channel = half.channel
         del self.halves[channel]
+        self.idle.gone(channel)
+        self._wiring.flow.stirred = True  # room for what carries channels
         self._route_back.pop(channel, None)
         if self.remote(channel):
             self._tombstones.add(channel, now)
@@ -268,11 +301,18 @@ class Channels:
             self._claims.ended(channel, None if half.forsaken else record)
         self.lose(self.lineage.ended(channel, routed=half.routed), now)
 
+    def idle_passed(self, channel: int, now: float) -> None:
+        """Tell of a channel on which nothing happened for too long."""
+        half = self.halves.get(channel)
+        if half is not None and self.idle.due(channel, now) and half.visible:
+            self._wiring.bulletin.tell(Idle(channel))
+
     def lose(self, lost: list[Lost], now: float) -> None:
         """These channels of ours are lost (AQ-LOST-4): destroy, reset, forget if ever routed."""
         for channel, routed in lost:
             half = self.halves.pop(channel, None)
             if half is not None:
+                self.idle.gone(channel)
                 routed = half.routed
                 self._destroy(half, SenderInput.LOST, ReceiverInput.LOST, [])
                 self._wiring.bulletin.tell(Ended(channel, End.LOST, half.counts()))
@@ -289,6 +329,7 @@ class Channels:
         if half.visible:
             for first, stop in ranges:
                 self._wiring.bulletin.delivered(half.channel, reliable, first, stop, acked)
+        self._wiring.flow.stirred = True  # room for what carries channels
         if acked:
             self.lineage.acked(half.channel, reliable, ranges)
         else:
@@ -311,6 +352,8 @@ class Channels:
     def connection_lost(self) -> None:
         """The connection is over: every half that the application knows ends (AQ-ERR-3)."""
         for channel, half in self.halves.items():
+            if isinstance(half, SenderHalf):
+                half.drop_queue()
             if half.visible:
                 self._wiring.bulletin.tell(Ended(channel, End.CONNECTION_LOST, half.counts()))
         self.halves.clear()

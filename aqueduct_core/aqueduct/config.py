@@ -44,6 +44,15 @@ class Config:
     """A tombstone younger than this is never dropped (AQ-LIFE-17)."""
     handshake_timeout: float = 10.0
     """The peer's connection headers must be here by then (H3)."""
+    dequeued_delay: float = 0.02
+    """Credit for consumed messages goes back at most this long after (AQ-FLOW-6)."""
+    least_delay: float = 0.01
+    """Delays that follow the round-trip time are no shorter: frames on a fast link are to be
+    few (B35)."""
+    least_receipt_deadline: float = 0.1
+    """The same for the receipt deadline, with ``receipt_deadline_by_rtt``."""
+    channel_idle_timeout: float | None = None
+    """``Idle`` is told when nothing happened on a channel for so long (H27, H28); None: never."""
 
     # Options.
     early_unreliable_ack: bool = True
@@ -52,8 +61,27 @@ class Config:
     """Send ROUTE_TO back for attachments too (AQ-LIFE-9)."""
     strict_unknown_local: bool = False
     """Close when the peer routes to a channel that we never made (AQ-LIFE-5)."""
+    receipt_deadline_by_rtt: bool = False
+    """The receipt deadline is twice the round-trip time, within its bounds (B35)."""
     require_datagrams: bool = False
     """Close when the peer takes no datagrams (AQ-HDR-9)."""
+
+    # Flow control (reference §3.7 as proposed): active where both ends announce it.
+    flow_per_channel: int | None = None
+    """Bytes that we announce to buffer for each channel (AQ-FLOW-1); 0: no limit; None: flow
+    control is off."""
+    flow_all_channels: int = 0
+    """The same for all channels together. An application that sets it must not wait on one
+    channel while it lets others fill up (AQ-FLOW-12)."""
+    initial_burst: int = 1 << 16
+    """What a client sends before it knows the server's buffers (AQ-FLOW-9)."""
+    send_queue_messages: int = 1024
+    """Messages of a channel that wait for credit; above it ``send`` refuses (AQ-FLOW-5)."""
+    send_queue_bytes: int = 1 << 20
+    send_queue_connection_bytes: int = 64 << 20
+    """The same over all channels of the connection."""
+    reserved_control_streams: int = 16
+    """The last streams that the peer allows are kept for acks, ends and FORGET_CHANNEL (H12)."""
 
     # One frame: refused as soon as the length is known (AQ-BYTES-2).
     max_payload_bytes: int = 16_000_000
@@ -96,3 +124,9 @@ class Config:
     """Un-acked messages with attachments; above it ``send`` refuses more of them (H11)."""
     max_datagram_size: int = 1100
     """Until the transport says what fits a datagram (H14)."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for buffers that no header can announce (AQ-VARINT-3)."""
+        for size in (self.flow_per_channel or 0, self.flow_all_channels):
+            if not 0 <= size < 1 << 62:
+                raise ValueError(f"a flow control buffer of {size} bytes: 0 to 2^62 - 1")

@@ -28,6 +28,7 @@ from aqueduct_core.aqueduct.faults import (
     NotAllowed,
     PeerFault,
 )
+from aqueduct_core.aqueduct.flow import BadFlowHeader, Flow, without_flow_control
 from aqueduct_core.aqueduct.handshake import Handshake
 from aqueduct_core.aqueduct.inflow import Inflow
 from aqueduct_core.aqueduct.news import (
@@ -36,22 +37,28 @@ from aqueduct_core.aqueduct.news import (
     DatagramsUnavailable,
     End,
     Headers,
+    Ignored,
     News,
     Opened,
 )
 from aqueduct_core.aqueduct.outbox import Outbox
-from aqueduct_core.aqueduct.outflow import Attach, Outflow, Sent, check_headers
+from aqueduct_core.aqueduct.outflow import Outflow, Sent, check_headers
 from aqueduct_core.aqueduct.receiver import ReceiverHalf, ReceiverInput
 from aqueduct_core.aqueduct.sender import SenderHalf, SenderState
+from aqueduct_core.aqueduct.sendqueue import Attach, SendQueues
 from aqueduct_core.aqueduct.wiring import Alarm, AlarmKey, Wiring
 from aqueduct_core.engine.contract import (
     Datagram,
     DatagramRefused,
+    EarlyReady,
+    EarlyRejected,
     Fact,
     LinkLost,
     LinkReady,
+    LinkRtt,
     Order,
     StreamBytes,
+    StreamLimit,
     StreamReset,
     StreamStopped,
 )
@@ -63,7 +70,9 @@ _log = logging.getLogger("aqueduct_core.aqueduct")
 
 
 class Statistics(NamedTuple):
-    """Totals of the connection; ``queued_bytes`` were told and not consumed."""
+    """Totals of the connection; ``queued_bytes`` were told and not consumed, ``waiting``
+    messages of ours have no number yet, ``outstanding`` bytes of ours are with the peer's
+    receivers (flow control)."""
 
     messages_received: int
     messages_sent: int
@@ -71,6 +80,8 @@ class Statistics(NamedTuple):
     open_channels: int
     datagrams_dropped: int
     overflows: int
+    waiting: int
+    outstanding: int
 
 
 class Connection:
@@ -103,6 +114,8 @@ class Connection:
             CreditBook(self._outbox),
             Refusable(),
             config.max_datagram_size,
+            Flow(config),
+            SendQueues(config),
         )
         self._channels = Channels(side, self._wiring)
         self._outflow = Outflow(side, self._channels, self._wiring)
@@ -119,7 +132,7 @@ class Connection:
         self._timers.set((Alarm.HANDSHAKE, 0), now + config.handshake_timeout)
         check_headers(headers, config)
         if side is Side.CLIENT:
-            self._handshake.offer(headers)
+            self._handshake.offer(self._wiring.flow.announce(headers))
             self._handshake.flush(self._outbox)
 
     # --- facts --------------------------------------------------------------------------
@@ -148,6 +161,16 @@ class Connection:
                 if self.config.require_datagrams:
                     raise PeerFault(Code.DATAGRAM, "the peer takes no datagrams")
                 self._bulletin.tell(DatagramsUnavailable())
+        elif isinstance(fact, EarlyReady):
+            self._wiring.datagram_size = fact.max_datagram_size
+        elif isinstance(fact, EarlyRejected):
+            # The link repeats the streams under their numbers, and the peer has seen nothing of
+            # the first try; datagrams stay sent, to be declared and nacked (AQ-0RTT-2).
+            pass
+        elif isinstance(fact, LinkRtt):
+            self._wiring.rtt = fact.seconds
+        elif isinstance(fact, StreamLimit):
+            self._wiring.stream_limit(fact.streams)
         else:
             self._lost(fact)
 
@@ -155,11 +178,18 @@ class Connection:
         headers = self._handshake.peer_headers
         assert headers is not None
         self._timers.cancel((Alarm.HANDSHAKE, 0))
-        self._bulletin.tell(Opened(headers))
+        self._channels.idle.touched(self.ENTRYPOINT, self._now)
+        flow = self._wiring.flow
+        try:
+            flow.headers_came(headers)
+        except BadFlowHeader as error:
+            _log.warning("of the peer's connection headers: %s", error)
+            self._bulletin.tell(Ignored(str(error)))
+        self._bulletin.tell(Opened(without_flow_control(headers) if flow.own else headers))
         if self.side is Side.SERVER:
             if not self.config.auto_accept:
                 return
-            self._handshake.offer(self._own_headers)
+            self._handshake.offer(flow.announce(self._own_headers))
         self._inflow.release(self._now)
 
     @contextmanager
@@ -209,11 +239,13 @@ class Connection:
             self._channels.forgets.send()
         elif alarm is Alarm.LINGER:
             self._channels.forgets.linger_over(channel)
+        elif alarm is Alarm.IDLE:
+            self._channels.idle_passed(channel, now)
         else:
             half = self._channels.halves.get(channel)
             if isinstance(half, SenderHalf):
                 half.declare()
-            elif half is not None and alarm is Alarm.ACK:
+            elif half is not None and alarm is not Alarm.RECEIPT_DEADLINE:
                 half.flush()
                 self._channels.finish_check(half, now)
             elif half is not None:
@@ -225,6 +257,7 @@ class Connection:
             with self._guard():
                 self._handshake.flush(self._outbox)
                 self._channels.flush(self._now)
+                self._outflow.release(self._now)
                 self._inflow.flush()
             self._wiring.refusable.turn()
         return self._outbox.take()
@@ -241,7 +274,7 @@ class Connection:
         if self.side is Side.CLIENT:
             raise NotAllowed("a client gives its headers when it is made")
         check_headers(headers, self.config)
-        self._handshake.offer(headers)
+        self._handshake.offer(self._wiring.flow.announce(headers))
         with self._guard():
             self._inflow.release(now)
 
@@ -258,7 +291,9 @@ class Connection:
         """Send one message (AQ-SEND-1…5), with new channels attached (AQ-SEND-11).
 
         An unreliable message that does not fit a datagram goes on a stream, with a reliable
-        number. The mode is fixed by the channel's first send.
+        number. The mode is fixed by the channel's first send. Without credit of the receiver
+        the message waits (``Sent``); a full queue refuses it with ``QueueFull``, or drops its
+        oldest message if the channel is unreliable (AQ-FLOW-5).
         """
         self._live(now)
         return self._outflow.send(self._sender(channel), payload, mode, headers, attach, now)
@@ -266,7 +301,8 @@ class Connection:
     def send_many(
         self, channel: int, payloads: Sequence[bytes], *, now: float, mode: Mode = Mode.ORDERED
     ) -> tuple[int, int]:
-        """Send plain messages in bulk; their numbers ``[first, stop)``.
+        """Send plain messages in bulk, the first ones of them that may go now; their numbers
+        ``[first, stop)``. When not all could go, ``Writable`` tells when more can.
 
         Unreliable ones must all fit a datagram (``datagram_room``), unless the peer takes none:
         then all of them go on streams and the numbers are reliable ones.
@@ -316,9 +352,12 @@ class Connection:
         if half is not None:
             half.stored(first, stop, reliable=reliable)
 
-    def refused(self, channel: int, first: int, stop: int, now: float) -> None:
+    def refused(self, channel: int, first: int, stop: int, now: float, size: int = 0) -> None:
         """Datagram messages ``[first, stop)`` will not be stored: they are nacked as if they had
         been lost on the way, at their receipt deadline. Without effect when the channel has ended.
+
+        ``size`` is their part of ``Run.size``: it is given back here and by the nack, so
+        ``consumed`` must not count it again (AQ-FLOW-6).
         """
         self._live(now)
         half = self._channels.halves.get(channel)
@@ -326,6 +365,7 @@ class Connection:
             raise BadArgument(f"channel {channel} has its sender here")
         if half is not None:
             half.refused(first, stop)
+        self._wiring.credit.consumed(channel, size)
 
     def consumed(self, channel: int, size: int, now: float) -> None:
         """The application is done with ``size`` bytes (``Run.size``): credit may go back.
@@ -334,7 +374,10 @@ class Connection:
         """
         self._now = now
         if self.closed is None:
-            self._wiring.credit.consumed(channel, size)
+            size = self._wiring.credit.consumed(channel, size)
+            half = self._channels.halves.get(channel)
+            if isinstance(half, ReceiverHalf):
+                half.dequeued(size, now)
             self._inflow.caught_up(channel)
 
     def shutdown(self, code: int, reason: str, now: float) -> None:
@@ -383,6 +426,8 @@ class Connection:
             self.open_channels,
             self._inflow.datagrams_dropped,
             self._dispatch.overflows,
+            len(self._wiring.queues),
+            self._wiring.flow.total,
         )
 
     def _live(self, now: float) -> None:
@@ -394,4 +439,5 @@ class Connection:
         half = self._channels.halves.get(channel)
         if not isinstance(half, SenderHalf):
             raise ChannelGone(f"no sender of channel {channel} here")
+        self._channels.idle.touched(channel, self._now)
         return half

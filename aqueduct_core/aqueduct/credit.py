@@ -43,12 +43,13 @@ class CreditBook:
         self._queued[channel] = self._queued.get(channel, 0) + size
         self.total += size
 
-    def consumed(self, channel: int, size: int) -> None:
-        """The application is done with ``size`` more bytes; more than it was told is ignored."""
+    def consumed(self, channel: int, size: int) -> int:
+        """The application is done with ``size`` more bytes; more than it was told is ignored.
+        How many count."""
         owed = self._owed.get(channel)
         if owed is None:
-            return
-        size = min(size, self._queued[channel])
+            return 0
+        size = counted = min(size, self._queued[channel])
         self._queued[channel] -= size
         self.total -= size
         while size:
@@ -66,6 +67,7 @@ class CreditBook:
                 entry[2] = credit - give
         if not owed:
             del self._owed[channel], self._queued[channel]
+        return counted
 
     def thrown_away(self, channel: int) -> None:
         """The channel ended and nothing of its queue will be used: give all of it back."""

@@ -10,6 +10,7 @@ from aqueduct_core.aqueduct.frames import (
     Block,
     CancelSender,
     CloseReceiver,
+    Dequeued,
     FinishSender,
     Message,
     Routed,
@@ -38,6 +39,8 @@ class Dispatch:
 
     def frame(self, half: Half, frame: Routed, stream_id: int, credit: int, now: float) -> bool:
         """Whether the frame's credit is kept until the application consumed it."""
+        if self._channels.idle.on:
+            self._channels.idle.touched(half.channel, now)
         if isinstance(half, ReceiverHalf):
             if isinstance(frame, Block) and not half.admits(frame.first, len(frame.lengths)):
                 return self._one_by_one(half, frame, stream_id, credit, now)
@@ -85,7 +88,7 @@ class Dispatch:
             return False
         attachments = frame.attachments if isinstance(frame, Message) else ()
         if attachments:
-            self._channels.claim(attachments)
+            self._channels.claim(attachments, now)
         self.messages += count
         wiring.credit.owe(half.channel, stream_id, frame.size, credit)
         if not half.visible:
@@ -134,4 +137,6 @@ class Dispatch:
         elif isinstance(frame, CloseReceiver):
             half.from_peer(stream_id)
             self._channels.closed_by_peer(half, now)
-        # Dequeued: without flow control it has no effect (AQ-FLOW-2)
+        elif isinstance(frame, Dequeued) and self._wiring.flow.active:
+            half.from_peer(stream_id)
+            self._wiring.flow.dequeued(half.account, frame.num_bytes)

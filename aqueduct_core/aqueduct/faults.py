@@ -7,6 +7,7 @@ LocalError
 ├── BadArgument      a header key, a number …
 ├── TooLarge         over a limit of this side
 └── TooMany          a table of this side is full; try again when some of it was acked
+    └── QueueFull    the channel's send queue is full; try again after ``Writable``
 """
 
 from __future__ import annotations
@@ -72,4 +73,8 @@ class TooLarge(LocalError):
 
 
 class TooMany(LocalError):
+    pass
+
+
+class QueueFull(TooMany):
     pass

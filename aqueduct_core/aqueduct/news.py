@@ -120,6 +120,47 @@ class Rerouted(NamedTuple):
     reliable: int
 
 
+class Numbered(NamedTuple):
+    """For a sender: the oldest messages of its queue left, as ``first`` to ``stop`` (exclusive).
+
+    ``attached`` are the channels that the message carries; one that carries any is told alone.
+    """
+
+    channel: int
+    reliable: bool
+    first: int
+    stop: int
+    attached: tuple[int, ...] = ()
+
+
+class Dropped(NamedTuple):
+    """For a sender: the oldest ``messages`` of its queue were dropped, without a number;
+    the channels that they were to carry are lost (AQ-SEND-12)."""
+
+    channel: int
+    messages: int
+
+
+class Writable(NamedTuple):
+    """For a sender: a message that was refused with ``QueueFull``, or the rest of
+    ``send_many``, may be tried again."""
+
+    channel: int
+
+
+class Idle(NamedTuple):
+    """Nothing happened on the channel for ``channel_idle_timeout``; told once until something
+    does. The peer may have reset a stream, or stalled; the application may close (H27, H28)."""
+
+    channel: int
+
+
+class Ignored(NamedTuple):
+    """Something that the peer sent counts as absent, as the rule says; for a log."""
+
+    reason: str
+
+
 class Nacked(NamedTuple):
     """For a receiver: we nacked the unreliable numbers ``first`` to ``stop`` (exclusive)."""
 
@@ -161,5 +202,17 @@ class Closed(NamedTuple):
 
 
 News: TypeAlias = (
-    Opened | Run | Delivered | Rerouted | Nacked | Ended | DatagramsUnavailable | Closed
+    Opened
+    | Run
+    | Delivered
+    | Rerouted
+    | Numbered
+    | Dropped
+    | Writable
+    | Nacked
+    | Idle
+    | Ignored
+    | Ended
+    | DatagramsUnavailable
+    | Closed
 )

@@ -53,6 +53,13 @@ class Outbox:
         self._consumed: dict[int, int] = {}
         self._live: set[int] = set()  # opened, neither ended nor reset
         self._close: CloseLink | None = None
+        self.stream_limit: int | None = None
+        """Streams that the peer lets us open in all; None: not known."""
+
+    @property
+    def streams_left(self) -> int | None:
+        """Streams that may still be opened before the peer allows more; None: not known."""
+        return None if self.stream_limit is None else self.stream_limit - (self._next_stream >> 2)
 
     def open(self, rank: Rank) -> int:
         """A new stream, whose sequence starts with VERSION while that is owed (AQ-VER-1)."""

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.channels import Channels
 from aqueduct_core.aqueduct.config import Config, Mode
 from aqueduct_core.aqueduct.faults import BadArgument, TooLarge
-from aqueduct_core.aqueduct.news import Attachment, Headers, Rerouted
-from aqueduct_core.aqueduct.sender import SenderHalf
+from aqueduct_core.aqueduct.flow import BadFlowHeader, Verdict, read_channel_header
+from aqueduct_core.aqueduct.news import Attachment, Dropped, Headers, Rerouted, Writable
+from aqueduct_core.aqueduct.sender import SenderHalf, SenderState
+from aqueduct_core.aqueduct.sendqueue import LEAST_COST, Attach, Outgoing
 from aqueduct_core.aqueduct.wiring import Wiring
-
-
-@dataclass(frozen=True, slots=True)
-class Attach:
-    """A new channel to carry along. ``sends``: the half that stays here is the sender."""
-
-    sends: bool
-    oneshot: bool = False
-    headers: Headers = ()
 
 
 class Sent(NamedTuple):
     """What became of a message: its number and number space, and the channels it carries.
 
-    ``number`` None: it waits in a queue (only with flow control).
+    ``number`` None: it waits for credit or a stream (AQ-FLOW-5, H12). Then the news ``Numbered``
+    tells its number and channels, in the order of sending, or ``Dropped`` that it will never go.
+    On a channel that is not unreliable it takes the reliable number that is next in turn.
     """
 
     number: int | None
@@ -59,21 +53,104 @@ class Outflow:
         if headers:
             check_headers(headers, config)
         self._check_size(len(payload))
+        if attach:
+            if len(attach) > config.max_attachments:
+                raise TooLarge(f"{len(attach)} attachments")
+            for each in attach:
+                check_headers(each.headers, config)
+                check_channel_header(each)
+            self._channels.check_room(len(attach))
+        message = Outgoing(payload, headers, tuple(attach))
+        sent = None if half.waiting else self._put_out(half, message, mode, now)
+        if sent is None:
+            sent = self._enqueue(half, message, mode)
+        half.sent_one(now)
+        return sent
+
+    def _put_out(self, half: SenderHalf, message: Outgoing, mode: Mode, now: float) -> Sent | None:
+        """Number a message and send it (AQ-CHANID-4, AQ-SEND-11); None: it has to wait."""
+        attach = message.attach
         if not attach:
-            number, reliable = half.send(payload, headers, (), mode, now)
+            answer = half.send(message.payload, message.headers, (), mode, now)
+            if isinstance(answer, Verdict):
+                self._blocked(half, answer)
+                return None
             self.messages += 1
-            return Sent(number, reliable, ())
-        if len(attach) > config.max_attachments:
-            raise TooLarge(f"{len(attach)} attachments")
-        for each in attach:
-            check_headers(each.headers, config)
-        self._channels.check_room(len(attach))
+            return Sent(*answer, ())
         kinds = [(self._side if each.sends else self._side.other, each.oneshot) for each in attach]
         ids = self._channels.upcoming(kinds)
         attachments = tuple(map(Attachment, ids, (each.headers for each in attach)))
-        number, reliable = half.send(payload, headers, attachments, mode, now)
+        answer = half.send(message.payload, message.headers, attachments, mode, now)
+        if isinstance(answer, Verdict):
+            self._blocked(half, answer)
+            return None
         self.messages += 1
-        return Sent(number, reliable, self._channels.attach(half.channel, reliable, number, kinds))
+        number, reliable = answer
+        self._channels.attach(half.channel, reliable, number, kinds, attachments)
+        for channel in ids:
+            self._channels.idle.touched(channel, now)
+        return Sent(number, reliable, tuple(ids))
+
+    def _blocked(self, half: SenderHalf, verdict: Verdict) -> None:
+        """The first message of a queue that waits for the total is the next one to go."""
+        flow = self._wiring.flow
+        if verdict is Verdict.TOTAL and half.waiting and flow.turn is None:
+            flow.turn = half.channel
+
+    def _enqueue(self, half: SenderHalf, message: Outgoing, mode: Mode) -> Sent:
+        """Let a message wait behind the others of its channel (AQ-FLOW-5)."""
+        queues = self._wiring.queues
+        half.mode = mode
+        if mode is not Mode.UNRELIABLE:
+            queues.add(half.channel, message)
+        else:
+            dropped = queues.add_freshest(half.channel, message)
+            if dropped and half.visible:
+                self._wiring.bulletin.tell(Dropped(half.channel, dropped))
+        # one that joined an empty queue may be the first to wait for the total
+        self._wiring.flow.stirred = True
+        return Sent(None, mode is not Mode.UNRELIABLE, ())
+
+    def release(self, now: float) -> None:
+        """Send what waits and may go now, one message a channel in turn."""
+        flow, queues = self._wiring.flow, self._wiring.queues
+        if not flow.stirred:
+            return
+        flow.stirred = False
+        waiting = queues.channels()
+        while waiting:
+            waiting = [channel for channel in waiting if self._release_one(channel, now)]
+        for channel, bulk in list(queues.starved.items()):
+            half = self._channels.halves.get(channel)
+            if isinstance(half, SenderHalf) and (
+                half.may_go if bulk else queues.admits(channel, LEAST_COST)
+            ):
+                del queues.starved[channel]
+                if half.visible:
+                    self._wiring.bulletin.tell(Writable(channel))
+
+    def _release_one(self, channel: int, now: float) -> bool:
+        """Send the oldest message of a queue; whether another one may follow."""
+        half = self._channels.halves[channel]
+        assert isinstance(half, SenderHalf)
+        assert half.mode is not None
+        queues = self._wiring.queues
+        message = queues.head(channel)
+        if message.attach and not self._channels.has_room(len(message.attach)):
+            return False
+        sent = self._put_out(half, message, half.mode, now)
+        if sent is None:
+            return False
+        queues.pop(channel)
+        self._wiring.flow.yield_turn(channel)
+        assert sent.number is not None
+        if half.visible:
+            self._wiring.bulletin.numbered(channel, sent.reliable, sent.number, sent.attached)
+        if queues.waiting(channel):
+            return True
+        if half.state is SenderState.FINISHING:
+            half.end_messages()
+        return False
 
     def send_many(
         self, half: SenderHalf, payloads: Sequence[bytes], mode: Mode, now: float
@@ -85,8 +162,11 @@ class Outflow:
             room = half.datagram_room(len(payloads))
             if longest > room:
                 raise TooLarge(f"a payload of {longest} bytes, a datagram has room for {room}")
-        self.messages += len(payloads)
-        return half.send_many(payloads, mode, now)
+        first, stop = half.send_many(payloads, mode, now)
+        self.messages += stop - first
+        if stop - first < len(payloads):
+            self._wiring.queues.starved[half.channel] = True
+        return first, stop
 
     def refused(self, token: int) -> None:
         """The transport refused a datagram as too large (AQ-SEND-5)."""
@@ -121,3 +201,17 @@ def check_headers(headers: Headers, config: Config) -> None:
         size += len(key) + len(value) + 10  # two lengths of at most five bytes
     if size > config.max_headers_bytes or len(headers) > config.max_header_pairs:
         raise TooLarge(f"{len(headers)} headers of {size} bytes")
+
+
+def check_channel_header(attach: Attach) -> None:
+    """Refuse a buffer size of a receiver of ours that the peer could not read (AQ-FLOW-10).
+
+    Raises:
+        BadArgument: it does not parse.
+    """
+    if attach.sends:
+        return
+    try:
+        read_channel_header(attach.headers)
+    except BadFlowHeader as error:
+        raise BadArgument(str(error)) from None

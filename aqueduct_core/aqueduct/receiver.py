@@ -75,7 +75,8 @@ class ReceiverHalf:
     """Takes messages in, and acks them.
 
     Ends when: finished and complete, cancelled, closed by the application, forgotten or lost.
-    Holds: ranges of numbers; ``queue`` while the application does not know the channel.
+    Holds: ranges of numbers; ``queue`` while the application does not know the channel; the
+    bytes that it consumed and the sender was not told of.
     """
 
     def __init__(self, channel: int, wiring: Wiring, *, local: bool, visible: bool) -> None:
@@ -85,6 +86,7 @@ class ReceiverHalf:
         self.routed = False
         self.state = ReceiverState.OPEN
         self.queue: list[RunDraft] = []
+        self.buffer: int | None = None  # the channel's own PER_CHANNEL, where we announced one
         self._local = local
         self._wiring = wiring
         self._reliable = ReliableLedger(wiring.config)
@@ -93,6 +95,7 @@ class ReceiverHalf:
         self._control: int | None = None
         self._peer_control: int | None = None
         self._late = 0
+        self._gathered = 0
         self._unreliable_received = 0
         self._acked = 0
         self._nacked = 0
@@ -156,7 +159,7 @@ class ReceiverHalf:
     def sent_unreliable(self, count: int, stream_id: int, now: float) -> None:
         self.step(ReceiverInput.SENT_UNRELIABLE)
         self._same_stream(stream_id)
-        deadline = now + self._wiring.config.unreliable_receipt_deadline
+        deadline = now + self._wiring.receipt_deadline
         self._unreliable.declare(count, deadline)
         self._check_oneshot_total()
         self._set_deadline()
@@ -235,6 +238,19 @@ class ReceiverHalf:
         self._unreliable.refuse(first, stop)
         self._wiring.due[self.channel] = None
 
+    def dequeued(self, size: int, now: float) -> None:
+        """The application is done with ``size`` bytes: the sender is told at once when a batch
+        has gathered, else shortly (AQ-FLOW-6)."""
+        wiring = self._wiring
+        if not size or not wiring.flow.active or wiring.flow.own is None:
+            return
+        self._gathered += size
+        batch = wiring.flow.own.batch(self.buffer)
+        if batch is not None and self._gathered >= batch:
+            wiring.due[self.channel] = None
+        else:
+            wiring.timers.sooner((Alarm.DEQUEUE, self.channel), now + wiring.config.dequeued_delay)
+
     # --- acks --------------------------------------------------------------------------
 
     def _ack_shortly(self, now: float) -> None:
@@ -257,9 +273,14 @@ class ReceiverHalf:
         self._wiring.due[self.channel] = None
 
     def flush(self) -> None:
-        """Write the acks and nacks that may go now."""
+        """Write the acks and nacks that may go now, and the credit that has gathered."""
         self._wiring.timers.cancel((Alarm.ACK, self.channel))
         self._write_acks(self._unreliable.answer())
+        if self._gathered:
+            frame = codec.encode_dequeued(self._gathered)
+            self._wiring.outbox.write(self._control_stream(), frame, Rank.RECEIVER)
+            self._gathered = 0
+            self._wiring.timers.cancel((Alarm.DEQUEUE, self.channel))
 
     def _write_acks(self, answer: tuple[list[int], list[Range]]) -> None:
         outbox = self._wiring.outbox
@@ -324,6 +345,7 @@ class ReceiverHalf:
     def _cancel_alarms(self) -> None:
         self._wiring.timers.cancel((Alarm.ACK, self.channel))
         self._wiring.timers.cancel((Alarm.RECEIPT_DEADLINE, self.channel))
+        self._wiring.timers.cancel((Alarm.DEQUEUE, self.channel))
         self._wiring.due.pop(self.channel, None)
 
     def counts(self) -> Counts:

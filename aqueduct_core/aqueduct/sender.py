@@ -16,8 +16,9 @@ from aqueduct_core.aqueduct import blocks, chanid, codec
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.datagrams import DatagramMessage
 from aqueduct_core.aqueduct.faults import Code, NotAllowed, PeerFault, ResetCode
+from aqueduct_core.aqueduct.flow import Account, Verdict
 from aqueduct_core.aqueduct.frames import AckNackUnreliable, AckReliable
-from aqueduct_core.aqueduct.news import Attachment, Counts, End, Headers
+from aqueduct_core.aqueduct.news import Attachment, Counts, Dropped, End, Headers
 from aqueduct_core.aqueduct.outbox import Rank
 from aqueduct_core.aqueduct.wiring import Alarm, Wiring
 from aqueduct_core.primitives.ranges import Range, RangeSet
@@ -79,8 +80,8 @@ class SenderHalf:
     """Carries messages out, and knows which were acked.
 
     Ends when: the peer sends CLOSE_RECEIVER or FORGET_CHANNEL, or the channel is lost.
-    Holds: no message bytes; two ranges of numbers, and the stream of each un-acked message that
-    has a stream of its own.
+    Holds: no message bytes (those that wait are in ``SendQueues``); two ranges of numbers, the
+    stream of each un-acked message that has a stream of its own, and what is outstanding.
     """
 
     def __init__(self, channel: int, wiring: Wiring, *, visible: bool) -> None:
@@ -92,6 +93,7 @@ class SenderHalf:
         self.mode: Mode | None = None
         self.reliable_sent = 0
         self.unreliable_sent = 0
+        self.account = Account(channel)
         self._wiring = wiring
         self._route = codec.encode_route_to(channel)
         self._declared = 0
@@ -131,6 +133,11 @@ class SenderHalf:
         if chanid.oneshot(self.channel) and self.reliable_sent + self.unreliable_sent + count > 1:
             raise NotAllowed(f"channel {self.channel} carries one message at most")
 
+    @property
+    def waiting(self) -> int:
+        """Messages in the send queue."""
+        return self._wiring.queues.waiting(self.channel)
+
     def send(
         self,
         payload: bytes,
@@ -138,42 +145,63 @@ class SenderHalf:
         attachments: tuple[Attachment, ...],
         mode: Mode,
         now: float,
-    ) -> tuple[int, bool]:
-        """Put one message out; its number and whether it is a reliable one (AQ-SEND-4)."""
-        self.check_send(mode, 1)
+    ) -> tuple[int, bool] | Verdict:
+        """Put one message out; its number and whether it is a reliable one (AQ-SEND-4), or for
+        want of what it has to wait (nothing has changed then)."""
         self.mode = mode
         if mode is Mode.UNRELIABLE:
-            number = self._send_datagram(payload, headers, attachments, now)
-            if number is not None:
-                self._sent_one(now)
-                return number, False
-        number = self._send_on_stream(payload, headers, attachments)
-        self._sent_one(now)
-        return number, True
+            answer = self._send_datagram(payload, headers, attachments, now)
+            if answer is not None:
+                return answer
+        return self._send_on_stream(payload, headers, attachments)
 
-    def _sent_one(self, now: float) -> None:
+    def sent_one(self, now: float) -> None:
+        """A oneshot finishes by itself (AQ-SEND-14)."""
         if chanid.oneshot(self.channel):
             self.finish(now)
 
     def _send_on_stream(
         self, payload: bytes, headers: Headers, attachments: Sequence[Attachment]
-    ) -> int:
+    ) -> tuple[int, bool] | Verdict:
+        wiring = self._wiring
         number = self.reliable_sent
-        frame = codec.encode_message(number, headers, attachments, payload)
-        outbox = self._wiring.outbox
+        head = codec.message_head(number, headers, attachments, len(payload))
+        size = len(head) + len(payload)
+        verdict = wiring.flow.verdict(self.account, size)
+        if verdict is not Verdict.GO:
+            return verdict
+        if not self._stream_free:
+            return Verdict.STREAMS
         if self.mode is Mode.ORDERED:
-            outbox.write(self._control_stream(), frame, Rank.MESSAGE)
+            wiring.outbox.write(self._control_stream(), head + payload, Rank.MESSAGE)
         else:
             stream_id = self._open(Rank.MESSAGE)
-            outbox.write(stream_id, frame, Rank.MESSAGE, end=True)
+            wiring.outbox.write(stream_id, head + payload, Rank.MESSAGE, end=True)
             self._own_streams[number] = stream_id
+        wiring.flow.sent(self.account, size)
         self.reliable_sent = number + 1
-        return number
+        return number, True
+
+    @property
+    def may_go(self) -> bool:
+        """Whether a short message could go at once."""
+        datagram = self.mode is Mode.UNRELIABLE and self._wiring.datagram_size > 0
+        return (
+            not self.waiting
+            and (datagram or self._stream_free)
+            and self._wiring.flow.verdict(self.account, 1) is Verdict.GO
+        )
+
+    @property
+    def _stream_free(self) -> bool:
+        """Whether the next message on a stream has one, with those left for control (H12)."""
+        there = self.mode is Mode.ORDERED and self._control is not None
+        return there or self._wiring.message_stream_free
 
     def _send_datagram(
         self, payload: bytes, headers: Headers, attachments: tuple[Attachment, ...], now: float
-    ) -> int | None:
-        """The number taken; None when the sequence does not fit a datagram (AQ-SEND-3)."""
+    ) -> tuple[int, bool] | Verdict | None:
+        """As ``send``; None when the sequence does not fit a datagram (AQ-SEND-3)."""
         wiring = self._wiring
         number = self.unreliable_sent
         if len(payload) >= wiring.datagram_size:
@@ -182,16 +210,18 @@ class SenderHalf:
         sequence = wiring.outbox.prefixed(self._route + frame)
         if len(sequence) > wiring.datagram_size:
             return None
+        verdict = wiring.flow.verdict(self.account, len(frame))
+        if verdict is not Verdict.GO:
+            return verdict
+        wiring.flow.sent_datagram(self.account, len(frame))
         token = wiring.outbox.datagram(sequence)
         wiring.refusable.add(
             token, DatagramMessage(self.channel, number, headers, attachments, payload)
         )
         self.routed = True
         self.unreliable_sent = number + 1
-        wiring.timers.sooner(
-            (Alarm.DECLARE, self.channel), now + wiring.config.sent_unreliable_delay
-        )
-        return number
+        wiring.timers.sooner((Alarm.DECLARE, self.channel), now + wiring.declare_delay)
+        return number, False
 
     def datagram_room(self, count: int) -> int:
         """The longest plain payload that each of the next ``count`` datagrams can carry."""
@@ -202,25 +232,41 @@ class SenderHalf:
         return max(0, self._wiring.datagram_size - overhead)
 
     def send_many(self, payloads: Sequence[bytes], mode: Mode, now: float) -> tuple[int, int]:
-        """Put plain messages out; the numbers they got, ``[first, stop)``."""
-        self.check_send(mode, len(payloads))
+        """Put plain messages out, as many as may go now; their numbers, ``[first, stop)``."""
         self.mode = mode
+        datagrams = mode is Mode.UNRELIABLE and self._wiring.datagram_size > 0
+        first = stop = self.unreliable_sent if datagrams else self.reliable_sent
+        if self.waiting:
+            return first, first
         if mode is Mode.ORDERED:
-            first = self.reliable_sent
-            self.reliable_sent += len(payloads)
-            frames = blocks.encode_block(first, payloads)
-            self._wiring.outbox.write(self._control_stream(), frames, Rank.MESSAGE)
-        elif mode is Mode.UNORDERED or self._wiring.datagram_size == 0:
-            first = self.reliable_sent
-            for payload in payloads:
-                self._send_on_stream(payload, (), ())
+            stop += self._send_block(payloads)
         else:
-            first = self.unreliable_sent
             for payload in payloads:
-                self._send_datagram(payload, (), (), now)
-        if payloads:
-            self._sent_one(now)
-        return first, first + len(payloads)
+                if datagrams:
+                    answer = self._send_datagram(payload, (), (), now)
+                else:
+                    answer = self._send_on_stream(payload, (), ())
+                if not isinstance(answer, tuple):
+                    break
+                stop += 1
+        if stop > first:
+            self.sent_one(now)
+        return first, stop
+
+    def _send_block(self, payloads: Sequence[bytes]) -> int:
+        """Put consecutive messages on the message stream; how many have credit."""
+        wiring = self._wiring
+        if not payloads or not self._stream_free:
+            return 0
+        first = self.reliable_sent
+        count = wiring.flow.grant(self.account, first, payloads)
+        if not count:
+            return 0
+        frames = blocks.encode_block(first, payloads[:count])
+        wiring.outbox.write(self._control_stream(), frames, Rank.MESSAGE)
+        wiring.flow.sent(self.account, len(frames))
+        self.reliable_sent += count
+        return count
 
     def send_again(self, message: DatagramMessage) -> int | None:
         """The transport refused this datagram: give its number back and use a stream (AQ-SEND-5).
@@ -233,23 +279,42 @@ class SenderHalf:
             or message.number < self._declared
         ):
             return None
+        flow = self._wiring.flow
+        size = flow.unsent_datagram(self.account)
+        answer = self._send_on_stream(message.payload, message.headers, message.attachments)
+        if isinstance(answer, Verdict):
+            flow.sent_datagram(self.account, size)
+            return None
         self.unreliable_sent -= 1
-        return self._send_on_stream(message.payload, message.headers, message.attachments)
+        return answer[0]
 
     def finish(self, now: float) -> None:
-        """FINISH_SENDER, behind all SENT_UNRELIABLE, and the end of the stream (AQ-SEND-8, 9)."""
+        """No more messages: the end goes behind those that wait (AQ-FLOW-11)."""
         self.step(SenderInput.FINISH)
+        if not self.waiting:
+            self.end_messages()
+
+    def end_messages(self) -> None:
+        """FINISH_SENDER, behind all SENT_UNRELIABLE, and the end of the stream (AQ-SEND-8, 9)."""
         self.declare()
         self._write_control(codec.encode_finish_sender(self.reliable_sent), end=True)
 
     def cancel(self) -> None:
         """CANCEL_SENDER on a fresh stream; the message streams are reset (AQ-SEND-10)."""
         self.step(SenderInput.CANCEL)
+        self.drop_queue()
         self._drop_streams(ResetCode.CANCELLED)
         outbox = self._wiring.outbox
         stream_id = self._open(Rank.SENDER)
         outbox.write(stream_id, codec.CANCEL_SENDER, Rank.SENDER, end=True)
         self._wiring.timers.cancel((Alarm.DECLARE, self.channel))
+
+    def drop_queue(self) -> None:
+        """What waits will not be sent; the channels that it carries are lost (AQ-SEND-12)."""
+        count = self._wiring.queues.drop(self.channel)
+        self._wiring.flow.yield_turn(self.channel)
+        if count and self.visible:
+            self._wiring.bulletin.tell(Dropped(self.channel, count))
 
     # --- streams of ours ---------------------------------------------------------------
 
@@ -331,6 +396,7 @@ class SenderHalf:
             if length:
                 answers[i % 2].append((position, position + length))
             position += length
+        self._wiring.flow.answered(self.account, frame.lengths)
         self._unreliable_acked += sum(frame.lengths[::2])
         self._mark = position
         return answers
@@ -348,22 +414,25 @@ class SenderHalf:
     def closed_by_peer(self) -> End:
         """CLOSE_RECEIVER came; how that ends the half (AQ-LIFE-13)."""
         before = self.state
+        complete = not self.waiting and self._acked.covers(0, self.reliable_sent)
         self.step(SenderInput.CLOSE_RECEIVER)
-        self._drop_streams(ResetCode.NONE)
-        self._cancel_alarms()
+        self._abandon(ResetCode.NONE)
         if before is SenderState.CANCELLING:
             return End.CANCELLED
-        if before is SenderState.FINISHING and self._acked.covers(0, self.reliable_sent):
+        if before is SenderState.FINISHING and complete:
             return End.FINISHED
         return End.CLOSED
 
     def destroy(self, cause: SenderInput) -> None:
         """FORGET_CHANNEL came, or the channel is lost: abandon every stream."""
         self.step(cause)
-        self._drop_streams(ResetCode.LOST)
-        self._cancel_alarms()
+        self._abandon(ResetCode.LOST)
 
-    def _cancel_alarms(self) -> None:
+    def _abandon(self, code: ResetCode) -> None:
+        """Nothing more goes out, and what is outstanding is the peer's no more (AQ-FLOW-7)."""
+        self.drop_queue()
+        self._drop_streams(code)
+        self._wiring.flow.closed(self.account)
         self._wiring.timers.cancel((Alarm.DECLARE, self.channel))
 
     def counts(self) -> Counts:

@@ -9,7 +9,9 @@ from aqueduct_core.aqueduct.bulletin import Bulletin
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.credit import CreditBook
 from aqueduct_core.aqueduct.datagrams import Refusable
+from aqueduct_core.aqueduct.flow import Flow
 from aqueduct_core.aqueduct.outbox import Outbox
+from aqueduct_core.aqueduct.sendqueue import SendQueues
 from aqueduct_core.primitives.timers import Timers
 
 
@@ -22,6 +24,8 @@ class Alarm(Enum):
     DECLARE = auto()
     FORGET = auto()
     LINGER = auto()
+    DEQUEUE = auto()
+    IDLE = auto()
 
 
 AlarmKey = tuple[Alarm, int]
@@ -29,7 +33,8 @@ AlarmKey = tuple[Alarm, int]
 
 @dataclass(slots=True)
 class Wiring:
-    """``due`` names the channels that have frames to write with the next orders."""
+    """``due`` names the channels that have frames to write with the next orders; ``rtt`` is the
+    round-trip time of the link in seconds, as far as it is known."""
 
     config: Config
     outbox: Outbox
@@ -38,4 +43,40 @@ class Wiring:
     credit: CreditBook
     refusable: Refusable
     datagram_size: int
+    flow: Flow
+    queues: SendQueues
+    rtt: float | None = None
+    reserved_streams: int = 0
     due: dict[int, None] = field(default_factory=dict)
+
+    def stream_limit(self, streams: int) -> None:
+        """The peer lets us open so many streams in all. A peer that allows few has fewer of
+        them reserved for control frames, so that messages go at all (H12)."""
+        if self.outbox.stream_limit is None:
+            self.reserved_streams = min(self.config.reserved_control_streams, streams // 4)
+        self.outbox.stream_limit = streams
+        self.flow.stirred = True
+
+    @property
+    def message_stream_free(self) -> bool:
+        """Whether a stream for messages may be opened (H12)."""
+        left = self.outbox.streams_left
+        return left is None or left > self.reserved_streams
+
+    @property
+    def declare_delay(self) -> float:
+        """How soon datagram messages are declared: half a round trip, within bounds (B35)."""
+        config = self.config
+        if self.rtt is None:
+            return config.sent_unreliable_delay
+        return min(config.sent_unreliable_delay, max(config.least_delay, self.rtt / 2))
+
+    @property
+    def receipt_deadline(self) -> float:
+        """How long a declared datagram message may still come in (AQ-ACK-6, B35)."""
+        config = self.config
+        if self.rtt is None or not config.receipt_deadline_by_rtt:
+            return config.unreliable_receipt_deadline
+        return min(
+            config.unreliable_receipt_deadline, max(config.least_receipt_deadline, 2 * self.rtt)
+        )

@@ -62,6 +62,41 @@ class LinkReady(NamedTuple):
     max_datagram_size: int
 
 
+class EarlyReady(NamedTuple):
+    """A client may write although the TLS handshake is not complete (0-RTT, RFC 9001 §4.6).
+
+    Comes before ``LinkReady``, if at all. The server may reject what is written until then:
+    see ``EarlyRejected``. ``max_datagram_size`` is what it was on the last connection.
+    """
+
+    max_datagram_size: int
+
+
+class EarlyRejected(NamedTuple):
+    """The server did not take what was written since ``EarlyReady``; ``LinkReady`` follows.
+
+    The link has kept all bytes of streams and writes them once more, in order, on new streams. It
+    gives those the numbers of the old ones, as QUIC begins to count anew (RFC 9001 §4.6.2), so
+    what an engine holds of its streams goes on to be right. Datagrams are lost.
+    ``streams`` is how many are written again.
+    """
+
+    streams: int
+
+
+class LinkRtt(NamedTuple):
+    """The smoothed round-trip time changed much; a hint for delays, which need not come."""
+
+    seconds: float
+
+
+class StreamLimit(NamedTuple):
+    """The peer lets us open so many unidirectional streams in all (RFC 9000 §4.6); never less
+    than before. An engine that opens more has them wait in the link, in the order of opening."""
+
+    streams: int
+
+
 class LinkLost(NamedTuple):
     """The link is gone: closed by either side, or silent past its idle timeout. The last fact."""
 
@@ -71,7 +106,17 @@ class LinkLost(NamedTuple):
 
 
 Fact: TypeAlias = (
-    StreamBytes | StreamReset | StreamStopped | Datagram | DatagramRefused | LinkReady | LinkLost
+    StreamBytes
+    | StreamReset
+    | StreamStopped
+    | Datagram
+    | DatagramRefused
+    | EarlyReady
+    | EarlyRejected
+    | LinkReady
+    | LinkRtt
+    | StreamLimit
+    | LinkLost
 )
 
 

@@ -22,6 +22,8 @@ def test_the_contract_names_every_fact_and_order() -> None:
         "Datagram",
         "DatagramRefused",
         "LinkReady",
+        "LinkRtt",
+        "StreamLimit",
         "LinkLost",
     }
     assert orders == {

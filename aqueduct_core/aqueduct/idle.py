@@ -1,0 +1,42 @@
+"""Channels on which nothing happens any more (H27, H28).
+
+A peer that resets a stream without CANCEL_SENDER, or announces a finish and stalls, leaves a
+channel open for ever. That is for the application to judge: it is told, and may close.
+"""
+
+from __future__ import annotations
+
+from aqueduct_core.aqueduct.wiring import Alarm, Wiring
+
+
+class IdleWatch:
+    """Off without ``channel_idle_timeout``. Holds one time for each channel that is alive."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._timeout = wiring.config.channel_idle_timeout
+        self.on = self._timeout is not None
+        self._timers = wiring.timers
+        self._last: dict[int, float] = {}
+
+    def touched(self, channel: int, now: float) -> None:
+        """Something happened on the channel: a frame of the peer, or a command."""
+        if self._timeout is None:
+            return
+        self._last[channel] = now
+        if (Alarm.IDLE, channel) not in self._timers:
+            # an alarm that is set is only moved when it fires: no work for each frame
+            self._timers.set((Alarm.IDLE, channel), now + self._timeout)
+
+    def due(self, channel: int, now: float) -> bool:
+        """The alarm fired; whether the channel has been idle all the time."""
+        last = self._last.get(channel)
+        if self._timeout is None or last is None:
+            return False
+        if last + self._timeout <= now:
+            return True
+        self._timers.set((Alarm.IDLE, channel), last + self._timeout)
+        return False
+
+    def gone(self, channel: int) -> None:
+        if self._last.pop(channel, None) is not None:
+            self._timers.cancel((Alarm.IDLE, channel))
