@@ -1,4 +1,4 @@
-"""Each way in which a channel ends is an outcome of its own, on both halves, and never a timeout."""
+"""Each way in which a channel ends is an outcome of its own on both halves; never a timeout."""
 
 from __future__ import annotations
 
@@ -134,16 +134,24 @@ async def test_a_receiver_that_nobody_reads_overflows_its_own_limit() -> None:
         (far,) = await set_up.carry(receiver)
         assert isinstance(far, Receiver)
         with pytest.raises(ReceiverClosed):
-            while True:
-                await sender.send(bytes(5_000))
-                await sender.flush()
-        taken = 0
-        with pytest.raises(Overflowed, match="AQUEDUCT_CHANNEL.OVERFLOW"):
-            while await far.receive():
-                taken += 1
-        assert taken == sender.statistics.acked > 0
+            await _fill(sender)
+        taken: list[bytes] = []
+        with pytest.raises(Overflowed, match=r"AQUEDUCT_CHANNEL\.OVERFLOW"):
+            await _drain(far, taken)
+        assert len(taken) == sender.statistics.acked > 0
         await set_up.client.entrypoint.send(b"the connection goes on")
         assert (await set_up.guest.entrypoint.receive()).payload == b"the connection goes on"
+
+
+async def _fill(sender: Sender) -> None:
+    while True:
+        await sender.send(bytes(5_000))
+        await sender.flush()
+
+
+async def _drain(receiver: Receiver, taken: list[bytes]) -> None:
+    async for message in receiver:
+        taken.append(message.payload)
 
 
 @in_loop
@@ -160,8 +168,7 @@ async def test_a_queue_that_the_connection_does_not_take_is_lost_as_a_whole() ->
         assert isinstance(sender.outcome, LostInTransit)
         assert isinstance(inner.outcome, ReceiverClosed)
         with pytest.raises(Cancelled):
-            while await far.receive():
-                pass
+            await _drain(far, [])
 
 
 @rule("AQ-LIFE-24")
