@@ -26,6 +26,7 @@ from aqueduct_core.errors import (
 )
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_core.transport.tickets import TicketStore
 from aqueduct_core.transport.tls import ClientTls
 
 
@@ -40,12 +41,16 @@ def connect(
     config: Config | None = None,
     settings: LinkSettings | None = None,
     transport: str = "aioquic",
+    tickets: TicketStore | None = None,
+    early_data: bool = False,
 ) -> Connecting:
     """Dial ``aqueduct://host:port``.
 
     ``async with connect(…) as connection`` closes at the end in good order (and aborts when the
     block raised); ``connection = await connect(…)`` leaves the closing to the caller.
-    Returns when the server has accepted the connection headers.
+    Returns when the server has accepted the connection headers; with ``early_data``, where an
+    earlier connection left a session that allows it, at once: what is sent then travels as
+    0-RTT data, and ``connection.accepted()`` tells whether the server took the connection.
 
     Args:
         tls: how the server is verified; None: by the authorities of the system.
@@ -53,6 +58,10 @@ def connect(
         token: sent as bearer token in the header ``authorization``.
         producer: the identity under which messages are stored once, at most 64 bytes.
         sequence_start: the logical number of the entrypoint's first message, for a producer.
+        tickets: keeps sessions and address tokens from one connection to the next; None: in
+            memory, for the life of the process.
+        early_data: see above. An observer may have the server receive such data twice; an
+            Aqueduct server processes it only when the handshake proves that it is no replay.
 
     Raises:
         ConnectFailed, TlsFailed, AuthFailed, VersionMismatch, ProtocolViolation, InvalidOption.
@@ -70,6 +79,8 @@ def connect(
         config or Config(),
         settings or LinkSettings(),
         transport,
+        tickets,
+        early_data,
     )
 
 
@@ -84,6 +95,8 @@ class Connecting:
         config: Config,
         settings: LinkSettings,
         transport: str,
+        tickets: TicketStore | None,
+        early_data: bool,
     ) -> None:
         self._where = where
         self._tls = tls
@@ -91,6 +104,8 @@ class Connecting:
         self._config = config
         self._settings = settings
         self._transport = transport
+        self._tickets = tickets
+        self._early_data = early_data
         self._wire: Wire | None = None
         self._connection: ClientConnection | None = None
 
@@ -120,7 +135,12 @@ class Connecting:
                 answer.set_result(headers)
 
         def closed(news: Closed) -> None:
-            if not answer.done():
+            if answer.done():
+                return
+            driver = self._wire.driver if self._wire is not None else None
+            if driver is not None and not driver.link.ready:
+                answer.set_exception(driver.why_not_ready())
+            else:
                 answer.set_exception(refusal(self._where, news))
 
         def make_engine(now: float) -> Engine:
@@ -140,10 +160,16 @@ class Connecting:
             make_engine=make_engine,
             on_news=on_news,
             transport=self._transport,
+            tickets=self._tickets,
+            early_data=self._early_data,
         )
         wire = self._wire
         assert wire is not None
         wire.driver = driver
+        if driver.link.early:
+            # Whoever does not ask for the answer is not told about its failure either.
+            answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+            return ClientConnection(wire, driver, (), answer)
         try:
             async with asyncio.timeout(self._settings.handshake_timeout):
                 headers = await answer

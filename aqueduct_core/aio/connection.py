@@ -144,12 +144,45 @@ class Connection:
 
 
 class ClientConnection(Connection):
-    """A connection that this side dialled; made by ``connect``. ``entrypoint`` sends."""
+    """A connection that this side dialled; made by ``connect``. ``entrypoint`` sends.
 
-    def __init__(self, wire: Wire, driver: Driver, headers: Headers) -> None:
+    One that was made with early data may not be accepted yet: ``answer`` has the server's headers
+    when it is, and ``headers`` is empty until then.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        driver: Driver,
+        headers: Headers,
+        answer: asyncio.Future[Headers] | None = None,
+    ) -> None:
         super().__init__(wire, driver, headers)
         assert isinstance(wire.entrypoint, Outlet)
         self.entrypoint = Sender(wire.entrypoint)
+        self._answer = answer
+        if answer is not None:
+            answer.add_done_callback(self._answered)
+
+    async def accepted(self) -> Headers:
+        """Return the server's connection headers when it has accepted ours.
+
+        Raises what ``connect`` raises where it has not: the connection is over then.
+        """
+        return self.headers if self._answer is None else await asyncio.shield(self._answer)
+
+    @property
+    def early_data(self) -> bool | None:
+        """Whether the server took what was sent before the handshake was complete (AQ-0RTT-2).
+
+        Where it did not, that was sent once more, except for datagrams. None: nothing was sent
+        so, or it is not known yet.
+        """
+        return self._driver.link.early_accepted
+
+    def _answered(self, answer: asyncio.Future[Headers]) -> None:
+        if not answer.cancelled() and answer.exception() is None:
+            self.headers = answer.result()
 
 
 class ServerConnection(Connection):

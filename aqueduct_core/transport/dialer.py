@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from aqueduct_core.engine.contract import Engine
 from aqueduct_core.errors import AqueductError, ConnectFailed, InvalidOption, TlsFailed
 from aqueduct_core.transport.addresses import connected, refused, resolve, shown
 from aqueduct_core.transport.driver import Driver, OnNews, lost_before_ready
-from aqueduct_core.transport.port import Address
+from aqueduct_core.transport.port import Address, Resumption
 from aqueduct_core.transport.registry import stack
 from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_core.transport.tickets import DEFAULT_TICKETS, TicketStore, server_key
 from aqueduct_core.transport.tls import ClientTls, is_loopback
 from aqueduct_core.transport.udp import UdpSocket
 
@@ -31,11 +34,19 @@ async def dial(
     make_engine: Callable[[float], Engine[Any]],
     on_news: OnNews,
     transport: str = "aioquic",
+    tickets: TicketStore | None = None,
+    early_data: bool = False,
 ) -> Driver:
     """Connect to ``host`` and return when the TLS handshake is complete.
 
     The addresses of the host are tried in turn; ``settings.handshake_timeout`` holds for each.
     ``make_engine`` is called with the time, once, when the handshake is complete.
+
+    Sessions and address tokens that the server gives are kept in ``tickets`` (None: in memory, for
+    the life of the process) and used for the next dial of the same server (AQ-0RTT-5). With
+    ``early_data`` and a session that allows it, return at once: ``driver.link.early`` holds then,
+    what is sent leaves as 0-RTT data, and a failure comes as ``LinkLost`` (AQ-0RTT-1). Such a
+    dial goes only to the address that gave the session.
 
     Raises:
         ConnectFailed.DNS: the name is not known.
@@ -57,6 +68,12 @@ async def dial(
             f"insecure TLS was asked for {host!r}, which is not a loopback address",
             "Give a CA file; insecure is for tests on this machine",
         )
+    store = DEFAULT_TICKETS if tickets is None else tickets
+    key = server_key(tls, host, port, settings.alpn)
+    session = store.take_session(key, library.name, time.time())
+    home = session.host if early_data and session is not None and session.early_data else None
+    if home is not None:
+        addresses.sort(key=lambda found: found[1][0] != home)
     failure: AqueductError | None = None
     for family, address in addresses:
         try:
@@ -69,13 +86,28 @@ async def dial(
         try:
             now = asyncio.get_running_loop().time()
             driver = Driver(
-                library.dial(settings, tls, host, address, now),
+                library.dial(
+                    settings,
+                    tls,
+                    host,
+                    address,
+                    now,
+                    Resumption(
+                        session,
+                        address[0] == home,
+                        store.take_token(key),
+                        partial(store.keep_session, key),
+                        partial(store.keep_token, key),
+                    ),
+                ),
                 address,
                 make_engine=lambda _, ready: (make_engine(ready), on_news),
                 send=attempt.socket.send,
                 on_turn=attempt.turned,
             )
             attempt.driver = driver
+            driver.why_not_ready = partial(attempt.failure, host)
+            session = None  # Used once, whatever becomes of this attempt.
             driver.turn((), now)
             await driver.wait_ready()
         except BaseException:
@@ -83,7 +115,7 @@ async def dial(
             raise
         if driver.failure is not None:
             raise driver.failure
-        if driver.link.ready:
+        if driver.link.ready or driver.link.early:
             # What may have ended it since is the engine's to tell.
             return driver
         failure = attempt.failure(host)
@@ -115,7 +147,7 @@ class _Attempt:
         driver = self.driver
         if driver is not None and not driver.link.ready:
             self.unreachable = error
-            driver.abandon()
+            driver.abandon(f"unreachable: {error.strerror}")
 
     def turned(self, driver: Driver) -> None:
         if driver.closed:

@@ -33,7 +33,8 @@ class Driver:
 
     Ends when the link is closed: after an orderly close, an error of either side, or silence past
     the idle timeout. Then ``wait_closed`` returns and no timer or reference is left.
-    The engine is made when the TLS handshake is complete, so strangers cost no engine.
+    The engine is made when the TLS handshake is complete, so strangers cost no engine and nothing
+    that could be replayed is processed (AQ-0RTT-3); at a client that writes 0-RTT data, at once.
 
     Usage: call the commands of ``engine``, then ``kick``; await ``writable`` before the next
     large amount. All calls belong to the thread of the event loop.
@@ -52,6 +53,8 @@ class Driver:
         self.peer = peer
         self.failure: Exception | None = None
         """What ``make_engine`` raised, if it did."""
+        self.why_not_ready: Callable[[], AqueductError] = lambda: lost_before_ready(self)
+        """The error for a link that was lost before its handshake was complete."""
         self._loop = asyncio.get_running_loop()
         self._make_engine = make_engine
         self._engine: Engine[Any] | None = None
@@ -73,7 +76,7 @@ class Driver:
 
     @property
     def engine(self) -> Any:
-        """The engine, once the handshake is complete (before: RuntimeError)."""
+        """The engine, once there is one (before: RuntimeError)."""
         if self._engine is None:
             raise RuntimeError("the link is not ready, so it has no engine yet")
         return self._engine
@@ -128,7 +131,7 @@ class Driver:
                 self._writers.remove(entry)
 
     async def wait_ready(self) -> None:
-        """Return when the handshake is complete or the link is lost, whichever is first."""
+        """Return when there is an engine or the link is lost, whichever is first."""
         await self._ready.wait()
 
     async def wait_closed(self) -> None:
@@ -141,11 +144,11 @@ class Driver:
             self.link.close(code, reason)
             self.turn((), self.now())
 
-    def abandon(self) -> None:
+    def abandon(self, reason: str = "abandoned") -> None:
         """Forget the link without a word to the peer."""
         if self._done:
             return
-        self.link.close(0, "abandoned")
+        self.link.close(0, reason)
         self._absorb(self.link.facts(), self.now())
         self._tell()
         self._finish()
@@ -192,7 +195,8 @@ class Driver:
     def _absorb(self, facts: list[Fact], now: float) -> None:
         if not facts:
             return
-        if self._engine is None and self.link.ready and not self._faulty:
+        usable = self.link.ready or self.link.early
+        if self._engine is None and usable and not self._faulty:
             try:
                 self._engine, self._on_news = self._make_engine(self, now)
             except Exception as error:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aqueduct_core.engine.contract import Engine
 from aqueduct_core.errors import ConnectFailed
+from aqueduct_core.transport.address_tokens import AddressTokens, Standing
 from aqueduct_core.transport.addresses import bound, resolve
 from aqueduct_core.transport.driver import Driver, OnNews
-from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Stack
+from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Hello, Stack, Terms
 from aqueduct_core.transport.registry import stack
+from aqueduct_core.transport.sessions import SessionTable
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 from aqueduct_core.transport.tls import Identity, ServerTls
 from aqueduct_core.transport.udp import UdpSocket
@@ -41,6 +44,8 @@ class ListenCounts:
     garbage: int = 0
     refused: int = 0
     unknown_version: int = 0
+    retried: int = 0
+    tokens_refused: int = 0
 
 
 Accept = Callable[[PeerInfo, float], tuple[Engine[Any], OnNews]]
@@ -106,6 +111,9 @@ class Listener:
         self._ids: dict[Driver, set[bytes]] = {}
         self._shaking: set[Driver] = set()
         self._addresses: Counter[str] = Counter()
+        self._tokens = AddressTokens() if limits.retry else None
+        keeps = limits.resume or limits.early_data
+        self._sessions = SessionTable(limits.sessions) if keeps else None
         self._closing = False
         self._socket: UdpSocket
 
@@ -190,8 +198,11 @@ class Listener:
         ):
             self.counts.refused += 1
             return None
+        terms = self._terms(hello, address)
+        if terms is None:
+            return None
         driver = Driver(
-            self._library.accept(self.settings, self._identity, hello),
+            self._library.accept(self.settings, self._identity, hello, terms),
             address,
             make_engine=self._welcome,
             send=self._socket.send,
@@ -204,6 +215,28 @@ class Listener:
         self._ids[driver] = set()
         self._route(driver)
         return driver
+
+    def _terms(self, hello: Hello, address: Address) -> Terms | None:
+        """What the client is granted; None: it was told to prove its address first."""
+        terms = Terms(sessions=self._sessions, early_data=self.limits.early_data)
+        tokens = self._tokens
+        if tokens is None:
+            return terms
+        now = self._loop.time()
+        standing, original = tokens.check(hello.token, address, hello.destination, now)
+        if standing is Standing.PROVED:
+            later = tokens.for_later(address, now)
+            return replace(terms, original=original, proved=True, token=later)
+        if standing is Standing.REFUSED:
+            self.counts.tokens_refused += 1
+            answer = self._library.refuse_token(hello)
+        else:
+            self.counts.retried += 1
+            source = os.urandom(CONNECTION_ID_LENGTH)
+            token = tokens.for_retry(address, hello.destination, source, now)
+            answer = self._library.retry(hello, source, token)
+        self._socket.send([(answer, address)])
+        return None
 
     def _welcome(self, driver: Driver, now: float) -> tuple[Engine[Any], OnNews]:
         self.counts.ready += 1

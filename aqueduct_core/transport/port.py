@@ -14,12 +14,14 @@ burst of datagrams that it read,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from aqueduct_core.engine.contract import Fact, LinkLost, Order
+from aqueduct_core.transport.sessions import SessionTable
 from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_core.transport.tickets import Session
 from aqueduct_core.transport.tls import ClientTls, Identity
 
 Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int]
@@ -38,6 +40,7 @@ class LinkCounts:
     bytes_received: int = 0
     bytes_sent: int = 0
     datagram_frames_refused: int = 0
+    early_datagrams_dropped: int = 0
 
 
 class Link(Protocol):
@@ -62,6 +65,14 @@ class Link(Protocol):
         """The TLS handshake is complete."""
 
     @property
+    def early(self) -> bool:
+        """Not ready yet, but orders may be given: their bytes leave as 0-RTT data."""
+
+    @property
+    def early_accepted(self) -> bool | None:
+        """What became of 0-RTT data; None: there was none, or it is not decided yet."""
+
+    @property
     def plausible(self) -> bool:
         """The peer has sent at least one authentic packet; until then it may be garbage."""
 
@@ -79,13 +90,17 @@ class Link(Protocol):
 
     @property
     def peer_fingerprint(self) -> str | None:
-        """SHA-256 of the peer's certificate as colon-separated hex; None if it showed none."""
+        """SHA-256 of the peer's certificate as colon-separated hex; None if it showed none.
+
+        Of a resumed session: the certificate that began it."""
 
     def receive(self, datagrams: Sequence[tuple[bytes, Address]], now: float) -> None:
         """Take in a burst. Never raises for anything that a peer sent."""
 
     def facts(self) -> list[Fact]:
-        """Take what happened since the last call; consecutive bytes of a stream are joined."""
+        """Take what happened since the last call; consecutive bytes of a stream are joined.
+
+        At a server there are none before ``ready``: what arrives earlier is held (AQ-0RTT-3)."""
 
     def apply(self, orders: Iterable[Order], now: float) -> None:
         """Carry out orders. Nothing is sent before ``transmit``."""
@@ -110,6 +125,45 @@ class Hello:
     destination: bytes
     source: bytes
     version: int
+    token: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """What a dialled link starts from, and where it leaves what the server gives it.
+
+    Attributes:
+        session: of an earlier connection; None: a full handshake.
+        early: write 0-RTT data, if the session allows it.
+        token: proves our address; empty: none.
+        keep_session, keep_token: called with what the server gives; None: sessions are not
+            wanted, tokens are dropped.
+    """
+
+    session: Session | None = None
+    early: bool = False
+    token: bytes = b""
+    keep_session: Callable[[Session], None] | None = None
+    keep_token: Callable[[bytes], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On what terms a listener takes a connection.
+
+    Attributes:
+        original: the destination id of the client's very first Initial, where a Retry answered it.
+        proved: the client's address is validated, so that no limit for strangers applies to it.
+        token: for the client to keep, in a NEW_TOKEN; empty: none.
+        sessions: where sessions are kept; None: none are given or taken.
+        early_data: 0-RTT data is taken; without it, it is refused by TLS.
+    """
+
+    original: bytes | None = None
+    proved: bool = False
+    token: bytes = b""
+    sessions: SessionTable | None = None
+    early_data: bool = False
 
 
 class Stack(Protocol):
@@ -118,7 +172,13 @@ class Stack(Protocol):
     name: str
 
     def dial(
-        self, settings: LinkSettings, tls: ClientTls, host: str, address: Address, now: float
+        self,
+        settings: LinkSettings,
+        tls: ClientTls,
+        host: str,
+        address: Address,
+        now: float,
+        resumption: Resumption | None = None,
     ) -> Link:
         """A client link; its first datagrams are ready for ``transmit``."""
 
@@ -131,5 +191,13 @@ class Stack(Protocol):
     def negotiation(self, hello: Hello) -> bytes:
         """The Version Negotiation packet that answers an unknown version."""
 
-    def accept(self, settings: LinkSettings, identity: Identity, hello: Hello) -> Link:
+    def retry(self, hello: Hello, source: bytes, token: bytes) -> bytes:
+        """The Retry packet that asks the sender of ``hello`` to come again with ``token``."""
+
+    def refuse_token(self, hello: Hello) -> bytes:
+        """The packet that ends a connection whose token is wrong, without keeping anything."""
+
+    def accept(
+        self, settings: LinkSettings, identity: Identity, hello: Hello, terms: Terms | None = None
+    ) -> Link:
         """A server link for ``hello``; hand it the same datagram by ``receive`` next."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from aqueduct_core.errors import InvalidOption
 
@@ -68,15 +68,27 @@ class ListenLimits:
         per_address: links at once from one IP address.
         handshakes: links at once whose handshake is not complete; more Initials are dropped, so
             a flood of them costs a bounded amount of memory.
+        retry: answer a first Initial by a Retry, so that nothing is kept for a client before it
+            has shown that it receives at its address; costs a round trip, except with a token
+            of an earlier connection, which every client is given then.
+        resume: give clients sessions, with which their next handshake needs no certificate.
+        early_data: the same, and take what they write before that handshake is complete (0-RTT).
+            It is held, within the windows of ``LinkSettings``, and seen by nobody until then,
+            so it cannot be replayed (AQ-0RTT-3).
+        sessions: sessions remembered, each for one use; the oldest are forgotten first.
     """
 
     connections: int = 4_096
     per_address: int = 1_024
     handshakes: int = 512
+    retry: bool = False
+    resume: bool = False
+    early_data: bool = False
+    sessions: int = 4_096
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            _within(self, field.name, 1, 1 << 30)
+        for name in ("connections", "per_address", "handshakes", "sessions"):
+            _within(self, name, 1, 1 << 30)
 
 
 def _within(settings: object, name: str, low: float, high: float) -> None:

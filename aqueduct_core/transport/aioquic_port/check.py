@@ -12,20 +12,26 @@ from aioquic.quic.connection import QuicConnection
 from aioquic.quic.crypto import CryptoContext
 from aioquic.quic.recovery import QuicPacketNumberWindow, QuicPacketSpace
 from aioquic.quic.stream import QuicStream, QuicStreamReceiver, QuicStreamSender
+from aioquic.tls import Context as TlsContext
 
 SUPPORTED = ((1, 7), (1, 8))
 """Versions of aioquic from the first to before the second."""
 
 METHODS = {
+    "_alpn_handler": ("self", "alpn_protocol"),
+    "_connect": ("self", "now"),
+    "_find_network_path": ("self", "addr"),
     "_get_or_create_stream": ("self", "frame_type", "stream_id"),
     "_get_or_create_stream_for_send": ("self", "stream_id"),
     "_handle_max_data_frame": ("self", "context", "frame_type", "buf"),
     "_handle_max_stream_data_frame": ("self", "context", "frame_type", "buf"),
     "_idle_timeout": ("self",),
+    "_initialize": ("self", "peer_cid"),
     "_on_connection_limit_delivery": ("self", "delivery", "limit"),
     "_on_max_stream_data_delivery": ("self", "delivery", "stream"),
     "_payload_received": ("self", "context", "plain", "crypto_frame_required"),
     "_unblock_streams": ("self", "is_unidirectional"),
+    "_update_traffic_key": ("self", "direction", "epoch", "cipher_suite", "secret"),
     "_write_application": ("self", "builder", "network_path", "now"),
     "_write_connection_limits": ("self", "builder", "space"),
     "_write_datagram_frame": ("self", "builder", "data", "frame_type"),
@@ -36,10 +42,12 @@ METHODS = {
 CONNECTION = """
 _ack_delay _ack_eliciting_sent_since_receipt _close_at _close_event _close_pending _configuration
 _crypto_streams _cryptos _datagrams_pending _events _handshake_confirmed _handshake_done_pending
-_host_cids _is_client _local_max_data _local_max_streams_bidi _local_max_streams_uni
+_host_cids _is_client _local_max_data _loss _local_max_streams_bidi _local_max_streams_uni
 _local_next_stream_id_uni _network_paths _pacing_at _ping_pending _probe_pending _quic_logger
 _remote_max_data _remote_max_data_used _remote_max_datagram_frame_size _remote_max_idle_timeout
-_remote_max_stream_data_uni _remote_max_streams_uni _remote_preferred_address
+_remote_max_stream_data_bidi_local _remote_max_stream_data_bidi_remote
+_remote_max_stream_data_uni _remote_max_streams_bidi _remote_max_streams_uni
+_remote_preferred_address
 _retire_connection_ids _spaces _spin_bit _spin_highest_pn _state _streams _streams_blocked_bidi
 _streams_blocked_pending _streams_blocked_uni _streams_queue
 """
@@ -47,13 +55,17 @@ STREAM = """
 is_blocked max_stream_data_local max_stream_data_local_sent max_stream_data_remote
 receiver sender stream_id
 """
-SENDER = "_buffer _pending buffer_is_empty highest_offset is_finished reset_pending"
+SENDER = """
+_buffer _buffer_fin _buffer_start _buffer_stop _pending _pending_eof _reset_error_code
+buffer_is_empty highest_offset is_finished reset_pending
+"""
 RECEIVER = "_buffer _buffer_start _final_size highest_offset is_finished stop_pending"
 SPACE = """
 ack_at ack_queue discarded expected_packet_number largest_received_packet largest_received_time
 received_packets
 """
 WINDOW = "_size"
+TLS = "_max_early_data _peer_certificate early_data_accepted"
 CRYPTO = "aead hp key_phase"
 AEAD = "_aead _iv"
 PROTECTION = "_encryptor _is_chacha20"
@@ -79,6 +91,7 @@ def check() -> None:
         (QuicStreamReceiver(0, True), RECEIVER),
         (QuicPacketSpace(), SPACE),
         (QuicPacketNumberWindow(), WINDOW),
+        (TlsContext(is_client=True), TLS),
         (CryptoContext(), CRYPTO),
         (_crypto.AEAD(b"aes-128-gcm", key, bytes(12)), AEAD),
         (_crypto.HeaderProtection(b"aes-128-ecb", key), PROTECTION),

@@ -18,7 +18,8 @@ from __future__ import annotations
 import logging
 from bisect import insort
 from collections import deque
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypedDict, Unpack
 
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import (
@@ -36,7 +37,7 @@ from aioquic.quic.packet import QuicErrorCode, QuicFrameType
 from aioquic.quic.packet_builder import QuicDeliveryState, QuicPacketBuilder
 from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.quic.stream import QuicStream, StreamFinishedError
-from aioquic.tls import Epoch
+from aioquic.tls import Epoch, SessionTicketFetcher, SessionTicketHandler
 from cryptography import x509
 
 from aqueduct_core.transport.aioquic_port.streams import (
@@ -55,6 +56,16 @@ messages, few enough that rebuilding aioquic's service order for each packet sta
 _logger = logging.getLogger(__name__)
 
 
+class Start(TypedDict, total=False):
+    """What a ``QuicConnection`` starts from besides its configuration."""
+
+    original_destination_connection_id: bytes | None
+    retry_source_connection_id: bytes | None
+    session_ticket_fetcher: SessionTicketFetcher | None
+    session_ticket_handler: SessionTicketHandler | None
+    token_handler: Callable[[bytes], None] | None
+
+
 class CreditedConnection(QuicConnection):
     """A ``QuicConnection`` whose windows follow ``consume``.
 
@@ -68,12 +79,9 @@ class CreditedConnection(QuicConnection):
         *,
         configuration: QuicConfiguration,
         max_streams_uni: int,
-        original_destination_connection_id: bytes | None = None,
+        **start: Unpack[Start],
     ) -> None:
-        super().__init__(
-            configuration=configuration,
-            original_destination_connection_id=original_destination_connection_id,
-        )
+        super().__init__(configuration=configuration, **start)
         self.unacknowledged = 0
         self.queued_datagrams = 0
         self._stream_window = configuration.max_stream_data

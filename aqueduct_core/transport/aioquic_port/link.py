@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import ssl
 from collections.abc import Iterable, Sequence
 
 from aioquic.quic import events
-from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.packet import QuicErrorCode
 
 from aqueduct_core.engine.contract import (
@@ -15,6 +13,8 @@ from aqueduct_core.engine.contract import (
     Consumed,
     Datagram,
     DatagramRefused,
+    EarlyReady,
+    EarlyRejected,
     Fact,
     LinkLost,
     LinkReady,
@@ -27,10 +27,11 @@ from aqueduct_core.engine.contract import (
     StreamStopped,
     WriteStream,
 )
-from aqueduct_core.transport.aioquic_port.receive import BurstConnection
-from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Hello, LinkCounts
+from aqueduct_core.transport.aioquic_port.early import EarlyConnection
+from aqueduct_core.transport.port import Address, LinkCounts
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tls import ClientTls, Identity, fingerprint
+from aqueduct_core.transport.tickets import Session
+from aqueduct_core.transport.tls import fingerprint
 
 CRYPTO_ERROR = 0x100
 """QUIC error codes from here on hold a TLS alert in the low byte (RFC 9001 §4.8)."""
@@ -41,6 +42,9 @@ DATAGRAM_OVERHEAD = 1 + 20 + 2 + 16 + 1 + 4
 """Short header with the longest connection id, packet number, AEAD tag, frame type and length.
 The longest id is assumed because a peer may change to it while datagrams are queued, and aioquic
 never sends one that does not fit, nor any behind it."""
+EARLY_DATAGRAMS = 256
+"""Datagrams of a client that a server holds until the handshake is complete; more are dropped,
+which is what may become of any datagram. Bytes of streams are bounded by the windows."""
 
 _logger = logging.getLogger(__name__)
 
@@ -49,13 +53,19 @@ class AioquicLink:
     """One QUIC connection on aioquic; see ``port.Link`` for the contract.
 
     Ends when either side closes, the handshake fails or takes longer than its timeout, or nothing
-    is heard for the idle timeout.
+    is heard for the idle timeout. ``session`` is what a client resumes.
     """
 
-    def __init__(self, connection: BurstConnection, settings: LinkSettings) -> None:
+    def __init__(
+        self, connection: EarlyConnection, settings: LinkSettings, session: Session | None = None
+    ) -> None:
         self.counts = LinkCounts()
         self._quic = connection
         self._settings = settings
+        self._session = session
+        self._early = False
+        self._early_accepted: bool | None = None
+        self._early_datagrams = 0
         self._facts: list[Fact] = []
         self._lost: LinkLost | None = None
         self._ready = False
@@ -90,6 +100,14 @@ class AioquicLink:
         return self._ready
 
     @property
+    def early(self) -> bool:
+        return self._early and not self._ready and self._lost is None
+
+    @property
+    def early_accepted(self) -> bool | None:
+        return self._early_accepted
+
+    @property
     def plausible(self) -> bool:
         return self._quic.started
 
@@ -108,11 +126,28 @@ class AioquicLink:
     @property
     def peer_fingerprint(self) -> str | None:
         certificate = self._quic.peer_certificate
-        return None if certificate is None else fingerprint(certificate)
+        if certificate is not None:
+            return fingerprint(certificate)
+        resumed = self._session is not None and self._quic.resumed
+        return self._session.fingerprint if resumed and self._session is not None else None
+
+    @property
+    def peer_certificate_until(self) -> float | None:
+        """When the certificate that the peer showed expires, in seconds since the epoch."""
+        certificate = self._quic.peer_certificate
+        return None if certificate is None else certificate.not_valid_after_utc.timestamp()
 
     def dial(self, address: Address, now: float) -> None:
         self._handshake_until = now + self._settings.handshake_timeout
         self._quic.connect(address, now=now)
+        if self._quic.offered_early:
+            self._early = True
+            self._measure_datagrams()
+            self._facts.append(EarlyReady(self._max_datagram))
+
+    def answers_to(self, *connection_ids: bytes) -> None:
+        """What a server's link is found by before it has issued any id."""
+        self._issued += connection_ids
 
     def receive(self, datagrams: Sequence[tuple[bytes, Address]], now: float) -> None:
         quic = self._quic
@@ -134,6 +169,8 @@ class AioquicLink:
         self._collect(now)
 
     def facts(self) -> list[Fact]:
+        if not (self._ready or self._early or self._lost is not None):
+            return []
         facts, self._facts = self._facts, []
         return facts
 
@@ -225,7 +262,8 @@ class AioquicLink:
                 continue
             if isinstance(event, events.DatagramFrameReceived):
                 # Datagrams have no order among the bytes of streams, so they break no run.
-                facts.append(Datagram(event.data))
+                if self._ready or self._room_for_early_datagram():
+                    facts.append(Datagram(event.data))
                 continue
             if current >= 0:
                 facts.append(StreamBytes(current, b"".join(chunks), end))
@@ -249,10 +287,17 @@ class AioquicLink:
                 self._issued.append(cid)
             case events.ConnectionIdRetired(connection_id=cid):
                 self._retired.append(cid)
-            case events.HandshakeCompleted(alpn_protocol=alpn):
-                self._complete(alpn, now)
+            case events.HandshakeCompleted(alpn_protocol=alpn, early_data_accepted=accepted):
+                self._complete(alpn, accepted, now)
 
-    def _complete(self, alpn: str | None, now: float) -> None:
+    def _room_for_early_datagram(self) -> bool:
+        if self._early_datagrams >= EARLY_DATAGRAMS:
+            self.counts.early_datagrams_dropped += 1
+            return False
+        self._early_datagrams += 1
+        return True
+
+    def _complete(self, alpn: str | None, accepted: bool, now: float) -> None:
         self._handshake_until = None
         if alpn != self._settings.alpn:
             self._alert = NO_APPLICATION_PROTOCOL
@@ -262,14 +307,24 @@ class AioquicLink:
                 reason_phrase=f"the peer negotiated {alpn!r}, not {self._settings.alpn!r}",
             )
             return
+        if self._early:
+            self._early_accepted = accepted
+            if not accepted:
+                self._facts.append(EarlyRejected(self._quic.streams_repeated))
+        elif accepted:
+            self._early_accepted = True
         self._ready = True
         self._ping_at = now + self._quic.idle_limit / 3
+        self._measure_datagrams()
+        # A client learns before it what became of early data, a server behind it what came early.
+        at = len(self._facts) if self._early else 0
+        self._facts.insert(at, LinkReady(self._max_datagram))
+
+    def _measure_datagrams(self) -> None:
         frame = self._quic.peer_datagram_frame_size
-        if frame:
-            # The peer's limit covers type and length of the frame (RFC 9221 §3).
-            room = self._settings.max_datagram_size - DATAGRAM_OVERHEAD
-            self._max_datagram = max(0, min(room, frame - 5))
-        self._facts.append(LinkReady(self._max_datagram))
+        # The peer's limit covers type and length of the frame (RFC 9221 §3).
+        room = self._settings.max_datagram_size - DATAGRAM_OVERHEAD
+        self._max_datagram = max(0, min(room, frame - 5))
 
     def _discard(self, event: events.StreamDataReceived) -> None:
         """Bytes on a stream that we stopped: nobody waits for them, so their credit goes back."""
@@ -297,6 +352,9 @@ class AioquicLink:
         self._lose(LinkLost(code, reason, by_peer=self._quic.ended_by_peer))
 
     def _lose(self, lost: LinkLost) -> None:
+        if not (self._ready or self._early):
+            # What was held for the end of the handshake proves nothing without it (AQ-0RTT-3).
+            self._facts.clear()
         self._lost = lost
         self._handshake_until = self._ping_at = None
         self._facts.append(lost)
@@ -315,53 +373,6 @@ class AioquicLink:
     def _count(self, out: list[tuple[bytes, Address]]) -> None:
         self.counts.datagrams_sent += len(out)
         self.counts.bytes_sent += sum(len(data) for data, _ in out)
-
-
-def client_link(
-    settings: LinkSettings, tls: ClientTls, host: str, address: Address, now: float
-) -> AioquicLink:
-    configuration = _configuration(settings, is_client=True)
-    configuration.server_name = tls.server_name or host.partition("%")[0]
-    if tls.insecure:
-        configuration.verify_mode = ssl.CERT_NONE
-    else:
-        file, pem = tls.authorities()
-        configuration.load_verify_locations(cafile=file, cadata=pem)
-    link = AioquicLink(
-        BurstConnection(configuration=configuration, max_streams_uni=settings.max_streams_uni),
-        settings,
-    )
-    link.dial(address, now)
-    return link
-
-
-def server_link(settings: LinkSettings, identity: Identity, hello: Hello) -> AioquicLink:
-    configuration = _configuration(settings, is_client=False)
-    configuration.certificate = identity.certificate
-    configuration.certificate_chain = list(identity.chain)
-    configuration.private_key = identity.key
-    connection = BurstConnection(
-        configuration=configuration,
-        max_streams_uni=settings.max_streams_uni,
-        original_destination_connection_id=hello.destination,
-    )
-    link = AioquicLink(connection, settings)
-    link._issued += [hello.destination, connection.host_cid]
-    return link
-
-
-def _configuration(settings: LinkSettings, *, is_client: bool) -> QuicConfiguration:
-    return QuicConfiguration(
-        alpn_protocols=[settings.alpn],
-        congestion_control_algorithm=settings.congestion,
-        connection_id_length=CONNECTION_ID_LENGTH,
-        idle_timeout=settings.idle_timeout,
-        is_client=is_client,
-        max_data=settings.connection_window,
-        max_stream_data=settings.stream_window,
-        max_datagram_size=settings.max_datagram_size,
-        max_datagram_frame_size=settings.max_datagram_frame_size or None,
-    )
 
 
 def _name(code: int) -> str:

@@ -15,7 +15,7 @@ that aioquic would refuse; the tests compare the two on the same traffic.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import (
@@ -28,7 +28,7 @@ from aioquic.quic.recovery import MAX_ACK_RANGES, QuicPacketSpace
 from aioquic.tls import Epoch
 from cryptography.exceptions import InvalidTag
 
-from aqueduct_core.transport.aioquic_port.connection import CreditedConnection
+from aqueduct_core.transport.aioquic_port.connection import CreditedConnection, Start
 from aqueduct_core.transport.aioquic_port.streams import Receiver
 
 RUN = 64
@@ -57,13 +57,9 @@ class BurstConnection(CreditedConnection):
         *,
         configuration: QuicConfiguration,
         max_streams_uni: int,
-        original_destination_connection_id: bytes | None = None,
+        **start: Unpack[Start],
     ) -> None:
-        super().__init__(
-            configuration=configuration,
-            max_streams_uni=max_streams_uni,
-            original_destination_connection_id=original_destination_connection_id,
-        )
+        super().__init__(configuration=configuration, max_streams_uni=max_streams_uni, **start)
         self._largest_frame = configuration.max_datagram_frame_size or 0
         self._bytes_of = -1
         self._bytes: list[bytes] = []

@@ -4,30 +4,51 @@ from __future__ import annotations
 
 from aioquic._buffer import Buffer
 from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.crypto import CryptoPair
 from aioquic.quic.packet import (
+    QuicErrorCode,
+    QuicFrameType,
     QuicPacketType,
+    encode_quic_retry,
     encode_quic_version_negotiation,
     pull_quic_header,
 )
+from aioquic.quic.packet_builder import QuicPacketBuilder
 
-from aqueduct_core.transport.aioquic_port.link import client_link, server_link
-from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Hello, Link
+from aqueduct_core.transport.aioquic_port.making import NAME, client_link, server_link
+from aqueduct_core.transport.port import (
+    CONNECTION_ID_LENGTH,
+    Address,
+    Hello,
+    Link,
+    Resumption,
+    Terms,
+)
 from aqueduct_core.transport.settings import SMALLEST_DATAGRAM, LinkSettings
 from aqueduct_core.transport.tls import ClientTls, Identity
+
+CLOSE_CAPACITY = 1 + 3 * 8
+"""A CONNECTION_CLOSE without a reason."""
 
 
 class AioquicStack:
     """The default transport, in pure Python."""
 
-    name = "aioquic"
+    name = NAME
 
     def __init__(self) -> None:
         self._versions = frozenset(QuicConfiguration().supported_versions)
 
     def dial(
-        self, settings: LinkSettings, tls: ClientTls, host: str, address: Address, now: float
+        self,
+        settings: LinkSettings,
+        tls: ClientTls,
+        host: str,
+        address: Address,
+        now: float,
+        resumption: Resumption | None = None,
     ) -> Link:
-        return client_link(settings, tls, host, address, now)
+        return client_link(settings, tls, host, address, now, resumption)
 
     def hello(self, datagram: bytes) -> Hello | None:
         if len(datagram) < SMALLEST_DATAGRAM:
@@ -42,7 +63,7 @@ class AioquicStack:
             return None
         if header.version in self._versions and header.packet_type is not QuicPacketType.INITIAL:
             return None
-        return Hello(header.destination_cid, header.source_cid, header.version)
+        return Hello(header.destination_cid, header.source_cid, header.version, header.token)
 
     def supports(self, version: int) -> bool:
         return version in self._versions
@@ -54,5 +75,36 @@ class AioquicStack:
             supported_versions=sorted(self._versions),
         )
 
-    def accept(self, settings: LinkSettings, identity: Identity, hello: Hello) -> Link:
-        return server_link(settings, identity, hello)
+    def retry(self, hello: Hello, source: bytes, token: bytes) -> bytes:
+        return encode_quic_retry(
+            version=hello.version,
+            source_cid=source,
+            destination_cid=hello.source,
+            original_destination_cid=hello.destination,
+            retry_token=token,
+        )
+
+    def refuse_token(self, hello: Hello) -> bytes:
+        """An Initial that closes with INVALID_TOKEN (RFC 9000 §8.1.3). Its keys follow from the
+        destination id of ``hello``, so no connection is needed to make it."""
+        crypto = CryptoPair()
+        crypto.setup_initial(cid=hello.destination, is_client=False, version=hello.version)
+        builder = QuicPacketBuilder(
+            host_cid=hello.destination,
+            is_client=False,
+            max_datagram_size=SMALLEST_DATAGRAM,
+            peer_cid=hello.source,
+            version=hello.version,
+        )
+        builder.start_packet(QuicPacketType.INITIAL, crypto)
+        frame = builder.start_frame(QuicFrameType.TRANSPORT_CLOSE, capacity=CLOSE_CAPACITY)
+        frame.push_uint_var(QuicErrorCode.INVALID_TOKEN)
+        frame.push_uint_var(QuicFrameType.PADDING)
+        frame.push_uint_var(0)
+        datagrams, _ = builder.flush()
+        return bytes(datagrams[0])
+
+    def accept(
+        self, settings: LinkSettings, identity: Identity, hello: Hello, terms: Terms | None = None
+    ) -> Link:
+        return server_link(settings, identity, hello, terms)

@@ -104,6 +104,21 @@ class Sender(QuicStreamSender):
         super().on_reset_delivery(delivery)
         self._owner.wake(self._number)
 
+    def rewind(self) -> None:
+        """Send everything once more from the first byte, as if nothing had been sent.
+
+        Only while nothing was acknowledged, for what was is no longer there.
+        """
+        assert self._buffer_start == 0
+        self.highest_offset = 0
+        if self._reset_error_code is not None:
+            self.reset_pending = True
+            return
+        if self._buffer_stop:
+            self._pending.add(0, self._buffer_stop)
+        self._pending_eof = self._buffer_fin is not None
+        self.buffer_is_empty = not (self._buffer_stop or self._pending_eof)
+
     @property
     def offers(self) -> int | None:
         """The offset of the first byte that waits to be sent; None: at most an end waits."""

@@ -13,7 +13,7 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
 
 from aqueduct_core.transport.aioquic_port.check import check
-from aqueduct_core.transport.aioquic_port.link import server_link
+from aqueduct_core.transport.aioquic_port.making import server_link
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.ends import server_tls
 from tests.core.transport.wire import CLIENT, SERVER, STACK, Wire

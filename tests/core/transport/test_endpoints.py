@@ -15,7 +15,7 @@ from aioquic.quic.packet import pull_quic_header
 from aqueduct_core.engine.contract import Fact, LinkLost, StreamBytes
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.transport import Driver, LinkSettings, ListenLimits, listen
-from aqueduct_core.transport.aioquic_port.link import client_link
+from aqueduct_core.transport.aioquic_port.making import client_link
 from tests.core.transport.ends import (
     client_tls,
     dialled,

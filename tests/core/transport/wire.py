@@ -7,7 +7,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from aqueduct_core.transport.aioquic_port.link import AioquicLink, client_link, server_link
+from aqueduct_core.transport.aioquic_port.link import AioquicLink
+from aqueduct_core.transport.aioquic_port.making import client_link, server_link
 from aqueduct_core.transport.aioquic_port.stack import AioquicStack
 from aqueduct_core.transport.port import Address
 from aqueduct_core.transport.settings import LinkSettings

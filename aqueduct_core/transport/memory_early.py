@@ -1,0 +1,71 @@
+"""A link in memory whose client writes before the handshake is complete (0-RTT)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aqueduct_core.engine.contract import (
+    CloseLink,
+    EarlyReady,
+    EarlyRejected,
+    Engine,
+    Fact,
+    LinkReady,
+    Order,
+    ResetStream,
+    SendDatagram,
+    WriteStream,
+)
+from aqueduct_core.transport.memory import MemoryEnd, MemoryLink
+
+
+class EarlyMemoryLink(MemoryLink):
+    """A ``MemoryLink`` with the times of a QUIC handshake.
+
+    The client is ready after one round trip, the server after one and a half, and it sees nothing
+    before that (AQ-0RTT-3).
+
+    Args:
+        accepts: the server takes early data; else the link repeats streams, and loses datagrams.
+        Others: see ``MemoryLink``.
+
+    ``early_orders`` is what the client had carried out before it was ready.
+    """
+
+    def __init__(
+        self, client: Engine[Any], server: Engine[Any], *, accepts: bool, **options: Any
+    ) -> None:
+        super().__init__(client, server, **options)
+        self.early_orders: list[Order] = []
+        self._accepts = accepts
+        self._client_ready_at = self.now + 2 * self.delay
+        self._server_ready_at = self.now + 3 * self.delay
+        size = self.max_datagram_size
+        self.client._now = [EarlyReady(size)]
+        self.server._now = []
+        if not accepts:
+            self._post(self.client, EarlyRejected(0), self._client_ready_at)
+        self._post(self.client, LinkReady(size), self._client_ready_at)
+        self._post(self.server, LinkReady(size), self._server_ready_at)
+
+    def _carry(self, end: MemoryEnd, order: Order) -> None:
+        early = end is self.client and self.now < self._client_ready_at
+        if early and not isinstance(order, CloseLink):
+            self.early_orders.append(order)
+            if not self._accepts:
+                if isinstance(order, SendDatagram):
+                    end.counts.datagrams_lost += 1
+                return
+        super()._carry(end, order)
+
+    def _arrived(self, end: MemoryEnd, fact: Fact) -> None:
+        if isinstance(fact, EarlyRejected):
+            for order in self.early_orders:
+                if isinstance(order, WriteStream | ResetStream):
+                    super()._carry(end, order)
+        super()._arrived(end, fact)
+
+    def _post(self, end: MemoryEnd, fact: Fact, at: float) -> None:
+        if end is self.server:
+            at = max(at, self._server_ready_at)
+        super()._post(end, fact, at)
