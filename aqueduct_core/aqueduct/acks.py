@@ -62,6 +62,13 @@ class ReliableLedger:
     def owing(self) -> bool:
         return bool(self._to_ack)
 
+    def acked(self, first: int, stop: int) -> list[Range]:
+        """The pieces of ``[first, stop)`` whose acks were taken."""
+        acked = RangeSet(self.stored.within(first, stop))
+        for piece in self._to_ack.within(first, stop):
+            acked.remove(*piece)
+        return list(acked)
+
     def take(self) -> list[Range]:
         """The ranges to ack now; empty: none."""
         ranges = list(self._to_ack)
@@ -77,8 +84,8 @@ class UnreliableLedger:
     of all SENT_UNRELIABLE. Every answer ends on a declared sum (AQ-ACK-7).
     """
 
-    __slots__ = ("_config", "_expired", "_pending", "declared", "frozen", "mark", "received",
-                 "stored")  # fmt: skip
+    __slots__ = ("_config", "_expired", "_pending", "_refused", "declared", "frozen", "mark",
+                 "received", "stored")  # fmt: skip
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -89,6 +96,7 @@ class UnreliableLedger:
         self.stored = RangeSet() if config.ack_mode is AckMode.ON_STORED else self.received
         self._pending: deque[tuple[int, float]] = deque()  # declared sum, deadline
         self._expired: list[int] = []
+        self._refused = RangeSet()
 
     def arrive(self, number: int) -> bool:
         """Note a datagram message; False: it is to be ignored as lost (AQ-ACK-10, 14).
@@ -98,7 +106,7 @@ class UnreliableLedger:
         """
         if number < self.mark:
             return False
-        if number in self.received:
+        if number in self.received or number in self._refused:
             raise PeerFault(Code.STATE, f"datagram message {number} came twice")
         if number < self.frozen or number > self.mark + self._config.max_unreliable_window:
             return False
@@ -133,7 +141,8 @@ class UnreliableLedger:
 
     def refuse(self, first: int, stop: int) -> None:
         """The application will never store these: they count as not received."""
-        self.received.remove(max(first, self.mark), stop)
+        for piece in self.received.remove(max(first, self.mark), stop):
+            self._refused.add(*piece)
 
     @property
     def whole(self) -> bool:
@@ -204,6 +213,7 @@ class UnreliableLedger:
         self.frozen = max(self.frozen, boundary)
         self.received.remove(0, boundary)
         self.stored.remove(0, boundary)
+        self._refused.remove(0, boundary)
         while self._pending and self._pending[0][0] <= boundary:
             self._pending.popleft()
         self._expired = [past for past in self._expired if past > boundary]

@@ -68,6 +68,8 @@ class Channels:
         half = self.halves[channel] = ReceiverHalf(
             channel, self._wiring, local=not self.remote(channel), visible=visible
         )
+        if not self.remote(channel) or channel == chanid.ENTRYPOINT:
+            self._wiring.heirs.root(channel)
         return half
 
     def _make_remote(self, channel: int) -> Half:
@@ -173,29 +175,52 @@ class Channels:
         """A message of ``size`` bytes waits on a channel that the application does not know."""
         self._claims.hold(size)
 
-    def reveal(self, attachments: Iterable[Attachment]) -> None:
+    def reveal(
+        self, parent: int, reliable: bool, number: int, attachments: Iterable[Attachment]
+    ) -> None:
         """The application is told of these channels: their queues and ends follow."""
-        work = [attachment.channel for attachment in attachments]
+        heirs = self._wiring.heirs
+        work = self._inherit(parent, reliable, number, attachments)
         while work:
             channel = work.pop()
             half = self.halves.get(channel)
             if half is not None:
                 half.visible = True
                 if isinstance(half, ReceiverHalf):
-                    work.extend(self._tell(half.take_queue()))
+                    work.extend(self._tell(half.take_queue(), half))
                 continue
             record = self._claims.take(channel)
             if record is None:
                 self._wiring.bulletin.tell(Ended(channel, End.LOST, Counts()))
             else:
-                work.extend(self._tell(record.queue))
+                work.extend(self._tell(record.queue, None))
                 self._wiring.bulletin.tell(record.ended)
+            heirs.ended(channel)
 
-    def _tell(self, queue: list[RunDraft]) -> list[int]:
-        """Tell runs that waited; the channels that they carry."""
+    def _inherit(
+        self, parent: int, reliable: bool, number: int, attachments: Iterable[Attachment]
+    ) -> list[int]:
+        """Note what a message that is told carries; its channels."""
+        channels = [attachment.channel for attachment in attachments]
+        sends = [chanid.sender(channel) is not self._side for channel in channels]
+        self._wiring.heirs.told(parent, reliable, number, zip(channels, sends, strict=True))
+        return channels
+
+    def _tell(self, queue: list[RunDraft], half: ReceiverHalf | None) -> list[int]:
+        """Tell runs that waited; the channels that they carry. ``half`` None: it has ended, and
+        all of its queue was acked."""
         self._claims.release(queue)
         self._wiring.bulletin.drafts(queue)
-        return _carried(queue)
+        told: list[int] = []
+        for draft in queue:
+            channel, reliable, first = draft.channel, draft.reliable, draft.first
+            for i, attachments in draft.attachments.items():
+                told += self._inherit(channel, reliable, first + i, attachments)
+            if draft.attachments:
+                stop = first + draft.count
+                acked = [(first, stop)] if half is None else half.acked(reliable, first, stop)
+                self._wiring.heirs.answered(channel, reliable, acked, True)
+        return told
 
     # --- death -------------------------------------------------------------------------
 
@@ -292,6 +317,7 @@ class Channels:
         self.idle.gone(channel)
         self._wiring.flow.stirred = True  # room for what carries channels
         self._route_back.pop(channel, None)
+        self._wiring.heirs.ended(channel)
         if self.remote(channel):
             self._tombstones.add(channel, now)
         ended = Ended(channel, End.LOST, half.counts()) if record is None else record.ended
@@ -315,6 +341,7 @@ class Channels:
                 self.idle.gone(channel)
                 routed = half.routed
                 self._destroy(half, SenderInput.LOST, ReceiverInput.LOST, [])
+                self._wiring.heirs.ended(channel)
                 self._wiring.bulletin.tell(Ended(channel, End.LOST, half.counts()))
             if routed:
                 self.forgets.add(channel)
@@ -348,6 +375,17 @@ class Channels:
             if isinstance(half, ReceiverHalf):
                 half.flush()
                 self.finish_check(half, now)
+        while lost := self._wiring.heirs.take_lost():
+            for channel in lost:
+                self._bereaved(channel, now)
+
+    def _bereaved(self, channel: int, now: float) -> None:
+        """We did not ack the message that carried this channel of the peer, so its creator holds
+        it for lost, and says so only if it had used it. Here it ends as if it had been said."""
+        half = self.halves.get(channel)
+        if half is not None:
+            self._destroy(half, SenderInput.FORGET, ReceiverInput.FORGET, [])
+            self._gone(half, None, now)
 
     def connection_lost(self) -> None:
         """The connection is over: every half that the application knows ends (AQ-ERR-3)."""

@@ -100,7 +100,7 @@ class Dispatch:
             else:
                 wiring.bulletin.message(half.channel, reliable, frame)
             if attachments:
-                self._channels.reveal(attachments)
+                self._channels.reveal(half.channel, reliable, first, attachments)
         if self._over(half.channel, 0):
             self.overflows += 1
             self._channels.close(half, ReceiverInput.CLOSE, End.OVERFLOW, now)

@@ -51,10 +51,11 @@ class Forgets:
     def send(self) -> None:
         """Write every frame that is due."""
         for channel in self._due:
-            stream_id = self._lingering.pop(channel, None)
+            stream_id = self._lingering.get(channel)
             if stream_id is not None:
-                # in order behind CLOSE_RECEIVER, which it must not overtake (B20)
-                self._outbox.write(stream_id, codec.FORGET_CHANNEL, Rank.RECEIVER, end=True)
+                # in order behind CLOSE_RECEIVER, which no FORGET_CHANNEL of this time may
+                # overtake, the second as little as the first (B20)
+                self._outbox.write(stream_id, codec.FORGET_CHANNEL, Rank.RECEIVER)
                 continue
             frames = codec.encode_route_to(channel) + codec.FORGET_CHANNEL
             self._outbox.write(self._outbox.open(Rank.FORGET), frames, Rank.FORGET, end=True)

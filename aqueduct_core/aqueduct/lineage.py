@@ -49,6 +49,9 @@ class Lineage:
     def __len__(self) -> int:
         return len(self._nodes)
 
+    def __contains__(self, channel: int) -> bool:
+        return channel in self._nodes
+
     def sender_made(self, channel: int) -> None:
         """A sender of ours on a channel that is accessible from the start."""
         self._nodes[channel] = _Node(accessible=True, sending=True)
@@ -71,6 +74,11 @@ class Lineage:
         children = carriers.pop((False, old), None)
         if children is not None:
             carriers[True, new] = children
+
+    def carries(self, parent: int) -> bool:
+        """Whether ``parent`` has messages with attachments that are neither acked nor nacked."""
+        node = self._nodes.get(parent)
+        return node is not None and bool(node.carriers)
 
     def is_pending(self, channel: int) -> bool:
         node = self._nodes.get(channel)

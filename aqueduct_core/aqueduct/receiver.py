@@ -297,10 +297,23 @@ class ReceiverHalf:
             part_lengths = lengths[i : i + 2 * _RANGES_A_FRAME]
             outbox.write(stream_id, codec.encode_ack_nack(part_lengths), Rank.RECEIVER)
         self._acked += sum(stop - first for first, stop in ranges) + sum(lengths[::2])
+        heirs = self._wiring.heirs
+        if heirs.of(self.channel):
+            heirs.answered(self.channel, True, ranges, True)
+            mark = self._unreliable.mark
+            heirs.answered(self.channel, False, nacked, False)
+            heirs.answered(self.channel, False, [(mark - sum(lengths), mark)], True)
         for first, stop in nacked:
             self._nacked += stop - first
             if self.visible:
                 self._wiring.bulletin.tell(Nacked(self.channel, first, stop))
+
+    def acked(self, reliable: bool, first: int, stop: int) -> list[Range]:
+        """Of messages ``[first, stop)``, which all came, those whose acks have left."""
+        if reliable:
+            return self._reliable.acked(first, stop)
+        stop = min(stop, self._unreliable.mark)
+        return [(first, stop)] if first < stop else []
 
     @property
     def complete(self) -> bool:

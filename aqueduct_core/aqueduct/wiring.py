@@ -10,6 +10,7 @@ from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.credit import CreditBook
 from aqueduct_core.aqueduct.datagrams import Refusable
 from aqueduct_core.aqueduct.flow import Flow
+from aqueduct_core.aqueduct.heirs import Heirs
 from aqueduct_core.aqueduct.outbox import Outbox
 from aqueduct_core.aqueduct.sendqueue import SendQueues
 from aqueduct_core.primitives.timers import Timers
@@ -48,6 +49,7 @@ class Wiring:
     rtt: float | None = None
     reserved_streams: int = 0
     due: dict[int, None] = field(default_factory=dict)
+    heirs: Heirs = field(default_factory=Heirs)
 
     def stream_limit(self, streams: int) -> None:
         """The peer lets us open so many streams in all. A peer that allows few has fewer of
