@@ -21,6 +21,8 @@ def test_the_contract_names_every_fact_and_order() -> None:
         "StreamStopped",
         "Datagram",
         "DatagramRefused",
+        "EarlyReady",
+        "EarlyRejected",
         "LinkReady",
         "LinkRtt",
         "StreamLimit",
