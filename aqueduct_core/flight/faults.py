@@ -28,9 +28,10 @@ def to_json(error: AqueductError) -> dict[str, str]:
 def from_json(data: Mapping[str, Any]) -> AqueductError | None:
     """The error that ``data`` describes, or None when it describes none of ours."""
     kind = _CLASSES.get(str(data.get("class")))
-    if kind is None or data.get("subclass") not in kind.subclasses:
+    subclass = str(data.get("subclass"))
+    if kind is None or subclass not in kind.subclasses:
         return None
-    return kind(data["subclass"], str(data.get("what")), str(data.get("remedy")))
+    return kind(subclass, str(data.get("what")), str(data.get("remedy")))
 
 
 def pack(error: AqueductError) -> bytes:
@@ -41,6 +42,6 @@ def unpack(data: bytes | None) -> AqueductError | None:
     """The inverse of `pack`; None for anything else."""
     try:
         value = json.loads(data or b"null")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return from_json(value) if isinstance(value, dict) else None

@@ -29,11 +29,16 @@ class Ticket:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Raises ValueError for anything that `to_bytes` does not make."""
-        value = json.loads(data)
+        try:
+            value = json.loads(data)
+        except RecursionError:
+            raise ValueError("not a ticket") from None
         if not (isinstance(value, list) and len(value) == 5 and value[0] == "rows"):
             raise ValueError("not a ticket")
-        _, spool, partition, start, end = value
-        return cls(str(spool), int(partition), int(start), int(end))
+        _, spool, *offsets = value
+        if type(spool) is not str or any(type(offset) is not int for offset in offsets):
+            raise ValueError("not a ticket")
+        return cls(spool, *offsets)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,12 +70,16 @@ class Index:
     @classmethod
     def unpack(cls, data: bytes, partitions: int) -> Index | None:
         """The index of ``pack``; None when it is damaged."""
-        if len(data) < 8 or zlib.crc32(data[8:]) != int.from_bytes(data[:8], "little"):
+        if len(data) < 8 or len(data) % 8:
+            return None
+        if zlib.crc32(data[8:]) != int.from_bytes(data[:8], "little"):
             return None
         numbers = array("q", data[8:])
         index = cls(partitions)
         at = 0
         for partition in range(partitions):
+            if at >= len(numbers):
+                return None  # eight zeros are a right checksum of nothing
             count = numbers[at]
             index.firsts[partition] = numbers[at + 1 : at + 1 + count]
             index.positions[partition] = numbers[at + 1 + count : at + 1 + 2 * count]

@@ -75,7 +75,7 @@ class StreamOffset:
                 launch=int(raw["launch"]),
                 tick=int(raw["tick"]),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise CheckpointVersion(
                 "",
                 "The checkpoint holds an offset that format aqueduct did not write",

@@ -149,12 +149,8 @@ def _outcome(
 ) -> Decoded | NeedMore | Malformed | PeerFault:
     try:
         return decode(data, config)
-    except NeedMore as more:
-        assert more.upto > len(data), "asks for bytes that are here"
-        return more
-    except (Malformed, PeerFault) as fault:
-        assert isinstance(fault, Malformed) or fault.code in _FAULTS
-        return fault
+    except (NeedMore, Malformed, PeerFault) as outcome:
+        return outcome
 
 
 def run(data: bytes) -> None:
@@ -165,6 +161,10 @@ def run(data: bytes) -> None:
     config = _TIGHT if data[0] & 0x80 else _CONFIG
     data = data[1:]
     outcome = _outcome(decode, data, config)
+    if isinstance(outcome, PeerFault):
+        assert outcome.code in _FAULTS
+    if isinstance(outcome, NeedMore):
+        assert outcome.upto > len(data), "asks for bytes that are here"
     if isinstance(outcome, NeedMore) and data:
         shorter = _outcome(decode, data[:-1], config)
         assert isinstance(shorter, NeedMore) or decode in (_varbytes, _varranges)

@@ -99,7 +99,7 @@ class Scene:
     # --- what every step uses -----------------------------------------------------------
 
     def absorb(self, fact: Fact) -> None:
-        self.engine.absorb(fact, self.now)
+        self.judge.absorb(fact, self.now)
 
     def stream_bytes(self, data: bytes, *, end: bool, place: int = _STREAMS) -> None:
         """On the open stream at this place, or on a new one."""
@@ -113,15 +113,12 @@ class Scene:
                 self._streams.pop(0)
         if end:
             self._streams.remove(stream_id)
-        if self.engine.closed is None:
-            self.judge.received[stream_id] += len(data)
         self.absorb(StreamBytes(stream_id, data, end))
 
     def collect(self) -> None:
-        orders, news = self.judge.take()
-        for order in orders:
+        for order in self.judge.orders():
             self._see(order)
-        for item in news:
+        for item in self.judge.news():
             self._hear(item)
 
     def _see(self, order: Order) -> None:
@@ -279,9 +276,7 @@ class Scene:
             )
         elif not run.reliable:
             self.command(
-                lambda: self.engine.refused(
-                    run.channel, run.first, run.first + run.count, self.now
-                )
+                lambda: self.engine.refused(run.channel, run.first, run.first + run.count, self.now)
             )
         self.engine.consumed(run.channel, run.size, self.now)
 

@@ -1,14 +1,15 @@
 """Watches one engine from outside: are its orders and news well formed?
 
-Orders: streams are numbered without gaps, nothing is written behind an end or a reset, credit is given
-for bytes that came, every byte written is read by the reference decoder as frames that this side
-may send, and a close is the last order, with a defined code that is not INTERNAL. News: runs add
-up, a half ends once and has nothing to tell afterwards, and Closed comes last.
+Orders: streams are numbered without gaps, nothing is written behind an end or a reset, credit is
+given for bytes that came, every byte written is read by the reference decoder as frames that this
+side may send, and a close is the last order, with a defined code that is not INTERNAL. News: runs
+add up, a half ends once and has nothing to tell afterwards, and Closed comes last.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 from aqueduct_core.aqueduct.connection import Connection
 from aqueduct_core.aqueduct.conventions import CODE_ABORTED, CODE_REJECTED
@@ -26,10 +27,12 @@ from aqueduct_core.aqueduct.news import (
 from aqueduct_core.engine.contract import (
     CloseLink,
     Consumed,
+    Fact,
     Order,
     ResetStream,
     SendDatagram,
     StopStream,
+    StreamBytes,
     WriteStream,
 )
 from tests.support import reference_decoder
@@ -39,22 +42,29 @@ ENDS = {*Code, CODE_REJECTED, CODE_ABORTED} - {Code.INTERNAL}
 
 
 class Judge:
-    """``take`` carries the engine's orders and news past the checks and returns them."""
+    """Stands between an engine and its driver, who sees the same verbs (``Engine``)."""
 
     def __init__(self, engine: Connection) -> None:
         self.engine = engine
-        self.received: dict[int, int] = defaultdict(int)
-        """Bytes that came on each stream of the peer; the driver of the engine counts them."""
         self.opened: list[int] = []
-        self.written: dict[int, bytearray] = defaultdict(bytearray)
-        self._complete: dict[int, bool] = {}
+        """Streams of the engine, in the order in which it first named them."""
+        self._received: dict[int, int] = defaultdict(int)
         self._credited: dict[int, int] = defaultdict(int)
+        self._written: dict[int, bytearray] = defaultdict(bytearray)
+        self._complete: dict[int, bool] = {}
         self._link_closed = False
         self._ended: set[int] = set()
         self._closed = False
 
-    def take(self) -> tuple[list[Order], list[News]]:
-        was_open = self.engine.closed is None
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+    def absorb(self, fact: Fact, now: float) -> None:
+        if isinstance(fact, StreamBytes) and self.engine.closed is None:
+            self._received[fact.stream_id] += len(fact.data)
+        self.engine.absorb(fact, now)
+
+    def orders(self) -> list[Order]:
         orders = self.engine.orders()
         for order in orders:
             self._order(order)
@@ -62,16 +72,19 @@ class Judge:
             # within one burst the urgent streams leave first; none is left out
             own = range(2 | self.engine.side, 4 * len(self.opened), 4)
             assert sorted(self.opened) == list(own), "a gap in the numbers of streams"
+        return orders
+
+    def news(self) -> list[News]:
         news = self.engine.news()
         for item in news:
             self._news(item)
         closed = self.engine.closed
         assert (closed is not None) == self._closed, "Closed is told at once, and only then"
-        assert closed is None or closed.code != Code.INTERNAL, "an internal error"
         if closed is None:
             self._bounds()
-            assert was_open
-        return orders, news
+        else:
+            assert closed.code != Code.INTERNAL, "an internal error"
+        return news
 
     def _bounds(self) -> None:
         config, statistics = self.engine.config, self.engine.statistics
@@ -99,8 +112,8 @@ class Judge:
                 self._read(data, datagram=True, ended=True)
             case Consumed(stream_id, count):
                 self._credited[stream_id] += count
-                assert 0 < count
-                assert self._credited[stream_id] <= self.received[stream_id], "too much credit"
+                assert count > 0
+                assert self._credited[stream_id] <= self._received[stream_id], "too much credit"
             case CloseLink(code, reason):
                 assert code in ENDS, f"closes with {code}: {reason}"
                 self._link_closed = True
@@ -116,15 +129,15 @@ class Judge:
         assert not self._complete[stream_id], "writes behind the end of a stream"
         assert data or end, "an order to do nothing"
         self._complete[stream_id] = end
-        self.written[stream_id] += data
+        self._written[stream_id] += data
         if end:
-            self._read(bytes(self.written[stream_id]), datagram=False, ended=True)
+            self._read(bytes(self._written[stream_id]), datagram=False, ended=True)
 
     def finish(self) -> None:
         """The streams that are still open hold whole frames too."""
         for stream_id, complete in self._complete.items():
             if not complete:
-                self._read(bytes(self.written[stream_id]), datagram=False, ended=False)
+                self._read(bytes(self._written[stream_id]), datagram=False, ended=False)
 
     def _read(self, data: bytes, *, datagram: bool, ended: bool) -> None:
         reading = reference_decoder.read(

@@ -67,6 +67,7 @@ def test_a_newer_version_is_refused_by_its_number() -> None:
         {"v": 1, "spool": {"x": POSITION.to_json()}, "launch": 0, "tick": 0},
         {"v": 1, "spool": {"0": {**POSITION.to_json(), "to": []}}, "launch": 0, "tick": 0},
         {"v": 1, "spool": {"0": {**POSITION.to_json(), "to": [-1]}}, "launch": 0, "tick": 0},
+        {"v": 1, "spool": {}, "launch": float("inf"), "tick": 0},
         {"topic": {"0": 5}},
         [],
     ],

@@ -27,6 +27,9 @@ def test_an_error_comes_back_as_the_same_class_with_the_same_text(error: Aqueduc
         b"{}",
         b'{"class": "Exception", "subclass": "", "what": "", "remedy": ""}',
         b'{"class": "DataLoss", "subclass": "NONE", "what": "", "remedy": ""}',
+        b'{"class": "DataLoss", "subclass": ["NONE"], "what": "", "remedy": ""}',
+        b'{"class": "DataLoss", "subclass": {}, "what": "", "remedy": ""}',
+        b"[" * 100_000,
     ],
 )
 def test_anything_else_is_none_of_ours(data: bytes | None) -> None:

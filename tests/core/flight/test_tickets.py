@@ -16,7 +16,9 @@ def test_a_ticket_comes_back_from_its_bytes() -> None:
 
 @pytest.mark.parametrize(
     "data", [b"", b"{}", b"[]", b'["rows", "s", 0, 1]', b'["rows", "s", 0, 5, 4]', b"\xff",
-             b'["rows", "s", -1, 0, 1]', b'["cows", "s", 0, 0, 1]']
+             b'["rows", "s", -1, 0, 1]', b'["cows", "s", 0, 0, 1]', b'["rows", "s", null, 0, 1]',
+             b'["rows", "s", 0, 0, 1e999]', b'["rows", "s", 0, "0", 1]', b'["rows", [], 0, 0, 1]',
+             b"[" * 100_000]
 )  # fmt: skip
 def test_other_bytes_are_no_ticket(data: bytes) -> None:
     with pytest.raises(ValueError):

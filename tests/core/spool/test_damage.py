@@ -10,8 +10,9 @@ import pytest
 
 from aqueduct_core.errors import DataLoss, SpoolFailed
 from aqueduct_core.spool import Spool
-from aqueduct_core.spool.record import Record
+from aqueduct_core.spool.record import Damaged, Record, verify
 from aqueduct_core.spool.scan import scan
+from aqueduct_core.spool.segment import Index
 from tests.core.spool.rows import check_rows, open_spool, segments, store
 
 GROUPS = 4
@@ -38,6 +39,27 @@ def flip(path: Path, position: int, bit: int = 0) -> None:
     data = bytearray(path.read_bytes())
     data[position] ^= 1 << bit
     path.write_bytes(data)
+
+
+def test_every_bit_of_a_record_is_checked(stored: Path) -> None:
+    """Also those of the checksum itself: its digits in another case are another record."""
+    path = segments(stored)[0]
+    record = records(path)[0]
+    data = bytearray(path.read_bytes())
+    number = int(path.name[8:20])
+    for position in range(record.at, record.end):
+        for bit in range(8):
+            data[position] ^= 1 << bit
+            with pytest.raises(Damaged):
+                verify(memoryview(data), record.at, number)
+            data[position] ^= 1 << bit
+    assert verify(memoryview(data), record.at, number) == record
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00" * 8, b"\x00" * 9, b"\x01" * 16])
+def test_a_damaged_index_is_none(data: bytes) -> None:
+    """Eight zeros carry the right checksum of nothing."""
+    assert Index.unpack(data, 1) is None
 
 
 def only_this_is_lost(spool: Spool, damaged: Record) -> None:

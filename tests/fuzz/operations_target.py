@@ -1,0 +1,240 @@
+"""Target: two engines, a faulty link between them, and applications that do what the bytes say.
+
+Invariant: two honest engines never find fault with each other, whatever their applications do and
+whatever the link delays, reorders, cuts or loses. Every order and every news is well formed
+(``Judge``); a message arrives once, unchanged, and only if it was sent; a command fails with a
+``LocalError`` or not at all; and once every half has been ended, both sides forget everything: no
+channel, no timer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable
+from typing import cast
+
+from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Connection, Mode, Side
+from aqueduct_core.aqueduct.faults import LocalError
+from aqueduct_core.aqueduct.news import Run
+from aqueduct_core.engine.contract import LinkLost
+from tests.fuzz.byte_source import ByteSource
+from tests.fuzz.judge import Judge
+from tests.support.pair import LinkShape, Pair
+
+logging.getLogger("aqueduct_core.aqueduct").setLevel(logging.CRITICAL)
+
+_SHAPES = (
+    LinkShape(),
+    LinkShape(jitter=0.2, cut=0.4),
+    LinkShape(latency=0.3, jitter=1.5, loss=0.3, cut=0.5),
+    LinkShape(jitter=0.05, loss=0.9),
+)
+_MODES = tuple(Mode)
+_SIZES = (0, 1, 2, 20, 127, 128, 1000, 1100, 4000)
+_MOST_STEPS = 120
+
+
+class Party:
+    """One application: what it sent, what it read, the channels that it knows."""
+
+    def __init__(self, side: Side, engine: Connection) -> None:
+        self.side = side
+        self.engine = engine
+        self.channels = [Connection.ENTRYPOINT]
+        self.sent: dict[tuple[int, bool, int], bytes] = {}
+        self.seen: dict[int, set[tuple[bool, int]]] = defaultdict(set)
+        self.unread: list[Run] = []
+
+
+class Scene:
+    def __init__(self, source: ByteSource) -> None:
+        self.source = source
+        flags = source.byte()
+        ack_mode = AckMode.ON_STORED if flags & 4 else AckMode.ON_RECEIPT
+        self.pair = Pair(
+            seed=source.byte(),
+            shape=_SHAPES[flags & 3],
+            client=Config(ack_mode=ack_mode),
+            server=Config(auto_accept=True, ack_mode=ack_mode),
+        )
+        self.judges = {side: Judge(engine) for side, engine in self.pair.engines.items()}
+        for side, judge in self.judges.items():
+            self.pair.engines[side] = cast(Connection, judge)
+        self.parties = {side: Party(side, judge.engine) for side, judge in self.judges.items()}
+        self.slow = bool(flags & 8)
+        self.over = False
+        if flags & 16:
+            self.pair.settle()
+
+    def party(self) -> Party:
+        return self.parties[Side(self.source.byte() & 1)]
+
+    def command(self, call: Callable[..., object], *arguments: object, **named: object) -> None:
+        try:
+            call(*arguments, **named, now=self.pair.now)
+        except LocalError:
+            pass
+
+    # --- what the applications do -------------------------------------------------------
+
+    def send(self) -> None:
+        party = self.party()
+        channel = self.source.choice(party.channels)
+        shape = self.source.byte()
+        mode = _MODES[channel % 3] if shape & 3 else _MODES[shape >> 2 & 1]
+        attach = [
+            Attach(sends=bool(shape >> (4 + i) & 1), oneshot=bool(shape >> (5 + i) & 1))
+            for i in range((0, 0, 1, 2)[shape >> 6 & 3])
+        ]
+        payload = bytes([len(party.sent) & 255]) * self.source.choice(_SIZES)
+        try:
+            sent = party.engine.send(channel, payload, now=self.pair.now, mode=mode, attach=attach)
+        except LocalError:
+            return
+        party.channels += sent.attached
+        assert sent.number is not None
+        party.sent[channel, sent.reliable, sent.number] = payload
+
+    def send_many(self) -> None:
+        party = self.party()
+        channel = self.source.choice(party.channels)
+        payloads = [bytes([i]) * (1 + i % 2) for i in range(1 + self.source.byte() % 40)]
+        try:
+            first, _ = party.engine.send_many(
+                channel, payloads, now=self.pair.now, mode=Mode.ORDERED
+            )  # fmt: skip
+        except LocalError:
+            return
+        for number, payload in enumerate(payloads, first):
+            party.sent[channel, True, number] = payload
+
+    def end_half(self) -> None:
+        party = self.party()
+        channel = self.source.choice(party.channels)
+        end = self.source.choice((party.engine.finish, party.engine.cancel, party.engine.close))
+        self.command(end, channel)
+
+    def drop(self) -> None:
+        """Throw unread messages away, with the channels that they carry."""
+        party = self.party()
+        for run in party.unread:
+            for attachments in run.attachments.values():
+                self.command(party.engine.drop, attachments)
+            self._digest(party, run)
+        party.unread.clear()
+
+    def refuse(self) -> None:
+        """Consume unread datagram messages without storing them."""
+        party = self.party()
+        for run in party.unread:
+            if not run.reliable:
+                self.command(party.engine.refused, run.channel, run.first, run.first + run.count)
+                party.engine.consumed(run.channel, run.size, self.pair.now)
+        party.unread = [run for run in party.unread if run.reliable]
+
+    def read(self) -> None:
+        self._read(self.party())
+
+    def _read(self, party: Party) -> None:
+        for run in party.unread:
+            for attachments in run.attachments.values():
+                party.channels += [attachment.channel for attachment in attachments]
+            self._digest(party, run)
+        party.unread.clear()
+
+    def _digest(self, party: Party, run: Run) -> None:
+        stop = run.first + run.count
+        self.command(party.engine.stored, run.channel, run.first, stop, reliable=run.reliable)
+        party.engine.consumed(run.channel, run.size, self.pair.now)
+
+    # --- time and the link --------------------------------------------------------------
+
+    def wait(self) -> None:
+        self.pair.run(self.source.choice((0.0, 0.005, 0.02, 0.1, 0.5, 1.0, 5.0)))
+        self.hear()
+
+    def step(self) -> None:
+        for _ in range(1 + self.source.byte() % 16):
+            self.pair.step()
+        self.hear()
+
+    def lose(self) -> None:
+        for side in Side:
+            self.pair.engines[side].absorb(LinkLost(0, "", False), self.pair.now)
+        self.over = True
+
+    def shutdown(self) -> None:
+        self.party().engine.shutdown(0, "", self.pair.now)
+        self.over = True
+
+    # --- what must hold -----------------------------------------------------------------
+
+    def hear(self) -> None:
+        self.pair.collect()
+        for party in self.parties.values():
+            for news in self.pair.news(party.side):
+                if isinstance(news, Run):
+                    self._arrived(party, news)
+                    party.unread.append(news)
+            closed = party.engine.closed
+            assert closed is None or (self.over and closed.code == 0), f"{party.side}: {closed}"
+            if not self.slow:
+                self._read(party)
+
+    def _arrived(self, party: Party, run: Run) -> None:
+        sent = self.parties[party.side.other].sent
+        for message in run.messages():
+            key = (run.reliable, message.number)
+            assert key not in party.seen[run.channel], "the same message twice"
+            party.seen[run.channel].add(key)
+            assert sent[run.channel, *key] == message.payload, "another message than was sent"
+
+    def finish(self) -> None:
+        """Every application reads all and ends what it knows, until nothing moves."""
+        self.slow = False
+        for _ in range(100):
+            for party in self.parties.values():
+                self._read(party)
+                self._end_all(party)
+            self.pair.settle()
+            if not any(self.pair.told.values()):
+                break
+            self.hear()
+        for party in self.parties.values():
+            engine = party.engine
+            assert engine.closed is None or self.over
+            assert engine.wake_at is None, f"{party.side} has a timer left"
+            assert engine.open_channels == 0 or self.over, f"{party.side} has channels left"
+            if not self.over:
+                assert engine.statistics.queued_bytes == 0
+        for judge in self.judges.values():
+            judge.finish()
+
+    def _end_all(self, party: Party) -> None:
+        for channel in set(party.channels):
+            if party.engine.can_send(channel):
+                self.command(party.engine.finish, channel)
+            else:
+                self.command(party.engine.close, channel)
+
+
+_STEPS: tuple[Callable[[Scene], None], ...] = (
+    Scene.send, Scene.send, Scene.send, Scene.send_many, Scene.end_half, Scene.drop, Scene.read,
+    Scene.refuse, Scene.wait, Scene.wait, Scene.step, Scene.step,
+)  # fmt: skip
+_RARE: tuple[Callable[[Scene], None], ...] = (Scene.lose, Scene.shutdown)
+
+
+def run(data: bytes) -> None:
+    """Two bytes make the scene: the link and how the applications read, and the seed of the
+    link's chance; then one step after the other, each a byte and its parameters."""
+    scene = Scene(ByteSource(data))
+    for _ in range(_MOST_STEPS):
+        if not scene.source.left:
+            break
+        step = scene.source.byte()
+        steps = _RARE if step >= 250 else _STEPS
+        steps[step % len(steps)](scene)
+        scene.hear()
+    scene.finish()
