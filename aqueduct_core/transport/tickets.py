@@ -120,11 +120,11 @@ class MemoryTickets:
             kept = self._servers.get(server)
             if kept is None:
                 return None
-            usable = [s for s in kept.sessions if s.valid(at)]
-            chosen = next((s for s in reversed(usable) if s.stack == stack), None)
-            left = [s for s in usable if s is not chosen]
-            if len(left) != len(kept.sessions):
-                kept.sessions = deque(left, PER_SERVER)
+            usable = [session for session in kept.sessions if session.valid(at)]
+            fit = [i for i, session in enumerate(usable) if session.stack == stack]
+            chosen = usable.pop(fit[-1]) if fit else None
+            if len(usable) != len(kept.sessions):
+                kept.sessions = deque(usable, PER_SERVER)
                 self._changed()
             return chosen
 

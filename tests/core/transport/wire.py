@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from aqueduct_core.transport.aioquic_port.link import AioquicLink
 from aqueduct_core.transport.aioquic_port.making import client_link, server_link
 from aqueduct_core.transport.aioquic_port.stack import AioquicStack
-from aqueduct_core.transport.port import Address
+from aqueduct_core.transport.port import Address, Resumption, Terms
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.ends import client_tls, server_tls
 from tests.core.transport.probe import Probe
@@ -40,6 +40,9 @@ class Wire:
         settings: LinkSettings | None = None,
         server_consumes: bool = True,
         server_echoes: bool = False,
+        server_settings: LinkSettings | None = None,
+        resumption: Resumption | None = None,
+        terms: Terms | None = None,
     ) -> None:
         self.now = 100.0
         self.loss = loss
@@ -49,9 +52,11 @@ class Wire:
         self.client_address = CLIENT
         self._random = random.Random(seed)
         self._count = 0
-        self._settings = settings or LinkSettings()
+        settings = settings or LinkSettings()
+        self._settings = server_settings or settings
+        self._terms = terms
         self.client = End(
-            client_link(self._settings, client_tls(), "127.0.0.1", SERVER, self.now),
+            client_link(settings, client_tls(), "127.0.0.1", SERVER, self.now, resumption),
             Probe(client=True),
         )
         self.server: End
@@ -124,7 +129,7 @@ class Wire:
             hello = STACK.hello(data)
             assert hello is not None
             self.server = End(
-                server_link(self._settings, server_tls().identity, hello),
+                server_link(self._settings, server_tls().identity, hello, self._terms),
                 Probe(client=False, consumes=self._server_consumes, echoes=self._server_echoes),
             )
             self._started = True

@@ -1,0 +1,193 @@
+"""Engines whose client speaks before the handshake is complete, on a virtual clock."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import pytest
+
+from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Connection, Mode, Side
+from aqueduct_core.aqueduct.news import Delivered, End, Ended, Nacked, Opened, Run
+from aqueduct_core.engine.contract import EarlyReady, EarlyRejected, SendDatagram, WriteStream
+from aqueduct_core.transport.memory_early import EarlyMemoryLink
+from tests.support.rules import rule
+
+DELAY = 0.05
+ENTRY = Connection.ENTRYPOINT
+
+
+def linked(accepts: bool, **options: object) -> EarlyMemoryLink:
+    config = Config(ack_mode=AckMode.ON_RECEIPT)
+    return EarlyMemoryLink(
+        Connection(Side.CLIENT, (), config),
+        Connection(Side.SERVER, (), Config(auto_accept=True)),
+        accepts=accepts,
+        delay=DELAY,
+        **options,
+    )
+
+
+def messages(link: EarlyMemoryLink) -> dict[tuple[int, bool], list[tuple[int, bytes]]]:
+    """What the server was told, by channel and number space: number and payload, as it came."""
+    told: dict[tuple[int, bool], list[tuple[int, bytes]]] = defaultdict(list)
+    for news in link.server.news:
+        if isinstance(news, Run):
+            told[news.channel, news.reliable] += [
+                (single.number, single.payload) for single in news.messages()
+            ]
+    return told
+
+
+def ends(link: EarlyMemoryLink, side: str) -> dict[int, End]:
+    end = link.client if side == "client" else link.server
+    return {news.channel: news.end for news in end.news if isinstance(news, Ended)}
+
+
+@rule("AQ-0RTT-1", "AQ-0RTT-3")
+@pytest.mark.parametrize("accepts", [True, False])
+def test_everything_that_a_client_can_send_goes_out_early_and_arrives_once(accepts: bool) -> None:
+    link = linked(accepts, cut=0.3)
+    client: Connection = link.client.engine  # type: ignore[assignment]
+    link.kick()
+    ordered = Attach(sends=True)
+    unordered = Attach(sends=True)
+    loose = Attach(sends=True)
+    back = Attach(sends=False)
+    sent = client.send(ENTRY, b"take", attach=[ordered, unordered, loose, back], now=link.now)
+    first, second, third, fourth = sent.attached
+    for i in range(5):
+        client.send(first, b"o%d" % i, now=link.now)
+        client.send(second, b"u%d" % i, mode=Mode.UNORDERED, now=link.now)
+        client.send(third, b"l%d" % i, mode=Mode.UNRELIABLE, now=link.now)
+    for channel in (first, second, third):
+        client.finish(channel, link.now)
+    client.finish(ENTRY, link.now)
+    link.run_for(1.9 * DELAY)
+    early = link.early_orders
+    assert sum(isinstance(order, WriteStream) for order in early) >= 8
+    assert sum(isinstance(order, SendDatagram) for order in early) == 5
+    assert link.server.news == []
+    # The handshake is complete at the server after one and a half round trips.
+    if accepts:
+        link.run_for(1.2 * DELAY)
+        assert any(isinstance(news, Opened) for news in link.server.news)
+    link.run_until(lambda: set(ends(link, "client")) >= {first, second, third})
+    got = messages(link)
+    assert got[ENTRY, True] == [(0, b"take")]
+    assert got[first, True] == [(i, b"o%d" % i) for i in range(5)]
+    assert sorted(got[second, True]) == [(i, b"u%d" % i) for i in range(5)]
+    assert sorted(got[third, False]) == ([(i, b"l%d" % i) for i in range(5)] if accepts else [])
+    carried = [news.attachments for news in link.server.news if isinstance(news, Run)]
+    assert [entry.channel for entry in carried[0][0]] == [first, second, third, fourth]
+    assert {ends(link, "server")[channel] for channel in (first, second, third)} == {End.FINISHED}
+    assert {ends(link, "client")[channel] for channel in (first, second, third)} == {End.FINISHED}
+
+
+@rule("AQ-0RTT-2")
+def test_rejected_datagrams_stay_sent_and_are_nacked() -> None:
+    link = linked(False)
+    client: Connection = link.client.engine  # type: ignore[assignment]
+    link.kick()
+    for i in range(4):
+        client.send(ENTRY, b"early %d" % i, mode=Mode.UNRELIABLE, now=link.now)
+    link.run_for(3 * DELAY)
+    client.send(ENTRY, b"late", mode=Mode.UNRELIABLE, now=link.now)
+    link.run_until(lambda: any(isinstance(news, Nacked) for news in link.server.news))
+    link.run_for(2.0)
+    assert messages(link)[ENTRY, False] == [(4, b"late")]
+    fates = {
+        number: news.acked
+        for news in link.client.news
+        if isinstance(news, Delivered) and not news.reliable
+        for number in range(news.first, news.stop)
+    }
+    assert fates == {0: False, 1: False, 2: False, 3: False, 4: True}
+
+
+@rule("AQ-0RTT-2")
+def test_the_second_try_has_the_same_bytes_on_the_same_handles() -> None:
+    """The streams that the engine holds go on behind what was repeated: it repeats nothing."""
+    link = linked(False)
+    client: Connection = link.client.engine  # type: ignore[assignment]
+    link.kick()
+    client.send(ENTRY, b"one", now=link.now)
+    link.run_for(DELAY)
+    carried: list[WriteStream] = []
+    carry = link._write
+
+    def watch(end: object, stream_id: int, data: bytes, ending: bool) -> None:
+        if end is link.client:
+            carried.append(WriteStream(stream_id, data, ending))
+        carry(link.client if end is link.client else link.server, stream_id, data, ending)
+
+    link._write = watch  # type: ignore[method-assign]
+    early = [order for order in link.early_orders if isinstance(order, WriteStream)]
+    link.run_for(1.5 * DELAY)
+    assert carried == early
+    client.send(ENTRY, b"two", now=link.now)
+    link.kick()
+    (more,) = carried[len(early) :]
+    assert more.stream_id in {order.stream_id for order in early}
+    link.run_until(lambda: len(messages(link)[ENTRY, True]) == 2)
+    assert messages(link)[ENTRY, True] == [(0, b"one"), (1, b"two")]
+
+
+@rule("AQ-0RTT-2")
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_is_done_early_ends_as_if_it_had_been_done_later(seed: int) -> None:
+    rng = random.Random(seed)
+    accepts = bool(seed % 2)
+    link = linked(accepts, seed=seed, cut=0.4, jitter=0.02, loss=0.1)
+    client: Connection = link.client.engine  # type: ignore[assignment]
+    link.kick()
+    sent: dict[int, list[bytes]] = {ENTRY: []}
+    modes: dict[int, Mode] = {ENTRY: Mode.ORDERED}
+    cancelled: set[int] = set()
+    for step in range(rng.randrange(5, 25)):
+        alive = [c for c in sent if client.half_open(c) and client.can_send(c)]
+        what = rng.random()
+        if what < 0.3:
+            done = client.send(ENTRY, b"take %d" % step, attach=[Attach(sends=True)], now=link.now)
+            (made,) = done.attached
+            sent[ENTRY].append(b"take %d" % step)
+            sent[made] = []
+            modes[made] = rng.choice([Mode.ORDERED, Mode.UNORDERED])
+        elif what < 0.8 and alive:
+            channel = rng.choice(alive)
+            payload = rng.randbytes(rng.choice((0, 5, 2_000)))
+            client.send(channel, payload, mode=modes[channel], now=link.now)
+            sent[channel].append(payload)
+        elif what < 0.9 and len(alive) > 1:
+            client.finish(rng.choice([c for c in alive if c != ENTRY]), link.now)
+        elif len(alive) > 1:
+            channel = rng.choice([c for c in alive if c != ENTRY])
+            client.cancel(channel, link.now)
+            cancelled.add(channel)
+        link.run_for(rng.random() * DELAY / 4)
+    for channel in sent:
+        if client.half_open(channel) and client.can_send(channel):
+            client.finish(channel, link.now)
+    link.run_until(lambda: set(ends(link, "client")) == set(sent))
+    got = messages(link)
+    assert link.client.lost is None
+    for channel, payloads in sent.items():
+        expected = list(enumerate(payloads))
+        told = sorted(got[channel, True])
+        if channel in cancelled:
+            assert all(item in expected for item in told)
+            assert len(set(told)) == len(told)
+        else:
+            assert told == expected
+            assert ends(link, "client")[channel] is End.FINISHED
+
+
+@rule("AQ-0RTT-1")
+def test_datagrams_are_as_large_as_the_last_connection_allowed() -> None:
+    client = Connection(Side.CLIENT, (), Config())
+    client.absorb(EarlyReady(0), 0.0)
+    sent = client.send(ENTRY, b"small", mode=Mode.UNRELIABLE, now=0.0)
+    assert sent.reliable
+    client.absorb(EarlyRejected(2), 0.1)
+    assert client.closed is None
+    assert not [order for order in client.orders() if isinstance(order, SendDatagram)]

@@ -1,0 +1,84 @@
+"""A first connection that leaves a session, and a second one that writes before its handshake."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from aqueduct_core.engine.contract import Datagram, Fact, StreamBytes, StreamReset
+from aqueduct_core.transport.port import Resumption, Terms
+from aqueduct_core.transport.sessions import SessionTable
+from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_core.transport.tickets import Session
+from tests.core.transport.wire import Wire
+
+
+def early_terms(**other: object) -> Terms:
+    return Terms(sessions=SessionTable(16), early_data=True, **other)  # type: ignore[arg-type]
+
+
+def session_of(terms: Terms, settings: LinkSettings | None = None) -> Session:
+    """What a whole connection on these terms leaves behind."""
+    kept: list[Session] = []
+    wire = Wire(settings=settings, terms=terms, resumption=Resumption(keep_session=kept.append))
+    wire.connect()
+    wire.rest(1.0)
+    wire.client.probe.close(0, "")
+    wire.rest(1.0)
+    (session,) = kept
+    return session
+
+
+@dataclass
+class Second:
+    """The second connection, and every fact of both of its ends as it came."""
+
+    wire: Wire
+    client_facts: list[Fact] = field(default_factory=list)
+    server_facts: list[Fact] = field(default_factory=list)
+    sent: dict[int, bytes] = field(default_factory=dict)
+
+    def write(self, data: bytes, *, end: bool = True) -> int:
+        probe = self.wire.client.probe
+        stream = probe.open()
+        probe.write(stream, data, end)
+        self.sent[stream] = data
+        return stream
+
+    def run_until_all_is_there(self) -> None:
+        """Every stream arrives whole and once."""
+        self.wire.run(lambda: set(self.sent) <= self._server_ended())
+        server = self.wire.server.probe
+        for stream, data in self.sent.items():
+            assert server.streams[stream] == len(data), stream
+            assert server.digests[stream].digest() == hashlib.sha256(data).digest(), stream
+        assert set(server.streams) == set(self.sent)
+
+    def _server_ended(self) -> set[int]:
+        return self.wire.server.probe.ended if len(self.wire.ends) == 2 else set()
+
+
+def second(
+    session: Session,
+    terms: Terms | None,
+    *,
+    token: bytes = b"",
+    **options: object,
+) -> Second:
+    wire = Wire(
+        resumption=Resumption(session, early=True, token=token),
+        terms=terms,
+        **options,  # type: ignore[arg-type]
+    )
+    it = Second(wire)
+    wire.client.probe.on_fact = it.client_facts.append
+    return it
+
+
+def watch_server(it: Second) -> None:
+    """Call after the first flight left: the server's end is there then."""
+    it.wire.server.probe.on_fact = it.server_facts.append
+
+
+def carried(facts: list[Fact]) -> list[Fact]:
+    return [f for f in facts if isinstance(f, StreamBytes | StreamReset | Datagram)]

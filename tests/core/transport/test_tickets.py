@@ -1,0 +1,229 @@
+"""What a client keeps for the next connection, and the tokens of a listener."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aqueduct_core.transport.address_tokens import (
+    LATER_LIFETIME,
+    RETRY_LIFETIME,
+    AddressTokens,
+    Checked,
+    Standing,
+)
+from aqueduct_core.transport.aioquic_port.resumption import read, written
+from aqueduct_core.transport.port import Address
+from aqueduct_core.transport.sessions import SessionTable
+from aqueduct_core.transport.ticket_file import FileTickets
+from aqueduct_core.transport.tickets import (
+    LARGEST,
+    PER_SERVER,
+    MemoryTickets,
+    ServerKey,
+    Session,
+    server_key,
+)
+from aqueduct_core.transport.tls import ClientTls
+from tests.core.transport.early import early_terms, session_of
+from tests.core.transport.ends import client_tls
+from tests.support.rules import rule
+
+HERE = ServerKey("localhost", 4433, "aqueduct", "some authority")
+THERE = HERE._replace(port=4434)
+SESSION = Session("aioquic", b"state", 1_000.0, True, "127.0.0.1")
+HOME: Address = ("192.0.2.7", 5000)
+FIRST, SOURCE = b"original", b"retry-id"
+
+
+def stores(tmp_path: Path) -> list[MemoryTickets]:
+    return [MemoryTickets(), FileTickets(tmp_path / "tickets")]
+
+
+@rule("AQ-0RTT-5")
+def test_sessions_and_tokens_are_given_out_once_and_newest_first(tmp_path: Path) -> None:
+    for store in stores(tmp_path):
+        other = replace(SESSION, state=b"other")
+        store.keep_session(HERE, SESSION)
+        store.keep_session(HERE, other)
+        store.keep_token(HERE, b"one")
+        store.keep_token(HERE, b"two")
+        assert store.take_session(THERE, "aioquic", 0.0) is None
+        assert store.take_session(HERE, "qh3", 0.0) is None
+        taken = [store.take_session(HERE, "aioquic", 0.0) for _ in range(3)]
+        assert taken == [other, SESSION, None]
+        assert store.take_token(THERE) == b""
+        assert [store.take_token(HERE) for _ in range(3)] == [b"two", b"one", b""]
+
+
+def test_an_expired_session_is_not_given_out(tmp_path: Path) -> None:
+    for store in stores(tmp_path):
+        store.keep_session(HERE, SESSION)
+        assert store.take_session(HERE, "aioquic", 1_000.0) is None
+        # It is gone for good, also for a clock that went back.
+        assert store.take_session(HERE, "aioquic", 0.0) is None
+        store.keep_session(HERE, replace(SESSION, trusted_until=500.0))
+        assert store.take_session(HERE, "aioquic", 500.0) is None
+
+
+def test_stores_are_bounded(tmp_path: Path) -> None:
+    for store in (MemoryTickets(2), FileTickets(tmp_path / "tickets", 2)):
+        for port in range(3):
+            for _ in range(PER_SERVER + 2):
+                store.keep_session(HERE._replace(port=port), SESSION)
+                store.keep_token(HERE._replace(port=port), b"token")
+        assert store.take_session(HERE._replace(port=0), "aioquic", 0.0) is None
+        counts = []
+        for port in (1, 2):
+            key = HERE._replace(port=port)
+            while store.take_session(key, "aioquic", 0.0):
+                counts.append("session")
+            while store.take_token(key):
+                counts.append("token")
+        assert counts.count("session") == counts.count("token") == 2 * PER_SERVER
+        store.keep_session(HERE, replace(SESSION, state=bytes(LARGEST + 1)))
+        store.keep_token(HERE, bytes(LARGEST + 1))
+        assert store.take_session(HERE, "aioquic", 0.0) is None
+        assert store.take_token(HERE) == b""
+
+
+def test_a_file_is_there_for_the_next_process_and_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "tickets"
+    before = FileTickets(path)
+    before.keep_session(HERE, replace(SESSION, fingerprint="AB:CD", trusted_until=900.0))
+    before.keep_token(HERE, b"\x00\xff")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    after = FileTickets(path)
+    session = after.take_session(HERE, "aioquic", 0.0)
+    assert session == replace(SESSION, fingerprint="AB:CD", trusted_until=900.0)
+    assert after.take_token(HERE) == b"\x00\xff"
+    assert FileTickets(path).take_session(HERE, "aioquic", 0.0) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b'{"version":2}', b'{"version":1,"servers":[{"key":[1]}]}', b"\xff\x00"],
+)
+def test_a_damaged_file_begins_an_empty_store(
+    tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "tickets"
+    path.write_bytes(content)
+    store = FileTickets(path)
+    assert store.take_session(HERE, "aioquic", 0.0) is None
+    assert "is not used" in caplog.text
+    store.keep_session(HERE, SESSION)
+    assert json.loads(path.read_text())["version"] == 1
+
+
+def test_a_file_that_cannot_be_written_costs_nothing_but_the_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = FileTickets(tmp_path / "no such directory" / "tickets")
+    store.keep_session(HERE, SESSION)
+    assert store.take_session(HERE, "aioquic", 0.0) == SESSION
+    assert "cannot be written" in caplog.text
+
+
+def test_secrets_are_in_no_repr() -> None:
+    assert "state" not in repr(SESSION)
+
+
+def test_a_session_is_never_used_where_the_server_is_verified_otherwise() -> None:
+    keys = {
+        server_key(tls, host, port, alpn)
+        for tls in (client_tls(), ClientTls(insecure=True), ClientTls())
+        for host in ("127.0.0.1", "localhost")
+        for port in (1, 2)
+        for alpn in ("aqueduct", "other")
+    }
+    assert len(keys) == 24
+    named = ClientTls(ca_pem=client_tls().ca_pem, server_name="localhost")
+    assert server_key(named, "127.0.0.1", 1, "aqueduct") in keys
+
+
+def test_a_session_survives_being_written_and_garbage_is_none() -> None:
+    session = session_of(early_terms())
+    ticket = read(session.state, early=True)
+    assert ticket is not None
+    assert written(ticket) == session.state
+    assert ticket.max_early_data_size is not None
+    resuming = read(session.state, early=False)
+    assert resuming is not None
+    assert resuming.max_early_data_size is None
+    for garbage in (b"", b"{}", b"[]", session.state[:-9], b'{"age_add":"x"}'):
+        assert read(garbage, early=True) is None
+
+
+def test_a_session_is_trusted_no_longer_than_the_certificate() -> None:
+    session = session_of(early_terms())
+    assert session.trusted_until is not None
+    assert session.valid(session.expires - 1)
+    day = datetime.timedelta(days=1).total_seconds()
+    assert not replace(session, expires=session.trusted_until + 9 * day).valid(
+        session.trusted_until
+    )
+
+
+def test_a_session_table_forgets_the_oldest_and_gives_each_once() -> None:
+    table = SessionTable(2)
+    for name in (b"a", b"b", b"c"):
+        table.keep(name, name.decode())
+    assert len(table) == 2
+    assert [table.take(name) for name in (b"a", b"b", b"b", b"c")] == [None, "b", None, "c"]
+
+
+# --- tokens of a listener ------------------------------------------------------------------
+
+
+def test_a_retry_token_proves_the_very_address_for_some_seconds() -> None:
+    tokens = AddressTokens()
+    token = tokens.for_retry(HOME, FIRST, SOURCE, 10.0)
+    proved = Checked(Standing.PROVED, FIRST)
+    refused = Checked(Standing.REFUSED)
+    assert tokens.check(token, HOME, SOURCE, 10.0 + RETRY_LIFETIME) == proved
+    assert tokens.check(token, HOME, SOURCE, 10.1 + RETRY_LIFETIME) == refused
+    assert tokens.check(token, (HOME[0], 5001), SOURCE, 10.0) == refused
+    assert tokens.check(token, ("192.0.2.8", 5000), SOURCE, 10.0) == refused
+    assert tokens.check(token, HOME, FIRST, 10.0) == refused
+    assert AddressTokens().check(token, HOME, SOURCE, 10.0) == refused
+
+
+def test_a_later_token_proves_the_host_for_a_day_once() -> None:
+    tokens = AddressTokens()
+    unknown = Checked(Standing.UNKNOWN)
+    token = tokens.for_later(HOME, 10.0)
+    assert tokens.check(token, ("192.0.2.8", 5000), b"any", 11.0) == unknown
+    assert tokens.check(token, HOME, b"any", 10.1 + LATER_LIFETIME) == unknown
+    assert tokens.check(token, (HOME[0], 5001), b"any", 11.0) == Checked(Standing.PROVED)
+    assert tokens.check(token, HOME, b"any", 11.0) == unknown
+    assert AddressTokens().check(token, HOME, b"any", 11.0) == unknown
+
+
+def test_addresses_are_the_same_on_a_socket_of_both_families() -> None:
+    tokens = AddressTokens()
+    token = tokens.for_retry(HOME, FIRST, SOURCE, 0.0)
+    mapped: Address = (f"::ffff:{HOME[0]}", HOME[1], 0, 0)
+    assert tokens.check(token, mapped, SOURCE, 1.0).standing is Standing.PROVED
+    scoped: Address = ("fe80::1%eth0", 9, 0, 3)
+    assert tokens.check(tokens.for_later(scoped, 0.0), scoped, b"", 1.0).standing is Standing.PROVED
+
+
+def test_no_garbage_proves_anything() -> None:
+    tokens = AddressTokens()
+    retry = tokens.for_retry(HOME, FIRST, SOURCE, 0.0)
+    later = tokens.for_later(HOME, 0.0)
+    for token in (b"", b"R", b"N", b"R" + bytes(80), b"N" + bytes(80), b"x" * 40, later[:-1]):
+        standing = tokens.check(token, HOME, SOURCE, 0.0).standing
+        assert standing is (Standing.REFUSED if token[:1] == b"R" else Standing.UNKNOWN)
+    for i in range(len(retry)):
+        flipped = bytearray(retry)
+        flipped[i] ^= 1
+        assert tokens.check(bytes(flipped), HOME, SOURCE, 0.0).standing is not Standing.PROVED
+    # A token of one kind is none of the other.
+    assert tokens.check(b"R" + later[1:], HOME, SOURCE, 0.0).standing is Standing.REFUSED
