@@ -51,6 +51,7 @@ _remote_preferred_address
 _retire_connection_ids _spaces _spin_bit _spin_highest_pn _state _streams _streams_blocked_bidi
 _streams_blocked_pending _streams_blocked_uni _streams_queue
 """
+LOSS = "_rtt_initialized _rtt_smoothed"
 STREAM = """
 is_blocked max_stream_data_local max_stream_data_local_sent max_stream_data_remote
 receiver sender stream_id
@@ -86,6 +87,7 @@ def check() -> None:
     key = bytes(16)
     for instance, names in (
         (QuicConnection(configuration=QuicConfiguration(is_client=True)), CONNECTION),
+        (QuicConnection(configuration=QuicConfiguration(is_client=True))._loss, LOSS),
         (QuicStream(stream_id=0), STREAM),
         (QuicStreamSender(0, True), SENDER),
         (QuicStreamReceiver(0, True), RECEIVER),

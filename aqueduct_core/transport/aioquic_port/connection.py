@@ -133,6 +133,16 @@ class CreditedConnection(QuicConnection):
         return local if not remote else min(local, remote)
 
     @property
+    def peer_stream_limit(self) -> int:
+        """Unidirectional streams that the peer lets us open in all."""
+        return self._remote_max_streams_uni
+
+    @property
+    def round_trip(self) -> float | None:
+        """Smoothed round-trip time in seconds; None before the first sample."""
+        return self._loss._rtt_smoothed if self._loss._rtt_initialized else None
+
+    @property
     def peer_datagram_frame_size(self) -> int:
         """The largest DATAGRAM frame that the peer takes; 0: none."""
         return self._remote_max_datagram_frame_size or 0

@@ -28,6 +28,7 @@ from aqueduct_core.engine.contract import (
     WriteStream,
 )
 from aqueduct_core.transport.aioquic_port.early import EarlyConnection
+from aqueduct_core.transport.aioquic_port.hints import Hints
 from aqueduct_core.transport.port import Address, LinkCounts
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tickets import Session
@@ -67,6 +68,7 @@ class AioquicLink:
         self._early_accepted: bool | None = None
         self._early_datagrams = 0
         self._facts: list[Fact] = []
+        self._hints = Hints(connection)
         self._lost: LinkLost | None = None
         self._ready = False
         self._alert: int | None = None
@@ -271,6 +273,8 @@ class AioquicLink:
             self._control(event, now)
         if current >= 0:
             facts.append(StreamBytes(current, b"".join(chunks), end))
+        if self._ready and self._lost is None:
+            facts += self._hints.facts()
         ending = quic.ending
         if ending is not None and self._lost is None:
             self._end(ending)

@@ -1,0 +1,44 @@
+"""Facts about the link that change slowly: the peer's stream limit and the round-trip time."""
+
+from __future__ import annotations
+
+import pytest
+
+from aqueduct_core.engine.contract import LinkRtt, StreamLimit
+from aqueduct_core.transport.aioquic_port.hints import Hints
+from aqueduct_core.transport.settings import LinkSettings
+from tests.core.transport.wire import Wire
+from tests.support.rules import rule
+
+
+class Measured:
+    peer_stream_limit = 100
+    round_trip: float | None = None
+
+
+def test_what_has_changed_enough_is_told_once() -> None:
+    link = Measured()
+    hints = Hints(link)
+    assert hints.facts() == [StreamLimit(100)]
+    assert hints.facts() == []
+    link.round_trip = 0.1
+    assert hints.facts() == [LinkRtt(0.1)]
+    link.round_trip = 0.12
+    assert hints.facts() == []
+    link.round_trip = 0.13
+    link.peer_stream_limit = 150
+    assert hints.facts() == [StreamLimit(150), LinkRtt(0.13)]
+
+
+@rule("AQ-SEND-6")
+def test_a_link_tells_its_round_trip_time_and_the_peer_s_stream_limit() -> None:
+    wire = Wire(delay=0.05, settings=LinkSettings(max_streams_uni=70))
+    seen: list[object] = []
+    collect = wire.client.link.facts
+    wire.client.link.facts = lambda: [seen.append(f) or f for f in collect()]  # type: ignore
+    wire.connect()
+    wire.rest(1.0)
+    limits = [fact.streams for fact in seen if isinstance(fact, StreamLimit)]
+    times = [fact.seconds for fact in seen if isinstance(fact, LinkRtt)]
+    assert limits == [70]
+    assert times[-1] == pytest.approx(0.1, rel=0.3)
