@@ -139,10 +139,12 @@ class UnreliableLedger:
     def store(self, first: int, stop: int) -> None:
         self.stored.add(max(first, self.mark), stop)
 
-    def refuse(self, first: int, stop: int) -> None:
-        """The application will never store these: they count as not received."""
-        for piece in self.received.remove(max(first, self.mark), stop):
+    def refuse(self, first: int, stop: int) -> list[Range]:
+        """The application will never store these: they count as not received. Those it was."""
+        refused = self.received.remove(max(first, self.mark), stop)
+        for piece in refused:
             self._refused.add(*piece)
+        return refused
 
     @property
     def whole(self) -> bool:

@@ -178,7 +178,8 @@ class Connection:
         headers = self._handshake.peer_headers
         assert headers is not None
         self._timers.cancel((Alarm.HANDSHAKE, 0))
-        self._channels.idle.touched(self.ENTRYPOINT, self._now)
+        if self.half_open(self.ENTRYPOINT):
+            self._channels.idle.touched(self.ENTRYPOINT, self._now)
         flow = self._wiring.flow
         try:
             flow.headers_came(headers)

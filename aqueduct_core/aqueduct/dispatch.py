@@ -84,7 +84,7 @@ class Dispatch:
         elif self._over(half.channel, frame.size):
             self.overflows += 1
             return False  # the same as loss: it will be nacked
-        elif not half.arrive_unreliable(first, now):
+        elif not half.arrive_unreliable(first, frame.size, now):
             return False
         attachments = frame.attachments if isinstance(frame, Message) else ()
         if attachments:

@@ -17,6 +17,7 @@ from aqueduct_core.aqueduct.bulletin import RunDraft
 from aqueduct_core.aqueduct.config import AckMode
 from aqueduct_core.aqueduct.faults import BadArgument, Code, PeerFault, ResetCode
 from aqueduct_core.aqueduct.frames import Block, Message
+from aqueduct_core.aqueduct.giveback import Giveback
 from aqueduct_core.aqueduct.news import Counts, Nacked
 from aqueduct_core.aqueduct.outbox import Rank
 from aqueduct_core.aqueduct.wiring import Alarm, Wiring
@@ -95,7 +96,7 @@ class ReceiverHalf:
         self._control: int | None = None
         self._peer_control: int | None = None
         self._late = 0
-        self._gathered = 0
+        self._giveback = Giveback()
         self._unreliable_received = 0
         self._acked = 0
         self._nacked = 0
@@ -139,8 +140,8 @@ class ReceiverHalf:
         if self._reliable.owing:
             self._ack_shortly(now)
 
-    def arrive_unreliable(self, number: int, now: float) -> bool:
-        """Message ``number`` came in a datagram; False: it is ignored as lost."""
+    def arrive_unreliable(self, number: int, size: int, now: float) -> bool:
+        """Message ``number`` of ``size`` bytes came in a datagram; False: ignored as lost."""
         self.step(ReceiverInput.MESSAGE)
         if number < self._unreliable.mark:
             self._late += 1
@@ -153,6 +154,8 @@ class ReceiverHalf:
             self._late += number < self._unreliable.frozen
             return False
         self._unreliable_received += 1
+        if self._wiring.flow.active and self._wiring.config.ack_mode is AckMode.ON_STORED:
+            self._giveback.doubt(number, size)
         self._ack_early(now)
         return True
 
@@ -235,7 +238,8 @@ class ReceiverHalf:
         """
         if self._wiring.config.ack_mode is not AckMode.ON_STORED:
             raise BadArgument("refused() is for ack mode ON_STORED")
-        self._unreliable.refuse(first, stop)
+        for piece in self._unreliable.refuse(first, stop):
+            self._giveback.refused(*piece)
         self._wiring.due[self.channel] = None
 
     def dequeued(self, size: int, now: float) -> None:
@@ -244,9 +248,9 @@ class ReceiverHalf:
         wiring = self._wiring
         if not size or not wiring.flow.active or wiring.flow.own is None:
             return
-        self._gathered += size
+        self._giveback.gathered += size
         batch = wiring.flow.own.batch(self.buffer)
-        if batch is not None and self._gathered >= batch:
+        if batch is not None and self._giveback.gathered >= batch:
             wiring.due[self.channel] = None
         else:
             wiring.timers.sooner((Alarm.DEQUEUE, self.channel), now + wiring.config.dequeued_delay)
@@ -276,11 +280,12 @@ class ReceiverHalf:
         """Write the acks and nacks that may go now, and the credit that has gathered."""
         self._wiring.timers.cancel((Alarm.ACK, self.channel))
         self._write_acks(self._unreliable.answer())
-        if self._gathered:
-            frame = codec.encode_dequeued(self._gathered)
-            self._wiring.outbox.write(self._control_stream(), frame, Rank.RECEIVER)
-            self._gathered = 0
+        if self._giveback.gathered:
             self._wiring.timers.cancel((Alarm.DEQUEUE, self.channel))
+            count = self._giveback.take(self._wiring.credit.queued(self.channel))
+            if count:
+                frame = codec.encode_dequeued(count)
+                self._wiring.outbox.write(self._control_stream(), frame, Rank.RECEIVER)
 
     def _write_acks(self, answer: tuple[list[int], list[Range]]) -> None:
         outbox = self._wiring.outbox
@@ -297,16 +302,26 @@ class ReceiverHalf:
             part_lengths = lengths[i : i + 2 * _RANGES_A_FRAME]
             outbox.write(stream_id, codec.encode_ack_nack(part_lengths), Rank.RECEIVER)
         self._acked += sum(stop - first for first, stop in ranges) + sum(lengths[::2])
-        heirs = self._wiring.heirs
-        if heirs.of(self.channel):
-            heirs.answered(self.channel, True, ranges, True)
-            mark = self._unreliable.mark
-            heirs.answered(self.channel, False, nacked, False)
-            heirs.answered(self.channel, False, [(mark - sum(lengths), mark)], True)
+        self._settle(ranges, lengths, nacked)
         for first, stop in nacked:
             self._nacked += stop - first
             if self.visible:
                 self._wiring.bulletin.tell(Nacked(self.channel, first, stop))
+
+    def _settle(self, ranges: list[Range], lengths: list[int], nacked: list[Range]) -> None:
+        """What depends on acks: channels that these messages carried, and credit for them."""
+        position = self._unreliable.mark - sum(lengths)
+        acked = []
+        for i, length in enumerate(lengths):
+            if not i % 2:
+                acked.append((position, position + length))
+                self._giveback.acked(position, position + length)
+            position += length
+        heirs = self._wiring.heirs
+        if heirs.of(self.channel):
+            heirs.answered(self.channel, True, ranges, True)
+            heirs.answered(self.channel, False, acked, True)
+            heirs.answered(self.channel, False, nacked, False)
 
     def acked(self, reliable: bool, first: int, stop: int) -> list[Range]:
         """Of messages ``[first, stop)``, which all came, those whose acks have left."""
