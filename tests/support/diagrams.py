@@ -46,8 +46,8 @@ def _text() -> str:
 
 Made by `python -m tests.support.diagrams` from `SENDER_TABLE` and `RECEIVER_TABLE` (in
 `aqueduct_core/aqueduct/sender.py` and `receiver.py`) and by running two engines on a virtual
-clock with {sequencechart.LATENCY * 1000:.0f} ms between them; do not edit. What the frames mean is in
-[protocol.md](protocol.md).
+clock, {sequencechart.LATENCY * 1000:.0f} ms from each other; do not edit. What the frames mean is
+in [protocol.md](protocol.md).
 
 ## {SENDER_TITLE}
 
@@ -62,8 +62,8 @@ connection ends a half in any state.
 ## {RECEIVER_TITLE}
 
 COMPLETE: every message that the finish speaks of is here and settled, so it cannot happen before
-the finish. CLOSE comes from the application. Every way to GONE but FORGET and LOST sends the acks that are due, then
-`CLOSE_RECEIVER`.
+the finish. CLOSE comes from the application. Every way to GONE but FORGET and LOST sends the acks
+that are due, then `CLOSE_RECEIVER`.
 
 ![{RECEIVER_TITLE}](states/receiver.svg)
 

@@ -1,0 +1,64 @@
+"""The byte examples of ``docs/protocol.md`` are what they are said to be."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aqueduct_core.aqueduct.codec import VERSION
+from aqueduct_core.aqueduct.faults import Code
+from tests.support import reference_decoder
+from tests.support.wire import unhex
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "protocol.md"
+BLOCK = re.compile(r"^```frames\n(.*?)^```", re.MULTILINE | re.DOTALL)
+EXAMPLES = [
+    tuple(part.strip() for part in line.split("|"))
+    for block in BLOCK.findall(PAGE.read_text("utf-8"))
+    for line in block.splitlines()
+]
+
+
+@pytest.mark.parametrize(("carrier", "text", "expected"), EXAMPLES)
+def test_examples(carrier: str, text: str, expected: str) -> None:
+    side, kind = carrier.split()
+    reading = reference_decoder.read(
+        unhex(text),
+        sender=("client", "server").index(side),
+        datagram=kind == "datagram",
+        version_required=False,
+        ended=True,
+    )
+    assert reading.code is None
+    assert ", ".join(map(_name, reading.frames)) == expected
+
+
+def _name(frame: tuple[Any, ...]) -> str:
+    name = re.sub(r"(?<!^)([A-Z])", r"_\1", frame[0]).upper()
+    return " ".join([name, *(str(part) for part in frame[1:] if isinstance(part, int))])
+
+
+def test_every_frame_has_an_example() -> None:
+    shown = {part.split()[0] for *_, expected in EXAMPLES for part in expected.split(", ")}
+    rows = re.findall(r"^\| `\w\w…?` \| (\w+) \|", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert set(rows) == shown
+    assert len(rows) == 13
+
+
+def test_every_error_code_is_listed() -> None:
+    listed = re.findall(r"^\| (\d+) \| (\w+) \|", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert {name: int(number) for number, name in listed} == {code.name: code for code in Code}
+
+
+def test_every_open_question_has_its_answer() -> None:
+    numbers = re.findall(
+        r"^\| B(\d+) \| [^|]+ \| [^|]+ \| [^|]+ \|$", PAGE.read_text("utf-8"), re.M
+    )
+    assert list(map(int, numbers)) == list(range(1, 46))
+
+
+def test_the_version_frame() -> None:
+    assert VERSION.hex(" ") in PAGE.read_text("utf-8")
