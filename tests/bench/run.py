@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 BENCHES = {
+    "tests.bench.engine": "the engine's own cost for each message against a plain Python loop",
     "tests.bench.transport": "receiving UDP: our loop against stock aioquic, both counting bytes",
     "tests.bench.spool": "the spool against a bare append with fdatasync",
     "tests.bench.pipeline": "wire → durable → DataFrame against stock aioquic counting bytes",
