@@ -105,6 +105,37 @@ def test_after_a_rejection_only_the_new_limits_hold() -> None:
     assert it.wire.client.probe.lost is None
 
 
+@rule("AQ-0RTT-2")
+def test_a_limit_that_is_told_no_more_is_none() -> None:
+    """A transport parameter that is absent means 0 (RFC 9000 §18.2), not what it was before."""
+    it = second(session_of(early_terms()), early_terms())
+    it.write(b"waits for credit")
+    it.wire.pump()
+    it.wire.server.link._quic._local_max_stream_data_uni = None
+    it.wire.connect()
+    it.wire.rest(1.0)
+    assert it.wire.client.probe.lost is None
+    assert it.wire.server.probe.lost is None
+    assert it.wire.server.probe.streams == {}
+    assert it.wire.client.link.unsent == len(b"waits for credit")
+
+
+@rule("AQ-0RTT-1")
+@pytest.mark.parametrize("seed", range(6))
+def test_early_data_that_gets_lost_is_repeated_like_any_other(seed: int) -> None:
+    rng = random.Random(seed)
+    terms = early_terms()
+    it = second(session_of(terms), terms, seed=seed, loss=0.2, jitter=0.02)
+    for _ in range(20):
+        it.write(rng.randbytes(rng.choice((0, 1, 40, 3_000))))
+    it.wire.pump()
+    it.run_until_all_is_there()
+    it.wire.rest(5.0)
+    assert it.wire.client.link.early_accepted is True
+    assert it.wire.client.link.unsent == 0
+    assert it.wire.client.link._quic.open_streams == 0
+
+
 def test_limits_that_grew_hold_for_streams_opened_early() -> None:
     """A server with more room tells of it only after half of that room was consumed."""
     terms = early_terms()
@@ -280,3 +311,7 @@ def test_early_data_outlives_a_retry(accepts: bool) -> None:
     assert it.sent == {stream: data}
     assert link.early_accepted is accepts
     assert wire.server.link._quic._network_paths[0].is_validated
+    # Nor does what went to nobody count as in flight for ever.
+    wire.rest(2.0)
+    assert link._quic._loss.bytes_in_flight == 0
+    assert link.unsent == 0
