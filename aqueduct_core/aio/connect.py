@@ -7,6 +7,7 @@ from collections.abc import Generator
 from types import TracebackType
 from typing import Any
 
+from aqueduct_core.aio import defaults
 from aqueduct_core.aio.address import HostPort, parse_url
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.headers import HeadersLike, as_headers
@@ -76,7 +77,7 @@ def connect(
         parse_url(url),
         tls or ClientTls(),
         pairs,
-        config or Config(),
+        config or defaults.CONFIG,
         settings or LinkSettings(),
         transport,
         tickets,

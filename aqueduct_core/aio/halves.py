@@ -130,6 +130,11 @@ class Sender:
     ) -> int:
         """Send one message; its number. Waits while queue or transport are full.
 
+        The message may leave later, when the receiver gives credit for it; its number is certain
+        all the same. Not so on an unreliable channel: there the number is -1 where it is not
+        known yet, and the message is dropped (``statistics`` count it as nacked) when too many
+        newer ones wait behind it (AQ-FLOW-5).
+
         The halves in ``attach`` leave this process with the message. They must be local ones of
         this event loop; each can be sent once.
 
@@ -177,7 +182,9 @@ class Sender:
         is an answer: ``statistics`` tells it.
         """
         outlet = self._core()
-        mark = outlet.ledger.mark()
+        ledger, entered = outlet.ledger, outlet.ledger.entered
+        await outlet.changed.until(lambda: outlet.done or ledger.left >= entered)
+        mark = ledger.mark()
         await outlet.changed.until(lambda: outlet.done or outlet.ledger.reached(mark))
         if not outlet.ledger.reached(mark) and outlet.outcome is not None:
             raise again(outlet.outcome)

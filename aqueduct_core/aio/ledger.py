@@ -72,13 +72,37 @@ class Space:
 
 
 class Ledger:
-    """Both number spaces of a sender, in the numbers that its application sees."""
+    """Both number spaces of a sender, in the numbers that its application sees.
 
-    __slots__ = ("reliable", "unreliable")
+    Messages without a number yet are counted as they come: ``entered`` of them, ``left`` of
+    these got a number or were ``dropped``, which counts as nacked.
+    """
+
+    __slots__ = ("dropped", "entered", "left", "reliable", "unreliable")
 
     def __init__(self) -> None:
         self.reliable = Space()
         self.unreliable = Space()
+        self.entered = 0
+        self.left = 0
+        self.dropped = 0
+
+    @property
+    def waiting(self) -> int:
+        return self.entered - self.left
+
+    def wait(self, count: int) -> None:
+        """Messages are on their way without a number."""
+        self.entered += count
+
+    def leave(self, count: int) -> None:
+        """The oldest of those are about to get one."""
+        self.left += count
+
+    def drop(self, count: int) -> None:
+        """The oldest of those will not go."""
+        self.left += count
+        self.dropped += count
 
     def space(self, reliable: bool) -> Space:
         return self.reliable if reliable else self.unreliable
@@ -108,6 +132,7 @@ class Ledger:
     def nack_rest(self) -> int:
         """Every message without an outcome is nacked (AQ-LIFE-13); how many these were."""
         rest = self.open
+        self.drop(self.waiting)
         self.reliable.nack_rest()
         self.unreliable.nack_rest()
         return rest
@@ -115,11 +140,11 @@ class Ledger:
     @property
     def open(self) -> int:
         """Messages without an outcome."""
-        return self.reliable.open + self.unreliable.open
+        return self.reliable.open + self.unreliable.open + self.waiting
 
     @property
     def total(self) -> int:
-        return self.reliable.next + self.unreliable.next
+        return self.reliable.next + self.unreliable.next + self.waiting + self.dropped
 
     def mark(self) -> Mark:
         return Mark(self.reliable.next, self.unreliable.next)
@@ -134,7 +159,7 @@ class Ledger:
         return SenderStatistics(
             self.total,
             self.reliable.acked + self.unreliable.acked,
-            self.reliable.nacked + self.unreliable.nacked,
+            self.reliable.nacked + self.unreliable.nacked + self.dropped,
             self.reliable.next,
             self.reliable.acked,
         )

@@ -3,18 +3,25 @@ inlet. Both turn calls into commands of the engine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from aqueduct_core.aio.inlet import Inlet, Queued
-from aqueduct_core.aio.message import Cargo
-from aqueduct_core.aio.outcomes import Misuse
+from aqueduct_core.aio.message import Cargo, abandon
+from aqueduct_core.aio.outcomes import LostInTransit, Misuse, Outcome
 from aqueduct_core.aio.outlet import Outlet
-from aqueduct_core.aio.pipe import FRAME_BYTES
+from aqueduct_core.aio.pipe import FRAME_BYTES, Pipe
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.connection import Attach, Sent
-from aqueduct_core.aqueduct.faults import ChannelGone, ConnectionOver, LocalError, TooMany
-from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.aqueduct.faults import (
+    ChannelGone,
+    ConnectionOver,
+    LocalError,
+    QueueFull,
+    TooMany,
+)
+from aqueduct_core.aqueduct.news import Headers, Numbered
 
 if TYPE_CHECKING:
     from aqueduct_core.aio.wire import Wire
@@ -23,22 +30,44 @@ PORTION = 256 * 1024
 """Bytes that one bulk send hands to the engine before it looks at the high-water mark again."""
 
 
+UNNUMBERED = -1
+"""In place of the number of an unreliable message that waits in the engine."""
+
+
+class _Unread(NamedTuple):
+    """Messages of a local queue that were not read before the channel became networked: one
+    with headers or cargo, or plain ones in a row."""
+
+    payloads: list[bytes]
+    headers: Headers
+    cargo: tuple[Cargo, ...]
+
+
 class WireOut:
-    """The sink of a networked outlet."""
+    """The sink of a networked outlet.
+
+    Holds: what a local receiver had not read, until the engine has taken it (no more than a local
+    queue takes), and the cargo of each message that waits in the engine's send queue.
+    """
 
     def __init__(self, wire: Wire, outlet: Outlet, channel: int) -> None:
         self._wire = wire
         self._outlet = outlet
         self._channel = channel
+        self._unread: deque[_Unread] = deque()
+        self._waiting: deque[tuple[Cargo, ...]] = deque()
+        self._finish_then = False
 
     def offer(self, payload: bytes, headers: Headers, cargo: Sequence[Cargo]) -> int | None:
         wire, outlet = self._wire, self._outlet
-        if wire.full(outlet):
+        if self._unread or wire.full(outlet):
             return None
         try:
             return self._send(payload, headers, cargo)
+        except QueueFull:
+            return None
         except TooMany:
-            wire.block(outlet)
+            wire.hold(outlet)
             return None
         except LocalError as error:
             raise self._refused(error) from None
@@ -47,7 +76,7 @@ class WireOut:
 
     def offer_many(self, payloads: Sequence[bytes], start: int) -> tuple[int, int]:
         wire, outlet = self._wire, self._outlet
-        if wire.full(outlet):
+        if self._unread or wire.full(outlet):
             return 0, 0
         stop, size = start, 0
         while stop < len(payloads) and size < PORTION:
@@ -55,30 +84,133 @@ class WireOut:
             stop += 1
         try:
             return self._send_many(payloads[start:stop])
+        except QueueFull:
+            return 0, 0
         except TooMany:
-            wire.block(outlet)
+            wire.hold(outlet)
             return 0, 0
         except LocalError as error:
             raise self._refused(error) from None
         finally:
             wire.kick()
 
-    def resend(self, queued: Queued) -> None:
-        """Send what a local receiver had not read. Raises: LocalError."""
-        run, cargo = queued.rest()
-        if run.headers or cargo or self._outlet.oneshot:
-            for i, single in enumerate(run.messages()):
-                self._send(single.payload, single.headers, cargo.get(i, ()))
-        else:
-            self._send_many([single.payload for single in run.messages()])
+    def take_over(self, queue: Iterable[Queued]) -> bool:
+        """Send what a local receiver had not read, before anything else; False: the engine
+        refuses some of it for good, and the channel is over."""
+        for queued in queue:
+            run, cargo = queued.rest()
+            self._outlet.ledger.wait(run.count)
+            if run.headers or cargo or self._outlet.oneshot:
+                for i, single in enumerate(run.messages()):
+                    self._unread.append(_Unread([single.payload], single.headers, cargo.get(i, ())))
+            else:
+                self._unread.append(_Unread([one.payload for one in run.messages()], (), ()))
+        return self.resume()
+
+    def resume(self) -> bool:
+        """Go on sending what was not read; False: the engine refuses it for good."""
+        try:
+            while self._unread and self._resend(self._unread[0]):
+                self._unread.popleft()
+        except QueueFull:
+            return True
+        except TooMany:
+            self._wire.hold(self._outlet)
+            return True
+        except LocalError:
+            # The connection ended, or takes less than a local queue: as if it were lost.
+            for unread in self._unread:
+                abandon(unread.cargo)
+            self._unread.clear()
+            self.cancel()
+            self._outlet.ended(LostInTransit(self._outlet.label))
+            return False
+        if self._finish_then and not self._unread:
+            self._finish_then = False
+            self.finish()
+        return True
+
+    def _resend(self, unread: _Unread) -> bool:
+        """Send a message, or some of those in a row; whether all of it went."""
+        self._wire.kick()
+        payloads, headers, cargo = unread
+        if headers or cargo or self._outlet.oneshot:
+            self._send(payloads[0], headers, cargo, fresh=False)
+            return True
+        while payloads:
+            _, count = self._send_many(payloads, fresh=False)
+            del payloads[:count]
+            if not count:
+                return False
+        return True
+
+    def numbered(self, item: Numbered) -> None:
+        """The oldest messages in the engine's queue left."""
+        wire, ledger, count = self._wire, self._outlet.ledger, item.stop - item.first
+        if self._outlet.mode is Mode.UNRELIABLE:
+            ledger.leave(count)
+            ledger.sent(item.reliable, item.first, count)
+        for _ in range(count):
+            cargo = self._waiting.popleft()
+            if cargo:
+                for core, channel in zip(cargo, item.attached, strict=True):
+                    wire.bind(core, channel)
+
+    def dropped(self, count: int) -> None:
+        """The oldest messages in the engine's queue will not go (AQ-SEND-12)."""
+        if self._outlet.mode is Mode.UNRELIABLE:
+            self._outlet.ledger.drop(count)
+        for _ in range(count):
+            self._lose(self._waiting.popleft())
+
+    def dispose(self) -> None:
+        """The channel is over: what has not left never will, nor what it was to carry."""
+        for unread in self._unread:
+            self._lose(unread.cargo)
+        self._unread.clear()
+        for cargo in self._waiting:
+            self._lose(cargo)
+        self._waiting.clear()
+
+    def _lose(self, cargo: Iterable[Cargo]) -> None:
+        """Channels that were to leave are lost on this side; nobody else knows them."""
+        for core in cargo:
+            core.aboard = False
+            if isinstance(core, Inlet) and isinstance(core.source, Pipe):
+                stays = core.source.outlet
+                stays.ended(self._loss(stays.label))
+            elif isinstance(core, Outlet) and isinstance(core.sink, Pipe):
+                receiver = core.sink.inlet
+                receiver.ended(self._loss(receiver.label))
+            core.abandon()
+
+    def _loss(self, label: str) -> Outcome:
+        if self._wire.engine.closed is not None:
+            return self._wire.lost(label)
+        return LostInTransit(label)
 
     def finish(self) -> None:
-        self._command(lambda: self._wire.engine.finish(self._channel, self._wire.now()))
+        if self._unread:
+            self._finish_then = True
+        else:
+            self._command(lambda: self._wire.engine.finish(self._channel, self._wire.now()))
 
     def cancel(self) -> None:
+        for unread in self._unread:  # the engine tells by itself what it drops
+            self._outlet.ledger.drop(len(unread.payloads))
+            self._lose(unread.cargo)
+        self._unread.clear()
         self._command(lambda: self._wire.engine.cancel(self._channel, self._wire.now()))
 
-    def _send(self, payload: bytes, headers: Headers, cargo: Sequence[Cargo]) -> int:
+    def _send(
+        self,
+        payload: bytes,
+        headers: Headers,
+        cargo: Sequence[Cargo],
+        *,
+        fresh: bool = True,
+    ) -> int:
+        """``fresh``: the ledger does not count the message yet."""
         wire, outlet = self._wire, self._outlet
         attach = [
             Attach(sends=isinstance(core, Inlet), oneshot=core.oneshot, headers=core.headers)
@@ -94,23 +226,37 @@ class WireOut:
             attach=attach,
         )
         wire.gave(len(payload) + FRAME_BYTES)
-        number = outlet.ledger.sent(sent.reliable, sent.number)
+        ledger = outlet.ledger
+        if not fresh:
+            ledger.leave(1)
         outlet.finishing = outlet.finishing or outlet.oneshot  # the engine does it by itself
-        for core, channel in zip(cargo, sent.attached, strict=True):
-            wire.bind(core, channel)
+        if sent.number is None:
+            self._waiting.append(tuple(cargo))
+            for core in cargo:
+                core.aboard = True
+            if outlet.mode is Mode.UNRELIABLE:
+                ledger.wait(1)
+                return UNNUMBERED
+        number = ledger.sent(sent.reliable, sent.number)
+        if sent.number is not None:
+            for core, channel in zip(cargo, sent.attached, strict=True):
+                wire.bind(core, channel)
         return number
 
-    def _send_many(self, payloads: Sequence[bytes]) -> tuple[int, int]:
+    def _send_many(self, payloads: Sequence[bytes], *, fresh: bool = True) -> tuple[int, int]:
         """Bulk for streams; a datagram costs a datagram, so those go one by one."""
         wire, outlet = self._wire, self._outlet
         if outlet.mode is Mode.UNRELIABLE or outlet.oneshot:
-            numbers = [self._send(payload, (), ()) for payload in payloads]
+            numbers = [self._send(payload, (), (), fresh=fresh) for payload in payloads]
             return numbers[0], len(numbers)
         first, stop = wire.engine.send_many(
             self._channel, payloads, now=wire.now(), mode=outlet.mode
         )
-        wire.gave(sum(map(len, payloads)) + FRAME_BYTES * len(payloads))
-        return outlet.ledger.sent(True, first, stop - first), stop - first
+        count = stop - first
+        if not fresh:
+            outlet.ledger.leave(count)
+        wire.gave(sum(map(len, payloads[:count])) + FRAME_BYTES * count)
+        return outlet.ledger.sent(True, first, count), count
 
     def _command(self, command: Callable[[], None]) -> None:
         """A command that comes too late changes nothing: the end of the channel is on its way."""

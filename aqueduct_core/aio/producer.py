@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
+from aqueduct_core.aio import defaults
 from aqueduct_core.aio.address import parse_url
 from aqueduct_core.aio.backoff import Backoff
 from aqueduct_core.aio.connect import connect
@@ -158,7 +159,7 @@ class Producer:
         self.check()
         if name in self._channels:
             raise Misuse(f"the producer has a channel {name!r} already")
-        limit = (self._config or Config()).max_payload_bytes
+        limit = (self._config or defaults.CONFIG).max_payload_bytes
         made = ProducerChannel(name, Mode(mode), as_headers(headers), start, limit, self)
         self._channels[name] = made
         self.changed.fire()

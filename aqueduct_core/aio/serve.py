@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
 from typing import Any, TypeAlias
 
+from aqueduct_core.aio import defaults
 from aqueduct_core.aio.connection import ServerConnection
 from aqueduct_core.aio.headers import HeadersLike, as_headers
 from aqueduct_core.aio.signal import Signal
@@ -60,7 +61,7 @@ def serve(
         host,
         port,
         tls,
-        Server(as_headers(headers), authorize, config or Config()),
+        Server(as_headers(headers), authorize, config or defaults.CONFIG),
         settings or LinkSettings(),
         limits,
         transport,

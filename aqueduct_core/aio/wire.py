@@ -7,6 +7,7 @@ channels networked when one of their halves leaves in a message.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from aqueduct_core.aio.inlet import Inlet
@@ -26,21 +27,28 @@ from aqueduct_core.aio.pipe import Pipe
 from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct import chanid
 from aqueduct_core.aqueduct.connection import Connection
-from aqueduct_core.aqueduct.faults import ConnectionOver, LocalError
+from aqueduct_core.aqueduct.faults import ConnectionOver
 from aqueduct_core.aqueduct.news import (
     Closed,
     DatagramsUnavailable,
     Delivered,
+    Dropped,
     End,
     Ended,
     Headers,
+    Idle,
+    Ignored,
     Nacked,
     News,
+    Numbered,
     Opened,
     Rerouted,
     Run,
+    Writable,
 )
 from aqueduct_core.transport.driver import Driver
+
+_logger = logging.getLogger(__name__)
 
 HIGH_WATER = 1024 * 1024
 """Bytes unsent in the transport above which senders wait: some round trips' worth, and small
@@ -65,6 +73,7 @@ class Wire:
         self.driver: Driver | None = None
         self.closed: Closed | None = None
         self.datagrams = True
+        self.idle = 0
         self.outlets: dict[int, Outlet] = {}
         self.inlets: dict[int, Inlet] = {}
         self._on_opened = on_opened
@@ -124,6 +133,8 @@ class Wire:
                 outlet = self.outlets.get(item.channel)
                 if outlet is not None:
                     outlet.ledger.rerouted(item.datagram, item.reliable)
+            elif isinstance(item, Numbered | Dropped | Writable):
+                self._sent_later(item)
             elif isinstance(item, Nacked):
                 inlet = self.inlets.get(item.channel)
                 if inlet is not None:
@@ -132,6 +143,11 @@ class Wire:
                 self._on_opened(item.headers)
             elif isinstance(item, DatagramsUnavailable):
                 self.datagrams = False
+            elif isinstance(item, Idle):
+                self.idle += 1
+                _logger.info("nothing happens on channel %d any more", item.channel)
+            elif isinstance(item, Ignored):
+                _logger.warning("from the peer, ignored: %s", item.reason)
             else:
                 self._closed(item)
         if self._blocked:
@@ -147,6 +163,10 @@ class Wire:
             return False
         self.block(outlet)
         return True
+
+    def hold(self, outlet: Outlet) -> None:
+        """Fire ``outlet.changed`` when news come: acks make room in a table that is full."""
+        self._blocked.add(outlet)
 
     def block(self, outlet: Outlet) -> None:
         """Fire ``outlet.changed`` when the transport has room or news come."""
@@ -201,21 +221,12 @@ class Wire:
         outlet.channel = channel
         outlet.sink = sink = WireOut(self, outlet, channel)
         self.outlets[channel] = outlet
-        try:
-            while queue:
-                sink.resend(queue[0])
-                queue.pop(0)
-            if outlet.cancelled:
-                sink.cancel()
-            elif outlet.finishing and not (outlet.oneshot and outlet.ledger.total):
-                sink.finish()
-        except LocalError:
-            # The connection ended, or takes less than a local queue: as if it were lost on the way.
+        if not sink.take_over(queue):
+            pass  # it is as if it were lost on the way
+        elif outlet.cancelled:
             sink.cancel()
-            outlet.ended(LostInTransit(outlet.label))
-            for queued in queue:
-                for cores in queued.cargo.values():
-                    abandon(core for core in cores if core.aboard)
+        elif outlet.finishing and not (outlet.oneshot and outlet.ledger.total):
+            sink.finish()
         outlet.changed.fire()
 
     def _bind_inlet(self, left: Outlet, inlet: Inlet, channel: int) -> None:
@@ -250,9 +261,21 @@ class Wire:
         core.aboard = True
         return core
 
+    def _sent_later(self, item: Numbered | Dropped | Writable) -> None:
+        """What became of messages that waited in the engine."""
+        outlet = self.outlets.get(item.channel)
+        if outlet is None or not isinstance(outlet.sink, WireOut):
+            return
+        if isinstance(item, Numbered):
+            outlet.sink.numbered(item)
+        elif isinstance(item, Dropped):
+            outlet.sink.dropped(item.messages)
+        _wake(outlet)
+
     def _ended(self, item: Ended) -> None:
         outlet = self.outlets.pop(item.channel, None)
         if outlet is not None:
+            _dispose(outlet)
             outlet.ended(self._outlet_outcome(item.end, outlet.label))
             return
         inlet = self.inlets.pop(item.channel, None)
@@ -290,7 +313,8 @@ class Wire:
 
     def _closed(self, item: Closed) -> None:
         self.closed = item
-        for outlet in self.outlets.values():
+        for outlet in list(self.outlets.values()):
+            _dispose(outlet)
             outlet.ended(self.lost(outlet.label))
         for inlet in self.inlets.values():
             inlet.ended(self.lost(inlet.label))
@@ -305,7 +329,7 @@ class Wire:
     def _unblock(self) -> None:
         blocked, self._blocked = self._blocked, set()
         for outlet in blocked:
-            outlet.changed.fire()
+            _wake(outlet)
 
     async def _await_room(self) -> None:
         assert self.driver is not None
@@ -313,3 +337,15 @@ class Wire:
         self._fresh = 0
         self._unblocking = None
         self._unblock()
+
+
+def _wake(outlet: Outlet) -> None:
+    """Something that the outlet waits for may be there: room, credit, news."""
+    if isinstance(outlet.sink, WireOut):
+        outlet.sink.resume()
+    outlet.changed.fire()
+
+
+def _dispose(outlet: Outlet) -> None:
+    if isinstance(outlet.sink, WireOut):
+        outlet.sink.dispose()

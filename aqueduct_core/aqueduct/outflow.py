@@ -12,7 +12,7 @@ from aqueduct_core.aqueduct.faults import BadArgument, TooLarge
 from aqueduct_core.aqueduct.flow import BadFlowHeader, Verdict, read_channel_header
 from aqueduct_core.aqueduct.news import Attachment, Dropped, Headers, Rerouted, Writable
 from aqueduct_core.aqueduct.sender import SenderHalf, SenderState
-from aqueduct_core.aqueduct.sendqueue import LEAST_COST, Attach, Outgoing
+from aqueduct_core.aqueduct.sendqueue import Attach, Outgoing
 from aqueduct_core.aqueduct.wiring import Wiring
 
 
@@ -122,9 +122,7 @@ class Outflow:
             waiting = [channel for channel in waiting if self._release_one(channel, now)]
         for channel, bulk in list(queues.starved.items()):
             half = self._channels.halves.get(channel)
-            if isinstance(half, SenderHalf) and (
-                half.may_go if bulk else queues.admits(channel, LEAST_COST)
-            ):
+            if isinstance(half, SenderHalf) and (half.may_go if bulk else queues.admits(channel)):
                 del queues.starved[channel]
                 if half.visible:
                     self._wiring.bulletin.tell(Writable(channel))

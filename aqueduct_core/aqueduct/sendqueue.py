@@ -10,9 +10,6 @@ from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.faults import QueueFull
 from aqueduct_core.aqueduct.news import Headers
 
-LEAST_COST = 64
-"""What a waiting message costs apart from its bytes, about."""
-
 
 @dataclass(frozen=True, slots=True)
 class Attach:
@@ -34,7 +31,7 @@ class Outgoing(NamedTuple):
     def cost(self) -> int:
         """About its bytes in memory."""
         pairs = [*self.headers, *(pair for each in self.attach for pair in each.headers)]
-        return LEAST_COST + len(self.payload) + sum(len(key) + len(value) for key, value in pairs)
+        return 64 + len(self.payload) + sum(len(key) + len(value) for key, value in pairs)
 
 
 class _Queue:
@@ -48,7 +45,8 @@ class _Queue:
 class SendQueues:
     """One queue for each channel that waits, bounded by ``send_queue_*`` of the configuration.
 
-    A channel's first message is always taken as far as its own queue goes, whatever its size.
+    A queue takes messages while it has fewer bytes than its bound, so it is over it by one message
+    at most.
     ``starved`` names the channels whose application was refused and wants to try again; True:
     what it tried was a bulk of messages, which never waits here.
     """
@@ -74,14 +72,15 @@ class SendQueues:
         queue = self._queues.get(channel)
         return len(queue.messages) if queue is not None else 0
 
-    def admits(self, channel: int, cost: int) -> bool:
-        """Whether a message of that cost has room behind the others."""
+    def admits(self, channel: int) -> bool:
+        """Whether a message, of any size, may join: short ones do not overtake a long one that
+        was refused."""
         config, queue = self._config, self._queues.get(channel)
-        if self.bytes and self.bytes + cost > config.send_queue_connection_bytes:
+        if self.bytes >= config.send_queue_connection_bytes:
             return False
         return queue is None or (
             len(queue.messages) < config.send_queue_messages
-            and queue.bytes + cost <= config.send_queue_bytes
+            and queue.bytes < config.send_queue_bytes
         )
 
     def add(self, channel: int, message: Outgoing) -> None:
@@ -90,7 +89,7 @@ class SendQueues:
         Raises:
             QueueFull: it has no room; ``Writable`` will tell when to try again.
         """
-        if not self.admits(channel, message.cost):
+        if not self.admits(channel):
             self.starved[channel] = False
             raise QueueFull(f"the send queue of channel {channel} is full")
         self._append(channel, message)
@@ -99,10 +98,10 @@ class SendQueues:
         """Append a message and make room for it by dropping the oldest ones, itself at last;
         how many were dropped."""
         dropped = 0
-        while not self.admits(channel, message.cost) and self.waiting(channel):
+        while not self.admits(channel) and self.waiting(channel):
             self.pop(channel)
             dropped += 1
-        if not self.admits(channel, message.cost):
+        if not self.admits(channel):
             return dropped + 1
         self._append(channel, message)
         return dropped

@@ -12,11 +12,18 @@ from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 from aqueduct_core.transport.tls import ServerTls
 
 
+CHANNEL_BUFFER = 4 << 20
+"""Bytes of a channel that wait for the disk, told to producers that know flow control: some
+groups' worth, and what one stream of the transport may hold."""
+
+
 def engine_config(settings: IntakeSettings) -> Config:
-    """Acks mean *stored*."""
+    """Acks mean *stored*, and so does credit. All channels together have no limit of their own:
+    the transport's connection window bounds them."""
     limits = settings.limits
     return Config(
         ack_mode=AckMode.ON_STORED,
+        flow_per_channel=CHANNEL_BUFFER,
         max_payload_bytes=settings.max_message_bytes,
         **_given(
             max_channels=limits.channels,
