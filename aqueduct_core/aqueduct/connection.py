@@ -353,12 +353,11 @@ class Connection:
         if half is not None:
             half.stored(first, stop, reliable=reliable)
 
-    def refused(self, channel: int, first: int, stop: int, now: float, size: int = 0) -> None:
+    def refused(self, channel: int, first: int, stop: int, now: float) -> None:
         """Datagram messages ``[first, stop)`` will not be stored: they are nacked as if they had
         been lost on the way, at their receipt deadline. Without effect when the channel has ended.
 
-        ``size`` is their part of ``Run.size``: it is given back here and by the nack, so
-        ``consumed`` must not count it again (AQ-FLOW-6).
+        They are to be ``consumed`` all the same; the sender takes them off by the nack (AQ-FLOW-6).
         """
         self._live(now)
         half = self._channels.halves.get(channel)
@@ -366,7 +365,6 @@ class Connection:
             raise BadArgument(f"channel {channel} has its sender here")
         if half is not None:
             half.refused(first, stop)
-        self._wiring.credit.consumed(channel, size)
 
     def consumed(self, channel: int, size: int, now: float) -> None:
         """The application is done with ``size`` bytes (``Run.size``): credit may go back.

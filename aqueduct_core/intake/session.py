@@ -137,11 +137,9 @@ class Session:
     def dropped(self, receipt: Receipt) -> None:
         if self._engine.closed is None:
             now = self._around.clock()
-            first, stop, size = receipt.first, receipt.stop, receipt.size
-            if receipt.reliable:
-                self._engine.consumed(receipt.channel, size, now)
-            else:
-                self._engine.refused(receipt.channel, first, stop, now, size)
+            if not receipt.reliable:
+                self._engine.refused(receipt.channel, receipt.first, receipt.stop, now)
+            self._engine.consumed(receipt.channel, receipt.size, now)
             self._kick()
 
     def shutdown(self, code: int, reason: str) -> None:

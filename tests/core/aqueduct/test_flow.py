@@ -312,7 +312,8 @@ def test_no_credit_for_what_is_nacked_or_ignored() -> None:
     wire.datagram("0300" + HI + "6869")
     wire.stream("03000503")
     (run,) = wire.news(Run)
-    wire.engine.refused(0, 0, 1, wire.now, run.size)
+    wire.engine.refused(0, 0, 1, wire.now)
+    wire.engine.consumed(0, run.size, wire.now)
     wire.advance(2)
     assert [news[1:] for news in wire.news(Nacked)] == [(0, 3)]
     wire.datagram("0300" + "0401000002" + "6869")  # late: ignored
