@@ -69,7 +69,7 @@ class Channels:
             channel, self._wiring, local=not self.remote(channel), visible=visible
         )
         if not self.remote(channel) or channel == chanid.ENTRYPOINT:
-            self._wiring.heirs.root(channel)
+            self._wiring.heirs.root(channel, accessible=channel == chanid.ENTRYPOINT)
         return half
 
     def _make_remote(self, channel: int) -> Half:
@@ -341,8 +341,8 @@ class Channels:
                 self.idle.gone(channel)
                 routed = half.routed
                 self._destroy(half, SenderInput.LOST, ReceiverInput.LOST, [])
-                self._wiring.heirs.ended(channel)
                 self._wiring.bulletin.tell(Ended(channel, End.LOST, half.counts()))
+            self._wiring.heirs.orphaned(channel)
             if routed:
                 self.forgets.add(channel)
                 self._forget_shortly(now)
@@ -359,6 +359,8 @@ class Channels:
         self._wiring.flow.stirred = True  # room for what carries channels
         if acked:
             self.lineage.acked(half.channel, reliable, ranges)
+            for channel in self.lineage.take_opened():
+                self._wiring.heirs.opened(channel)
         else:
             self.lose(self.lineage.nacked(half.channel, reliable, ranges), now)
 
@@ -375,9 +377,17 @@ class Channels:
             if isinstance(half, ReceiverHalf):
                 half.flush()
                 self.finish_check(half, now)
-        while lost := self._wiring.heirs.take_lost():
+        heirs = self._wiring.heirs
+        while lost := heirs.take_lost():
             for channel in lost:
                 self._bereaved(channel, now)
+        orphans = heirs.take_orphans()
+        self.drop(orphans, now)
+        for channel in orphans:
+            half = self.halves.get(channel)
+            if isinstance(half, SenderHalf) and half.state is SenderState.FINISHING:
+                # its FINISH_SENDER may have met a sequence whose machine was gone already
+                half.ask()
 
     def _bereaved(self, channel: int, now: float) -> None:
         """We did not ack the message that carried this channel of the peer, so its creator holds

@@ -43,6 +43,7 @@ class Lineage:
 
     def __init__(self) -> None:
         self._nodes: dict[int, _Node] = {}
+        self._opened: list[int] = []
         self.links = 0
         self.carriers = 0
 
@@ -52,9 +53,10 @@ class Lineage:
     def __contains__(self, channel: int) -> bool:
         return channel in self._nodes
 
-    def sender_made(self, channel: int) -> None:
-        """A sender of ours on a channel that is accessible from the start."""
-        self._nodes[channel] = _Node(accessible=True, sending=True)
+    def sender_made(self, channel: int, *, accessible: bool = True) -> None:
+        """A sender that no message of this lineage carried."""
+        self._nodes[channel] = _Node(accessible=accessible, sending=True)
+        self.links += not accessible
 
     def attached(
         self, parent: int, reliable: bool, number: int, children: Iterable[tuple[int, bool]]
@@ -120,6 +122,19 @@ class Lineage:
                 self.carriers -= 1
                 yield carriers.pop(key)
 
+    def take_opened(self) -> list[int]:
+        """Channels without a sender of ours that became accessible since the last call."""
+        opened, self._opened = self._opened, []
+        return opened
+
+    def make_accessible(self, channel: int) -> None:
+        """What the channel hangs on is accessible, though no carrier here says so."""
+        self._make_accessible([channel])
+
+    def lost(self, channel: int) -> list[Lost]:
+        """The channel is lost, though no carrier here says so; all that hangs below it."""
+        return self._cascade([channel])[1:]
+
     def _make_accessible(self, channels: Iterable[int]) -> None:
         work = list(channels)
         while work:
@@ -134,6 +149,7 @@ class Lineage:
             if not node.sending:
                 # a receiver has no children; an ended sender's un-acked ones are lost already
                 del self._nodes[channel]
+                self._opened.append(channel)
 
     def ended(self, channel: int, *, routed: bool) -> list[Lost]:
         """Our half ended with all un-acked messages nacked; the channels that are lost by it."""

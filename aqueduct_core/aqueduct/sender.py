@@ -335,6 +335,10 @@ class SenderHalf:
         self._wiring.outbox.write(self._control_stream(), frame, rank, end=end)
         self._control_ended = self._control_ended or end
 
+    def ask(self) -> None:
+        """Route a sequence to the creator, which answers if it has lost the channel (AQ-LIFE-4)."""
+        self._wiring.outbox.write(self._open(Rank.SENDER), b"", Rank.SENDER, end=True)
+
     def route_back(self) -> None:
         """ROUTE_TO back, first on the control stream (AQ-LIFE-3)."""
         self._control_stream()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aqueduct_core.aqueduct.connection import AckMode, Config
+from aqueduct_core.aqueduct.connection import AckMode, Attach, Config
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.news import End, Ended, Run
 from tests.support.rules import rule
@@ -98,14 +98,53 @@ def test_a_queue_that_waited_for_its_carrier_keeps_its_channels() -> None:
 
 
 @rule("AQ-LOST-3")
-def test_messages_told_after_their_channel_was_lost_lose_their_channels_too() -> None:
+def test_messages_told_after_their_channel_was_lost_give_their_channels_up() -> None:
     server = Wire.server(STORING)
     server.stream(CARRIER)
     server.engine.close(0, 0)
     server.stream("03080400000210000179")  # in the same burst
     server.pump()
-    assert (16, End.LOST) in ends(server)
+    assert (16, End.CLOSED) in ends(server)
     assert empty(server)
+
+
+@rule("AQ-LOST-3", "AQ-LIFE-20")
+def test_what_hung_on_a_channel_of_ours_that_was_lost_is_closed_aloud() -> None:
+    """Our acks there may have come before the sender's end or after it: we cannot know."""
+    client = Wire.client()
+    client.engine.send(0, b"", now=0, attach=[Attach(False)])
+    client.sent()
+    client.stream("0302" + "04000006010003000500" + "0179")
+    client.advance(0.1)
+    client.engine.finish(1, client.now)
+    assert client.engine.open_channels == 5
+    client.sent()
+    client.stream("03000a")  # the carrier of 2 counts as nacked
+    client.advance(0.1)
+    out = client.sent()
+    assert "34: 0301 FIN" in out  # 1 is finished: is its receiver still there?
+    assert "18: 0a FIN" in out  # 3 is closed
+    assert "30: 030507 FIN" in out  # 5 is cancelled
+    assert client.engine.half_open(1)
+    client.stream("03010b")
+    assert not client.engine.half_open(1)
+    client.pump()
+    assert ends(client)[:3] == [(0, End.CLOSED), (1, End.LOST), (2, End.LOST)]
+
+
+@rule("AQ-LOST-2")
+def test_what_hangs_on_a_channel_of_ours_that_is_accessible_lives_on() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0, attach=[Attach(False)])
+    client.stream("0302" + "040000020300" + "0179")
+    client.advance(0.1)
+    client.stream("0300080200010a")
+    client.advance(0.1)
+    assert ends(client) == [(0, End.CLOSED)]
+    assert client.engine.half_open(3)
+    client.stream("0302" + "0601")
+    client.advance(2)
+    assert len(client.engine._wiring.heirs) == 1  # 3 alone, which may carry others
 
 
 @rule("AQ-ACK-11")
