@@ -3,9 +3,10 @@
 
 BIN := .venv/bin
 DEMO_SECONDS ?= 30
+FUZZ_SECONDS ?= 60
 JAVA := $(CURDIR)/.ci/with-java
 
-.PHONY: demo test check bench setup conformance diagrams clean
+.PHONY: demo test check bench fuzz setup conformance diagrams simulate clean
 
 setup:
 	@.ci/setup
@@ -24,8 +25,23 @@ check: setup
 	@$(BIN)/python -m tests.support.conformance --check
 	@$(BIN)/python -m tests.support.diagrams --check
 
+SEEDS ?= 20000
+
+simulate: setup
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)
+
 bench: setup
 	@$(JAVA) $(BIN)/python -m tests.bench.run
+
+# FUZZ_SECONDS for each target; FUZZ_TARGETS names some of them
+FUZZ_TARGETS ?= codec grammar engine operations parsers
+
+fuzz: setup
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
+	  $(BIN)/python -m pip install -q -c .ci/constraints.txt \
+	  --config-settings editable_mode=compat -e '.[fuzz]'
+	@for target in $(FUZZ_TARGETS); do \
+	  $(BIN)/python -m tests.fuzz.run $$target $(FUZZ_SECONDS) || exit 1; done
 
 conformance: setup
 	@$(BIN)/python -m tests.support.conformance

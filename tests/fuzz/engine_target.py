@@ -11,19 +11,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from aqueduct_core.aqueduct.codec import encode_headers
 from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Connection, Mode, Side
 from aqueduct_core.aqueduct.conventions import CODE_REJECTED
 from aqueduct_core.aqueduct.faults import LocalError
-from aqueduct_core.aqueduct.news import Attachment, News, Run
+from aqueduct_core.aqueduct.flow import FLOW_CONTROL, Buffers, connection_header
+from aqueduct_core.aqueduct.news import Attachment, News, Numbered, Run
 from aqueduct_core.engine.contract import (
     Datagram,
     DatagramRefused,
+    EarlyReady,
+    EarlyRejected,
     Fact,
     LinkLost,
     LinkReady,
+    LinkRtt,
     Order,
     SendDatagram,
     StreamBytes,
+    StreamLimit,
     StreamReset,
     StreamStopped,
 )
@@ -53,9 +59,22 @@ _LIMITS = {
     "max_unacked_attachment_messages": 3,
     "max_datagram_size": 60,
     "early_credit_bytes": 50,
+    "initial_burst": 100,
+    "send_queue_messages": 3,
+    "send_queue_bytes": 400,
+    "send_queue_connection_bytes": 600,
+    "reserved_control_streams": 2,
+    "channel_idle_timeout": 5.0,
 }
+_FLOWS: tuple[dict[str, int], ...] = (
+    {},
+    {"flow_per_channel": 0},
+    {"flow_per_channel": 60},
+    {"flow_per_channel": 60, "flow_all_channels": 90},
+)
 CONFIGS = tuple(
-    Config(auto_accept=auto, ack_mode=ack, **limits)  # type: ignore[arg-type]
+    Config(auto_accept=auto, ack_mode=ack, **limits, **flow)  # type: ignore[arg-type]
+    for flow in _FLOWS
     for limits in ({}, _LIMITS)
     for auto in (True, False)
     for ack in AckMode
@@ -63,6 +82,16 @@ CONFIGS = tuple(
 _CHANNELS = (0, 8, 2, 1, 3, 4, 6, 5, 7, 16, 10, 9, 11)
 _EDGES = (0, 1, 2, 3, 5, 63, 64, 100, 1 << 20, (1 << 62) - 1)
 _MODES = tuple(Mode)
+_HEADERS = tuple(
+    encode_headers(headers)
+    for headers in (
+        (),
+        (connection_header(Buffers(0, 0)),),
+        (connection_header(Buffers(40, 0)),),
+        (connection_header(Buffers(40, 100)),),
+        ((FLOW_CONTROL, b"\x80"),),
+    )
+)
 _STREAMS = 6
 """Sequences of the peer that are open at once."""
 _MOST_STEPS = 200
@@ -76,7 +105,7 @@ class Scene:
         flags = source.byte()
         self.side = Side(flags & 1)
         self.peer = self.side.other
-        self.engine = Connection(self.side, (), CONFIGS[flags >> 1 & 7])
+        self.engine = Connection(self.side, (), CONFIGS[flags >> 1 & 31])
         self.judge = Judge(self.engine)
         self.now = 0.0
         self.runs: list[Run] = []
@@ -85,12 +114,14 @@ class Scene:
         self.tokens: list[int] = []
         self._next_stream = 2 | self.peer
         self._streams: list[int] = []
-        if flags & 16:
+        self._stream_limit = 0
+        if flags & 64:
             self.shake_hands()
 
     def shake_hands(self) -> None:
         self.collect()
-        self.stream_bytes(VERSION_FRAME + b"\x02\x00", end=True)
+        headers = self.source.choice(_HEADERS)
+        self.stream_bytes(VERSION_FRAME + b"\x02" + headers, end=True)
         if self.side is Side.SERVER and not self.engine.config.auto_accept:
             self.command(lambda: self.engine.accept((), self.now))
         self.collect()
@@ -131,6 +162,8 @@ class Scene:
             for attachments in news.attachments.values():
                 self.attachments += attachments
                 self.channels += [attachment.channel for attachment in attachments]
+        elif isinstance(news, Numbered):
+            self.channels += news.attached
 
     def command(self, call: Callable[[], object]) -> None:
         try:
@@ -220,6 +253,20 @@ class Scene:
     def ready(self) -> None:
         self.absorb(LinkReady(self.source.choice((0, 1, 30, 60, 1100, 65_000))))
 
+    def stream_limit(self) -> None:
+        self._stream_limit += self.source.byte() % 24
+        self.absorb(StreamLimit(self._stream_limit))
+
+    def round_trip(self) -> None:
+        self.absorb(LinkRtt(self.source.choice((0.0, 0.001, 0.3, 60.0))))
+
+    def early(self) -> None:
+        """0-RTT, taken or rejected, on a link that is new."""
+        if not self.tokens and self.engine.peer_headers is None:
+            self.absorb(EarlyReady(self.source.choice((0, 60, 1100))))
+            if self.source.flag():
+                self.absorb(EarlyRejected(len(self.judge.opened)))
+
     def lost(self) -> None:
         self.absorb(LinkLost(self.source.choice((0, 1, CODE_REJECTED)), "", self.source.flag()))
 
@@ -291,7 +338,8 @@ _STEPS: tuple[Callable[[Scene], None], ...] = (
     Scene.raw_bytes, Scene.frames, Scene.frames, Scene.run_of_messages, Scene.reset, Scene.stop,
     Scene.datagram, Scene.datagram, Scene.time, Scene.time, Scene.send, Scene.send,
     Scene.send_many, Scene.end_half, Scene.drop, Scene.read, Scene.read, Scene.accept,
-    Scene.refuse, Scene.ready, Scene.shutdown, Scene.lost, Scene.odd_stream, Scene.shake_hands,
+    Scene.refuse, Scene.ready, Scene.stream_limit, Scene.round_trip, Scene.early,
+    Scene.shutdown, Scene.lost, Scene.odd_stream, Scene.shake_hands,
     Scene.collect, Scene.collect,
 )  # fmt: skip
 

@@ -17,12 +17,16 @@ from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.news import (
     Closed,
     Delivered,
+    Dropped,
     Ended,
+    Idle,
     Nacked,
     News,
+    Numbered,
     Opened,
     Rerouted,
     Run,
+    Writable,
 )
 from aqueduct_core.engine.contract import (
     CloseLink,
@@ -159,8 +163,15 @@ class Judge:
             case Nacked(channel, first, stop):
                 assert channel not in self._ended, "a nack behind the end"
                 assert 0 <= first < stop
-            case Rerouted(channel, _, _):
+            case Numbered(channel, _, first, stop, attached):
+                assert channel not in self._ended, "a number behind the end"
+                assert 0 <= first < stop
+                assert not attached or stop == first + 1
+            case Dropped(channel, messages):
                 assert channel not in self._ended
+                assert messages > 0
+            case Rerouted() | Writable() | Idle():
+                assert news.channel not in self._ended
             case Ended(channel, _, counts):
                 assert channel not in self._ended, "ends twice"
                 self._ended.add(channel)
@@ -169,7 +180,7 @@ class Judge:
                 assert by_peer or code in ENDS
                 self._closed = True
             case Opened(headers):
-                assert headers == self.engine.peer_headers
+                assert set(headers) <= set(self.engine.peer_headers or ())
 
     def _run(self, run: Run) -> None:
         offsets = run.offsets.tolist()

@@ -10,13 +10,13 @@ channel, no timer.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import cast
 
 from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Connection, Mode, Side
 from aqueduct_core.aqueduct.faults import LocalError
-from aqueduct_core.aqueduct.news import Run
+from aqueduct_core.aqueduct.news import Dropped, News, Numbered, Rerouted, Run
 from aqueduct_core.engine.contract import LinkLost
 from tests.fuzz.byte_source import ByteSource
 from tests.fuzz.judge import Judge
@@ -29,6 +29,12 @@ _SHAPES = (
     LinkShape(jitter=0.2, cut=0.4),
     LinkShape(latency=0.3, jitter=1.5, loss=0.3, cut=0.5),
     LinkShape(jitter=0.05, loss=0.9),
+)
+_FLOWS: tuple[dict[str, int], ...] = (
+    {},
+    {"flow_per_channel": 0},
+    {"flow_per_channel": 300, "send_queue_messages": 4},
+    {"flow_per_channel": 300, "flow_all_channels": 500, "initial_burst": 100},
 )
 _MODES = tuple(Mode)
 _SIZES = (0, 1, 2, 20, 127, 128, 1000, 1100, 4000)
@@ -43,6 +49,7 @@ class Party:
         self.engine = engine
         self.channels = [Connection.ENTRYPOINT]
         self.sent: dict[tuple[int, bool, int], bytes] = {}
+        self.queued: dict[int, deque[bytes]] = defaultdict(deque)
         self.seen: dict[int, set[tuple[bool, int]]] = defaultdict(set)
         self.unread: list[Run] = []
 
@@ -52,11 +59,12 @@ class Scene:
         self.source = source
         flags = source.byte()
         ack_mode = AckMode.ON_STORED if flags & 4 else AckMode.ON_RECEIPT
+        flow = _FLOWS[flags >> 5 & 3]
         self.pair = Pair(
             seed=source.byte(),
             shape=_SHAPES[flags & 3],
-            client=Config(ack_mode=ack_mode),
-            server=Config(auto_accept=True, ack_mode=ack_mode),
+            client=Config(ack_mode=ack_mode, **flow),  # type: ignore[arg-type]
+            server=Config(auto_accept=True, ack_mode=ack_mode, **flow),  # type: ignore[arg-type]
         )
         self.judges = {side: Judge(engine) for side, engine in self.pair.engines.items()}
         for side, judge in self.judges.items():
@@ -93,21 +101,23 @@ class Scene:
         except LocalError:
             return
         party.channels += sent.attached
-        assert sent.number is not None
-        party.sent[channel, sent.reliable, sent.number] = payload
+        if sent.number is None:
+            party.queued[channel].append(payload)
+        else:
+            party.sent[channel, sent.reliable, sent.number] = payload
 
     def send_many(self) -> None:
         party = self.party()
         channel = self.source.choice(party.channels)
         payloads = [bytes([i]) * (1 + i % 2) for i in range(1 + self.source.byte() % 40)]
         try:
-            first, _ = party.engine.send_many(
+            first, stop = party.engine.send_many(
                 channel, payloads, now=self.pair.now, mode=Mode.ORDERED
             )  # fmt: skip
         except LocalError:
             return
-        for number, payload in enumerate(payloads, first):
-            party.sent[channel, True, number] = payload
+        for number in range(first, stop):
+            party.sent[channel, True, number] = payloads[number - first]
 
     def end_half(self) -> None:
         party = self.party()
@@ -172,15 +182,32 @@ class Scene:
 
     def hear(self) -> None:
         self.pair.collect()
+        told = {side: self.pair.news(side) for side in Side}
+        for side, news in told.items():
+            for item in news:
+                self._queue_moved(self.parties[side], item)
         for party in self.parties.values():
-            for news in self.pair.news(party.side):
-                if isinstance(news, Run):
-                    self._arrived(party, news)
-                    party.unread.append(news)
+            for item in told[party.side]:
+                if isinstance(item, Run):
+                    self._arrived(party, item)
+                    party.unread.append(item)
             closed = party.engine.closed
             assert closed is None or (self.over and closed.code == 0), f"{party.side}: {closed}"
             if not self.slow:
                 self._read(party)
+
+    def _queue_moved(self, party: Party, news: News) -> None:
+        if isinstance(news, Numbered):
+            party.channels += news.attached
+            for number in range(news.first, news.stop):
+                payload = party.queued[news.channel].popleft()
+                party.sent[news.channel, news.reliable, number] = payload
+        elif isinstance(news, Dropped):
+            for _ in range(news.messages):
+                party.queued[news.channel].popleft()
+        elif isinstance(news, Rerouted):
+            payload = party.sent.pop((news.channel, False, news.datagram))
+            party.sent[news.channel, True, news.reliable] = payload
 
     def _arrived(self, party: Party, run: Run) -> None:
         sent = self.parties[party.side.other].sent

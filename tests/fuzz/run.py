@@ -1,18 +1,22 @@
-"""Coverage-guided fuzzing: ``python -m tests.fuzz.run TARGET [seconds]``.
+"""Coverage-guided fuzzing: ``python -m tests.fuzz.run TARGET [SECONDS]``.
 
-Needs atheris (the extra ``fuzz``). Reads and extends ``tests/fuzz/corpus/TARGET`` only with
-``--keep``; without it new inputs go to a directory of their own. A find is written to
-``artifacts/``: put it into the corpus when it is fixed, so that ``make test`` replays it.
+Needs atheris (the extra ``fuzz``; ``make fuzz`` installs it). Starts from the seeds and from
+``tests/fuzz/corpus/TARGET``. New inputs are thrown away unless ``--work`` names a directory for
+them; ``tests.fuzz.minimise`` takes the best of those into the corpus. A find is written to
+``artifacts/``: it belongs into the corpus once it is fixed, so that ``make test`` replays it.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 import tempfile
 from pathlib import Path
 
 from tests.fuzz.targets import CORPUS, TARGETS, target
+
+_PACKAGES = ["aqueduct_core", "aqueduct_spark"]
 
 
 def main(arguments: list[str]) -> None:
@@ -25,29 +29,32 @@ def main(arguments: list[str]) -> None:
 
     import atheris
 
-    with atheris.instrument_imports(include=["aqueduct_core", "aqueduct_spark"]):
+    # whatever imports the project has to be imported in here
+    with atheris.instrument_imports(include=_PACKAGES):
         run = target(options.target)
+        seeds = importlib.import_module("tests.fuzz.seeds").seeds
 
+    corpus = CORPUS / options.target
+    corpus.mkdir(parents=True, exist_ok=True)
     artifacts = Path("artifacts")
     artifacts.mkdir(exist_ok=True)
-    seeds = CORPUS / options.target
     with tempfile.TemporaryDirectory() as scratch:
-        work = options.work or Path(scratch)
+        work = options.work or Path(scratch) / "work"
+        start = Path(scratch) / "seeds"
         work.mkdir(parents=True, exist_ok=True)
-        atheris.Setup(
-            [
-                sys.argv[0],
-                str(work),
-                *([str(seeds)] if seeds.is_dir() else []),
-                f"-max_total_time={options.seconds}",
-                f"-max_len={options.length}",
-                "-timeout=10",
-                "-rss_limit_mb=2048",
-                f"-artifact_prefix={artifacts}/{options.target}-",
-                "-print_final_stats=1",
-            ],
-            run,
-        )
+        start.mkdir()
+        for name, data in seeds(options.target):
+            (start / name).write_bytes(data)
+        task = [
+            f"-max_total_time={options.seconds}",
+            f"-max_len={options.length}",
+            "-timeout=10",
+            "-rss_limit_mb=2048",
+            "-print_final_stats=1",
+            f"-artifact_prefix={artifacts}/{options.target}-",
+            *map(str, (work, start, corpus)),
+        ]
+        atheris.Setup([sys.argv[0], *task], run)
         atheris.Fuzz()
 
 
