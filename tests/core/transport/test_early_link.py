@@ -307,11 +307,30 @@ def test_early_data_outlives_a_retry(accepts: bool) -> None:
     for piece in (data_again, *(data for data, _ in _rest)):
         wire._carry(wire.client, piece)
     watch_server(it)
+    quic = wire.server.link._quic
+    wire.run(lambda: quic.has_path)
+    # The token has proved the address before any packet of the handshake could.
+    assert quic._network_paths[0].is_validated
+    assert not wire.server.link.ready
     it.run_until_all_is_there()
     assert it.sent == {stream: data}
     assert link.early_accepted is accepts
-    assert wire.server.link._quic._network_paths[0].is_validated
     # Nor does what went to nobody count as in flight for ever.
     wire.rest(2.0)
     assert link._quic._loss.bytes_in_flight == 0
     assert link.unsent == 0
+
+
+@rule("AQ-0RTT-5")
+@pytest.mark.parametrize("seed", range(12))
+def test_a_token_that_gets_lost_is_sent_again(seed: int) -> None:
+    kept: list[bytes] = []
+    wire = Wire(
+        seed=seed,
+        loss=0.3,
+        terms=Terms(token=b"for the next time"),
+        resumption=Resumption(keep_token=kept.append),
+    )
+    wire.connect()
+    wire.run(lambda: bool(kept))
+    assert set(kept) == {b"for the next time"}
