@@ -1,0 +1,90 @@
+"""What happens in a simulation, line by line, to read how a promise came to be broken."""
+
+from __future__ import annotations
+
+from aqueduct_core.aqueduct.chanid import Side
+from aqueduct_core.aqueduct.codec import VERSION
+from aqueduct_core.aqueduct.connection import Connection
+from aqueduct_core.aqueduct.news import News
+from aqueduct_core.engine.contract import (
+    Consumed,
+    Datagram,
+    Fact,
+    Order,
+    SendDatagram,
+    StreamBytes,
+    WriteStream,
+)
+
+_MOST_BYTES = 60
+
+
+class TracedConnection(Connection):
+    """A connection that prints its facts, orders, news and commands with the time."""
+
+    def absorb(self, fact: Fact, now: float) -> None:
+        self._print(now, "←", fact)
+        super().absorb(fact, now)
+
+    def tick(self, now: float) -> None:
+        self._print(now, "tick", self.wake_at)
+        super().tick(now)
+
+    def orders(self) -> list[Order]:
+        orders = super().orders()
+        for order in orders:
+            if not isinstance(order, Consumed):
+                self._print(self._now, "→", order)
+        return orders
+
+    def news(self) -> list[News]:
+        items = super().news()
+        for item in items:
+            self._print(self._now, "news", item)
+        return items
+
+    def send(self, channel: int, payload: bytes, **how: object):  # type: ignore[no-untyped-def,override]
+        sent = super().send(channel, payload, **how)  # type: ignore[arg-type]
+        self._print(self._now, "send", channel, len(payload), "bytes:", sent)
+        return sent
+
+    def finish(self, channel: int, now: float) -> None:
+        self._print(now, "finish", channel)
+        super().finish(channel, now)
+
+    def cancel(self, channel: int, now: float) -> None:
+        self._print(now, "cancel", channel)
+        super().cancel(channel, now)
+
+    def close(self, channel: int, now: float) -> None:
+        self._print(now, "close", channel)
+        super().close(channel, now)
+
+    def stored(self, channel: int, first: int, stop: int, *, reliable: bool, now: float) -> None:
+        self._print(now, "stored", channel, first, stop, "reliable" if reliable else "datagrams")
+        super().stored(channel, first, stop, reliable=reliable, now=now)
+
+    def drop(self, attachments, now: float) -> None:  # type: ignore[no-untyped-def]
+        attachments = list(attachments)
+        self._print(now, "drop", attachments)
+        super().drop(attachments, now)
+
+    def _print(self, now: float, what: str, *rest: object) -> None:
+        column = "" if self.side is Side.CLIENT else " " * 20
+        print(f"{now:10.4f} {column}{self.side.name[0]} {what}", *map(_text, rest))
+
+
+def _text(item: object) -> str:
+    match item:
+        case StreamBytes(stream_id, data, end) | WriteStream(stream_id, data, end):
+            return f"{stream_id}: {_hex(data)}{' FIN' if end else ''}"
+        case Datagram(data):
+            return f"d: {_hex(data)}"
+        case SendDatagram(data, _):
+            return f"d: {_hex(data)}"
+    return str(item)
+
+
+def _hex(data: bytes) -> str:
+    text = data.hex().replace(VERSION.hex(), "V")
+    return text if len(text) <= 2 * _MOST_BYTES else f"{text[: 2 * _MOST_BYTES]}… {len(data)} bytes"
