@@ -13,7 +13,7 @@ from typing import Any
 from tests.support.proxy import Impairment, Proxy
 from tests.support.waiting import environment
 
-LIMIT = 60.0
+LIMIT = 120.0
 """Seconds after which a scene is a failure."""
 
 

@@ -16,7 +16,13 @@ from aqueduct_core.aio.serve import Server, serve
 from aqueduct_core.transport.tls import ClientTls, ServerTls
 
 TIMEOUT = 20.0
-KINDS = ("local", "receiver leaves", "sender leaves", "server's receiver leaves")
+KINDS = (
+    "local",
+    "receiver leaves",
+    "sender leaves",
+    "server's receiver leaves",
+    "server's sender leaves",
+)
 """How the halves of a pair came to be where they are."""
 
 Test = Callable[..., Coroutine[Any, Any, None]]
@@ -97,13 +103,13 @@ async def pair(
 async def _networked(
     set_up: Scene, kind: str, sender: Sender, receiver: Receiver
 ) -> tuple[Sender, Receiver]:
-    if kind == "sender leaves":
+    carry = set_up.carry_back if kind.startswith("server's") else set_up.carry
+    if kind.endswith("sender leaves"):
         mode = sender.mode
-        (far_sender,) = await set_up.carry(sender)
+        (far_sender,) = await carry(sender)
         assert isinstance(far_sender, Sender)
         far_sender.use(mode)
         return far_sender, receiver
-    carry = set_up.carry if kind == "receiver leaves" else set_up.carry_back
     (far_receiver,) = await carry(receiver)
     assert isinstance(far_receiver, Receiver)
     return sender, far_receiver
