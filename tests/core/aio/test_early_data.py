@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,10 +17,11 @@ from aqueduct_core.aio.connection import ClientConnection, ServerConnection
 from aqueduct_core.aio.halves import Receiver, channel
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aio.serve import Server, bearer, serve
-from aqueduct_core.errors import AuthFailed, ConnectFailed
-from aqueduct_core.transport.settings import ListenLimits
+from aqueduct_core.errors import AuthFailed, ConnectFailed, TlsFailed
+from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 from aqueduct_core.transport.ticket_file import FileTickets
 from aqueduct_core.transport.tickets import MemoryTickets, TicketStore
+from aqueduct_core.transport.tls import ServerTls
 from tests.core.aio.scene import client_tls, eventually, in_loop, server_tls
 from tests.support.rules import rule
 
@@ -109,9 +111,10 @@ async def test_rejected_early_data_arrives_once() -> None:
         await visit(server, tickets)
         port = server.address[1]
     # The same server started again: it knows nothing of the session.
-    async with listening(port) as server, connect(
-        server.url, tls=client_tls(), tickets=tickets, early_data=True
-    ) as client:
+    async with (
+        listening(port) as server,
+        connect(server.url, tls=client_tls(), tickets=tickets, early_data=True) as client,
+    ):
         assert not client._driver.link.ready
         said = await say_all(client, random.Random(2))
         guest = await server.accept()
@@ -131,9 +134,10 @@ async def test_early_datagrams_that_are_rejected_are_nacked() -> None:
     async with listening() as server:
         await visit(server, tickets)
         port = server.address[1]
-    async with listening(port) as server, connect(
-        server.url, tls=client_tls(), tickets=tickets, early_data=True
-    ) as client:
+    async with (
+        listening(port) as server,
+        connect(server.url, tls=client_tls(), tickets=tickets, early_data=True) as client,
+    ):
         sender, receiver = channel("unreliable")
         await client.entrypoint.send(b"take", attach=[receiver])
         for number in range(5):
@@ -229,3 +233,44 @@ async def connect_refused(url: str, tickets: TicketStore) -> ClientConnection | 
     with pytest.raises(ConnectFailed):
         return await connect(url, tls=client_tls(), tickets=tickets, early_data=True)
     return None
+
+
+@rule("AQ-0RTT-1")
+@in_loop
+async def test_silence_ends_with_the_handshake_timeout() -> None:
+    tickets = MemoryTickets()
+    async with listening() as server:
+        await visit(server, tickets)
+        url, port = server.url, server.address[1]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as deaf:
+        deaf.bind(("127.0.0.1", port))
+        client = await connect(
+            url,
+            tls=client_tls(),
+            tickets=tickets,
+            early_data=True,
+            settings=LinkSettings(handshake_timeout=0.2),
+        )
+        await client.entrypoint.send(b"is anyone there?")
+        with pytest.raises(ConnectFailed, match="no reply"):
+            await client.accepted()
+        await client.close()
+
+
+@rule("AQ-0RTT-2")
+@in_loop
+async def test_what_was_rejected_is_not_repeated_to_a_server_that_is_not_trusted() -> None:
+    tickets = MemoryTickets()
+    async with listening() as server:
+        await visit(server, tickets)
+        port = server.address[1]
+    other = ServerTls.self_signed()
+    async with serve("127.0.0.1", port, tls=other, limits=EARLY) as impostor:
+        client = await connect(impostor.url, tls=client_tls(), tickets=tickets, early_data=True)
+        await client.entrypoint.send(b"a secret")
+        with pytest.raises(TlsFailed) as failed:
+            await client.accepted()
+        assert failed.value.subclass == "UNKNOWN_CA"
+        await client.close()
+        assert impostor.listener.counts.ready == 0
+        assert client.early_data is None
