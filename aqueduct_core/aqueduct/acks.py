@@ -122,8 +122,9 @@ class UnreliableLedger:
         self.declared += count
         if self.declared >= 1 << 62:
             raise PeerFault(Code.RESOURCE_LIMIT, "declared messages at or above 2^62")
-        if self._pending and self._pending[-1][1] == deadline:
-            self._pending.pop()
+        pending, most = self._pending, self._config.max_unanswered_declarations
+        if pending and (pending[-1][1] == deadline or len(pending) >= most):
+            pending.pop()
         self._pending.append((self.declared, deadline))
 
     @property
@@ -135,6 +136,8 @@ class UnreliableLedger:
         while self._pending and self._pending[0][1] <= now:
             self.frozen = self._pending.popleft()[0]
             self._expired.append(self.frozen)
+            if len(self._expired) > self._config.max_unanswered_declarations:
+                del self._expired[:-1:2]  # what ended there is answered with the next one
 
     def store(self, first: int, stop: int) -> None:
         self.stored.add(max(first, self.mark), stop)

@@ -50,7 +50,7 @@ class Channels:
             self._make_sender(chanid.ENTRYPOINT, visible=True)
         else:
             self._make_receiver(chanid.ENTRYPOINT, visible=True)
-            self._claims.claim(chanid.ENTRYPOINT)
+            self._claims.claim(chanid.ENTRYPOINT, alive=False)
 
     def remote(self, channel: int) -> bool:
         """Whether the peer created it."""
@@ -153,7 +153,7 @@ class Channels:
     def claim(self, attachments: Iterable[Attachment], now: float) -> None:
         """A message came: make a machine for each attachment that has none (AQ-LIFE-8, 9)."""
         for channel, headers in attachments:
-            self._claims.claim(channel)
+            self._claims.claim(channel, alive=channel in self.halves)
             if channel not in self.halves and channel not in self._tombstones:
                 self._make_remote(channel)
                 if self._wiring.config.route_back_on_attach:

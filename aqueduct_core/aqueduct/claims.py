@@ -7,6 +7,7 @@ the later claim (AQ-LIFE-22, B18).
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import NamedTuple
 
 from aqueduct_core.aqueduct.bulletin import RunDraft
@@ -52,15 +53,19 @@ class Claims:
         """These runs wait no longer: told, or thrown away."""
         self.bytes -= sum(draft.size for draft in queue)
 
-    def claim(self, channel: int) -> None:
-        """A message carried ``channel``.
+    def claim(self, channel: int, *, alive: bool) -> None:
+        """A message carried ``channel``; ``alive``: it has a machine.
 
         Raises:
             PeerFault: another message did before (AQ-LIFE-10).
         """
-        if channel in self._claimed:
+        if channel in self._claimed or (alive and channel not in self._waiting):
             raise PeerFault(Code.STATE, f"channel {channel} is attached to two messages")
-        self._claimed.add(channel)
+        ranges = self._claimed.add(channel)
+        if len(ranges) > self._config.max_tombstone_ranges:
+            # as far as it can still be seen: one that is alive is seen by its machine
+            entrypoint = channel & 7 == 0
+            ranges.remove(*next(islice(ranges, entrypoint, None)))
         self._waiting.discard(channel)
 
     def ended(self, channel: int, record: Record | None) -> None:

@@ -114,6 +114,9 @@ class Config:
     """Reliable numbers may run this far ahead of the lowest missing one (AQ-ACK-14)."""
     max_unreliable_window: int = 1 << 20
     """Datagram numbers this far above the mark are dropped as lost (AQ-ACK-14)."""
+    max_unanswered_declarations: int = 4096
+    """SENT_UNRELIABLE frames of a channel that wait for an answer; more are answered together
+    with the last of them (H6)."""
     max_tombstone_ranges: int = 65_536
     """Ranges of ended channels of the peer, for each kind (H7)."""
     max_pending_forgets: int = 4096
