@@ -256,7 +256,6 @@ class Flow:
             self.total -= account.outstanding
         account.outstanding = 0
         account.datagrams.clear()
-        self.yield_turn(account.channel)
         self.stirred = True
 
     def yield_turn(self, channel: int) -> None:

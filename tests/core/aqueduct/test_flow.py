@@ -474,8 +474,8 @@ def test_the_receiver_of_such_a_channel_gathers_by_its_own_buffer() -> None:
     wire.stream("V" + announced(0) + "01", end=True)
     attach = [Attach(False, headers=(channel_header(20),))]
     (channel,) = wire.engine.send(0, b"", now=0, attach=attach).attached
+    attach = [Attach(False, headers=((FLOW_CONTROL, b""),))]
     with pytest.raises(BadArgument):
-        attach = [Attach(False, headers=((FLOW_CONTROL, b""),))]
         wire.engine.send(0, b"", now=0, attach=attach)
     wire.fresh()
     wire.stream(f"03{channel:02x}" + HI + "6869")
