@@ -13,6 +13,7 @@ from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.connection import ClientConnection, ServerConnection
 from aqueduct_core.aio.halves import Half, Receiver, Sender, channel
 from aqueduct_core.aio.serve import Server, serve
+from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.transport.tls import ClientTls, ServerTls
 
 TIMEOUT = 20.0
@@ -22,8 +23,11 @@ KINDS = (
     "sender leaves",
     "server's receiver leaves",
     "server's sender leaves",
+    "little credit",
 )
-"""How the halves of a pair came to be where they are."""
+"""How the halves of a pair came to be where they are. With little credit, what is large or many
+waits in the engine until the receiver has read."""
+TIGHT = Config(flow_per_channel=4096)
 
 Test = Callable[..., Coroutine[Any, Any, None]]
 
@@ -78,10 +82,10 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(**options: Any) -> AsyncIterator[Scene]:
+async def scene(*, server_config: Config | None = None, **options: Any) -> AsyncIterator[Scene]:
     """Options go to ``connect``."""
     async with (
-        serve("127.0.0.1", 0, tls=server_tls()) as server,
+        serve("127.0.0.1", 0, tls=server_tls(), config=server_config) as server,
         connect(server.url, tls=client_tls(), **options) as client,
     ):
         yield Scene(server, client, await server.accept())
@@ -96,7 +100,8 @@ async def pair(
     if kind == "local":
         yield channel(mode, **options)
     else:
-        async with scene() as set_up:
+        tight = {"config": TIGHT, "server_config": TIGHT} if kind == KINDS[-1] else {}
+        async with scene(**tight) as set_up:
             yield await _networked(set_up, kind, *channel(mode, **options))
 
 
