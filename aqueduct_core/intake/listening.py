@@ -11,7 +11,6 @@ from aqueduct_core.intake.settings import IntakeSettings
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 from aqueduct_core.transport.tls import ServerTls
 
-
 CHANNEL_BUFFER = 4 << 20
 """Bytes of a channel that wait for the disk, told to producers that know flow control: some
 groups' worth, and what one stream of the transport may hold."""
