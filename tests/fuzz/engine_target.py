@@ -9,7 +9,6 @@ default limits, the peer's streams coming byte by byte change neither orders nor
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from aqueduct_core.aqueduct.codec import encode_headers
@@ -39,8 +38,6 @@ from tests.fuzz.byte_source import ByteSource
 from tests.fuzz.judge import Judge
 from tests.support.reference_decoder import VERSION_FRAME
 from tests.support.sequence_generator import varint
-
-logging.getLogger("aqueduct_core.aqueduct").setLevel(logging.CRITICAL)
 
 _LIMITS = {
     "max_payload_bytes": 300,

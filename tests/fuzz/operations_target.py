@@ -9,7 +9,6 @@ channel, no timer.
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import cast
@@ -21,8 +20,6 @@ from aqueduct_core.engine.contract import LinkLost
 from tests.fuzz.byte_source import ByteSource
 from tests.fuzz.judge import Judge
 from tests.support.pair import LinkShape, Pair
-
-logging.getLogger("aqueduct_core.aqueduct").setLevel(logging.CRITICAL)
 
 _SHAPES = (
     LinkShape(),

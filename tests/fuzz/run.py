@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import sys
 import tempfile
 from pathlib import Path
@@ -34,6 +35,7 @@ def main(arguments: list[str]) -> None:
         run = target(options.target)
         seeds = importlib.import_module("tests.fuzz.seeds").seeds
 
+    logging.getLogger("aqueduct_core").setLevel(logging.CRITICAL)
     corpus = CORPUS / options.target
     corpus.mkdir(parents=True, exist_ok=True)
     artifacts = Path("artifacts")
