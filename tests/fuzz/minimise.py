@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import logging
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -72,6 +73,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("target", choices=TARGETS)
     parser.add_argument("directory", type=Path, nargs="?", help="inputs of a fuzzing run")
     options = parser.parse_args(arguments)
+    logging.getLogger("aqueduct_core").setLevel(logging.CRITICAL)
     corpus = CORPUS / options.target
     corpus.mkdir(parents=True, exist_ok=True)
     old = sorted(corpus.iterdir())
