@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aqueduct_core.aqueduct.connection import Connection
-from aqueduct_core.aqueduct.sender import SenderHalf
 from tests.simulation.ledger import hold
 
 _LARGEST_MESSAGE = 30_000
@@ -41,45 +40,53 @@ def check_bounds(engine: Connection) -> None:
     hold(len(wiring.timers._heap) <= 2 * len(wiring.timers._due) + 64, "stale timers")
 
 
-def leftovers(engine: Connection) -> Iterator[str]:
-    """What is left when every channel has ended and time has passed; nothing should be."""
+def tables(engine: Connection) -> dict[str, int]:
+    """How much an engine holds, by table; each entry is gone when what it is for is over."""
     channels, inflow, wiring, outbox = (
         engine._channels, engine._inflow, engine._wiring, engine._outbox,
     )  # fmt: skip
     lineage, claims, forgets = channels.lineage, channels._claims, channels.forgets
-    tables = {
-        "state machines": channels.halves,
-        "lineage records": lineage._nodes,
+    return {
+        "state machines": len(channels.halves),
+        "lineage records": len(lineage),
         "links": lineage.links,
         "carriers": lineage.carriers,
-        "routes to send back": channels._route_back,
-        "unclaimed machines": claims._waiting,
-        "unclaimed records": claims._records,
+        "heirs": len(wiring.heirs),
+        "routes to send back": len(channels._route_back),
+        "unclaimed machines": len(claims._waiting),
+        "unclaimed records": len(claims._records),
         "unclaimed bytes": claims.bytes,
-        "forgets": forgets._due,
-        "lingering streams": forgets._lingering,
-        "timers": wiring.timers._due,
-        "channels with acks due": wiring.due,
-        "streams of the peer": inflow._streams,
-        "held sequences": inflow._held,
+        "forgets": len(forgets._due),
+        "lingering streams": len(forgets._lingering),
+        "timers": len(wiring.timers._due),
+        "idle watches": len(channels.idle._last),
+        "channels with acks due": len(wiring.due),
+        "streams of the peer": len(inflow._streams),
+        "held sequences": len(inflow._held),
         "held bytes": inflow._held_bytes,
         "partial bytes": inflow._partial,
-        "withheld credit": inflow._withheld,
-        "owed credit": wiring.credit._owed,
+        "withheld credit": len(inflow._withheld),
+        "owed credit": len(wiring.credit._owed),
         "queued bytes": wiring.credit.total,
-        "heirs": len(wiring.heirs),
-        "idle watches": channels.idle._last,
-        "send queues": wiring.queues._queues,
-        "starved senders": wiring.queues.starved,
-        "queued messages' bytes": wiring.queues.bytes,
+        "send queues": len(wiring.queues._queues),
+        "starved senders": len(wiring.queues.starved),
+        "bytes in send queues": wiring.queues.bytes,
         "outstanding bytes": wiring.flow.total,
-        "a turn": wiring.flow.turn is not None,
-        "streams of ours": outbox._live,
-        "unwritten bytes": outbox._pending,
+        "turns": int(wiring.flow.turn is not None),
+        "streams of ours": len(outbox._live),
+        "unwritten streams": len(outbox._pending),
     }
-    for name, table in tables.items():
-        if table:
-            yield f"{name}: {table}"
+
+
+def leftovers(engine: Connection) -> Iterator[str]:
+    """What is left when every channel has ended and time has passed; nothing should be."""
+    for name, count in tables(engine).items():
+        if count:
+            yield f"{name}: {count}"
+    if engine._channels.halves:
+        yield f"machines of {sorted(engine._channels.halves)}"
+    if engine._inflow._streams:
+        yield f"streams {sorted(engine._inflow._streams)}"
 
 
 def check_nothing_left(engine: Connection) -> None:
@@ -101,9 +108,3 @@ def check_tombstones(engine: Connection) -> None:
     for kind, ranges in engine._channels._tombstones._channels._kinds.items():
         young = sum(channel & 7 == kind for _, channel in engine._channels._tombstones._recent)
         hold(len(ranges) <= config.max_tombstone_ranges + young, "tombstone ranges", len(ranges))
-
-
-def senders(engine: Connection) -> list[int]:
-    """The channels whose sender is still alive here."""
-    halves = engine._channels.halves
-    return [channel for channel, half in halves.items() if isinstance(half, SenderHalf)]

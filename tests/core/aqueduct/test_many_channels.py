@@ -1,0 +1,120 @@
+"""Many channels: deep cascades by work list, and state only for what is open, not what was."""
+
+from __future__ import annotations
+
+import pytest
+
+from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Connection
+from aqueduct_core.aqueduct.news import End, Ended, News, Run
+from aqueduct_core.primitives import varint
+from tests.simulation.rest import tables
+from tests.support.rules import rule
+from tests.support.shuttle import Shuttle
+from tests.support.wire import Wire
+
+DEEP = 100_000
+BOTH_SIDES = 20_000
+
+
+def roomy(depth: int, ack_mode: AckMode = AckMode.ON_RECEIPT) -> Config:
+    return Config(
+        auto_accept=True,
+        ack_mode=ack_mode,
+        max_channels=depth + 10,
+        max_unacked_attachment_messages=depth + 10,
+    )
+
+
+def chain(engine: Connection, depth: int) -> None:
+    """Each channel carries the next one."""
+    parent = 0
+    for _ in range(depth):
+        (parent,) = engine.send(parent, b"", now=0, attach=[Attach(True)]).attached
+
+
+def lost(news: list[News]) -> int:
+    return sum(isinstance(item, Ended) and item.end is End.LOST for item in news)
+
+
+@rule("AQ-LOST-3", "AQ-LOST-7")
+@pytest.mark.timeout(60)
+def test_a_chain_of_100000_is_lost() -> None:
+    client = Wire.client(roomy(DEEP))
+    chain(client.engine, DEEP)
+    client.stream("03000a")
+    assert lost(client.all_news()) == DEEP
+    assert client.engine.open_channels == 0
+    assert len(client.engine._channels.lineage) == 0
+
+
+@rule("AQ-LOST-2", "AQ-LOST-7")
+@pytest.mark.timeout(60)
+def test_a_chain_of_100000_becomes_accessible_from_the_top() -> None:
+    """The entrypoint's ack comes last, so that all of it hangs there."""
+    client = Wire.client(roomy(DEEP))
+    chain(client.engine, DEEP)
+    client.pump()
+    for index in range(1, DEEP):
+        client.stream("03" + varint.encode(index << 3).hex() + "08020001", end=True)
+    lineage = client.engine._channels.lineage
+    assert lineage.links == DEEP
+    client.stream("0300" + "08020001")
+    assert lineage.links == 0
+    assert lineage.carriers == 0
+    assert client.engine.open_channels == DEEP + 1
+
+
+@rule("AQ-LOST-3", "AQ-LOST-7")
+@pytest.mark.timeout(60)
+def test_a_deep_chain_that_was_read_and_not_stored_is_lost_on_both_sides() -> None:
+    pair = Shuttle(roomy(BOTH_SIDES), roomy(BOTH_SIDES, AckMode.ON_STORED))
+    chain(pair.client, BOTH_SIDES)
+    _, news = pair.turn()
+    assert sum(isinstance(item, Run) for item in news) == BOTH_SIDES
+    assert pair.server.open_channels == BOTH_SIDES + 1
+    # all of it hangs on the entrypoint's first message
+    pair.server.close(0, pair.now)
+    assert [lost(told) for told in pair.turn()] == [BOTH_SIDES, BOTH_SIDES]
+    pair.wait(2)
+    for engine in (pair.client, pair.server):
+        assert engine.closed is None
+        assert sum(tables(engine).values()) == 0
+
+
+def cycle(pair: Shuttle, count: int) -> None:
+    """``count`` channels, each opened, used and finished before the next one."""
+    for _ in range(count):
+        (channel,) = pair.client.send(0, b"", now=pair.now, attach=[Attach(True)]).attached
+        pair.client.send(channel, b"message", now=pair.now)
+        pair.client.finish(channel, pair.now)
+        _, news = pair.turn()
+        for item in news:
+            if isinstance(item, Run):
+                pair.server.consumed(item.channel, item.size, pair.now)
+        pair.now += 0.001
+    pair.wait(1.1)
+
+
+def test_channels_that_were_leave_nothing() -> None:
+    pair = Shuttle()
+    cycle(pair, 200)
+    before = tables(pair.client), tables(pair.server)
+    cycle(pair, 2000)
+    assert (tables(pair.client), tables(pair.server)) == before
+    for engine in (pair.client, pair.server):
+        assert len(engine._wiring.timers._heap) < 200
+        kinds = engine._channels._tombstones._channels._kinds.values()
+        assert all(len(ranges) == 1 for ranges in kinds)
+        assert not engine._channels._tombstones._recent or engine is pair.server
+
+
+def test_state_goes_with_what_is_open() -> None:
+    pair = Shuttle()
+    sizes = []
+    for _ in range(3):
+        for _ in range(500):
+            pair.client.send(0, b"", now=pair.now, attach=[Attach(True)])
+        pair.wait(1)
+        sizes.append(sum(tables(pair.server).values()) + sum(tables(pair.client).values()))
+    assert sizes[2] - sizes[1] == sizes[1] - sizes[0]
+    assert sizes[2] < 20 * 1500
