@@ -274,7 +274,7 @@ OPTION_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "spoolMaxBytes",
-        values.size,
+        values.size_within("1m", "1024t"),
         "10g",
         READ,
         STREAM_READ,
@@ -290,7 +290,7 @@ OPTION_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "groupCommit",
-        values.duration,
+        values.duration_within("0ms", "10s"),
         "20ms",
         READ,
         STREAM_READ,
@@ -306,7 +306,7 @@ OPTION_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "lease",
-        values.positive_duration,
+        values.duration_within("1s", "1d"),
         "15s",
         STREAM_READ,
         STREAM_READ,
@@ -322,7 +322,7 @@ OPTION_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "channel",
-        values.text,
+        values.short_text(256),
         None,
         WRITE,
         BATCH_WRITE,
@@ -338,7 +338,7 @@ OPTION_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "writerId",
-        values.text,
+        values.short_text(48),
         None,
         WRITE,
         BATCH_WRITE,
@@ -451,7 +451,7 @@ OPTION_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "maxMessageBytes",
-        values.size,
+        values.size_within("1b", "1g"),
         "16m",
         READ | WRITE,
         STREAM_READ | BATCH_WRITE,
