@@ -8,7 +8,8 @@ import pickle
 import pytest
 
 from aqueduct_core.errors import InvalidOption
-from aqueduct_spark.model.option_specs import OPTION_SPECS, READ, WRITE, Kind
+from aqueduct_spark.model.option_spec import READ, WRITE, Kind, OptionSpec
+from aqueduct_spark.model.option_specs import OPTION_SPECS
 from aqueduct_spark.model.options import ListenerTls, StreamReadOptions, TokenSource, WriteOptions
 from aqueduct_spark.model.starting import Earliest, Latest, Specific
 from aqueduct_spark.model.values import Address, duration, endpoint, listen_address, size
@@ -248,10 +249,7 @@ def test_tokens_are_known_by_their_place_only() -> None:
 
 
 @pytest.mark.parametrize("spec", OPTION_SPECS, ids=lambda spec: spec.name)
-def test_each_row_of_the_table_is_sound(spec: object) -> None:
-    from aqueduct_spark.model.option_specs import OptionSpec
-
-    assert isinstance(spec, OptionSpec)
+def test_each_row_of_the_table_is_sound(spec: OptionSpec) -> None:
     assert spec.built <= spec.kinds
     assert spec.kinds <= READ | WRITE == frozenset(Kind)
     assert spec.doc.endswith(".")
@@ -263,8 +261,7 @@ def test_each_row_of_the_table_is_sound(spec: object) -> None:
 @pytest.mark.parametrize(
     "spec", [s for s in OPTION_SPECS if s.kinds & READ and not s.built], ids=lambda spec: spec.name
 )
-def test_planned_options_are_refused_not_ignored(spec: object) -> None:
-    name = getattr(spec, "name", "")
-    refused = refusal_of_read(READ_BASE | {name: "1"})
+def test_planned_options_are_refused_not_ignored(spec: OptionSpec) -> None:
+    refused = refusal_of_read(READ_BASE | {spec.name: "1"})
     assert refused.subclass == "NOT_FOR_QUERY_TYPE"
-    assert f"'{name}'" in str(refused)
+    assert f"'{spec.name}'" in str(refused)
