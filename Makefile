@@ -5,7 +5,7 @@ BIN := .venv/bin
 DEMO_SECONDS ?= 30
 JAVA := $(CURDIR)/.ci/with-java
 
-.PHONY: demo test check bench setup conformance clean
+.PHONY: demo test check bench setup pages clean
 
 setup:
 	@.ci/setup
@@ -22,12 +22,14 @@ check: setup
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest tests/architecture
 	@$(BIN)/python -m tests.support.conformance --check
+	@$(BIN)/python -m tests.support.options_page --check
 
 bench: setup
 	@$(JAVA) $(BIN)/python -m tests.bench.run
 
-conformance: setup
+pages: setup
 	@$(BIN)/python -m tests.support.conformance
+	@$(BIN)/python -m tests.support.options_page
 
 clean:
 	rm -rf .venv demo-out spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
