@@ -4,9 +4,11 @@
 BIN := .venv/bin
 DEMO_SECONDS ?= 30
 FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= codec grammar engine operations parsers
+SEEDS ?= 20000
 JAVA := $(CURDIR)/.ci/with-java
 
-.PHONY: demo test check bench fuzz setup conformance diagrams simulate clean
+.PHONY: demo test check bench simulate fuzz pages setup clean
 
 setup:
 	@.ci/setup
@@ -24,18 +26,16 @@ check: setup
 	@$(BIN)/python -m pytest tests/architecture
 	@$(BIN)/python -m tests.support.conformance --check
 	@$(BIN)/python -m tests.support.diagrams --check
-
-SEEDS ?= 20000
-
-simulate: setup
-	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)
+	@$(BIN)/python -m tests.support.options_page --check
 
 bench: setup
 	@$(JAVA) $(BIN)/python -m tests.bench.run
 
-# FUZZ_SECONDS for each target; FUZZ_TARGETS names some of them
-FUZZ_TARGETS ?= codec grammar engine operations parsers
+# SEEDS conversations of two engines over a bad link, on a virtual clock
+simulate: setup
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 
+# FUZZ_SECONDS for each target; FUZZ_TARGETS names some of them
 fuzz: setup
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
 	  $(BIN)/python -m pip install -q -c .ci/constraints.txt \
@@ -43,11 +43,11 @@ fuzz: setup
 	@for target in $(FUZZ_TARGETS); do \
 	  $(BIN)/python -m tests.fuzz.run $$target $(FUZZ_SECONDS) || exit 1; done
 
-conformance: setup
+# the pages below docs/ that are made from code and tests
+pages: setup
 	@$(BIN)/python -m tests.support.conformance
-
-diagrams: setup
 	@$(BIN)/python -m tests.support.diagrams
+	@$(BIN)/python -m tests.support.options_page
 
 clean:
 	rm -rf .venv demo-out spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

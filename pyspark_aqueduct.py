@@ -8,8 +8,9 @@ sessions that have nothing to do with it, so this one never raises.
 import warnings
 
 try:
-    from aqueduct_spark.datasource import AqueductDataSource as DefaultSource
+    from aqueduct_spark.datasource import AqueductDataSource as DefaultSource  # noqa: F401
 except Exception as _error:
-    warnings.warn(f"format aqueduct is not available: {_error}", stacklevel=2)
-
-__all__ = ["DefaultSource"]
+    try:
+        warnings.warn(f"format aqueduct is not available: {_error}", stacklevel=2)
+    except Warning:  # where warnings are errors
+        pass

@@ -13,7 +13,7 @@
     ├── SpoolFailed          AQUEDUCT_SPOOL              the durable log or its disk
     ├── IntakeFailed         AQUEDUCT_INTAKE             an intake that cannot be had
     ├── SinkFailed           AQUEDUCT_SINK               rows that could not be delivered
-    ├── ChannelEnded         AQUEDUCT_CHANNEL            a channel that ended other than by finish
+    ├── ChannelEnded         AQUEDUCT_CHANNEL            a channel that did not end by finish
     ├── FinishTimeout        AQUEDUCT_FINISH_TIMEOUT
     ├── MalformedPayload     AQUEDUCT_MALFORMED_PAYLOAD
     └── CheckpointVersion    AQUEDUCT_CHECKPOINT_VERSION

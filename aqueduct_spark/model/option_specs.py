@@ -1,59 +1,18 @@
-"""The table of all options: one row each, the source of the parsing and of docs/options.md.
-
-An option is known when it has a row, and usable for the kinds of query in ``built``. The kinds in
-``kinds`` but not in ``built`` are planned: such an option is refused by its name, never ignored.
-"""
+"""The table of all options: one row each, the source of the parsing and of docs/options.md."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any
-
 from aqueduct_spark.model import values
+from aqueduct_spark.model.option_spec import (
+    BATCH_READ,
+    BATCH_WRITE,
+    NOT_YET,
+    READ,
+    STREAM_READ,
+    WRITE,
+    OptionSpec,
+)
 from aqueduct_spark.model.starting import parse_starting
-
-
-class Kind(Enum):
-    """What a query does with the format."""
-
-    STREAM_READ = "a stream read"
-    BATCH_READ = "a batch read"
-    STREAM_WRITE = "a stream write"
-    BATCH_WRITE = "a batch write"
-
-
-READ = frozenset({Kind.STREAM_READ, Kind.BATCH_READ})
-WRITE = frozenset({Kind.STREAM_WRITE, Kind.BATCH_WRITE})
-STREAM_READ = frozenset({Kind.STREAM_READ})
-BATCH_READ = frozenset({Kind.BATCH_READ})
-BATCH_WRITE = frozenset({Kind.BATCH_WRITE})
-NOT_YET: frozenset[Kind] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class OptionSpec:
-    """One option.
-
-    Args:
-        name: as users write it; case does not count.
-        parse: text to value; raises ``ValueError`` with what is allowed.
-        default: as a user would write it; None where there is none.
-        kinds: the kinds of query it is meant for.
-        built: the kinds of query that this version does it for.
-        doc: one sentence for users.
-        only: values that are planned but not built are refused when this is not empty.
-    """
-
-    name: str
-    parse: Callable[[str], Any]
-    default: str | None
-    kinds: frozenset[Kind]
-    built: frozenset[Kind]
-    doc: str
-    only: tuple[str, ...] = ()
-
 
 PLANNED_PREFIX = "limits."
 """A family of options that a later version brings: bounds against hostile peers."""
@@ -274,7 +233,7 @@ OPTION_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "spoolMaxBytes",
-        values.size,
+        values.size_within("1m", "1024t"),
         "10g",
         READ,
         STREAM_READ,
@@ -290,7 +249,7 @@ OPTION_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "groupCommit",
-        values.duration,
+        values.duration_within("0ms", "10s"),
         "20ms",
         READ,
         STREAM_READ,
@@ -306,7 +265,7 @@ OPTION_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "lease",
-        values.positive_duration,
+        values.duration_within("1s", "1d"),
         "15s",
         STREAM_READ,
         STREAM_READ,
@@ -322,7 +281,7 @@ OPTION_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "channel",
-        values.text,
+        values.short_text(256),
         None,
         WRITE,
         BATCH_WRITE,
@@ -338,7 +297,7 @@ OPTION_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "writerId",
-        values.text,
+        values.short_text(48),
         None,
         WRITE,
         BATCH_WRITE,
@@ -451,7 +410,7 @@ OPTION_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "maxMessageBytes",
-        values.size,
+        values.size_within("1b", "1g"),
         "16m",
         READ | WRITE,
         STREAM_READ | BATCH_WRITE,

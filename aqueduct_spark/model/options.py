@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from aqueduct_core.errors import InvalidOption
-from aqueduct_spark.model.option_specs import OPTION_SPECS, PLANNED_PREFIX, SPEC_OF, Kind
+from aqueduct_spark.model.option_spec import Kind
+from aqueduct_spark.model.option_specs import OPTION_SPECS, PLANNED_PREFIX, SPEC_OF
 from aqueduct_spark.model.starting import Specific, Starting
 from aqueduct_spark.model.values import Address, Endpoint
 

@@ -88,6 +88,41 @@ def positive_duration(value: str) -> float:
     return seconds
 
 
+def duration_within(low: str, high: str) -> Callable[[str], float]:
+    """A parser of durations from ``low`` to ``high``, both written as a user would."""
+
+    def parse(value: str) -> float:
+        seconds = duration(value)
+        if not duration(low) <= seconds <= duration(high):
+            raise ValueError(f"a duration from {low} to {high}")
+        return seconds
+
+    return parse
+
+
+def size_within(low: str, high: str) -> Callable[[str], int]:
+    """A parser of sizes from ``low`` to ``high``, both written as a user would."""
+
+    def parse(value: str) -> int:
+        count = size(value)
+        if not size(low) <= count <= size(high):
+            raise ValueError(f"a size from {low} to {high}")
+        return count
+
+    return parse
+
+
+def short_text(most: int) -> Callable[[str], str]:
+    """A parser of texts of 1 to ``most`` bytes in UTF-8."""
+
+    def parse(value: str) -> str:
+        if not value.strip() or len(value.encode()) > most:
+            raise ValueError(f"a text of 1 to {most} bytes")
+        return value
+
+    return parse
+
+
 def size(value: str) -> int:
     """Bytes, in powers of 1024. The unit is never left out: ``512k``, ``64m``, ``10g``."""
     match = _SIZE.fullmatch(value.strip())

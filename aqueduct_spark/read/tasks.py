@@ -14,6 +14,7 @@ from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.schema import expand
 from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
 from aqueduct_spark.receivers.launch import ensure_intake
+from aqueduct_spark.receivers.registrations import Registration
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,25 +70,32 @@ def rows(
                     f"{following}, before {wanted.stop}",
                     "Read its log",
                 )
-        except DataLoss as loss:
-            if not partition.lenient:
-                raise
-            following = _behind_loss(partition, address, following, loss)
-        except (IntakeFailed, TlsFailed) as error:
-            # TlsFailed: somebody else has the address of an intake that is gone.
+        except (IntakeFailed, TlsFailed, DataLoss) as error:
+            if isinstance(error, DataLoss) and error.subclass != "SPOOL_REPLACED":
+                if not partition.lenient:
+                    raise
+                following = _behind_loss(partition, address, following, error)
+                continue
+            # TlsFailed and SPOOL_REPLACED: another one has the address of an intake that is gone.
             _forget(address, wanted.spool)
             if time.monotonic() > give_up:
                 raise
             log.warning("partition %d of intake %d: %s", wanted.partition, wanted.intake, error)
-            address = _recovered(partition, give_up)
+            held = _recovered(partition, give_up)
+            if held.id != wanted.spool:
+                if not partition.lenient:
+                    raise _replaced(partition, held) from None
+                log.warning("failOnDataLoss=false: %s", _replaced(partition, held))
+                return
+            address = held.at
 
 
-def _recovered(partition: DataPartition, give_up: float) -> str:
-    """The address of the intake, which is started here when it runs nowhere."""
+def _recovered(partition: DataPartition, give_up: float) -> Registration:
+    """The intake that runs now, started here when it runs nowhere."""
     time.sleep(RETRY_PAUSE)
     wanted, order = partition.rows, partition.order
     remaining = max(RETRY_PAUSE, give_up - time.monotonic())
-    held = ensure_intake(
+    return ensure_intake(
         replace(
             order,
             spool_id=None if partition.lenient else wanted.spool,
@@ -95,7 +103,16 @@ def _recovered(partition: DataPartition, give_up: float) -> str:
             lock_timeout=min(order.lock_timeout, remaining),
         )
     )
-    return held.at
+
+
+def _replaced(partition: DataPartition, held: Registration) -> DataLoss:
+    wanted = partition.rows
+    return DataLoss(
+        "SPOOL_REPLACED",
+        f"Rows {wanted.first} to {wanted.stop} of partition {wanted.partition} are of spool "
+        f"{wanted.spool}, and intake {wanted.intake} serves spool {held.id}",
+        "Bring the old spool directory back, or start with a new checkpoint",
+    )
 
 
 def _behind_loss(partition: DataPartition, address: str, following: int, loss: DataLoss) -> int:
@@ -105,8 +122,6 @@ def _behind_loss(partition: DataPartition, address: str, following: int, loss: D
     try:
         status = _client(partition, address).status()
     except AqueductError:
-        return wanted.stop
-    if status.id != wanted.spool or wanted.partition >= len(status.starts):
         return wanted.stop
     first = status.starts[wanted.partition]
     return first if following < first < wanted.stop else wanted.stop

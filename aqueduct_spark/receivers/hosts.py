@@ -18,7 +18,7 @@ def reachable_host(listen: Address) -> str:
     """
     if listen.loopback:
         return "127.0.0.1"
-    if listen.host not in _ANY:
+    if listen.host not in _ANY and ":" not in listen.host:  # inner services speak IPv4
         return listen.host
     return os.environ.get("SPARK_LOCAL_IP") or _address_of_route()
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aqueduct_core.aqueduct.conventions import MAX_NAME_BYTES
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
 
 DEFAULT_CHANNEL = "spark"
@@ -92,10 +93,18 @@ def _headers(piece: pa.RecordBatch) -> list[Headers] | None:
     column = piece.column("headers")
     if column.null_count == len(column):
         return None
-    return [
+    rows = [
         tuple((pair["key"], pair["value"] or b"") for pair in row or () if pair)
         for row in column.to_pylist()
     ]
+    for key in {key for row in rows for key, _ in row}:
+        if not key or not key.isascii():
+            raise SchemaMismatch(
+                "COLUMN_TYPE",
+                f"Column 'headers' holds the key {key!r:.60}; a key is ASCII and not empty",
+                "Correct the keys",
+            )
+    return rows
 
 
 def _chosen(headers: list[Headers] | None, rows: pa.Array | None) -> list[Headers] | None:
@@ -120,6 +129,7 @@ def _destinations(
     else:
         keys.append((np.zeros(piece.num_rows, np.int64), [reliability]))
     (channels, channel_names), (kinds, kind_names) = keys
+    _check_channels(channel_names)
     _check_reliabilities(kind_names)
     combined = channels * len(kind_names) + kinds
     found = np.unique(combined)
@@ -135,6 +145,17 @@ def _encoded(
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], list[str]]:
     encoded = column.fill_null(default).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+
+
+def _check_channels(names: list[str]) -> None:
+    for name in names:
+        if not 0 < len(name.encode()) <= MAX_NAME_BYTES:
+            raise SchemaMismatch(
+                "COLUMN_TYPE",
+                f"Column 'channel' holds a name of {len(name.encode())} bytes; a name has 1 to "
+                f"{MAX_NAME_BYTES}",
+                "Correct the column, or set option 'channel'",
+            )
 
 
 def _check_reliabilities(words: list[str]) -> None:

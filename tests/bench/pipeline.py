@@ -30,7 +30,7 @@ from aqueduct_core.intake.settings import IntakeSettings, TlsSettings
 from tests.bench.transport import MEGABYTE, calibration, measure
 from tests.support.waiting import environment, intake_status, wait_until
 
-PAYLOAD_BYTES = {100: 20 * MEGABYTE, 1000: 32 * MEGABYTE, 65536: 48 * MEGABYTE}
+PAYLOAD_BYTES = {100: 40 * MEGABYTE, 1000: 60 * MEGABYTE, 65536: 80 * MEGABYTE}
 PORTION = 1000
 KINDS = ("stock, counting", "wire → durable", "wire → DataFrame")
 GOAL_DATAFRAME = 2.0

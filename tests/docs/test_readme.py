@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.waiting import Output, intake_status
+from tests.support.waiting import Output, environment, intake_status
 
+AQUEDUCT = [sys.executable, "-m", "aqueduct_core.cli.main"]
+CERTIFICATE = ["--cert", "tls/cert.pem", "--key", "tls/key.pem"]
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 ADDRESS = "127.0.0.1:4433"
@@ -56,3 +59,30 @@ def test_the_first_stream_runs(tmp_path: Path) -> None:
         process.wait()
         output.close()
         os.kill(status["pid"], signal.SIGTERM)
+
+
+def test_the_asyncio_example_runs(tmp_path: Path) -> None:
+    subprocess.run([*AQUEDUCT, "cert", "tls"], cwd=tmp_path, env=environment(), check=True)
+    listener = subprocess.Popen(
+        [*AQUEDUCT, "listen", "127.0.0.1:0", "-J", "-e", *CERTIFICATE],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    output = Output(listener)
+    try:
+        address = output.wait_for("listening on ", seconds=20).split()[-1]
+        code = block("In Python, without Spark", "python")
+        assert ADDRESS in code
+        script = tmp_path / "send.py"
+        script.write_text(code.replace(ADDRESS, address))
+        command = [sys.executable, "-W", "error", str(script)]
+        subprocess.run(command, cwd=tmp_path, env=environment(), check=True, timeout=30)
+        line = json.loads(output.wait_for('"hello"', seconds=20))
+        assert (line["name"], line["value"]) == ("greetings", "hello")
+        assert listener.wait(20) == 0
+    finally:
+        listener.kill()
+        listener.wait()
+        output.close()

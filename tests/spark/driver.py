@@ -1,4 +1,4 @@
-"""A driver in a process of its own, for tests that kill it: ``LISTEN SPOOL CHECKPOINT TABLE``."""
+"""A driver for tests that kill it; arguments: ``LISTEN SPOOL CHECKPOINT TABLE LEASE``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tests.spark.scene import SPARK_CONF
 
 
-def main(listen: str, spool: str, checkpoint: str, table: str) -> None:
+def main(listen: str, spool: str, checkpoint: str, table: str, lease: str) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]")
     for key, value in SPARK_CONF.items():
@@ -22,7 +22,7 @@ def main(listen: str, spool: str, checkpoint: str, table: str) -> None:
         spark.readStream.format("aqueduct")
         .option("listen", listen)
         .option("spool", spool)
-        .option("lease", "30s")
+        .option("lease", lease)
         .load()
     )
     writer = frame.writeStream.format("parquet").option("checkpointLocation", checkpoint)

@@ -104,9 +104,10 @@ class Scene:
         files = sorted((f for f in folder.iterdir() if f.name.isdigit()), key=lambda f: int(f.name))
         return [file.read_text().splitlines()[-1] for file in files]
 
-    def planners(self) -> list[int]:
-        """The planning processes of this driver."""
-        jvm = self.spark._jvm.ProcessHandle.current().pid()
+    def planners(self, jvm: int | None = None) -> list[int]:
+        """The planning processes of a driver: of this one, or of another by its JVM."""
+        if jvm is None:
+            jvm = self.spark._jvm.ProcessHandle.current().pid()
         children = Path(f"/proc/{jvm}/task").glob("*/children")
         found = [int(pid) for file in children for pid in file.read_text().split()]
         return [pid for pid in found if b"streaming_source_runner" in command_line(pid)]

@@ -8,7 +8,8 @@ import pickle
 import pytest
 
 from aqueduct_core.errors import InvalidOption
-from aqueduct_spark.model.option_specs import OPTION_SPECS, READ, WRITE, Kind
+from aqueduct_spark.model.option_spec import READ, WRITE, Kind, OptionSpec
+from aqueduct_spark.model.option_specs import OPTION_SPECS
 from aqueduct_spark.model.options import ListenerTls, StreamReadOptions, TokenSource, WriteOptions
 from aqueduct_spark.model.starting import Earliest, Latest, Specific
 from aqueduct_spark.model.values import Address, duration, endpoint, listen_address, size
@@ -159,7 +160,10 @@ READ_REFUSALS = [
     ({"kafka.bootstrap.servers": "x"}, "UNKNOWN", "is not known"),
     ({"groupCommit": "20"}, "BAD_VALUE", "a bare number has no unit"),
     ({"spoolMaxBytes": "10"}, "BAD_VALUE", "a bare number has no unit"),
-    ({"lease": "0s"}, "BAD_VALUE", "above zero"),
+    ({"lease": "0s"}, "BAD_VALUE", "from 1s to 1d"),
+    ({"fetchTimeout": "0s"}, "BAD_VALUE", "above zero"),
+    ({"spoolMaxBytes": "1k"}, "BAD_VALUE", "from 1m to"),
+    ({"groupCommit": "1m"}, "BAD_VALUE", "from 0ms to 10s"),
     ({"numIntakes": "0"}, "BAD_VALUE", "from 1 to 1000"),
     ({"numIntakes": "two"}, "BAD_VALUE", "whole number"),
     ({"includeHeaders": "yes"}, "BAD_VALUE", "true or false"),
@@ -211,6 +215,8 @@ WRITE_REFUSALS = [
     ({"ackTimeout": "120"}, "BAD_VALUE", "a bare number has no unit"),
     ({"reliability": "maybe"}, "BAD_VALUE", "one of ordered, unordered, unreliable"),
     ({"maxLossRatio": "2"}, "BAD_VALUE", "0.0 to 1.0"),
+    ({"channel": "x" * 257}, "BAD_VALUE", "1 to 256 bytes"),
+    ({"writerId": " "}, "BAD_VALUE", "1 to 48 bytes"),
     ({"chanel": "x"}, "UNKNOWN", "The nearest one is 'channel'"),
     ({"endpoint": "aqueduct://far:1", "tls.insecure": "true"}, "CONFLICT", "loopback"),
     ({"tls.insecure": "true", "tls.caFile": "/ca"}, "CONFLICT", "both set"),
@@ -243,10 +249,7 @@ def test_tokens_are_known_by_their_place_only() -> None:
 
 
 @pytest.mark.parametrize("spec", OPTION_SPECS, ids=lambda spec: spec.name)
-def test_each_row_of_the_table_is_sound(spec: object) -> None:
-    from aqueduct_spark.model.option_specs import OptionSpec
-
-    assert isinstance(spec, OptionSpec)
+def test_each_row_of_the_table_is_sound(spec: OptionSpec) -> None:
     assert spec.built <= spec.kinds
     assert spec.kinds <= READ | WRITE == frozenset(Kind)
     assert spec.doc.endswith(".")
@@ -258,8 +261,7 @@ def test_each_row_of_the_table_is_sound(spec: object) -> None:
 @pytest.mark.parametrize(
     "spec", [s for s in OPTION_SPECS if s.kinds & READ and not s.built], ids=lambda spec: spec.name
 )
-def test_planned_options_are_refused_not_ignored(spec: object) -> None:
-    name = getattr(spec, "name", "")
-    refused = refusal_of_read(READ_BASE | {name: "1"})
+def test_planned_options_are_refused_not_ignored(spec: OptionSpec) -> None:
+    refused = refusal_of_read(READ_BASE | {spec.name: "1"})
     assert refused.subclass == "NOT_FOR_QUERY_TYPE"
-    assert f"'{name}'" in str(refused)
+    assert f"'{spec.name}'" in str(refused)

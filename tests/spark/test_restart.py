@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -136,27 +138,41 @@ def test_an_intake_killed_in_mid_stream_loses_nothing(scene: Scene) -> None:
     assert_exact(scene.await_rows(query, flow.messages), flow.messages)
 
 
-def test_a_driver_killed_between_batches_goes_on_exactly(scene: Scene) -> None:
-    scene.options["listen"] = f"127.0.0.1:{free_port()}"
-    arguments = [scene.options["listen"], scene.spool, scene.checkpoint, scene.table]
-    driver = subprocess.Popen(
+@contextlib.contextmanager
+def driver(scene: Scene, lease: str) -> Iterator[list[int]]:
+    """A driver in processes of its own; gives their ids, first of the driver, then of its JVM."""
+    arguments = [scene.options["listen"], scene.spool, scene.checkpoint, scene.table, lease]
+    process = subprocess.Popen(
         [sys.executable, "-m", "tests.spark.driver", *map(str, arguments)],
         stdout=subprocess.PIPE,
         env=environment(),
     )
-    output = Output(driver)
+    output = Output(process)
     try:
-        jvm = int(output.wait_for("jvm ", PATIENCE).split()[-1])
+        yield [process.pid, int(output.wait_for("jvm ", PATIENCE).split()[-1])]
+    finally:
+        process.kill()
+        process.wait(PATIENCE)
+        output.close()
+
+
+def kill_all(pids: list[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    for pid in pids:
+        ended(pid, PATIENCE)
+
+
+def test_a_driver_killed_between_batches_goes_on_exactly(scene: Scene) -> None:
+    scene.options["listen"] = f"127.0.0.1:{free_port()}"
+    with driver(scene, "30s") as pids:
         before = scene.intake()
         # The intake is no child of the driver, so it outlives it.
-        assert not {driver.pid, jvm} & set(ancestors(before["pid"]))
+        assert not set(pids) & set(ancestors(before["pid"]))
         with Flow(scene.endpoint()) as flow:
             logged = len(commits(scene.checkpoint)) + 3
             wait_until(lambda: len(commits(scene.checkpoint)) > logged, PATIENCE, "some batches")
-            for pid in (driver.pid, jvm):
-                os.kill(pid, signal.SIGKILL)
-            driver.wait(PATIENCE)
-            ended(jvm, PATIENCE)
+            kill_all(pids)
             query = scene.start()
             flows(flow)
             flow.finish()
@@ -164,13 +180,21 @@ def test_a_driver_killed_between_batches_goes_on_exactly(scene: Scene) -> None:
         assert scene.intake()["pid"] == before["pid"]
         assert flow.reconnects == 0
         assert_exact(rows, flow.messages)
-    finally:
-        driver.kill()
-        driver.wait(PATIENCE)
-        output.close()
+
+
+def test_nothing_stays_behind_a_killed_driver(scene: Scene) -> None:
+    scene.options["listen"] = f"127.0.0.1:{free_port()}"
+    with driver(scene, "2s") as pids:
+        intake = scene.intake()["pid"]
+        planners = scene.planners(jvm=pids[1])
+        assert planners
+        kill_all(pids)
+        for pid in [*planners, intake]:
+            ended(pid, 2.0 + 5.0)
 
 
 def forget(log: Path, number: int) -> None:
+    """Remove the entry of a batch, as if the driver had died before it was written."""
     for name in (f"{number}", f".{number}.crc", f"{number}.crc"):
         (log / name).unlink(missing_ok=True)
 

@@ -77,6 +77,16 @@ def test_large_batches_come_in_slices() -> None:
             SchemaMismatch,
             "COLUMN_TYPE",
         ),
+        ({"value": pa.array([b"x"]), "channel": [""]}, SchemaMismatch, "COLUMN_TYPE"),
+        ({"value": pa.array([b"x"]), "channel": ["é" * 129]}, SchemaMismatch, "COLUMN_TYPE"),
+        (
+            {
+                "value": pa.array([b"x"]),
+                "headers": pa.array([[{"key": "é", "value": b""}]], HEADERS),
+            },
+            SchemaMismatch,
+            "COLUMN_TYPE",
+        ),
     ],
 )
 def test_rows_that_cannot_be_messages(

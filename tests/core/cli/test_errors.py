@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from aqueduct_core.cli.main import main
 from aqueduct_core.transport.certificates import self_signed
 from tests.core.cli.running import AQUEDUCT, aqueduct, listening, one_error, totals
 
@@ -33,8 +34,11 @@ def test_a_host_that_is_not_known(certificates: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://h:1", "aqueduct://h", "127.0.0.1:4433"])
-def test_urls_of_another_form(url: str) -> None:
-    assert url in one_error(aqueduct("send", url), "AQUEDUCT_INVALID_OPTION.BAD_VALUE")
+def test_urls_of_another_form(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["send", url]) == 1
+    line = capsys.readouterr().err
+    assert line.startswith("[AQUEDUCT_INVALID_OPTION.BAD_VALUE] ")
+    assert url in line
 
 
 def test_certificates(certificates: Path, tmp_path: Path) -> None:
@@ -147,10 +151,13 @@ def test_a_file_that_is_missing(certificates: Path, tmp_path: Path) -> None:
         ("listen", "127.0.0.1:0", "-J", "-f", "%s"),
     ],
 )
-def test_wrong_usage_exits_with_2(arguments: tuple[str, ...]) -> None:
-    done = aqueduct(*arguments)
-    assert done.returncode == 2
-    assert b"usage: aqueduct" in done.stderr
+def test_wrong_usage_exits_with_2(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "usage: aqueduct" in capsys.readouterr().err
 
 
 def test_a_format_with_an_unknown_token(certificates: Path) -> None:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import fcntl
+import os
+import pty
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -244,3 +250,27 @@ def test_a_reader_that_leaves_ends_the_listener_quietly(certificates: Path) -> N
         aqueduct("send", listener.url, "--ca", certificates / "ca.pem", stdin=b"x\n" * 200_000)
         assert listener.end()[0] == 141
         assert [line for line in listener.errors if line.startswith(("Traceback", "["))] == []
+
+
+def test_a_terminal_shows_progress(certificates: Path, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_bytes(b"x\n" * 8_000)
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    with listening(certificates, "-f", "", "-e") as listener:
+        command = [*AQUEDUCT, "send", listener.url, "--ca", str(certificates / "ca.pem")]
+        with subprocess.Popen(
+            [*command, "--reliability", "unordered", str(tmp_path / "lines")],
+            stdout=subprocess.PIPE,
+            stderr=end,
+        ) as sending:
+            os.close(end)
+            shown = bytearray()
+            with contextlib.suppress(OSError):  # the terminal is gone with its last user
+                while piece := os.read(terminal, 4096):
+                    shown += piece
+            os.close(terminal)
+            out, _ = sending.communicate(timeout=TIMEOUT)
+        assert sending.returncode == 0
+        assert out.startswith(b"sent=8000 acked=8000")
+        assert b"acked:" in shown
+        assert b"messages/s" in shown

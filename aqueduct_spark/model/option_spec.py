@@ -1,0 +1,51 @@
+"""What a row of the table of options says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Kind(Enum):
+    """What a query does with the format."""
+
+    STREAM_READ = "a stream read"
+    BATCH_READ = "a batch read"
+    STREAM_WRITE = "a stream write"
+    BATCH_WRITE = "a batch write"
+
+
+READ = frozenset({Kind.STREAM_READ, Kind.BATCH_READ})
+WRITE = frozenset({Kind.STREAM_WRITE, Kind.BATCH_WRITE})
+STREAM_READ = frozenset({Kind.STREAM_READ})
+BATCH_READ = frozenset({Kind.BATCH_READ})
+BATCH_WRITE = frozenset({Kind.BATCH_WRITE})
+NOT_YET: frozenset[Kind] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class OptionSpec:
+    """One option.
+
+    It is known when it has a row, and usable for the kinds of query in ``built``. The kinds in
+    ``kinds`` but not in ``built`` are planned: the option is refused by its name, never ignored.
+
+    Args:
+        name: as users write it; case does not count.
+        parse: text to value; raises ``ValueError`` with what is allowed.
+        default: as a user would write it; None where there is none.
+        kinds: the kinds of query it is meant for.
+        built: the kinds of query that this version does it for.
+        doc: one sentence for users.
+        only: values that are planned but not built are refused when this is not empty.
+    """
+
+    name: str
+    parse: Callable[[str], Any]
+    default: str | None
+    kinds: frozenset[Kind]
+    built: frozenset[Kind]
+    doc: str
+    only: tuple[str, ...] = ()

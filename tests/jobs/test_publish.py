@@ -1,0 +1,73 @@
+"""``jobs/publish.py`` as spark-submit runs it: files to an endpoint, every row acked."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs.demo.run import spark_submit
+from tests.support.waiting import Output, environment
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+ROOT = Path(__file__).resolve().parents[2]
+AQUEDUCT = [sys.executable, "-m", "aqueduct_core.cli.main"]
+ROWS = 500
+
+
+def publish(tmp_path: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    given = {
+        "input.format": "csv",
+        "input.header": "true",
+        "input.path": str(tmp_path / "people.csv"),
+        "message.channel": "concat('shelf-', id % 3)",
+        "endpoint.tls.caFile": str(tmp_path / "tls" / "ca.pem"),
+        "endpoint.ackTimeout": "30s",
+    } | {name.replace("__", "."): value for name, value in settings.items()}
+    words = [w for name, value in given.items() for w in ("--set", f"{name}={value}")]
+    empty = tmp_path / "job.toml"
+    empty.write_text("")
+    command = spark_submit("jobs/publish.py", "--config", str(empty), *words)
+    # spark-submit sends what a Python job prints, on either stream, to its standard output
+    return subprocess.run(
+        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=120
+    )
+
+
+def test_rows_of_a_file_reach_an_endpoint_and_errors_are_one_line(tmp_path: Path) -> None:
+    subprocess.run([*AQUEDUCT, "cert", str(tmp_path / "tls")], check=True, capture_output=True)
+    lines = ["id,name"] + [f"{i},name {i}" for i in range(ROWS)]
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
+    tls = tmp_path / "tls"
+    certificate = ["--cert", str(tls / "cert.pem"), "--key", str(tls / "key.pem")]
+    listener = subprocess.Popen(
+        [*AQUEDUCT, "listen", "127.0.0.1:0", "-J", *certificate],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    output = Output(listener)
+    try:
+        address = output.wait_for("listening on ", seconds=20).split()[-1]
+        done = publish(tmp_path, endpoint__endpoint=f"aqueduct://{address}")
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert f"publish: {ROWS:,} rows acked" in done.stdout
+    finally:
+        listener.terminate()
+        listener.wait(20)
+        output.close()
+    messages = [json.loads(line) for line in output.lines if '"type": "message"' in line]
+    rows = [m for m in messages if (m["name"] or "").startswith("shelf-")]
+    got = {(m["name"], m["value"]) for m in rows}
+    assert len(rows) == ROWS
+    assert got == {
+        (f"shelf-{i % 3}", json.dumps({"id": str(i), "name": f"name {i}"}, separators=(",", ":")))
+        for i in range(ROWS)
+    }
+    refused = publish(tmp_path, endpoint__endpoint=f"aqueduct://{address}")
+    assert refused.returncode == 1
+    last = refused.stdout.strip().splitlines()[-1]
+    assert last.startswith("publish: [AQUEDUCT_CONNECT.REFUSED]")

@@ -1,0 +1,48 @@
+"""The module through which Spark finds the format: light, and harmless when something is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.waiting import environment
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(code: str, *, path: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(PYTHONPATH=str(path)),
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_format_has_its_name_and_costs_little() -> None:
+    heavy = ["pyarrow.flight", "aioquic", "cryptography", "asyncio", "sqlite3"]
+    done = run(
+        "import pyspark.sql.datasource, sys\n"
+        "before = set(sys.modules)\n"
+        "from pyspark_aqueduct import DefaultSource\n"
+        "print(DefaultSource.name())\n"
+        f"print([m for m in {heavy} if m in set(sys.modules) - before])"
+    )
+    assert done.stdout.split("\n")[:2] == ["aqueduct", "[]"], done.stderr
+
+
+def test_a_broken_installation_breaks_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "pyspark_aqueduct.py").write_bytes((ROOT / "pyspark_aqueduct.py").read_bytes())
+    (tmp_path / "aqueduct_spark").mkdir()
+    (tmp_path / "aqueduct_spark" / "__init__.py").write_text("raise RuntimeError('half a copy')")
+    done = run("import pyspark_aqueduct; print('fine')", path=tmp_path)
+    assert done.stdout == "fine\n"
+    assert "format aqueduct is not available: half a copy" in done.stderr
+    strict = run(
+        "import warnings; warnings.simplefilter('error'); import pyspark_aqueduct", path=tmp_path
+    )
+    assert strict.returncode == 0, strict.stderr
