@@ -113,11 +113,16 @@ class Bulletin:
     def tell(self, news: News) -> None:
         self._items.append(news)
 
-    def message(self, channel: int, reliable: bool, message: Message) -> None:
-        self._draft(channel, reliable, message.number).add(message)
+    def message(self, channel: int, reliable: bool, message: Message) -> bool:
+        """Tell one message; whether it began a new run."""
+        draft = self._draft(channel, reliable, message.number)
+        draft.add(message)
+        return draft.count == 1
 
-    def block(self, channel: int, block: Block) -> None:
-        self._draft(channel, True, block.first).add_block(block)
+    def block(self, channel: int, block: Block) -> bool:
+        draft = self._draft(channel, True, block.first)
+        draft.add_block(block)
+        return draft.first == block.first
 
     def drafts(self, drafts: Sequence[RunDraft]) -> None:
         """Runs that waited for their channel to be known to the application."""

@@ -108,6 +108,9 @@ class Config:
     max_channel_queue_bytes: int = 64 << 20
     """Messages of a channel that the application has not consumed (H5)."""
     max_connection_queue_bytes: int = 256 << 20
+    max_queue_pieces: int = 1 << 19
+    """Runs and changes of stream among them, at about half a KiB each whatever their bytes (H5).
+    More than a transport window of honest small messages makes."""
     max_ranges_per_space: int = 65_536
     """Holes in the numbers of one channel (H6)."""
     max_reliable_window: int = 1 << 20

@@ -18,28 +18,35 @@ DATAGRAM = -1
 class CreditBook:
     """Bytes that the application holds, by channel, with the streams they came on.
 
-    ``queued(channel)`` and ``total`` count MESSAGE frame bytes told and not consumed.
+    ``queued(channel)`` and ``total`` count MESSAGE frame bytes told and not consumed;
+    ``pieces`` are the runs and changes of stream among them: each costs about half a KiB, also
+    where a peer gives every message of one byte a stream and a burst of its own (H5).
     """
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         self._owed: dict[int, deque[list[int]]] = {}  # [stream, frame bytes, bytes to give back]
         self._queued: dict[int, int] = {}
+        self.pieces = 0
         self.total = 0
 
     def queued(self, channel: int) -> int:
         return self._queued.get(channel, 0)
 
-    def owe(self, channel: int, stream_id: int, size: int, credit: int) -> None:
-        """``size`` bytes of MESSAGEs were told; ``credit`` of them were not given back yet."""
+    def owe(
+        self, channel: int, stream_id: int, size: int, credit: int, *, run: bool = False
+    ) -> None:
+        """``size`` bytes of MESSAGEs were told; ``credit`` of them were not given back yet.
+        ``run``: a new run began with them."""
         owed = self._owed.get(channel)
         if owed is None:
             owed = self._owed[channel] = deque()
-        if owed and owed[-1][0] == stream_id:
+        if owed and owed[-1][0] == stream_id and not run:
             owed[-1][1] += size
             owed[-1][2] += credit
         else:
             owed.append([stream_id, size, credit])
+            self.pieces += 1
         self._queued[channel] = self._queued.get(channel, 0) + size
         self.total += size
 
@@ -62,6 +69,7 @@ class CreditBook:
             size -= took
             if took == left:
                 owed.popleft()
+                self.pieces -= 1
             else:
                 entry[1] = left - took
                 entry[2] = credit - give

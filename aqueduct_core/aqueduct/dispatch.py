@@ -90,17 +90,16 @@ class Dispatch:
         if attachments:
             self._channels.claim(attachments, now)
         self.messages += count
-        wiring.credit.owe(half.channel, stream_id, frame.size, credit)
         if not half.visible:
-            half.wait(frame, reliable=reliable)
+            run = half.wait(frame, reliable=reliable)
             self._channels.wait(frame.size)
+        elif isinstance(frame, Block):
+            run = wiring.bulletin.block(half.channel, frame)
         else:
-            if isinstance(frame, Block):
-                wiring.bulletin.block(half.channel, frame)
-            else:
-                wiring.bulletin.message(half.channel, reliable, frame)
-            if attachments:
-                self._channels.reveal(half.channel, reliable, first, attachments)
+            run = wiring.bulletin.message(half.channel, reliable, frame)
+        wiring.credit.owe(half.channel, stream_id, frame.size, credit, run=run)
+        if half.visible and attachments:
+            self._channels.reveal(half.channel, reliable, first, attachments)
         if self._over(half.channel, 0):
             self.overflows += 1
             self._channels.close(half, ReceiverInput.CLOSE, End.OVERFLOW, now)
@@ -114,6 +113,7 @@ class Dispatch:
         return (
             credit.queued(channel) + more > config.max_channel_queue_bytes
             or credit.total + more > config.max_connection_queue_bytes
+            or credit.pieces > config.max_queue_pieces
         )
 
     def _to_receiver(self, half: ReceiverHalf, frame: Routed, stream_id: int, now: float) -> None:

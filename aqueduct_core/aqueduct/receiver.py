@@ -193,8 +193,8 @@ class ReceiverHalf:
                 Code.STATE, f"control of channel {self.channel} on more than one stream"
             )
 
-    def wait(self, frame: Message | Block, *, reliable: bool) -> None:
-        """Keep a message until the application knows the channel."""
+    def wait(self, frame: Message | Block, *, reliable: bool) -> bool:
+        """Keep a message until the application knows the channel; whether it began a run."""
         number = frame.first if isinstance(frame, Block) else frame.number
         draft = self.queue[-1] if self.queue else None
         if draft is None or draft.reliable is not reliable or not draft.fits(number):
@@ -204,6 +204,7 @@ class ReceiverHalf:
             draft.add_block(frame)
         else:
             draft.add(frame)
+        return draft.first == number
 
     def take_queue(self) -> list[RunDraft]:
         queue, self.queue = self.queue, []

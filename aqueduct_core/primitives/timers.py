@@ -41,6 +41,10 @@ class Timers(Generic[K]):
         # the serial keeps keys out of comparisons and equal deadlines in order
         self._serial += 1
         heapq.heappush(self._heap, (when, self._serial, key))
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Drop stale entries before they are most of the heap."""
         if len(self._heap) > 2 * len(self._due) + _SLACK:
             self._heap = [entry for entry in self._heap if self._due.get(entry[2]) == entry[0]]
             heapq.heapify(self._heap)
@@ -52,7 +56,8 @@ class Timers(Generic[K]):
             self.set(key, when)
 
     def cancel(self, key: K) -> None:
-        self._due.pop(key, None)
+        if self._due.pop(key, None) is not None:
+            self._tidy()
 
     def clear(self) -> None:
         self._due.clear()
@@ -65,4 +70,5 @@ class Timers(Generic[K]):
             return None
         key = heapq.heappop(self._heap)[2]
         del self._due[key]
+        self._tidy()
         return key

@@ -165,6 +165,31 @@ def test_h05_all_channels_together_and_datagrams() -> None:
     assert wire.engine.statistics.queued_bytes <= 10_000
 
 
+@pytest.mark.parametrize("carrier", ["streams", "datagrams", "unclaimed"])
+def test_h05_small_messages_count_with_what_they_cost(carrier: str) -> None:
+    """Each of one byte, on its own stream or datagram, in its own burst: a run for each."""
+    wire = server(max_queue_pieces=200)
+    channel = "08" if carrier == "unclaimed" else "00"
+    held: list[Run] = []
+    for number in range(1000):
+        text = "03" + channel + "04" + n(number) + "00000161"
+        if carrier == "datagrams":
+            wire.datagram(text)
+        else:
+            wire.stream(text, end=True)
+        held += wire.news(Run)
+        if wire.engine.statistics.overflows:
+            break
+    book = wire.engine._wiring.credit
+    assert wire.engine.statistics.overflows
+    assert len(held) <= 201
+    assert book.pieces <= 201
+    for run in held:
+        wire.engine.consumed(run.channel, run.size, wire.now)
+    assert book.pieces == 0
+    assert book.total == 0
+
+
 @rule("AQ-ACK-13", "AQ-ACK-14")
 def test_h06_sparse_numbers_and_huge_ranges() -> None:
     wire = server(max_ranges_per_space=100, max_reliable_window=1000, max_unreliable_window=1000)

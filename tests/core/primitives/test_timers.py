@@ -61,3 +61,13 @@ def test_against_a_dict(operations: list[tuple[int, int, bool]]) -> None:
     while (key_out := timers.pop(100.0)) is not None:
         order.append(model[key_out])
     assert order == sorted(model.values())
+
+
+def test_cancelled_deadlines_do_not_pile_up() -> None:
+    timers: Timers[int] = Timers()
+    for key in range(1000):
+        timers.set(key, key)
+    for key in range(999):
+        timers.cancel(999 - key)
+    assert len(timers._heap) < 100
+    assert timers.next == 0
