@@ -38,11 +38,13 @@ class Drawing:
     ) -> None:
         """``halo``: the paper shows around the letters, so that a line may pass behind them."""
         weight = ' font-weight="bold"' if bold else ""
-        behind = f' stroke="{PAPER}" stroke-width="5" paint-order="stroke"' if halo else ""
-        self._shapes.append(
-            f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{colour}" '
-            f'text-anchor="{anchor}"{weight}{behind}>{escape(text)}</text>'
-        )
+        # the halo is a text of its own: not every reader of SVG knows paint-order
+        behind = [f' stroke="{PAPER}" stroke-width="5"'] if halo else []
+        for stroke in (*behind, ""):
+            self._shapes.append(
+                f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{colour}" '
+                f'text-anchor="{anchor}"{weight}{stroke}>{escape(text)}</text>'
+            )
 
     def line(self, x1: float, y1: float, x2: float, y2: float, *, dashed: bool = False) -> None:
         dashes = ' stroke-dasharray="3 4"' if dashed else ""
