@@ -4,8 +4,10 @@
 
 Each repetition runs, one after the other: stock ``aioquic.asyncio`` counting the bytes of one
 stream; an intake until every message is acked, and so on disk; a running Spark query until every
-message is a row. Figures are ratios of wall time inside a repetition, so that they hold when the
-machine's speed drifts; the calibration loop tells how loaded it was.
+message is a row. Figures are ratios inside a repetition, so that they hold when the machine's speed
+drifts: of wall time, where the sender, the intake and Spark share the processors that the counting
+server and its sender have for themselves; and of the processor time of the receiving process alone.
+The calibration loop tells how loaded the machine was.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -34,6 +37,7 @@ PAYLOAD_BYTES = {100: 40 * MEGABYTE, 1000: 60 * MEGABYTE, 65536: 80 * MEGABYTE}
 PORTION = 1000
 KINDS = ("stock, counting", "wire → durable", "wire → DataFrame")
 GOAL_DATAFRAME = 2.0
+TRIGGER = "500 milliseconds"
 SPARK_CONF = {
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
     "spark.ui.enabled": "false",
@@ -43,6 +47,19 @@ SPARK_CONF = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
+
+
+class Figures(NamedTuple):
+    """Of one run: bytes a second of wall time, and a second of the receiving process's CPU."""
+
+    wall: float
+    cpu: float
+
+
+def processor_seconds(pid: int) -> float:
+    """User and system time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Load(NamedTuple):
@@ -89,8 +106,8 @@ def send_from_elsewhere(endpoint: str, load: Load) -> float:
 
 
 @contextmanager
-def intake(folder: Path) -> Iterator[str]:
-    """An intake without Spark; its endpoint."""
+def intake(folder: Path) -> Iterator[tuple[str, int]]:
+    """An intake without Spark; its endpoint and process."""
     settings = IntakeSettings(
         spool=str(folder / "intake"),
         credentials=Credentials.for_spool(folder),
@@ -108,7 +125,7 @@ def intake(folder: Path) -> Iterator[str]:
     try:
         process.stdin.write(settings.to_json().encode() + b"\n")
         process.stdin.close()
-        yield f"aqueduct://{json.loads(process.stdout.readline())['listen']}"
+        yield f"aqueduct://{json.loads(process.stdout.readline())['listen']}", process.pid
     finally:
         process.terminate()
         process.wait(20)
@@ -130,12 +147,15 @@ class Query:
         )
         self._query = (
             frame.writeStream.format("noop")
+            .trigger(processingTime=TRIGGER)
             .option("checkpointLocation", str(folder / "checkpoint"))
             .start()
         )
         self._seen = -1
         self._rows = 0
-        self.endpoint = f"aqueduct://{intake_status(spool, 0, seconds=60)['listen']}"
+        status = intake_status(spool, 0, seconds=60)
+        self.endpoint = f"aqueduct://{status['listen']}"
+        self._intake = status["pid"]
 
     def rows(self) -> int:
         for progress in self._query.recentProgress:
@@ -144,47 +164,71 @@ class Query:
                 self._rows += progress["numInputRows"]
         return self._rows
 
-    def run(self, load: Load) -> float:
-        """Seconds from the start of the sender's first message until the last one is a row."""
+    def run(self, load: Load) -> Figures:
+        """From the sender's first message until the last one is a row."""
         target = self.rows() + load.count + 1  # and the entrypoint message
+        used = processor_seconds(self._intake)
         acked = send_from_elsewhere(self.endpoint, load)
         begun = time.perf_counter() - acked
         wait_until(lambda: self.rows() >= target, 60, f"{load.count} rows")
-        return time.perf_counter() - begun
+        seconds = time.perf_counter() - begun
+        return figures(load, seconds, processor_seconds(self._intake) - used)
 
     def stop(self) -> None:
         self._query.stop()
 
 
+def figures(load: Load, wall: float, cpu: float) -> Figures:
+    return Figures(load.total / wall, load.total / max(cpu, 0.01))
+
+
+def counting(load: Load) -> Figures:
+    result = measure("stock", load.total, 1200)
+    return figures(load, result["wall"], result["cpu"])
+
+
+def durable(load: Load, folder: Path) -> Figures:
+    with intake(folder) as (endpoint, pid):
+        used = processor_seconds(pid)
+        wall = send_from_elsewhere(endpoint, load)
+        return figures(load, wall, processor_seconds(pid) - used)
+
+
 def compare(spark: SparkSession, load: Load, repetitions: int, folder: Path) -> float:
     """Print one block of the table; the median ratio of wire → DataFrame to stock."""
-    rates: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    runs: dict[str, list[Figures]] = {kind: [] for kind in KINDS}
     noise = []
     query = Query(spark, folder)
     try:
         query.run(Load(load.size, min(load.count, PORTION)))  # warm the workers
         for repetition in range(repetitions):
             noise.append(calibration())
-            rates[KINDS[0]].append(load.total / measure("stock", load.total, 1200)["wall"])
-            with intake(folder / f"repetition-{repetition}") as endpoint:
-                rates[KINDS[1]].append(load.total / send_from_elsewhere(endpoint, load))
-            rates[KINDS[2]].append(load.total / query.run(load))
+            runs[KINDS[0]].append(counting(load))
+            runs[KINDS[1]].append(durable(load, folder / f"repetition-{repetition}"))
+            runs[KINDS[2]].append(query.run(load))
     finally:
         query.stop()
     print(
         f"\n{load.count:,} messages of {load.size:,} bytes, {repetitions} repetitions, "
         f"calibration {statistics.median(noise):.0f} [{min(noise):.0f}..{max(noise):.0f}] ns"
     )
-    print(f"{'':20}{'messages/s':>14}{'MB/s':>8}{'x stock (median, range)':>28}")
-    paired: list[float] = []
+    print(f"{'':20}{'messages/s':>12}{'MB/s':>7}{'wall x stock':>22}{'receiver CPU x stock':>24}")
+    median = 0.0
     for kind in KINDS:
-        rate = statistics.median(rates[kind])
-        paired = [a / b for a, b in zip(rates[kind], rates[KINDS[0]], strict=True)]
+        rate = statistics.median(run.wall for run in runs[kind])
+        pairs = list(zip(runs[kind], runs[KINDS[0]], strict=True))
+        walls = [ours.wall / stock.wall for ours, stock in pairs]
+        cpus = [ours.cpu / stock.cpu for ours, stock in pairs]
+        median = statistics.median(walls)
         print(
-            f"{kind:20}{rate / load.size:14,.0f}{rate / MEGABYTE:8.1f}"
-            f"{statistics.median(paired):14.2f} [{min(paired):.2f}..{max(paired):.2f}]"
+            f"{kind:20}{rate / load.size:12,.0f}{rate / MEGABYTE:7.1f}"
+            f"{spread(walls):>22}{spread(cpus):>24}"
         )
-    return statistics.median(paired)
+    return median
+
+
+def spread(ratios: list[float]) -> str:
+    return f"{statistics.median(ratios):.2f} [{min(ratios):.2f}..{max(ratios):.2f}]"
 
 
 def session() -> SparkSession:
