@@ -59,11 +59,15 @@ class Listener:
     def end(self) -> tuple[int, bytes]:
         """Wait for the end; exit code and standard output."""
         code = self.process.wait(TIMEOUT)
-        for reader in self._readers:
-            reader.join(TIMEOUT)
+        self.settle()
         while not self._lines.empty():
             self.errors.append(self._lines.get())
         return code, bytes(self._out)
+
+    def settle(self) -> None:
+        """Wait for the readers: the pipes of a process that ended may be closed only after them."""
+        for reader in self._readers:
+            reader.join(TIMEOUT)
 
     def rows(self) -> list[dict[str, Any]]:
         """The JSON lines, after a good end; standard output has nothing else."""
@@ -94,10 +98,14 @@ def listening(
         stderr=subprocess.PIPE,
     )
     with process:
+        listener: Listener | None = None
         try:
-            yield Listener(process, stdout == subprocess.PIPE)
+            listener = Listener(process, stdout == subprocess.PIPE)
+            yield listener
         finally:
             process.kill()
+            if listener is not None:
+                listener.settle()
 
 
 def messages(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
