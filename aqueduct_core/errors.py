@@ -138,6 +138,7 @@ class SpoolFailed(AqueductError):
         "IO": "58030",
         "CORRUPT": "XX001",
         "LOCKED": "55006",
+        "CURSOR_IN_USE": "55006",
         "VERSION": "0A000",
     }
 
