@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from aqueduct_core.errors import InvalidOption, SaveModeRefused
-from aqueduct_spark.model.options import StreamReadOptions, WriteOptions
+from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.model.tokens import Token
+from aqueduct_spark.model.write_options import WriteOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (

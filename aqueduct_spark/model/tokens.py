@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aqueduct_core.errors import AuthFailed
-from aqueduct_spark.model.options import TokenSource
+from aqueduct_spark.model.access import TokenSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from aqueduct_core.errors import IntakeFailed
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import IntakeStatus
 from aqueduct_spark.model.offsets import StreamOffset
-from aqueduct_spark.model.options import StreamReadOptions
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
+from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.planning.progress import Ends, Terms, advance, reaches
 from aqueduct_spark.planning.ranges import data_ranges
 from aqueduct_spark.planning.ticks import commit_is_due

@@ -24,8 +24,8 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from aqueduct_spark.model.offsets import StreamOffset
-from aqueduct_spark.model.options import StreamReadOptions
 from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
+from aqueduct_spark.model.read_options import StreamReadOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,8 +6,9 @@ from pathlib import PurePosixPath
 
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.settings import AuthSettings, IntakeSettings, TlsSettings
-from aqueduct_spark.model.options import ListenerTls, StreamReadOptions, TokenSource
+from aqueduct_spark.model.access import ListenerTls, TokenSource
 from aqueduct_spark.model.partitions import LaunchOrder
+from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.model.tokens import Token
 from aqueduct_spark.model.values import Address
 from aqueduct_spark.receivers.hosts import bind_host

@@ -15,7 +15,7 @@ from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.errors import ConnectFailed, SinkFailed
 from aqueduct_core.transport.tls import ClientTls
-from aqueduct_spark.model.options import WriteOptions
+from aqueduct_spark.model.write_options import WriteOptions
 from aqueduct_spark.write.counts import SentCounts
 from aqueduct_spark.write.rows import Destination, Portion
 

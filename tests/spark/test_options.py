@@ -8,11 +8,13 @@ import pickle
 import pytest
 
 from aqueduct_core.errors import InvalidOption
+from aqueduct_spark.model.access import ListenerTls, TokenSource
 from aqueduct_spark.model.option_spec import READ, WRITE, Kind, OptionSpec
 from aqueduct_spark.model.option_specs import OPTION_SPECS
-from aqueduct_spark.model.options import ListenerTls, StreamReadOptions, TokenSource, WriteOptions
+from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.model.starting import Earliest, Latest, Specific
 from aqueduct_spark.model.values import Address, duration, endpoint, listen_address, size
+from aqueduct_spark.model.write_options import WriteOptions
 
 READ_BASE = {"listen": "127.0.0.1:0", "spool": "/data/spool"}
 WRITE_BASE = {"endpoint": "aqueduct://127.0.0.1:4433"}

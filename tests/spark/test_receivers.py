@@ -18,8 +18,8 @@ from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.schema import row_schema
 from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
-from aqueduct_spark.model.options import StreamReadOptions
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
+from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.planning.ranges import DataRange
 from aqueduct_spark.read import tasks
 from aqueduct_spark.receivers.fleet import Fleet
