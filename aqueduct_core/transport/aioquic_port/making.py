@@ -7,6 +7,7 @@ import ssl
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.tls import SessionTicket
 
+from aqueduct_core.transport.aioquic_port.congestion import ALGORITHMS
 from aqueduct_core.transport.aioquic_port.early import EarlyConnection
 from aqueduct_core.transport.aioquic_port.link import AioquicLink
 from aqueduct_core.transport.aioquic_port.resumption import read, written
@@ -108,7 +109,7 @@ def _session(
 def _configuration(settings: LinkSettings, *, is_client: bool) -> QuicConfiguration:
     return QuicConfiguration(
         alpn_protocols=[settings.alpn],
-        congestion_control_algorithm=settings.congestion,
+        congestion_control_algorithm=ALGORITHMS[settings.congestion],
         connection_id_length=CONNECTION_ID_LENGTH,
         idle_timeout=settings.idle_timeout,
         is_client=is_client,
