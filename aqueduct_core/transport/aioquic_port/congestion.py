@@ -29,7 +29,8 @@ MEMORY = 10.0
 
 
 class _Bounded(QuicCongestionControl):
-    """Keeps ``congestion_window`` within what the path holds, `HEADROOM` times, or `FLOOR`.
+    """Mixed in before an algorithm: keeps its ``congestion_window`` within what the path holds,
+    `HEADROOM` times, or `FLOOR`.
 
     What was in flight during a round trip, in the proportion of the shortest round trip to this
     one, was on the path; the rest waited in queues.
@@ -41,17 +42,17 @@ class _Bounded(QuicCongestionControl):
     _least_at: float = 0.0
 
     def on_packet_sent(self, *, packet: QuicSentPacket) -> None:
-        super().on_packet_sent(packet=packet)
+        super().on_packet_sent(packet=packet)  # type: ignore[safe-super]
         if self.bytes_in_flight > self._peak:
             self._peak = self.bytes_in_flight
 
     def on_packet_acked(self, *, now: float, packet: QuicSentPacket) -> None:
-        super().on_packet_acked(now=now, packet=packet)
+        super().on_packet_acked(now=now, packet=packet)  # type: ignore[safe-super]
         if self.congestion_window > self._bound:
             self.congestion_window = int(self._bound)
 
     def on_rtt_measurement(self, *, now: float, rtt: float) -> None:
-        super().on_rtt_measurement(now=now, rtt=rtt)
+        super().on_rtt_measurement(now=now, rtt=rtt)  # type: ignore[safe-super]
         if rtt <= self._least or now - self._least_at > MEMORY:
             self._least, self._least_at = rtt, now
         on_path = self._peak * self._least / rtt if rtt > 0 else self._peak

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from aioquic.quic.packet import QuicPacketType
 from aioquic.quic.packet_builder import QuicSentPacket
@@ -82,7 +84,7 @@ def test_growth_is_that_of_slow_start_until_the_path_is_full() -> None:
     for _ in range(9):
         path.round()
         windows.append(path.control.congestion_window)
-    assert all(later == 2 * before for before, later in zip(windows, windows[1:], strict=False))
+    assert all(later == 2 * before for before, later in pairwise(windows))
 
 
 def test_a_path_that_became_longer_is_learned() -> None:
