@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from aqueduct_core.aqueduct import chanid
-from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.news import Attachment, Headers, Run
 from aqueduct_core.intake.schema import ATTACHMENTS, HEADERS, SOURCE, SPOOL_SCHEMA, TIMESTAMP
 
@@ -69,7 +68,9 @@ def to_batch(pieces: Sequence[Piece]) -> pa.RecordBatch:
     columns = [
         _values(pieces, rows),
         pa.array(np.concatenate([_numbers(piece) for piece in pieces])),
-        _optional(pieces, rows, HEADERS, lambda run: run.headers, header_list),
+        _optional(
+            pieces, rows, HEADERS, lambda run: run.headers, lambda value, _: header_list(value)
+        ),
         _optional(pieces, rows, ATTACHMENTS, lambda run: run.attachments, _attachment_list),
         pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), _sources(firsts)),
     ]
@@ -104,20 +105,20 @@ def header_list(headers: Headers) -> list[dict[str, Any]]:
     ]
 
 
-def _attachment_list(attachments: tuple[Attachment, ...]) -> list[dict[str, Any]]:
+def _attachment_list(attachments: tuple[Attachment, ...], carrier: int) -> list[dict[str, Any]]:
     return [
         {
             "channelId": attachment.channel,
-            "direction": "receive" if receives(attachment.channel) else "send",
+            "direction": "receive" if same_way(attachment.channel, carrier) else "send",
             "headers": header_list(attachment.headers) or None,
         }
         for attachment in attachments
     ]
 
 
-def receives(channel: int) -> bool:
-    """Whether messages of this channel flow to the intake, the server of the connection."""
-    return chanid.sender(channel) is Side.CLIENT
+def same_way(channel: int, carrier: int) -> bool:
+    """Whether two channels flow the same way: an attachment to the intake, as its carrier does."""
+    return chanid.sender(channel) is chanid.sender(carrier)
 
 
 def _values(pieces: Sequence[Piece], rows: int) -> pa.Array:
@@ -162,7 +163,7 @@ def _optional(
         found: Mapping[int, Any] = column(piece.run)
         for index, value in found.items():
             if piece.low <= index < piece.high and value:
-                values[row + index - piece.low] = convert(value)
+                values[row + index - piece.low] = convert(value, piece.run.channel)
         row += piece.high - piece.low
     return pa.array(values, kind)
 

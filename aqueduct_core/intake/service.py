@@ -18,6 +18,7 @@ from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.server import FlightHost
 from aqueduct_core.flight.tickets import Commit, IntakeStatus, require_spool
 from aqueduct_core.intake import status_file
+from aqueduct_core.intake.accepting import Accepting
 from aqueduct_core.intake.admission import Admission
 from aqueduct_core.intake.groups import GroupCommit
 from aqueduct_core.intake.host import SpoolHost, Watch
@@ -84,7 +85,6 @@ class Intake:
         )
         self._around = Surroundings(
             groups=self._groups,
-            refusal=self._admission.refusal,
             clock=self._loop.time,
             wall_microseconds=lambda: time.time_ns() // 1000,
             ended=self._sessions.discard,
@@ -233,7 +233,8 @@ class Intake:
 
     def _welcome(self, peer: PeerInfo, now: float) -> tuple[Connection, OnNews]:
         engine = Connection(Side.SERVER, config=self._engine_config, now=now)
-        session = Session(_joined(peer.address[0], peer.address[1]), engine, self._around)
+        role = Accepting(engine, self._admission.refusal, self._loop.time)
+        session = Session(_joined(peer.address[0], peer.address[1]), engine, self._around, role)
         self._sessions.add(session)
         return engine, session.on_news
 

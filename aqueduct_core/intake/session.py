@@ -6,13 +6,14 @@ import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from aqueduct_core.aqueduct import chanid
 from aqueduct_core.aqueduct.connection import Connection
 from aqueduct_core.aqueduct.conventions import (
     CODE_REJECTED,
     BadHeader,
     read_channel,
-    read_connection,
     without_secrets,
 )
 from aqueduct_core.aqueduct.faults import LocalError
@@ -28,15 +29,10 @@ from aqueduct_core.aqueduct.news import (
     Run,
 )
 from aqueduct_core.intake.groups import GroupCommit, Offer, Receipt
-from aqueduct_core.intake.records import Source, receives
+from aqueduct_core.intake.records import Source
 from aqueduct_core.transport.driver import Driver
 
 log = logging.getLogger(__name__)
-
-SERVER_HEADERS: Headers = ()
-"""We answer with no headers of our own: nothing of the intake is the producer's business."""
-
-ENTRYPOINT_NAME = "0"
 
 MAX_PATH = 256
 """Characters. The path of a channel deeper in the tree begins with an ellipsis, so that a deep
@@ -45,11 +41,13 @@ tree costs each channel the same; the number at its end is unique on the connect
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel that flows to us. ``path`` is its place in the tree: ``0``, ``0/8``, …"""
+    """A channel that flows to us. ``path`` is its place in the tree: ``0``, ``0/8``, …; ``root``
+    the number of the channel at the top of that tree."""
 
     source: Source
     resumes: bool
     path: str
+    root: int
 
 
 @dataclass(slots=True)
@@ -69,11 +67,26 @@ class Surroundings:
     """What all sessions of an intake share."""
 
     groups: GroupCommit
-    refusal: Callable[[str | None], str | None]
     clock: Callable[[], float]
     wall_microseconds: Callable[[], int]
     ended: Callable[[Session], None]
     counters: SessionCounters = field(default_factory=SessionCounters)
+
+
+class Role(Protocol):
+    """What differs between a connection that was accepted and one that was dialled."""
+
+    def opened(self, session: Session, headers: Headers) -> None:
+        """The peer's connection headers are here: `Session.admit` it or `Session.refuse` it."""
+
+    def attached(self, channel: Channel) -> None:
+        """One more channel flows to us, in a message of another one that does."""
+
+    def ended(self, ended: Ended, channel: Channel | None) -> None:
+        """A half has ended; ``channel`` None: not one that flowed to us."""
+
+    def closed(self, session: Session, closed: Closed) -> None:
+        """The connection is over, and so is everything on it."""
 
 
 class Session:
@@ -84,9 +97,10 @@ class Session:
     an open group is stored all the same, and the producer's repeat of it is recognised.
     """
 
-    def __init__(self, peer: str, engine: Connection, around: Surroundings) -> None:
+    def __init__(self, peer: str, engine: Connection, around: Surroundings, role: Role) -> None:
         self.id = secrets.token_hex(4)
         self.peer = peer
+        self._role = role
         self._engine = engine
         self._driver: Driver | None = None
         self._around = around
@@ -110,13 +124,44 @@ class Session:
             if isinstance(item, Run):
                 self._run(item, timestamp)
             elif isinstance(item, Opened):
-                self._opened(item)
+                self._role.opened(self, item.headers)
             elif isinstance(item, Ended):
                 self._ended(item)
             elif isinstance(item, Nacked):
                 self._around.counters.nacked += item.stop - item.first
             elif isinstance(item, Closed):
                 self._close(item)
+
+    def refuse(self, reason: str) -> None:
+        """Close the connection because of its headers; the peer is told the reason."""
+        self._around.counters.rejected += 1
+        log.warning("%s refused: %s", self, reason)
+        self._engine.shutdown(CODE_REJECTED, reason, self._around.clock())
+        self._kick()
+
+    def admit(self, headers: Headers, producer: str | None) -> None:
+        """The connection is good; ``producer`` is the identity that its peer claims."""
+        self._around.counters.accepted += 1
+        self._headers = without_secrets(headers)
+        self._producer = producer
+        log.info("%s opened, producer %r", self, producer)
+        self._kick()
+
+    def read(self, number: int, name: str, start: int | None, headers: Headers = ()) -> Channel:
+        """Channel ``number``, which no message of a peer brought, flows to us. ``start`` is the
+        logical number of its reliable message 0, if the peer keeps such numbers."""
+        source = Source(
+            channel=name,
+            producer=self._producer or self.id,
+            connection=self.id,
+            channel_id=number,
+            start=start or 0,
+            channel_headers=headers,
+            connection_headers=self._headers,
+        )
+        resumes = self._producer is not None and start is not None
+        channel = self._channels[number] = Channel(source, resumes, str(number), number)
+        return channel
 
     def durable(self, receipts: list[Receipt]) -> None:
         if self._engine.closed is not None:
@@ -157,38 +202,6 @@ class Session:
         if self._driver is not None:
             self._driver.kick()
 
-    def _opened(self, opened: Opened) -> None:
-        now = self._around.clock()
-        try:
-            claims = read_connection(opened.headers)
-            refusal = self._around.refusal(claims.token)
-        except BadHeader as error:
-            refusal = str(error)
-        if refusal is not None:
-            self._around.counters.rejected += 1
-            log.warning("%s refused: %s", self, refusal)
-            self._engine.shutdown(CODE_REJECTED, refusal, now)
-            self._kick()
-            return
-        self._around.counters.accepted += 1
-        self._headers = without_secrets(opened.headers)
-        self._producer = claims.producer
-        self._engine.accept(SERVER_HEADERS, now)
-        self._kick()
-        self._channels[Connection.ENTRYPOINT] = Channel(
-            Source(
-                channel=ENTRYPOINT_NAME,
-                producer=self._producer or self.id,
-                connection=self.id,
-                channel_id=Connection.ENTRYPOINT,
-                start=claims.sequence_start or 0,
-                connection_headers=self._headers,
-            ),
-            self._producer is not None and claims.sequence_start is not None,
-            ENTRYPOINT_NAME,
-        )
-        log.info("%s opened, producer %r", self, self._producer)
-
     def _run(self, run: Run, timestamp: int) -> None:
         channel = self._channels.get(run.channel)
         if channel is None:
@@ -203,7 +216,7 @@ class Session:
     def _attach(self, parent: Channel, message: int, attachment: Attachment) -> None:
         number = attachment.channel
         now = self._around.clock()
-        if not receives(number):
+        if chanid.sender(number) is self._engine.side:
             self._command(lambda: self._engine.finish(number, now))
             return
         path = f"{parent.path}/{number}"
@@ -227,7 +240,8 @@ class Session:
             connection_headers=self._headers,
         )
         resumes = self._producer is not None and claims.sequence_start is not None
-        self._channels[number] = Channel(source, resumes, path)
+        self._channels[number] = Channel(source, resumes, path, parent.root)
+        self._role.attached(self._channels[number])
 
     def _command(self, command: Callable[[], None]) -> None:
         """A half may have ended in the same burst that brought it; then nothing is left to do."""
@@ -240,6 +254,7 @@ class Session:
     def _ended(self, ended: Ended) -> None:
         channel = self._channels.pop(ended.channel, None)
         if channel is None:
+            self._role.ended(ended, None)
             return
         counters = self._around.counters
         if ended.end is End.FINISHED:
@@ -251,11 +266,13 @@ class Session:
             counters.lost += 1
             self._around.groups.withdraw(self, ended.channel)
         log.debug("%s: channel %r %s", self, channel.source.channel, ended.end.value)
+        self._role.ended(ended, channel)
 
     def _close(self, closed: Closed) -> None:
         self._channels.clear()
         self._around.groups.withdraw(self)
         self._around.ended(self)
+        self._role.closed(self, closed)
         log.info(
             "%s closed by %s, code %d: %r",
             self,

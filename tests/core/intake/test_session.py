@@ -18,6 +18,7 @@ from aqueduct_core.aqueduct.conventions import (
 )
 from aqueduct_core.aqueduct.news import Closed, Delivered, End, Ended, Headers, News
 from aqueduct_core.engine.contract import LinkLost
+from aqueduct_core.intake.accepting import Accepting
 from aqueduct_core.intake.session import MAX_PATH, Session, Surroundings
 from tests.core.intake.bench import Bench, bench
 from tests.support.pair import LinkShape, Pair
@@ -54,12 +55,12 @@ class Scene:
         self.ended: list[Session] = []
         self.around = Surroundings(
             groups=b.groups,
-            refusal=refusal,
             clock=lambda: self.pair.now,
             wall_microseconds=lambda: NOW + int(self.pair.now * 1_000_000),
             ended=self.ended.append,
         )
-        self.session = Session("peer", self.pair.server, self.around)
+        role = Accepting(self.pair.server, refusal, self.around.clock)
+        self.session = Session("peer", self.pair.server, self.around, role)
 
     @property
     def client(self) -> Connection:

@@ -1,0 +1,51 @@
+"""The role of the server: producers dial us, and their entrypoint flows to us."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aqueduct_core.aqueduct.connection import Connection
+from aqueduct_core.aqueduct.conventions import BadHeader, read_connection
+from aqueduct_core.aqueduct.news import Closed, Ended, Headers
+from aqueduct_core.intake.session import Channel, Session
+
+SERVER_HEADERS: Headers = ()
+"""We answer with no headers of our own: nothing of the intake is the producer's business."""
+
+ENTRYPOINT_NAME = "0"
+
+
+class Accepting:
+    """Admits a connection whose token is right (``refusal`` says why another one is not)."""
+
+    def __init__(
+        self,
+        engine: Connection,
+        refusal: Callable[[str | None], str | None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._engine = engine
+        self._refusal = refusal
+        self._clock = clock
+
+    def opened(self, session: Session, headers: Headers) -> None:
+        try:
+            claims = read_connection(headers)
+            refusal = self._refusal(claims.token)
+        except BadHeader as error:
+            refusal = str(error)
+        if refusal is not None:
+            session.refuse(refusal)
+            return
+        self._engine.accept(SERVER_HEADERS, self._clock())
+        session.admit(headers, claims.producer)
+        session.read(Connection.ENTRYPOINT, ENTRYPOINT_NAME, claims.sequence_start)
+
+    def attached(self, channel: Channel) -> None:
+        pass
+
+    def ended(self, ended: Ended, channel: Channel | None) -> None:
+        pass
+
+    def closed(self, session: Session, closed: Closed) -> None:
+        pass
