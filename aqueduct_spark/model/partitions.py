@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
+from aqueduct_spark.model.selection import Selection
+
 if TYPE_CHECKING:
     from aqueduct_core.intake.settings import IntakeSettings
     from aqueduct_spark.planning.ranges import DataRange
@@ -53,9 +55,13 @@ class DataPartition(InputPartition):
         order: how to have the intake back when it does not answer.
         fetch_timeout: longest wait in seconds for that.
         lenient: rows that are gone are left out, they do not fail the task.
+        view: ``messages`` or ``events``: what is made of what is stored.
+        filters: which rows are wanted; the others keep their offsets and are left out.
     """
 
     rows: DataRange
     order: LaunchOrder
     fetch_timeout: float
     lenient: bool
+    view: str = "messages"
+    filters: Selection = field(default_factory=Selection)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, TlsFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.schema import expand
 from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
+from aqueduct_spark.read.shaping import Shape
 from aqueduct_spark.receivers.launch import ensure_intake
 from aqueduct_spark.receivers.registrations import Registration
 
@@ -51,6 +51,12 @@ def rows(
         DataLoss: rows of the range are gone, unless the partition is lenient.
         SpoolFailed: CORRUPT, with the offset; or why the intake cannot be started.
     """
+    shape = Shape(
+        partition.view,
+        partition.filters,
+        include_headers=include_headers,
+        include_metadata=include_metadata,
+    )
     wanted = partition.rows
     address = wanted.at
     following = wanted.first
@@ -60,7 +66,7 @@ def rows(
             client = _client(partition, address)
             ticket = Ticket(wanted.spool, wanted.partition, following, wanted.stop)
             for batch in client.read(ticket):
-                yield expand(batch, wanted.partition, following, include_headers, include_metadata)
+                yield from shape.rows(batch, wanted.partition, following)
                 following += batch.num_rows
                 give_up = time.monotonic() + partition.fetch_timeout
             if following < wanted.stop:
