@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ from aqueduct_core.aio import Producer, channel, connect
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.transport.tls import ClientTls
+from jobs.demo.ledger import LedgerFile
 
 Reading = dict[str, Any]
 Sensor = Callable[[], Iterator[list[Reading]]]
@@ -90,34 +90,6 @@ SENSORS: dict[str, tuple[Sensor, float]] = {
 """The sensors and the seconds between their steps."""
 
 
-class Ledger:
-    """What the producer knows of its messages, in a file that others may read at any time."""
-
-    def __init__(self, path: Path, name: str, mode: str, producer: str) -> None:
-        self._path = path
-        self._facts = {"channel": name, "mode": mode, "producer": producer}
-        self._written = 0.0
-
-    def write(
-        self, sent: int, acked: int, nacked: int, reliable: Any, unreliable: Any, now: float
-    ) -> None:
-        self._written = now
-        entry = {
-            **self._facts,
-            "sent": sent,
-            "acked": acked,
-            "nacked": nacked,
-            "acked_reliable": [list(pair) for pair in reliable],
-            "acked_unreliable": [list(pair) for pair in unreliable],
-        }
-        draft = self._path.with_suffix(".tmp")
-        draft.write_text(json.dumps(entry))
-        os.replace(draft, self._path)
-
-    def due(self, now: float) -> bool:
-        return now - self._written >= 1.0
-
-
 async def readings(name: str, seconds: float) -> Any:
     """The payloads of a sensor at its pace; a slow receiver makes steps late, never lost."""
     sensor, period = SENSORS[name]
@@ -132,7 +104,7 @@ async def readings(name: str, seconds: float) -> Any:
         await asyncio.sleep(max(0.0, following - time.monotonic()))
 
 
-async def produce_reliably(args: argparse.Namespace, ledger: Ledger, producer: str) -> None:
+async def produce_reliably(args: argparse.Namespace, ledger: LedgerFile, producer: str) -> None:
     """Ordered and unordered channels: what is not acked is kept, and sent again when need be."""
     tls = ClientTls(ca_file=args.ca)
     async with Producer(args.endpoint, producer=producer, tls=tls) as connection:
@@ -150,7 +122,7 @@ async def produce_reliably(args: argparse.Namespace, ledger: Ledger, producer: s
         note(time.monotonic())
 
 
-async def produce_unreliably(args: argparse.Namespace, ledger: Ledger, producer: str) -> None:
+async def produce_unreliably(args: argparse.Namespace, ledger: LedgerFile, producer: str) -> None:
     """A channel of datagrams: each message is acked or nacked by the receipt deadline."""
     acked = {True: RangeSet(), False: RangeSet()}
     tls = ClientTls(ca_file=args.ca)
@@ -185,7 +157,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--ledger", type=Path, required=True)
     args = parser.parse_args(argv)
     producer = f"demo-{args.channel}"
-    ledger = Ledger(args.ledger, args.channel, args.mode, producer)
+    ledger = LedgerFile(args.ledger, args.channel, args.mode, producer)
     produce = produce_unreliably if args.mode == "unreliable" else produce_reliably
     try:
         asyncio.run(produce(args, ledger, producer))

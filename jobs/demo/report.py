@@ -11,8 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,39 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
+from jobs.demo.ledger import Line, total
 from jobs.demo.picture import draw
-
-
-@dataclass(frozen=True)
-class Line:
-    """One channel of the ledger: what its producer knows against what the table holds."""
-
-    channel: str
-    mode: str
-    sent: int
-    acked: int
-    nacked: int
-    rows: int
-    lost_after_ack: int
-    duplicates: int
-    order_breaks: int
-
-    @property
-    def good(self) -> bool:
-        return not (self.lost_after_ack or self.duplicates or self.order_breaks)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.channel:<12} {self.mode:<10} sent={self.sent} acked={self.acked} "
-            f"nacked={self.nacked} rows={self.rows} lost_after_ack={self.lost_after_ack} "
-            f"duplicates={self.duplicates} order_breaks={self.order_breaks}"
-        )
-
-
-def total(lines: Iterable[Line]) -> Line:
-    items = list(lines)
-    names = ("sent", "acked", "nacked", "rows", "lost_after_ack", "duplicates", "order_breaks")
-    return Line("total", "", *(sum(getattr(line, name) for line in items) for name in names))
 
 
 def acked_numbers(spark: SparkSession, ledgers: list[dict[str, Any]]) -> DataFrame:
