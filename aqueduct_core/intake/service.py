@@ -111,7 +111,9 @@ class Intake:
             schema=SPOOL_SCHEMA,
             partitions=settings.partitions,
             settings=SpoolSettings(
-                max_bytes=settings.spool_max_bytes, retention=settings.retention
+                max_bytes=settings.spool_max_bytes,
+                retention=settings.retention,
+                owed_logs=settings.partitions,
             ),
             sync=SyncerProcess,
         )
@@ -167,7 +169,10 @@ class Intake:
             epoch=spool.epoch,
             ends=tuple(spool.ends()),
             starts=tuple(spool.starts()),
-            committed={cursor: tuple(ends) for cursor, ends in spool.cursors().items()},
+            committed={
+                cursor: tuple(end for end in ends if end is not None)
+                for cursor, ends in spool.cursors().items()
+            },
             listen=self._listen_address,
             flight=self._flight_address,
             pid=os.getpid(),

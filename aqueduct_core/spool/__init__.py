@@ -4,6 +4,7 @@ Knows Arrow schemas and bytes, no protocol.
 """
 
 from aqueduct_core.spool.disk import Disk
+from aqueduct_core.spool.pieces import Piece, are_here, read_pieces
 from aqueduct_core.spool.reader import SpoolReader
 from aqueduct_core.spool.settings import Mark, SpoolSettings
 from aqueduct_core.spool.spool import Spool
@@ -13,9 +14,12 @@ __all__ = [
     "Disk",
     "InlineSync",
     "Mark",
+    "Piece",
     "Spool",
     "SpoolReader",
     "SpoolSettings",
     "Sync",
     "SyncerProcess",
+    "are_here",
+    "read_pieces",
 ]

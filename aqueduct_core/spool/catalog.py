@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aqueduct_core.spool.segment import Segment
+from aqueduct_core.spool.width import padded, widened
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +61,12 @@ class Catalog:
     Ends when closed. Every change is durable when its method returns.
     """
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        """A damaged one is set aside and begun anew; ``sqlite3.Error`` when it can only be read."""
+    def __init__(self, path: Path, partitions: int, *, read_only: bool = False) -> None:
+        """A damaged one is set aside and begun anew; ``sqlite3.Error`` when it can only be read.
+
+        What it says of fewer logs is told of ``partitions``.
+        """
+        self._partitions = partitions
         self._lock = threading.Lock()
         self._db = _look(path) if read_only else self._open(path)
 
@@ -84,7 +89,7 @@ class Catalog:
         for number, size, starts, ends, sealed in self._rows(
             "SELECT number, size, starts, ends, sealed FROM segments ORDER BY number"
         ):
-            segment = Segment(path_of(number), number, json.loads(starts), json.loads(ends))
+            segment = Segment(path_of(number), number, self._offsets(starts), self._offsets(ends))
             segment.size, segment.sealed = size, sealed
             found[number] = segment
         return found
@@ -95,15 +100,24 @@ class Catalog:
             return bytes(data)
         return None
 
-    def cursors(self) -> dict[str, list[int]]:
-        return {name: json.loads(ends) for name, ends in self._rows("SELECT * FROM cursors")}
+    def cursors(self) -> dict[str, list[int | None]]:
+        return {
+            name: padded(json.loads(ends), self._partitions, None)
+            for name, ends in self._rows("SELECT * FROM cursors")
+        }
 
     def known(self) -> Known:
         """``Durable()`` and no state when the catalog is new."""
         found = {name: json.loads(value) for name, value in self._rows("SELECT * FROM known")}
         segment, group, ends = found.get("durable", (0, 0, ()))
         after, state = found.get("state", (0, None))
-        return Known(Durable(segment, group, tuple(ends)), after, state)
+        if ends:
+            ends = padded(ends, self._partitions, 0)
+        return Known(
+            Durable(segment, group, tuple(ends)),
+            after,
+            state and widened(state, self._partitions),
+        )
 
     def enter(
         self,
@@ -111,7 +125,7 @@ class Catalog:
         *,
         segments: Sequence[Segment] = (),
         state: dict[str, Any] | None = None,
-        cursors: Mapping[str, Sequence[int]] | None = None,
+        cursors: Mapping[str, Sequence[int | None]] | None = None,
     ) -> None:
         """Note what is durable, closed segments with the state after the last of them, and cursors.
 
@@ -152,6 +166,9 @@ class Catalog:
     def close(self) -> None:
         with self._lock:
             self._db.close()
+
+    def _offsets(self, text: str) -> list[int]:
+        return padded(json.loads(text), self._partitions, 0)
 
     def _rows(self, query: str, *values: object) -> list[Any]:
         with self._lock:

@@ -35,8 +35,8 @@ class Identity:
     def fresh(cls, partitions: int, schema: pa.Schema) -> Identity:
         return cls(str(uuid.uuid4()), 0, partitions, schema)
 
-    def at(self, epoch: int) -> Identity:
-        return replace(self, epoch=epoch)
+    def at(self, epoch: int, partitions: int) -> Identity:
+        return replace(self, epoch=epoch, partitions=partitions)
 
     def save(self, directory: Path, disk: Disk) -> None:
         content = {

@@ -10,8 +10,9 @@ from typing import Any
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.catalog import Catalog, Durable
 from aqueduct_core.spool.health import Health
-from aqueduct_core.spool.retention import raised
-from aqueduct_core.spool.stored import Stored, offset_ahead
+from aqueduct_core.spool.losses import offset_ahead
+from aqueduct_core.spool.retention import Position, check_reads, raised
+from aqueduct_core.spool.stored import Stored
 from aqueduct_core.spool.writer import Active
 
 log = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ class Ledger:
         catalog: Catalog,
         health: Health,
         stored: Stored,
-        cursors: dict[str, list[int]],
+        cursors: dict[str, list[int | None]],
         newest: int,
     ) -> None:
         self._catalog = catalog
@@ -42,7 +43,7 @@ class Ledger:
         self._newest = newest
 
     @property
-    def cursors(self) -> dict[str, list[int]]:
+    def cursors(self) -> dict[str, list[int | None]]:
         return {name: list(ends) for name, ends in self._cursors.items()}
 
     @property
@@ -50,15 +51,16 @@ class Ledger:
         """The newest segment that holds something durable."""
         return self._newest
 
-    def commit(self, cursor: str, ends: Sequence[int], group: int) -> None:
+    def commit(self, cursor: str, ends: Position, group: int) -> None:
         """
         Raises:
             DataLoss: OFFSET_AHEAD.
+            InvalidOption: BAD_VALUE for other logs than the cursor reads.
             SpoolFailed: FULL, IO.
         """
-        durable = self._stored.ends
-        for partition, (asked, end) in enumerate(zip(ends, durable, strict=True)):
-            if asked > end:
+        check_reads(cursor, [end is not None for end in ends], self._cursors.get(cursor))
+        for partition, (asked, end) in enumerate(zip(ends, self._stored.ends, strict=True)):
+            if asked is not None and asked > end:
                 raise offset_ahead(partition, asked, end)
         position = raised(self._cursors.get(cursor), ends)
         if position == self._cursors.get(cursor) and not self._unnoted:
@@ -68,6 +70,17 @@ class Ledger:
         with self._health.guard():
             self._catalog.enter(self._durable(group), cursors=self._cursors)
         self._unnoted = False
+
+    def enter_cursor(self, cursor: str, reads: Sequence[bool], group: int) -> None:
+        """
+        Raises:
+            InvalidOption: BAD_VALUE for other logs than the cursor reads.
+            SpoolFailed: FULL, IO.
+        """
+        old = self._cursors.get(cursor)
+        check_reads(cursor, reads, old)
+        starts = zip(self._stored.starts, reads, strict=True)
+        self.commit(cursor, old or [at if read else None for at, read in starts], group)
 
     def drop(self, cursor: str) -> None:
         if self._cursors.pop(cursor, None) is not None:

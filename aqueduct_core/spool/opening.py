@@ -53,12 +53,12 @@ def identify(directory: Path, schema: pa.Schema, partitions: int) -> Identity:
 
     Raises:
         SpoolFailed: VERSION for a newer format, or other columns.
-        InvalidOption: another number of partitions.
+        InvalidOption: fewer partitions than there are. Where there are fewer, empty ones are added.
     """
     identity = load_identity(directory) or _identity_of_segments(directory, schema)
     if identity is None:
         identity = Identity.fresh(partitions, schema)
-    if identity.partitions != partitions:
+    if identity.partitions > partitions:
         raise InvalidOption(
             "CONFLICT",
             f"{directory} was made with {identity.partitions} partitions, not {partitions}",
@@ -71,12 +71,12 @@ def identify(directory: Path, schema: pa.Schema, partitions: int) -> Identity:
             " by this release",
             "Read it to its end with the release that wrote it, then use another directory",
         )
-    return identity.at(identity.epoch + 1)
+    return identity.at(identity.epoch + 1, partitions)
 
 
 def take_over(
     directory: Path, identity: Identity, catalog: Catalog, marks: Marks, disk: Disk, now: float
-) -> tuple[Recovered, dict[str, list[int]]]:
+) -> tuple[Recovered, dict[str, list[int | None]]]:
     """Recover, clear away, fill ``marks`` and bring the catalog up to date; also gives the cursors.
 
     What is kept is on the disk and noted in the catalog when this returns.

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import pyarrow as pa
-
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.catalog import CATALOG, Catalog, Durable, Known
 from aqueduct_core.spool.health import io_failed
 from aqueduct_core.spool.identity import Identity, load_identity
 from aqueduct_core.spool.opening import load_index
+from aqueduct_core.spool.readable import Readable
 from aqueduct_core.spool.record import Codec
 from aqueduct_core.spool.recovery import recover
 from aqueduct_core.spool.scan import Scan, scan
@@ -34,7 +33,7 @@ class Checked:
     damage: list[tuple[int, int]]
 
 
-class SpoolReader:
+class SpoolReader(Readable):
     """A spool as it is at this moment; takes no lock and changes nothing.
 
     Holds what was written before it was opened. That is synced first, so every row it shows is
@@ -66,7 +65,7 @@ class SpoolReader:
         known, cursors = Known(Durable(), 0, None), {}
         entered: dict[int, Segment] = {}
         try:
-            self._catalog = Catalog(self.directory / CATALOG, read_only=True)
+            self._catalog = Catalog(self.directory / CATALOG, identity.partitions, read_only=True)
             known, cursors = self._catalog.known(), self._catalog.cursors()
             entered = self._catalog.segments(lambda number: segment_path(self.directory, number))
         except sqlite3.Error:
@@ -103,10 +102,6 @@ class SpoolReader:
         return self._identity.partitions
 
     @property
-    def schema(self) -> pa.Schema:
-        return self._identity.schema
-
-    @property
     def segments(self) -> tuple[Segment, ...]:
         """Oldest first."""
         return self._stored.segments
@@ -114,16 +109,6 @@ class SpoolReader:
     @property
     def bytes(self) -> int:
         return sum(segment.size for segment in self.segments)
-
-    def ends(self) -> list[int]:
-        return self._stored.ends
-
-    def starts(self) -> list[int]:
-        return self._stored.starts
-
-    def read(self, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """As ``Spool.read``."""
-        return self._stored.read(partition, start, end)
 
     def verify(self) -> Iterator[Checked]:
         """Check every record of every segment, one segment a step.

@@ -13,11 +13,11 @@ from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.catalog import Durable, Known
 from aqueduct_core.spool.identity import Identity
 from aqueduct_core.spool.record import Record
-from aqueduct_core.spool.retention import raised
 from aqueduct_core.spool.scan import Scan
 from aqueduct_core.spool.segment import Segment, segment_numbers, segment_path
 from aqueduct_core.spool.settings import Mark
 from aqueduct_core.spool.tail import find_tail
+from aqueduct_core.spool.width import padded, widened
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +32,8 @@ class Replay:
     marks: list[Mark]
 
     @property
-    def cursors(self) -> dict[str, list[int]]:
-        found = self.state["cursors"] if self.state else {}
-        return {name: raised(None, ends) for name, ends in found.items()}
+    def cursors(self) -> dict[str, list[int | None]]:
+        return dict(self.state["cursors"]) if self.state else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +203,7 @@ class _Reading:
             found = self.scans.get(number) or self._checked(number)
             marks += [record.marks for record in reversed(found.rows)]
             if found.head is not None:
-                state = found.head.state
+                state = found.head.state and widened(found.head.state, self._identity.partitions)
                 break
         if state is None and self._numbers:
             log.warning("%s: no state is readable; repeats may be stored again", self._directory)
@@ -249,7 +248,11 @@ def _range(
     head: Record | None, rows: Sequence[Record], partitions: int
 ) -> tuple[list[int], list[int]]:
     """Starts and ends of a segment as far as it says; a start of -1 is not known."""
-    starts = list(head.state["ends"]) if head is not None and head.state else [-1] * partitions
+    starts = (
+        padded(head.state["ends"], partitions, 0)
+        if head is not None and head.state
+        else [-1] * partitions
+    )
     ends = [max(0, start) for start in starts]
     for record in rows:
         if starts[record.partition] < 0:

@@ -1,24 +1,30 @@
-"""Which segment may go: pure functions of segments and cursors."""
+"""Which segment may go, and where cursors stand: pure functions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from aqueduct_core.errors import InvalidOption
 from aqueduct_core.spool.segment import Segment
 
-Cursors = Mapping[str, Sequence[int]]
+Position = Sequence[int | None]
+"""Per log what a reader is done with, exclusive; None for a log that it does not read."""
+
+Cursors = Mapping[str, Position]
 
 
-def passed(segment: Segment, cursors: Cursors) -> bool:
-    """Whether every cursor, and there is one, has passed all rows of the segment."""
-    return bool(cursors) and all(
-        all(at >= end for at, end in zip(position, segment.ends, strict=True))
-        for position in cursors.values()
-    )
+def passed(segment: Segment, cursors: Cursors, owed: int) -> bool:
+    """Whether every cursor, and there is one, has passed all rows of the segment in the logs that
+    it reads, and none of the first ``owed`` logs has rows here that no cursor reads."""
+    for log, (start, end) in enumerate(zip(segment.starts, segment.ends, strict=True)):
+        read = [at for position in cursors.values() if (at := position[log]) is not None]
+        if any(at < end for at in read) or (not read and log < owed and start < end):
+            return False
+    return bool(cursors)
 
 
 def removable(
-    segments: Sequence[Segment], cursors: Cursors, now: float, retention: float
+    segments: Sequence[Segment], cursors: Cursors, now: float, retention: float, owed: int
 ) -> Segment | None:
     """The oldest segment if it may be unlinked at ``now`` (seconds since 1970).
 
@@ -29,9 +35,33 @@ def removable(
     oldest = segments[0]
     if oldest.sealed is None or oldest.sealed + retention > now:
         return None
-    return oldest if passed(oldest, cursors) else None
+    return oldest if passed(oldest, cursors, owed) else None
 
 
-def raised(old: Sequence[int] | None, new: Sequence[int]) -> list[int]:
-    """A cursor after a commit: it never falls back in any partition."""
-    return [max(a, b) for a, b in zip(old, new, strict=True)] if old is not None else list(new)
+def raised(old: Position | None, new: Position) -> list[int | None]:
+    """A cursor after a commit: it never falls back in any log."""
+    if old is None:
+        return list(new)
+    return [
+        a if b is None else b if a is None else max(a, b) for a, b in zip(old, new, strict=True)
+    ]
+
+
+def check_reads(name: str, reads: Sequence[bool], old: Position | None) -> None:
+    """A cursor reads at least one log, and the same ones for ever.
+
+    Raises:
+        InvalidOption: BAD_VALUE.
+    """
+    if not any(reads):
+        raise InvalidOption(
+            "BAD_VALUE", f"cursor {name!r} would read no log", "Name at least one log to read"
+        )
+    if old is not None and list(reads) != [at is not None for at in old]:
+        logs = [log for log, at in enumerate(old) if at is not None]
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"cursor {name!r} reads the logs {logs}, not"
+            f" {[log for log, read in enumerate(reads) if read]}",
+            "Give the query another cursor, or drop this one",
+        )

@@ -75,12 +75,14 @@ class Room:
     def _removable(self, now: float) -> Segment | None:
         # what is only kept for its age goes first when there is no room
         retention = 0.0 if self.full else self._settings.retention
-        return removable(self._stored.segments, self._ledger.cursors, now, retention)
+        owed = self._settings.owed_logs
+        return removable(self._stored.segments, self._ledger.cursors, now, retention, owed)
 
     def _roll_if_passed(self) -> None:
         """The segment in use may be what takes the space: close it, so that it can go."""
         active = self._writer.active
-        if active is None or not passed(active, self._ledger.cursors):
+        owed = self._settings.owed_logs
+        if active is None or not passed(active, self._ledger.cursors, owed):
             return
         with self._health.guard():
             old, new = self._writer.roll()

@@ -61,14 +61,14 @@ def scan(path: Path, number: int, size: int | None = None) -> Scan:
     data = map_file(path, size)
     found = Scan(number, len(data))
     view = memoryview(data)
-    at = _next_record(data, view, 0, number)
+    at = next_record(data, view, 0, number)
     if at == len(view) or verify(view, at, number).state is None:
         found.damage.append((0, at))
     while at < len(view):
         try:
             record = verify(view, at, number)
         except Damaged:
-            start, at = at, _next_record(data, view, at + 8, number)
+            start, at = at, next_record(data, view, at + 8, number)
             found.damage.append((start, at))
             continue
         if record.state is not None and zlib.crc32(view[:at]) != record.state["preamble"]:
@@ -79,8 +79,8 @@ def scan(path: Path, number: int, size: int | None = None) -> Scan:
     return found
 
 
-def _next_record(data: mmap.mmap, view: memoryview, at: int, number: int) -> int:
-    """The position of the next valid record; the end of the file when there is none."""
+def next_record(data: mmap.mmap, view: memoryview, at: int, number: int) -> int:
+    """The position of the next valid record from ``at`` on; the end when there is none."""
     while (at := data.find(_CONTINUATION, at)) >= 0:
         if at % 8 == 0:
             try:

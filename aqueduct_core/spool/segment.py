@@ -10,6 +10,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -31,6 +32,23 @@ def segment_numbers(directory: Path) -> list[int]:
         if name.startswith(_PREFIX) and name.endswith(_SUFFIX)
     )
     return sorted(int(number) for number in numbers if number.isdigit())
+
+
+def segment_number(name: str) -> int:
+    """The number in the name of a segment file."""
+    return int(name[len(_PREFIX) : -len(_SUFFIX)])
+
+
+class Span(NamedTuple):
+    """A record with rows ``[first, stop)`` that fills ``[position, end)`` of its file.
+
+    From an index: where records between two are damaged, ``stop`` and ``end`` reach to the next.
+    """
+
+    first: int
+    stop: int
+    position: int
+    end: int
 
 
 class Index:
@@ -59,6 +77,27 @@ class Index:
         high = bisect_left(firsts, end)
         return list(zip(firsts[low:high], self.positions[partition][low:high], strict=True))
 
+    def spans(self, partition: int, start: int, end: int, last: int, size: int) -> list[Span]:
+        """The records that may hold rows of ``[start, end)``.
+
+        Args:
+            last: the end of the partition in this segment.
+            size: bytes of the segment.
+        """
+        firsts, positions = self.firsts[partition], self.positions[partition]
+        low = max(0, bisect_right(firsts, start) - 1)
+        high = bisect_left(firsts, end)
+        ends = (*firsts[low + 1 : high + 1], last)
+        return [
+            Span(firsts[i], ends[i - low], positions[i], self._next(positions[i], size))
+            for i in range(low, high)
+        ]
+
+    def _next(self, position: int, size: int) -> int:
+        """Where the record after that of a position begins, of whatever partition."""
+        after = ((each, bisect_right(each, position)) for each in self.positions)
+        return min((each[i] for each, i in after if i < len(each)), default=size)
+
     def pack(self) -> bytes:
         """For the catalog: a checksum, then for each partition count, firsts, positions."""
         body = b"".join(
@@ -69,7 +108,7 @@ class Index:
 
     @classmethod
     def unpack(cls, data: bytes, partitions: int) -> Index | None:
-        """The index of ``pack``; None when it is damaged."""
+        """The index of ``pack``, perhaps of fewer partitions; None when it is damaged."""
         if len(data) < 8 or len(data) % 8:
             return None
         if zlib.crc32(data[8:]) != int.from_bytes(data[:8], "little"):
@@ -78,6 +117,8 @@ class Index:
         index = cls(partitions)
         at = 0
         for partition in range(partitions):
+            if at >= len(numbers) and partition:
+                break  # from before the other logs were added
             if at >= len(numbers):
                 return None  # eight zeros are a right checksum of nothing
             count = numbers[at]
@@ -139,6 +180,13 @@ class Segment:
         with self._lock:
             return None if self._index is None else self._index.find(partition, start, end)
 
+    def spans(self, partition: int, start: int, end: int) -> list[Span] | None:
+        """As of the index; None when it is not in memory."""
+        with self._lock:
+            if self._index is None:
+                return None
+            return self._index.spans(partition, start, end, self.ends[partition], self.size)
+
     def data(self, end: int) -> mmap.mmap:
         """The file as memory, at least up to position ``end`` if it is that long.
 
@@ -177,9 +225,21 @@ def read_record(
         Damaged: its checksum does not match, or it holds another partition.
         OSError: the file is gone.
     """
-    data = segment.data(segment.size)
-    record = verify(memoryview(data), position, segment.number)
-    if record.state is not None or record.partition != partition:
+    record, batch = record_at(segment.data(segment.size), codec, position, segment.number)
+    if batch is None or record.partition != partition:
         raise Damaged("the record holds another partition")
-    message = pa.py_buffer(data)[record.at : record.end]
-    return record, codec.batch(message)
+    return record, batch
+
+
+def record_at(
+    data: mmap.mmap, codec: Codec, position: int, number: int
+) -> tuple[Record, pa.RecordBatch | None]:
+    """The record at a position of a mapped segment, with its rows; None for those of a head.
+
+    Raises:
+        Damaged: its checksum does not match.
+    """
+    record = verify(memoryview(data), position, number)
+    if record.state is not None:
+        return record, None
+    return record, codec.batch(pa.py_buffer(data)[record.at : record.end])

@@ -24,6 +24,8 @@ class SpoolSettings:
     segment_bytes: a segment is closed at the first group that starts at or above this size. Space
         comes back in whole segments, so it is also the grain of truncation.
     max_bytes: at this size the spool is ``full``: the owner pushes back. Unread data stays.
+    owed_logs: the first so many logs are owed to a reader: their rows stay also while no cursor
+        reads these logs. Rows of the others go with what the cursors have passed.
     retention: seconds for which what every cursor has passed is kept all the same.
     max_tracks: (producer, channel) pairs whose stored sequences are remembered. Beyond it the one
         not used for longest is forgotten: what its producer sends again is stored again.
@@ -33,6 +35,7 @@ class SpoolSettings:
 
     segment_bytes: int = 64 * 1024 * 1024
     max_bytes: int = 10 * 1024 * 1024 * 1024
+    owed_logs: int = 0
     retention: float = 0.0
     max_tracks: int = 16_384
     max_ranges: int = 1_024
@@ -45,6 +48,10 @@ class SpoolSettings:
                 raise InvalidOption(
                     "BAD_VALUE", f"spool setting {name} is {value}", "Give it a value of at least 1"
                 )
+        if self.owed_logs < 0:
+            raise InvalidOption(
+                "BAD_VALUE", f"spool setting owed_logs is {self.owed_logs}", "Give it 0 or more"
+            )
         if self.retention < 0:
             raise InvalidOption(
                 "BAD_VALUE",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -26,7 +26,9 @@ from aqueduct_core.spool.opening import (
     make_directory,
     take_over,
 )
+from aqueduct_core.spool.readable import Readable
 from aqueduct_core.spool.record import Codec
+from aqueduct_core.spool.retention import Position
 from aqueduct_core.spool.room import Room
 from aqueduct_core.spool.settings import Mark, SpoolSettings
 from aqueduct_core.spool.stored import Stored
@@ -38,13 +40,13 @@ def _nobody(group: int) -> None:
     pass
 
 
-class Spool:
+class Spool(Readable):
     """One directory, owned by one process; messages as rows of ``partitions`` numbered logs.
 
     Usage, all from the owner's thread: ``append`` … ``flush`` a group; when ``fileno()`` is
     readable call ``pump()``, which calls ``on_durable(group)`` with the newest group that is
     durable. Only then may its rows be acknowledged. ``commit`` and now and then ``trim`` give
-    space back. ``read``, ``ends`` and ``starts`` may be called from any thread.
+    space back. What reads (`Readable`) may be called from any thread.
 
     Holds: an offset never changes its row; what was reported durable is there after any crash,
     together with its marks; unread rows are never deleted. After an I/O error nothing becomes
@@ -117,7 +119,7 @@ class Spool:
 
         Raises:
             SpoolFailed: LOCKED, VERSION, CORRUPT or IO.
-            InvalidOption: the directory has another number of partitions, or other columns.
+            InvalidOption: the directory has more partitions. To fewer, empty ones are added.
         """
         settings = settings or SpoolSettings()
         disk = disk or Disk()
@@ -133,7 +135,7 @@ class Spool:
                 held.callback(lock.release)
                 identity = identify(directory, schema, partitions)
                 identity.save(directory, disk)
-                catalog = Catalog(directory / CATALOG)
+                catalog = Catalog(directory / CATALOG, identity.partitions)
                 held.callback(catalog.close)
                 port = sync()
                 held.callback(port.close)
@@ -171,10 +173,6 @@ class Spool:
     @property
     def partitions(self) -> int:
         return self._identity.partitions
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self._stored.codec.schema
 
     @property
     def group(self) -> int:
@@ -290,44 +288,38 @@ class Spool:
         Read it, do not change it."""
         return self._marks.seen(producer, channel)
 
-    # Reading, from any thread
-
-    def ends(self) -> list[int]:
-        """The durable end of each partition, exclusive."""
-        return self._stored.ends
-
-    def starts(self) -> list[int]:
-        """The earliest offset of each partition that is still stored."""
-        return self._stored.starts
-
-    def read(self, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """Exactly the rows ``[start, end)``, in order, checksums verified. The buffers lie in the
-        mapped segment files and stay valid after truncation.
-
-        Raises:
-            DataLoss: RANGE_GONE or OFFSET_AHEAD.
-            SpoolFailed: CORRUPT, with segment, partition and offset, when the damaged record is
-            reached.
-        """
-        return self._stored.read(partition, start, end)
-
     # Cursors and space
 
-    def cursors(self) -> dict[str, list[int]]:
-        """What each reader is done with, per partition, exclusive."""
+    def cursors(self) -> dict[str, list[int | None]]:
+        """What each reader is done with, per partition, exclusive; None where it does not read."""
         return self._ledger.cursors
 
-    def commit(self, cursor: str, ends: Sequence[int]) -> None:
-        """A reader is done with all before ``ends``. Durable when this returns; never falls back.
+    def commit(self, cursor: str, ends: Position) -> None:
+        """A reader is done with all before ``ends``; None for a partition that it does not read,
+        which holds nothing back there. Durable when this returns; never falls back.
 
         Raises:
             DataLoss: OFFSET_AHEAD beyond what is durable.
+            InvalidOption: BAD_VALUE when the cursor reads other partitions, or would read none.
             SpoolFailed: FULL when it could not be noted (it counts for ``trim`` all the same); IO.
         """
         self._check()
         if len(ends) != self.partitions:
             raise ValueError(f"{len(ends)} ends for {self.partitions} partitions")
         self._ledger.commit(cursor, ends, self._writer.durable)
+
+    def enter_cursor(self, cursor: str, reads: Sequence[bool]) -> None:
+        """Have a cursor for these partitions: a new one begins at the present starts and is durable
+        when this returns, so that nothing goes behind its reader. No effect when it exists.
+
+        Raises:
+            InvalidOption: BAD_VALUE when it exists and reads others, or would read none.
+            SpoolFailed: FULL as of ``commit``; IO.
+        """
+        self._check()
+        if len(reads) != self.partitions:
+            raise ValueError(f"{len(reads)} partitions of {self.partitions}")
+        self._ledger.enter_cursor(cursor, reads, self._writer.durable)
 
     def drop(self, cursor: str) -> None:
         """Forget a reader: it holds nothing back any more."""

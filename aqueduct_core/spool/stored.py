@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
-from aqueduct_core.errors import DataLoss, SpoolFailed
+from aqueduct_core.spool.losses import corrupt, offset_ahead, range_gone
 from aqueduct_core.spool.record import Codec, Damaged
-from aqueduct_core.spool.segment import Index, Segment, read_record
+from aqueduct_core.spool.segment import Index, Segment, Span, read_record
 
 SEGMENTS_KEPT = 64
 """Closed segments whose index and mapping stay in memory: a reader goes through few at a time."""
@@ -80,6 +81,64 @@ class Stored:
             DataLoss: RANGE_GONE for rows no longer stored, OFFSET_AHEAD beyond the durable end.
             SpoolFailed: CORRUPT with segment, partition and offsets; what is before was yielded.
         """
+        segments = self._checked(partition, start, end)
+        return self._rows(segments, partition, start, end)
+
+    def spans(
+        self, partition: int, start: int, end: int
+    ) -> Iterator[tuple[Segment, int, int, list[Span]]]:
+        """Each segment with rows of ``[start, end)``: those rows ``[at, stop)``, and the records
+        that may hold them. No payload is touched. The range is checked at once, as by ``read``.
+
+        Raises:
+            DataLoss: RANGE_GONE, OFFSET_AHEAD.
+            SpoolFailed: CORRUPT when a segment cannot be read.
+        """
+        segments = self._checked(partition, start, end)
+        return (
+            (segment, at, stop, self._spans_of(segment, partition, at, stop))
+            for segment, at, stop in self._parts(segments, partition, start, end)
+        )
+
+    def bisect(self, partition: int, is_before: Callable[[pa.RecordBatch], bool]) -> int:
+        """The first durable offset whose row is not before; the end when all are. ``is_before``
+        says it of all rows of a batch together.
+
+        Raises:
+            DataLoss: RANGE_GONE when a file is not there any more.
+            SpoolFailed: CORRUPT when a record on the way is damaged.
+        """
+        end = self._ends[partition]
+
+        def rows(segment: Segment, span: Span) -> pa.RecordBatch:
+            wanted = span.first, span.stop
+            return self._record(segment, partition, span.first, span.position, wanted)
+
+        def reaches(segment: Segment) -> bool:
+            stop = min(segment.ends[partition], end)
+            last = self._spans_of(segment, partition, stop - 1, stop)
+            if not last:
+                reason = "no readable record holds it"
+                raise corrupt(segment.path, partition, stop - 1, None, reason)
+            return not is_before(rows(segment, last[-1]))
+
+        segments = [
+            segment
+            for segment in self._segments
+            if segment.starts[partition] < min(segment.ends[partition], end)
+        ]
+        found = bisect_left(segments, True, key=reaches)
+        if found == len(segments):
+            return end
+        segment = segments[found]
+        spans = self._spans_of(segment, partition, segment.starts[partition], end)
+        span = spans[bisect_left(spans, True, key=lambda span: not is_before(rows(segment, span)))]
+        batch = rows(segment, span)
+        return span.first + bisect_left(
+            range(batch.num_rows), True, key=lambda row: not is_before(batch.slice(row, 1))
+        )
+
+    def _checked(self, partition: int, start: int, end: int) -> Sequence[Segment]:
         if not 0 <= partition < self.partitions:
             raise ValueError(f"partition {partition} of {self.partitions}")
         if not 0 <= start <= end:
@@ -90,11 +149,13 @@ class Stored:
         low = segments[0].starts[partition] if segments else self._ends[partition]
         if start < min(low, end):
             raise range_gone(partition, start, min(low, end))
-        return self._rows(segments, partition, start, end)
+        return segments
 
-    def _rows(
-        self, segments: Sequence[Segment], partition: int, start: int, end: int
-    ) -> Iterator[pa.RecordBatch]:
+    @staticmethod
+    def _parts(
+        segments: Sequence[Segment], partition: int, start: int, end: int
+    ) -> Iterator[tuple[Segment, int, int]]:
+        """The segments that hold ``[start, end)``, with the part of it that each holds."""
         at = start
         for segment in segments:
             if at >= end:
@@ -104,10 +165,16 @@ class Stored:
             if segment.starts[partition] > at:
                 raise range_gone(partition, at, segment.starts[partition])
             stop = min(end, segment.ends[partition])
-            yield from self._rows_of(segment, partition, at, stop)
+            yield segment, at, stop
             at = stop
         if at < end:
             raise range_gone(partition, at, end)
+
+    def _rows(
+        self, segments: Sequence[Segment], partition: int, start: int, end: int
+    ) -> Iterator[pa.RecordBatch]:
+        for segment, at, stop in self._parts(segments, partition, start, end):
+            yield from self._rows_of(segment, partition, at, stop)
 
     def _rows_of(
         self, segment: Segment, partition: int, start: int, end: int
@@ -115,65 +182,65 @@ class Stored:
         at = start
         for first, position in self._find(segment, partition, start, end):
             if first > at:
-                raise corrupt(segment, partition, at, first, "no readable record holds them")
-            try:
-                record, batch = read_record(segment, self.codec, partition, position)
-            except FileNotFoundError:
-                raise range_gone(partition, at, end) from None
-            except (Damaged, OSError, pa.ArrowException) as error:
-                raise corrupt(segment, partition, at, None, str(error)) from None
-            if record.first != first:
-                raise corrupt(segment, partition, at, None, "the index names another record")
-            if record.stop <= at:
+                raise corrupt(segment.path, partition, at, first, "no readable record holds them")
+            batch = self._record(segment, partition, first, position, (at, end))
+            stop = min(first + batch.num_rows, end)
+            if stop <= at:
                 continue
-            stop = min(record.stop, end)
             yield batch.slice(at - first, stop - at)
             at = stop
         if at < end:
-            raise corrupt(segment, partition, at, end, "no readable record holds them")
+            raise corrupt(segment.path, partition, at, end, "no readable record holds them")
+
+    def _record(
+        self,
+        segment: Segment,
+        partition: int,
+        first: int,
+        position: int,
+        wanted: tuple[int, int],
+    ) -> pa.RecordBatch:
+        """All rows of the record at a position; errors name the offsets that were wanted."""
+        try:
+            record, batch = read_record(segment, self.codec, partition, position)
+        except FileNotFoundError:
+            raise range_gone(partition, *wanted) from None
+        except (Damaged, OSError, pa.ArrowException) as error:
+            raise corrupt(segment.path, partition, wanted[0], None, str(error)) from None
+        if record.first != first:
+            raise corrupt(
+                segment.path, partition, wanted[0], None, "the index names another record"
+            )
+        return batch
 
     def _find(
         self, segment: Segment, partition: int, start: int, end: int
     ) -> list[tuple[int, int]]:
         found = segment.find(partition, start, end)
         if found is None:
-            try:
-                index = self._load(segment)
-            except FileNotFoundError:
-                raise range_gone(partition, start, end) from None
-            except OSError as error:
-                raise corrupt(segment, partition, start, end, str(error)) from None
-            segment.keep(index)
-            found = index.find(partition, start, end)
-        if segment.sealed is not None:
-            self.rest(segment)
+            found = self._loaded(segment, partition, start, end).find(partition, start, end)
+        self._used(segment)
         return found
 
+    def _spans_of(self, segment: Segment, partition: int, start: int, end: int) -> list[Span]:
+        found = segment.spans(partition, start, end)
+        if found is None:
+            index = self._loaded(segment, partition, start, end)
+            last = segment.ends[partition]
+            found = index.spans(partition, start, end, last, segment.size)
+        self._used(segment)
+        return found
 
-def range_gone(partition: int, start: int, end: int) -> DataLoss:
-    return DataLoss(
-        "RANGE_GONE",
-        f"partition {partition}: offsets {start} to {end} (exclusive) are not stored any more",
-        "Start from offsets that are stored, or set failOnDataLoss to false to go on without them",
-    )
+    def _loaded(self, segment: Segment, partition: int, start: int, end: int) -> Index:
+        try:
+            index = self._load(segment)
+        except FileNotFoundError:
+            raise range_gone(partition, start, end) from None
+        except OSError as error:
+            raise corrupt(segment.path, partition, start, end, str(error)) from None
+        segment.keep(index)
+        return index
 
-
-def offset_ahead(partition: int, asked: int, end: int) -> DataLoss:
-    return DataLoss(
-        "OFFSET_AHEAD",
-        f"partition {partition}: offsets up to {asked} are named, but the spool is durable"
-        f" up to {end}",
-        "The checkpoint is ahead of the spool: bring the spool's directory back, or start a new"
-        " query with a new checkpoint",
-    )
-
-
-def corrupt(
-    segment: Segment, partition: int, start: int, end: int | None, reason: str
-) -> SpoolFailed:
-    offsets = f"offset {start}" if end is None else f"offsets {start} to {end} (exclusive)"
-    return SpoolFailed(
-        "CORRUPT",
-        f"{segment.path}, partition {partition}, {offsets}: {reason}",
-        "Check the disk; restore the segment from a copy, or start beyond the damaged record",
-    )
+    def _used(self, segment: Segment) -> None:
+        if segment.sealed is not None:
+            self.rest(segment)

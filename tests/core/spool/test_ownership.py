@@ -80,10 +80,10 @@ def test_other_columns_are_refused(tmp_path: Path) -> None:
     open_spool(tmp_path).close()
 
 
-def test_another_number_of_partitions_is_refused(tmp_path: Path) -> None:
+def test_fewer_partitions_are_refused(tmp_path: Path) -> None:
     open_spool(tmp_path).close()
-    with pytest.raises(InvalidOption, match=r"CONFLICT.*2 partitions, not 3"):
-        open_spool(tmp_path, partitions=3)
+    with pytest.raises(InvalidOption, match=r"CONFLICT.*2 partitions, not 1"):
+        open_spool(tmp_path, partitions=1)
     open_spool(tmp_path).close()
     with pytest.raises(InvalidOption, match="BAD_VALUE"):
         Spool.open(tmp_path, schema=SCHEMA, partitions=0)

@@ -1,0 +1,87 @@
+"""What anyone may ask of the rows of a spool, its owner and those who look into it alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from aqueduct_core.spool.pieces import Piece, pieces_of
+from aqueduct_core.spool.sizes import measured
+from aqueduct_core.spool.stored import Stored
+
+
+class Readable:
+    """Rows by range, what they take, and where they lie. Any thread may call."""
+
+    _stored: Stored
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._stored.codec.schema
+
+    def ends(self) -> list[int]:
+        """The durable end of each partition, exclusive."""
+        return self._stored.ends
+
+    def starts(self) -> list[int]:
+        """The earliest offset of each partition that is still stored."""
+        return self._stored.starts
+
+    def read(self, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Exactly the rows ``[start, end)``, in order, checksums verified. The buffers lie in the
+        mapped segment files and stay valid after truncation.
+
+        Raises:
+            DataLoss: RANGE_GONE or OFFSET_AHEAD.
+            SpoolFailed: CORRUPT, with segment, partition and offset, when the damaged record is
+            reached.
+        """
+        return self._stored.read(partition, start, end)
+
+    def sizes(self, partition: int, start: int, end: int, step: int) -> list[tuple[int, int]]:
+        """How many stored bytes the rows ``[start, end)`` take: ascending (offset, bytes from
+        ``start``) about ``step`` bytes apart, at last (``end``, total).
+
+        From the index, without touching rows. Rows of one record count alike.
+
+        Raises:
+            DataLoss: RANGE_GONE or OFFSET_AHEAD.
+            SpoolFailed: CORRUPT when a segment cannot be read.
+        """
+        if step < 1:
+            raise ValueError(f"step {step}")
+        parts = self._stored.spans(partition, start, end)
+        spans = (span for _, _, _, each in parts for span in each)
+        return measured(spans, start, end, step)
+
+    def pieces(self, partition: int, start: int, end: int) -> list[Piece]:
+        """Where the rows ``[start, end)`` lie, for ``read_pieces`` in another process.
+
+        The pieces follow each other without a gap. Their files may be unlinked once every cursor
+        has passed them.
+
+        Raises:
+            DataLoss: RANGE_GONE or OFFSET_AHEAD.
+            SpoolFailed: CORRUPT when no record of a segment can be read.
+        """
+        return [
+            piece
+            for segment, at, stop, spans in self._stored.spans(partition, start, end)
+            for piece in pieces_of(segment, partition, at, stop, spans)
+        ]
+
+    def bisect(self, partition: int, is_before: Callable[[pa.RecordBatch], bool]) -> int:
+        """The first offset whose row is not before what is sought; the durable end when all are.
+
+        Reads O(log n) records.
+
+        Args:
+            is_before: whether all rows of a batch, which has some, are before it. Once it is false
+                it is false for all rows that follow.
+
+        Raises:
+            DataLoss: RANGE_GONE when a segment goes meanwhile: look again.
+            SpoolFailed: CORRUPT when a record on the way is damaged.
+        """
+        return self._stored.bisect(partition, is_before)
