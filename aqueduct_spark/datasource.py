@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from aqueduct_core.errors import InvalidOption, SaveModeRefused
-from aqueduct_spark.model.read_options import StreamReadOptions
+from aqueduct_spark.model.read_options import StreamReadOptions, rows_of
+from aqueduct_spark.model.source import Stored
 from aqueduct_spark.model.tokens import Token
 from aqueduct_spark.model.write_options import WriteOptions
 
@@ -38,19 +39,19 @@ class AqueductDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of a read. Called at ``load()``, so all options are checked here."""
-        from aqueduct_spark.model.schemas import message_schema
+        from aqueduct_spark.model.schemas import read_schema
 
-        options = self._read_options()
-        return message_schema(
-            include_headers=options.include_headers, include_metadata=options.include_metadata
-        )
+        rows, source = rows_of(self.options)
+        if not isinstance(source, Stored):
+            Token.of(source.auth)  # a variable that is not set is refused here, not in a batch
+        return read_schema(rows)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from aqueduct_spark.model.schemas import check_read_schema
         from aqueduct_spark.read.stream_reader import AqueductStreamReader
 
         check_read_schema(schema, self.schema())
-        return AqueductStreamReader(self._read_options())
+        return AqueductStreamReader(StreamReadOptions.parse(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         raise InvalidOption(
@@ -79,8 +80,3 @@ class AqueductDataSource(DataSource):
             "Format aqueduct has no stream write in this version",
             'Write each batch with foreachBatch and df.write.format("aqueduct")',
         )
-
-    def _read_options(self) -> StreamReadOptions:
-        options = StreamReadOptions.parse(self.options)
-        Token.of(options.auth)  # a variable that is not set is refused here, not in the first batch
-        return options

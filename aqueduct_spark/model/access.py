@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aqueduct_spark.model.option_parsing import conflict, missing
-from aqueduct_spark.model.values import Address
+from aqueduct_spark.model.values import Address, Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,18 @@ def listener_tls(found: Mapping[str, Any], listen: Address) -> ListenerTls:
             "tls.selfSigned=true)",
         )
     return ListenerTls(cert, key)
+
+
+def dial_tls(found: Mapping[str, Any], target: Endpoint) -> DialTls:
+    insecure: bool = found["tls.insecure"]
+    if insecure and not all(address.loopback for address in target.addresses):
+        raise conflict(
+            "tls.insecure=true is for loopback addresses only, and endpoint is " + str(target),
+            "Set tls.caFile to the authority of the endpoint",
+        )
+    if insecure and found["tls.caFile"] is not None:
+        raise conflict("tls.insecure=true and tls.caFile are both set", "Set one of them")
+    return DialTls(found["tls.caFile"], found["tls.serverName"], insecure)
 
 
 def token_source(found: Mapping[str, Any]) -> TokenSource | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_spark.model.option_spec import Kind
-from aqueduct_spark.model.option_specs import OPTION_SPECS, PLANNED_PREFIX, SPEC_OF
+from aqueduct_spark.model.option_specs import OPTION_SPECS, SPEC_OF
 
 
 def parse_options(options: Mapping[str, str], kind: Kind) -> dict[str, Any]:
@@ -28,7 +28,8 @@ def parse_options(options: Mapping[str, str], kind: Kind) -> dict[str, Any]:
         try:
             found[spec.name] = spec.parse(value)
         except ValueError as error:
-            raise bad_value(spec.name, value, str(error)) from None
+            shown = "…" if spec.private else value
+            raise bad_value(spec.name, shown, str(error)) from None
         if spec.only and found[spec.name] not in spec.only:
             raise bad_value(
                 spec.name,
@@ -38,15 +39,14 @@ def parse_options(options: Mapping[str, str], kind: Kind) -> dict[str, Any]:
     return found
 
 
+def given_names(options: Mapping[str, str]) -> frozenset[str]:
+    """The options that the user wrote, by their names in the table; unknown ones left out."""
+    return frozenset(SPEC_OF[key.lower()].name for key in options if key.lower() in SPEC_OF)
+
+
 def _refuse_foreign(key: str, kind: Kind) -> None:
     """Refuse an option that is not known, or not for this kind of query, or not built yet."""
     spec = SPEC_OF.get(key)
-    if spec is None and key.startswith(PLANNED_PREFIX):
-        raise InvalidOption(
-            "NOT_FOR_QUERY_TYPE",
-            f"Option '{key}' is not supported by this version",
-            "Remove it; the limits have finite defaults",
-        )
     if spec is None:
         near = difflib.get_close_matches(key, SPEC_OF, n=1, cutoff=0.5)
         hint = f"The nearest one is '{SPEC_OF[near[0]].name}'" if near else "Remove it"

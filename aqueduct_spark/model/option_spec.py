@@ -40,6 +40,7 @@ class OptionSpec:
         built: the kinds of query that this version does it for.
         doc: one sentence for users.
         only: values that are planned but not built are refused when this is not empty.
+        private: a refusal does not show the value, which may hold a secret.
     """
 
     name: str
@@ -49,3 +50,4 @@ class OptionSpec:
     built: frozenset[Kind]
     doc: str
     only: tuple[str, ...] = ()
+    private: bool = False

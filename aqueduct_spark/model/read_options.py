@@ -1,7 +1,7 @@
 """The options of a read: one typed, frozen object per kind of query, made at the door.
 
 A value of these classes that exists is legal. No class holds a secret: of a token they know only
-where it is.
+where it is. Durations in seconds, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -10,84 +10,194 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aqueduct_spark.model.access import ListenerTls, TokenSource, listener_tls, token_source
-from aqueduct_spark.model.option_parsing import bad_value, missing, parse_options
+from aqueduct_core.errors import InvalidOption
+from aqueduct_spark.model.option_parsing import (
+    bad_value,
+    conflict,
+    given_names,
+    missing,
+    parse_options,
+)
 from aqueduct_spark.model.option_spec import Kind
+from aqueduct_spark.model.read_parts import (
+    AdmissionOptions,
+    IntakeOptions,
+    RowOptions,
+    SplitOptions,
+    bound,
+)
+from aqueduct_spark.model.source import Dial, Source, Standalone, Stored, find_source
 from aqueduct_spark.model.starting import Specific, Starting
-from aqueduct_spark.model.values import Address
+from aqueduct_spark.model.until import AtOffset, Finish, Until
+
+DEFAULT_CURSORS = {"messages": "query", "events": "events"}
 
 
 @dataclass(frozen=True, slots=True)
 class StreamReadOptions:
-    """A streaming read. Durations in seconds, sizes in bytes."""
+    """A streaming read.
 
-    listen: Address
-    spool: str
-    num_intakes: int
-    partitions_per_intake: int
+    Args:
+        source: never `Stored`; a `Dial` has a spool.
+        intakes: how many there are: to launch, or named as standalone.
+        partitions_per_intake: of the spools of launched intakes; None: as standalone ones have.
+        cursor: the name under which the query's position is kept in each spool.
+    """
+
+    source: Source
+    rows: RowOptions
     starting: Starting
-    max_offsets_per_trigger: int | None
-    include_headers: bool
-    include_metadata: bool
-    group_commit: float
-    tls: ListenerTls
-    auth: TokenSource | None
-    spool_max_bytes: int
+    admission: AdmissionOptions
+    split: SplitOptions
+    intake: IntakeOptions
+    intakes: int
+    partitions_per_intake: int | None
+    cursor: str
+    on_cancel: str
+    fail_on_data_loss: bool
     launch_timeout: float
     lease: float
     fetch_timeout: float
-    fail_on_data_loss: bool
-    retention: float
-    max_message_bytes: int
-    transport: str
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> StreamReadOptions:
         """Raises InvalidOption."""
-        found = parse_options(options, Kind.STREAM_READ)
-        if found["listen"] is None:
-            raise missing("listen", "the address:port to accept producers on, such as 0.0.0.0:4433")
-        if found["spool"] is None:
-            raise missing("spool", "the directory of the durable log")
-        listen: Address = found["listen"]
-        if listen.port and listen.port + found["numIntakes"] - 1 > 65_535:
-            raise bad_value(
-                "numIntakes", str(found["numIntakes"]), "few enough for the ports above it"
-            )
-        _check_starting(found)
+        found, given = parse_options(options, Kind.STREAM_READ), given_names(options)
+        if found["view"] == "status":
+            raise bad_value("view", "status", "messages or events (status is for spark.read)")
+        source = find_source(found, given, Kind.STREAM_READ)
+        rows = RowOptions.of(found, given)
+        starting = bound(found, given, "starting")
+        intakes: int = found["numIntakes"]
+        partitions: int | None = found["partitionsPerIntake"]
+        if isinstance(source, Standalone):
+            intakes, partitions = len(source.addresses), None
+        if rows.view == "events":
+            _check_offsets("startingOffsets", starting, intakes, 1)
+        else:
+            _check_offsets("startingOffsets", starting, intakes, partitions)
         return cls(
-            listen=listen,
-            spool=found["spool"],
-            num_intakes=found["numIntakes"],
-            partitions_per_intake=found["partitionsPerIntake"],
-            starting=found["startingOffsets"],
-            max_offsets_per_trigger=found["maxOffsetsPerTrigger"],
-            include_headers=found["includeHeaders"],
-            include_metadata=found["includeMetadata"],
-            group_commit=found["groupCommit"],
-            tls=listener_tls(found, listen),
-            auth=token_source(found),
-            spool_max_bytes=found["spoolMaxBytes"],
+            source=source,
+            rows=rows,
+            starting=starting,
+            admission=AdmissionOptions.of(found, given),
+            split=SplitOptions.of(found),
+            intake=IntakeOptions.of(found),
+            intakes=intakes,
+            partitions_per_intake=partitions,
+            cursor=found["cursor"] or DEFAULT_CURSORS[rows.view],
+            on_cancel=found["onCancel"],
+            fail_on_data_loss=found["failOnDataLoss"],
             launch_timeout=found["launchTimeout"],
             lease=found["lease"],
             fetch_timeout=found["fetchTimeout"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReadOptions:
+    """A bounded read.
+
+    Args:
+        source: `Dial`, `Standalone` or `Stored`.
+        until: what ends it; `AtOffset` unless intakes run that could bring more.
+        until_timeout: set whenever ``until`` waits for something, else None.
+    """
+
+    source: Source
+    rows: RowOptions
+    starting: Starting
+    ending: Starting
+    until: Until
+    until_timeout: float | None
+    split: SplitOptions
+    intake: IntakeOptions
+    on_cancel: str
+    fail_on_data_loss: bool
+    fetch_timeout: float
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> BatchReadOptions:
+        """Raises InvalidOption."""
+        found, given = parse_options(options, Kind.BATCH_READ), given_names(options)
+        source = find_source(found, given, Kind.BATCH_READ)
+        until = _until(found, given, source)
+        starting = bound(found, given, "starting")
+        ending = bound(found, given, "ending")
+        intakes = len(source.addresses) if isinstance(source, Standalone) else None
+        for name, position in (("startingOffsets", starting), ("endingOffsets", ending)):
+            _check_offsets(name, position, intakes, None)
+        return cls(
+            source=source,
+            rows=RowOptions.of(found, given),
+            starting=starting,
+            ending=ending,
+            until=until,
+            until_timeout=found["untilTimeout"],
+            split=SplitOptions.of(found),
+            intake=IntakeOptions.of(found),
+            on_cancel=found["onCancel"],
             fail_on_data_loss=found["failOnDataLoss"],
-            retention=found["retention"],
-            max_message_bytes=found["maxMessageBytes"],
-            transport=found["transport"],
+            fetch_timeout=found["fetchTimeout"],
         )
 
 
-def _check_starting(found: Mapping[str, Any]) -> None:
-    starting = found["startingOffsets"]
-    if not isinstance(starting, Specific):
+def rows_of(options: Mapping[str, str]) -> tuple[RowOptions, Source]:
+    """What a read gives and from where, when it is not known yet whether it is a stream.
+
+    Raises:
+        InvalidOption: no kind of read has these options; the refusal is of the kind that they
+            are nearer to.
+    """
+    try:
+        stream = StreamReadOptions.parse(options)
+    except InvalidOption as refused:
+        as_stream = refused
+    else:
+        return stream.rows, stream.source
+    try:
+        batch = BatchReadOptions.parse(options)
+    except InvalidOption as as_batch:
+        foreign = "NOT_FOR_QUERY_TYPE"
+        stored = not {"listen", "endpoint", "intakes"} & given_names(options)
+        nearer_batch = as_stream.subclass == foreign or (stored and as_batch.subclass != foreign)
+        raise (as_batch if nearer_batch else as_stream) from None
+    return batch.rows, batch.source
+
+
+def _until(found: Mapping[str, Any], given: frozenset[str], source: Source) -> Until:
+    default: Until = Finish() if isinstance(source, Dial) else AtOffset()
+    until: Until = default if found["until"] is None else found["until"]
+    waits = not isinstance(until, AtOffset)
+    if isinstance(source, Dial) and not waits:
+        raise conflict("until=offset and endpoint", "Set until=finish or until=idle:<duration>")
+    if isinstance(source, Stored) and waits:
+        raise conflict(
+            "'until' waits for more, and 'spool' alone reads what is stored",
+            "Remove 'until', or name the 'intakes' that bring more",
+        )
+    if waits and found["untilTimeout"] is None:
+        raise missing("untilTimeout", "the longest wait for the end of the read, such as 10m")
+    if not waits and found["untilTimeout"] is not None:
+        raise conflict("untilTimeout and until=offset, which waits for nothing", "Remove one")
+    ends = {"endingOffsets", "endingTimestamp"} & given
+    if waits and ends:
+        raise conflict(f"{sorted(ends)[0]} and an 'until' that waits", "Set one of them")
+    return until
+
+
+def _check_offsets(
+    name: str, position: Starting, intakes: int | None, partitions: int | None
+) -> None:
+    """Offsets as JSON have to name what there is, as far as the options tell; None: they do not."""
+    if not isinstance(position, Specific):
         return
-    intakes, partitions = found["numIntakes"], found["partitionsPerIntake"]
-    named = {intake: len(offsets) for intake, offsets in starting.offsets.items()}
-    if named != dict.fromkeys(range(intakes), partitions):
-        raise bad_value(
-            "startingOffsets",
-            str({i: list(o) for i, o in starting.offsets.items()}),
-            f"offsets of intakes 0 to {intakes - 1} (numIntakes={intakes}) with partitions 0 to "
-            f"{partitions - 1} each (partitionsPerIntake={partitions})",
-        )
+    named = {intake: len(offsets) for intake, offsets in position.offsets.items()}
+    if intakes is not None and sorted(named) != list(range(intakes)):
+        allowed = f"offsets of intakes 0 to {intakes - 1}, no more and no less"
+    elif partitions is not None and set(named.values()) != {partitions}:
+        allowed = f"offsets of partitions 0 to {partitions - 1} for each intake"
+    else:
+        return
+    given = str({i: list(o) for i, o in position.offsets.items()})
+    raise bad_value(name, given, allowed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -16,6 +18,18 @@ from pyspark.sql.types import (
 )
 
 from aqueduct_core.errors import SchemaMismatch
+
+if TYPE_CHECKING:
+    from aqueduct_spark.model.read_parts import RowOptions
+
+
+def read_schema(rows: RowOptions) -> StructType:
+    """The columns that a read with these options gives."""
+    if rows.view == "events":
+        return event_schema()
+    return message_schema(
+        include_headers=rows.include_headers, include_metadata=rows.include_metadata
+    )
 
 
 def message_schema(*, include_headers: bool = False, include_metadata: bool = False) -> StructType:
@@ -43,6 +57,39 @@ def message_schema(*, include_headers: bool = False, include_metadata: bool = Fa
             .add("attachments", ArrayType(_attachment_type()))
         )
     return schema
+
+
+def event_schema() -> StructType:
+    """The schema of ``view=events``."""
+    counts = StructType()
+    for name in EVENT_COUNTS:
+        counts = counts.add(name, LongType())
+    return (
+        StructType()
+        .add("timestamp", TimestampType())
+        .add("kind", StringType())
+        .add("connectionId", StringType())
+        .add("channelId", LongType())
+        .add("channel", StringType())
+        .add("producer", StringType())
+        .add("reason", StringType())
+        .add("counts", counts)
+        .add("first", LongType())
+        .add("last", LongType())
+        .add("partition", IntegerType())
+        .add("offset", LongType())
+    )
+
+
+EVENT_COUNTS = (
+    "reliableSent",
+    "reliableStored",
+    "unreliableSent",
+    "acked",
+    "nacked",
+    "late",
+    "deduped",
+)
 
 
 def header_type() -> ArrayType:

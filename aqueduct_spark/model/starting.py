@@ -1,4 +1,4 @@
-"""Where a new query starts: earliest, latest, or an offset for each partition.
+"""Where a new query starts, or a read ends: earliest, latest, at offsets, or at a time.
 
 Parsed once at the door and matched everywhere else. It has no say over a query that continues
 from its checkpoint.
@@ -39,7 +39,14 @@ class Specific:
     offsets: Mapping[int, tuple[int, ...]]
 
 
-Starting: TypeAlias = Earliest | Latest | Specific
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """Before the first message received at that time or later; microseconds since the epoch."""
+
+    microseconds: int
+
+
+Starting: TypeAlias = Earliest | Latest | Specific | AtTime
 
 
 def parse_starting(value: str) -> Starting:
@@ -68,21 +75,38 @@ def _partitions(raw: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def starting_positions(
-    starting: Starting, intake: int, starts: Sequence[int], ends: Sequence[int]
+    starting: Starting,
+    intake: int,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    located: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
     """The first offset to read of each partition of one intake.
 
     ``starts`` is the earliest offset stored of each partition, ``ends`` the durable end
-    (exclusive). Offsets asked for are given back as they are, also when they are not stored: to
-    tell about that is not the task of this function.
+    (exclusive), ``located`` what the intake found for a time. Offsets asked for are given back as
+    they are, also when they are not stored: to tell about that is not the task of this function.
+
+    Raises:
+        ValueError: offsets name another number of partitions than there is, or a time was not
+            located.
     """
     match starting:
         case Earliest():
             return tuple(starts)
         case Latest():
             return tuple(ends)
+        case AtTime():
+            if located is None:
+                raise ValueError("a time has to be located by the intake")
+            return tuple(located)
         case Specific(offsets):
             asked = offsets[intake]
+            if len(asked) != len(starts):
+                raise ValueError(
+                    f"offsets name {len(asked)} partitions of intake {intake}, and it has "
+                    f"{len(starts)}"
+                )
             marks = {EARLIEST_MARK: starts, LATEST_MARK: ends}
             return tuple(
                 marks[offset][p] if offset in marks else offset for p, offset in enumerate(asked)

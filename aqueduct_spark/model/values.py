@@ -11,12 +11,14 @@ import json
 import os
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m|h|d)", re.IGNORECASE)
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(b|k|m|g|t)(?:i?b)?", re.IGNORECASE)
 _BYTES = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BARE_NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -185,14 +187,59 @@ def endpoint(value: str) -> Endpoint:
     return Endpoint(tuple(_address(part, lowest_port=1) for part in rest.rstrip("/").split(",")))
 
 
-def json_object(value: str) -> dict[str, Any]:
+def addresses(value: str) -> tuple[Address, ...]:
+    """``host:port,…``, each once."""
+    found = tuple(_address(part, lowest_port=1) for part in value.split(","))
+    if len(set(found)) != len(found):
+        raise ValueError("addresses that differ from each other")
+    return found
+
+
+def header_object(value: str) -> tuple[tuple[str, str], ...]:
+    """A JSON object of texts, or of lists of texts for a key that is repeated, as pairs."""
+    allowed = 'a JSON object of texts or lists of texts, such as {"accept":"json"}'
     try:
         parsed = json.loads(value)
-    except ValueError:
-        raise ValueError("a JSON object") from None
+    except (ValueError, RecursionError):
+        raise ValueError(allowed) from None
     if not isinstance(parsed, dict):
-        raise ValueError("a JSON object")
-    return parsed
+        raise ValueError(allowed)
+    pairs = [
+        (key, text)
+        for key, given in parsed.items()
+        for text in (given if isinstance(given, list) else [given])
+    ]
+    if not all(isinstance(text, str) for _, text in pairs):
+        raise ValueError(allowed)
+    return tuple(pairs)
+
+
+def subscriptions(value: str) -> tuple[str, ...]:
+    """A comma list of names, each once; the empty text is one empty name."""
+    found = names(value) if value.strip() else ("",)
+    if len(set(found)) != len(found):
+        raise ValueError("names that differ from each other")
+    return found
+
+
+def pattern(value: str) -> str:
+    """A regular expression, checked and given back as text."""
+    try:
+        re.compile(text(value))
+    except re.error as error:
+        raise ValueError(f"a regular expression ({error})") from None
+    return value
+
+
+def timestamp(value: str) -> int:
+    """Microseconds since the epoch of an ISO-8601 time; UTC where it names no zone."""
+    try:
+        moment = datetime.fromisoformat(value.strip())
+    except ValueError:
+        raise ValueError("an ISO-8601 time, such as 2026-01-31T12:00:00Z") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def names(value: str) -> tuple[str, ...]:

@@ -10,12 +10,13 @@ import logging
 import time
 from pathlib import Path
 
-from aqueduct_core.errors import IntakeFailed
+from aqueduct_core.errors import IntakeFailed, InvalidOption
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import IntakeStatus
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
 from aqueduct_spark.model.read_options import StreamReadOptions
+from aqueduct_spark.model.source import Listen
 from aqueduct_spark.planning.progress import Ends, Terms, advance, reaches
 from aqueduct_spark.planning.ranges import data_ranges
 from aqueduct_spark.planning.ticks import commit_is_due
@@ -41,15 +42,19 @@ class StreamPlanner:
     def __init__(self, options: StreamReadOptions) -> None:
         self._options = options
         self._terms = Terms(
-            options.num_intakes,
-            options.partitions_per_intake,
+            options.intakes,
+            options.partitions_per_intake or 1,
             options.starting,
             options.fail_on_data_loss,
         )
-        self._credentials = Credentials.for_spool(Path(options.spool))
-        self._rendezvous = Rendezvous(bind_host(options.listen), self._credentials)
-        self._address = f"{reachable_host(options.listen)}:{self._rendezvous.port}"
-        self._fleet = Fleet(self._rendezvous, self._credentials, options.num_intakes)
+        source = options.source
+        if not isinstance(source, Listen):
+            raise InvalidOption("NOT_FOR_QUERY_TYPE", "Streams listen", "Set 'listen'")
+        self._spool = source.spool
+        self._credentials = Credentials.for_spool(Path(source.spool))
+        self._rendezvous = Rendezvous(bind_host(source.address), self._credentials)
+        self._address = f"{reachable_host(source.address)}:{self._rendezvous.port}"
+        self._fleet = Fleet(self._rendezvous, self._credentials, options.intakes)
         self._renewal = Renewal(self._fleet, options.lease)
         self._bounded = False
         self._ceiling: dict[int, Ends] = {}
@@ -93,7 +98,7 @@ class StreamPlanner:
             running = self._fleet.observe(end)
             tasks += [
                 LaunchPartition(self._order(intake, start))
-                for intake in range(self._options.num_intakes)
+                for intake in range(self._options.intakes)
                 if intake not in running
             ]
         return tasks + [
@@ -144,11 +149,11 @@ class StreamPlanner:
             self._launches = 0
             return
         if self._launches >= MAX_LAUNCHES:
-            gone = [i for i in range(self._options.num_intakes) if i not in seen]
+            gone = [i for i in range(self._options.intakes) if i not in seen]
             raise IntakeFailed(
                 "UNREACHABLE",
                 f"Intakes {gone} were launched {self._launches} times in a row and did not stay",
-                f"Read {self._options.spool}/intake-{gone[0]}/{LOG_FILE}",
+                f"Read {self._spool}/intake-{gone[0]}/{LOG_FILE}",
             )
         if self._launches:
             time.sleep(min(LONG_POLL, 0.1 * 2**self._launches))

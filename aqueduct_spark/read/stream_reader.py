@@ -48,7 +48,7 @@ class AqueductStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamOffset().to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        most = self._options.max_offsets_per_trigger
+        most = self._options.admission.max_offsets
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -80,8 +80,8 @@ class AqueductStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             case DataPartition():
                 return tasks.rows(
                     partition,
-                    include_headers=self._options.include_headers,
-                    include_metadata=self._options.include_metadata,
+                    include_headers=self._options.rows.include_headers,
+                    include_metadata=self._options.rows.include_metadata,
                 )
         raise TypeError(f"not a partition of ours: {type(partition).__name__}")
 

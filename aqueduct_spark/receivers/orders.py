@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
+from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.settings import AuthSettings, IntakeSettings, TlsSettings
 from aqueduct_spark.model.access import ListenerTls, TokenSource
 from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.model.read_options import StreamReadOptions
+from aqueduct_spark.model.source import Listen
 from aqueduct_spark.model.tokens import Token
 from aqueduct_spark.model.values import Address
 from aqueduct_spark.receivers.hosts import bind_host
@@ -27,23 +29,28 @@ def launch_order(
     spool_id: str | None,
 ) -> LaunchOrder:
     """What a task needs to have intake number ``intake`` running."""
-    listen = options.listen
+    source = options.source
+    if not isinstance(source, Listen):
+        raise InvalidOption(
+            "NOT_FOR_QUERY_TYPE", "Streams of this version have intakes that listen", "Set 'listen'"
+        )
+    listen = source.address
     if listen.port:
         listen = Address(listen.host, listen.port + intake)
     settings = IntakeSettings(
-        spool=str(PurePosixPath(options.spool) / f"intake-{intake}"),
+        spool=str(PurePosixPath(source.spool) / f"intake-{intake}"),
         credentials=credentials,
-        partitions=options.partitions_per_intake,
+        partitions=options.partitions_per_intake or 1,
         listen=str(listen),
         flight=f"{bind_host(listen)}:0",
-        tls=_tls(options.tls, listen),
-        auth=_auth(options.auth),
+        tls=_tls(source.tls, listen),
+        auth=_auth(source.auth),
         lease=options.lease,
-        group_commit=options.group_commit,
-        spool_max_bytes=options.spool_max_bytes,
-        retention=options.retention,
-        max_message_bytes=options.max_message_bytes,
-        transport=options.transport,
+        group_commit=options.intake.group_commit,
+        spool_max_bytes=options.intake.spool_max_bytes,
+        retention=options.intake.retention,
+        max_message_bytes=options.intake.max_message_bytes,
+        transport=options.intake.transport,
         name=f"intake-{intake}",
     )
     return LaunchOrder(

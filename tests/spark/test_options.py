@@ -12,6 +12,9 @@ from aqueduct_spark.model.access import ListenerTls, TokenSource
 from aqueduct_spark.model.option_spec import READ, WRITE, Kind, OptionSpec
 from aqueduct_spark.model.option_specs import OPTION_SPECS
 from aqueduct_spark.model.read_options import StreamReadOptions
+from aqueduct_spark.model.read_parts import AdmissionOptions, SplitOptions
+from aqueduct_spark.model.selection import Selection
+from aqueduct_spark.model.source import Listen
 from aqueduct_spark.model.starting import Earliest, Latest, Specific
 from aqueduct_spark.model.values import Address, duration, endpoint, listen_address, size
 from aqueduct_spark.model.write_options import WriteOptions
@@ -48,21 +51,28 @@ def one_line(error: InvalidOption) -> InvalidOption:
 
 def test_defaults_of_a_read() -> None:
     options = read()
-    assert options.listen == Address("127.0.0.1", 0)
-    assert options.num_intakes == 1
-    assert options.partitions_per_intake == 2
+    source = options.source
+    assert isinstance(source, Listen)
+    assert source.address == Address("127.0.0.1", 0)
+    assert source.spool == "/data/spool"
+    assert source.tls == ListenerTls(None, None)
+    assert source.auth is None
+    assert (options.intakes, options.partitions_per_intake) == (1, 2)
     assert options.starting == Earliest()
-    assert options.max_offsets_per_trigger is None
-    assert not options.include_headers
-    assert not options.include_metadata
-    assert options.group_commit == pytest.approx(0.02)
-    assert options.spool_max_bytes == 10 << 30
+    assert options.cursor == "query"
+    assert options.admission == AdmissionOptions(None, 256 << 20, None, 900)
+    assert options.split == SplitOptions(None, None, 64 << 20)
+    assert options.rows.view == "messages"
+    assert options.rows.selection == Selection()
+    assert not options.rows.include_headers
+    assert not options.rows.include_metadata
+    assert options.intake.group_commit == pytest.approx(0.02)
+    assert options.intake.spool_max_bytes == 10 << 30
     assert (options.launch_timeout, options.lease, options.fetch_timeout) == (60, 15, 120)
     assert options.fail_on_data_loss
-    assert options.retention == 0
-    assert options.max_message_bytes == 16 << 20
-    assert options.tls == ListenerTls(None, None)
-    assert options.auth is None
+    assert options.intake.retention == 0
+    assert options.intake.max_message_bytes == 16 << 20
+    assert options.on_cancel == "keep"
 
 
 def test_defaults_of_a_write() -> None:
@@ -80,14 +90,15 @@ def test_keys_have_no_case_and_options_can_be_pickled() -> None:
     options = StreamReadOptions.parse(
         {"LISTEN": "[::1]:4433", "spool": "/s", "NumIntakes": "2", "includeheaders": "TRUE"}
     )
-    assert options.num_intakes == 2
-    assert options.include_headers
+    assert options.intakes == 2
+    assert options.rows.include_headers
     assert pickle.loads(pickle.dumps(options)) == options
 
 
 def test_relative_paths_start_at_the_working_directory() -> None:
     options = StreamReadOptions.parse({**READ_BASE, "spool": "here/spool"})
-    assert options.spool == os.path.join(os.getcwd(), "here/spool")
+    assert isinstance(options.source, Listen)
+    assert options.source.spool == os.path.join(os.getcwd(), "here/spool")
 
 
 @pytest.mark.parametrize(
@@ -172,15 +183,30 @@ READ_REFUSALS = [
     ({"maxOffsetsPerTrigger": "-1"}, "BAD_VALUE", "from 1 up"),
     ({"listen": "4433"}, "BAD_VALUE", "'listen' is '4433'"),
     ({"startingOffsets": "first"}, "BAD_VALUE", "earliest, latest, or JSON"),
-    ({"startingOffsets": '{"0":{"0":1}}'}, "BAD_VALUE", "partitionsPerIntake=2"),
+    ({"startingOffsets": '{"0":{"0":1}}'}, "BAD_VALUE", "partitions 0 to 1"),
+    ({"startingOffsets": '{"1":{"0":1,"1":1}}'}, "BAD_VALUE", "intakes 0 to 0"),
+    ({"startingOffsets": '{"0":{"0":1,"1":1}}', "view": "events"}, "BAD_VALUE", "0 to 0 for each"),
     ({"startingOffsets": '{"0":{"0":1,"1":-3}}'}, "BAD_VALUE", "earliest, latest, or JSON"),
     ({"spool": "hdfs://host/spool"}, "BAD_VALUE", "without a scheme"),
-    ({"view": "events"}, "BAD_VALUE", "not supported by this version"),
+    ({"view": "status"}, "BAD_VALUE", "status is for spark.read"),
+    ({"mode": "failFast"}, "BAD_VALUE", "not supported by this version"),
+    ({"startingOffsets": "latest", "startingTimestamp": "2026-01-01"}, "CONFLICT", "both set"),
+    ({"startingTimestamp": "yesterday"}, "BAD_VALUE", "ISO-8601"),
+    ({"channels": "a", "channelsPattern": "b"}, "CONFLICT", "both set"),
+    ({"channelsPattern": "("}, "BAD_VALUE", "regular expression"),
+    ({"view": "events", "includeHeaders": "true"}, "CONFLICT", "no meaning with view=events"),
+    ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "CONFLICT", "above"),
+    ({"maxTriggerDelay": "9s"}, "MISSING", "'minOffsetsPerTrigger'"),
+    ({"maxBytesPerTrigger": "0b"}, "BAD_VALUE", "at least one byte"),
+    ({"cursor": "c" * 65}, "BAD_VALUE", "1 to 64 bytes"),
+    ({"limits.chanels": "9"}, "UNKNOWN", "The nearest one is 'limits.channels'"),
+    ({"limits.headerBytes": "1b"}, "BAD_VALUE", "from 1k to 16m"),
     ({"payloadFormat": "json"}, "BAD_VALUE", "not supported by this version"),
     ({"transport": "tcp"}, "BAD_VALUE", "one of aioquic, qh3"),
-    ({"endpoint": "aqueduct://h:1"}, "NOT_FOR_QUERY_TYPE", "not supported by this version"),
-    ({"intakes": "h:1"}, "NOT_FOR_QUERY_TYPE", "not supported by this version"),
-    ({"limits.channels": "9"}, "NOT_FOR_QUERY_TYPE", "not supported by this version"),
+    ({"endpoint": "aqueduct://h:1"}, "CONFLICT", "'endpoint' and 'listen'"),
+    ({"intakes": "h:1"}, "CONFLICT", "'listen' and 'intakes'"),
+    ({"subscribe": "a"}, "CONFLICT", "'subscribe' has no meaning with 'listen'"),
+    ({"tls.caFile": "/ca"}, "CONFLICT", "'tls.caFile' has no meaning with 'listen'"),
     ({"untilTimeout": "9s"}, "NOT_FOR_QUERY_TYPE", "is not for a stream read"),
     ({"writerId": "w"}, "NOT_FOR_QUERY_TYPE", "is not for a stream read"),
     ({"tls.certFile": "/c.pem"}, "MISSING", "'tls.keyFile'"),
@@ -237,16 +263,21 @@ def test_a_write_needs_an_endpoint() -> None:
 
 
 def test_certificates_of_a_listener() -> None:
-    assert read(tls_selfSigned="true").tls.self_signed
+    made = read(tls_selfSigned="true").source
+    assert isinstance(made, Listen)
+    assert made.tls.self_signed
     files = StreamReadOptions.parse(
         {"listen": "0.0.0.0:1", "spool": "/s", "tls.certFile": "/c", "tls.keyFile": "/k"}
-    )
+    ).source
+    assert isinstance(files, Listen)
     assert files.tls == ListenerTls("/c", "/k")
     assert not files.tls.self_signed
 
 
 def test_tokens_are_known_by_their_place_only() -> None:
-    assert read(auth_tokenEnv="TOKEN").auth == TokenSource(None, "TOKEN")
+    source = read(auth_tokenEnv="TOKEN").source
+    assert isinstance(source, Listen)
+    assert source.auth == TokenSource(None, "TOKEN")
     assert write(auth_tokenFile="/t").auth == TokenSource("/t", None)
 
 
@@ -258,12 +289,3 @@ def test_each_row_of_the_table_is_sound(spec: OptionSpec) -> None:
     if spec.default is not None:
         value = spec.parse(spec.default)
         assert not spec.only or value in spec.only
-
-
-@pytest.mark.parametrize(
-    "spec", [s for s in OPTION_SPECS if s.kinds & READ and not s.built], ids=lambda spec: spec.name
-)
-def test_planned_options_are_refused_not_ignored(spec: OptionSpec) -> None:
-    refused = refusal_of_read(READ_BASE | {spec.name: "1"})
-    assert refused.subclass == "NOT_FOR_QUERY_TYPE"
-    assert f"'{spec.name}'" in str(refused)

@@ -24,7 +24,7 @@ def test_options_are_refused_at_load(scene: Scene) -> None:
     for option, words in [
         ("spol", "UNKNOWN] Option 'spol'"),
         ("groupCommit", "BAD_VALUE] Option 'groupCommit'"),
-        ("endpoint", "NOT_FOR_QUERY_TYPE] Option 'endpoint'"),
+        ("ackTimeout", "NOT_FOR_QUERY_TYPE] Option 'ackTimeout'"),
     ]:
         with pytest.raises(Exception, match="AQUEDUCT_") as refused:
             scene.frame(**{option: "17"})
