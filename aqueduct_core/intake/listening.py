@@ -1,46 +1,83 @@
-"""What the settings of an intake mean to the engine, the transport and its listener."""
+"""The front of an intake that producers dial."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from aqueduct_core.aqueduct.config import AckMode, Config
+from aqueduct_core.aqueduct.chanid import Side
+from aqueduct_core.aqueduct.connection import Connection
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.intake.accepting import Accepting
+from aqueduct_core.intake.admission import Admission
+from aqueduct_core.intake.engine_settings import engine_config, given, link_settings
+from aqueduct_core.intake.host_port import address, joined
+from aqueduct_core.intake.session import Session, Surroundings
 from aqueduct_core.intake.settings import IntakeSettings
-from aqueduct_core.transport.settings import LinkSettings, ListenLimits
+from aqueduct_core.transport.driver import OnNews
+from aqueduct_core.transport.listener import Listener, PeerInfo, listen
+from aqueduct_core.transport.settings import ListenLimits
 from aqueduct_core.transport.tls import ServerTls
 
-CHANNEL_BUFFER = 4 << 20
-"""Bytes of a channel that wait for the disk, told to producers that know flow control: some
-groups' worth, and what one stream of the transport may hold."""
 
+class Listening:
+    """A `Front` that listens. Raises where it is made: InvalidOption, TlsFailed (certificate,
+    token file); where it is opened: ConnectFailed (the address)."""
 
-def engine_config(settings: IntakeSettings) -> Config:
-    """Acks mean *stored*, and so does credit. All channels together have no limit of their own:
-    the transport's connection window bounds them."""
-    limits = settings.limits
-    return Config(
-        ack_mode=AckMode.ON_STORED,
-        flow_per_channel=CHANNEL_BUFFER,
-        max_payload_bytes=settings.max_message_bytes,
-        **_given(
-            max_channels=limits.channels,
-            max_attachments=limits.attachments,
-            max_headers_bytes=limits.header_bytes,
-            handshake_timeout=limits.handshake_seconds,
-        ),
-    )
+    subscriptions = None
+    complete = False
 
+    def __init__(self, settings: IntakeSettings, where: str) -> None:
+        self._settings = settings
+        self._where = where
+        self._tls = server_tls(settings)
+        self._tls.checked()
+        self._admission = Admission(settings.auth)
+        self._config = engine_config(settings)
+        self._listener: Listener
+        self._around: Surroundings
+        self._joined: Callable[[Session], None]
 
-def link_settings(settings: IntakeSettings) -> LinkSettings:
-    return LinkSettings(**_given(handshake_timeout=settings.limits.handshake_seconds))
+    @property
+    def address(self) -> str:
+        return joined(*self._listener.address)
+
+    @property
+    def fingerprint(self) -> str:
+        return self._listener.fingerprint
+
+    async def open(self, around: Surroundings, joined: Callable[[Session], None]) -> None:
+        self._around = around
+        self._joined = joined
+        host, port = address(self._where, "listen")
+        self._listener = await listen(
+            host,
+            port,
+            settings=link_settings(self._settings),
+            tls=self._tls,
+            make_engine=self._welcome,
+            limits=listen_limits(self._settings),
+            transport=self._settings.transport,
+        )
+
+    def refuse(self) -> None:
+        self._listener.refuse()
+
+    async def close(self, code: int, reason: str) -> None:
+        await self._listener.close(code, reason)
+
+    def _welcome(self, peer: PeerInfo, now: float) -> tuple[Connection, OnNews]:
+        engine = Connection(Side.SERVER, config=self._config, now=now)
+        role = Accepting(engine, self._admission.refusal, self._around.clock)
+        session = Session(joined(peer.address[0], peer.address[1]), engine, self._around, role)
+        self._joined(session)
+        return engine, session.on_news
 
 
 def listen_limits(settings: IntakeSettings) -> ListenLimits:
     limits = settings.limits
     return ListenLimits(
-        **_given(connections=limits.connections, per_address=limits.connections_per_address)
+        **given(connections=limits.connections, per_address=limits.connections_per_address)
     )
 
 
@@ -56,8 +93,3 @@ def server_tls(settings: IntakeSettings) -> ServerTls:
             "Set tls.certFile and tls.keyFile, or tls.selfSigned",
         )
     return ServerTls(cert_file=Path(tls.cert_file), key_file=Path(tls.key_file))
-
-
-def _given(**values: Any) -> dict[str, Any]:
-    """Those that were set; the others keep the defaults of the part that they are for."""
-    return {name: value for name, value in values.items() if value is not None}

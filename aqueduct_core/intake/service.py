@@ -1,4 +1,4 @@
-"""The intake: a listener whose connections feed the spool, and a Flight server that reads it."""
+"""The intake: connections feed the spool, and a Flight server reads it."""
 
 from __future__ import annotations
 
@@ -11,31 +11,22 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from aqueduct_core.aqueduct.chanid import Side
-from aqueduct_core.aqueduct.connection import Connection
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.server import FlightHost
 from aqueduct_core.flight.tickets import Commit, IntakeStatus, require_spool
 from aqueduct_core.intake import status_file
-from aqueduct_core.intake.accepting import Accepting
-from aqueduct_core.intake.admission import Admission
+from aqueduct_core.intake.engine_settings import engine_config
+from aqueduct_core.intake.front import Front
+from aqueduct_core.intake.fronts import make_front
 from aqueduct_core.intake.groups import GroupCommit
 from aqueduct_core.intake.host import SpoolHost, Watch
+from aqueduct_core.intake.host_port import address, joined
 from aqueduct_core.intake.lease import Lease
-from aqueduct_core.intake.listening import (
-    engine_config,
-    link_settings,
-    listen_limits,
-    server_tls,
-)
 from aqueduct_core.intake.schema import SPOOL_SCHEMA
 from aqueduct_core.intake.session import Session, Surroundings
-from aqueduct_core.intake.settings import IntakeSettings, address
+from aqueduct_core.intake.settings import IntakeSettings
 from aqueduct_core.spool import Spool, SpoolSettings, SyncerProcess
-from aqueduct_core.transport.driver import OnNews
-from aqueduct_core.transport.listener import Listener, PeerInfo, listen
-from aqueduct_core.transport.tls import ServerTls
 
 log = logging.getLogger(__name__)
 
@@ -62,8 +53,9 @@ class Intake:
     spool fails nothing is acked any more and `finished` raises the error.
     """
 
-    def __init__(self, settings: IntakeSettings, spool: Spool) -> None:
+    def __init__(self, settings: IntakeSettings, spool: Spool, front: Front) -> None:
         self.settings = settings
+        self._front = front
         self._spool = spool
         self._loop = asyncio.get_running_loop()
         self._watch = Watch(spool.ends())
@@ -74,7 +66,6 @@ class Intake:
         self._failure: AqueductError | None = None
         self._trimming = False
         self._sessions: set[Session] = set()
-        self._admission = Admission(settings.auth)
         self._groups = GroupCommit(
             spool,
             [_newest_timestamp(spool, partition) for partition in range(spool.partitions)],
@@ -89,11 +80,9 @@ class Intake:
             wall_microseconds=lambda: time.time_ns() // 1000,
             ended=self._sessions.discard,
         )
-        self._engine_config = engine_config(settings)
-        self._listener: Listener
+        self._ack_delay = engine_config(settings).ack_delay
         self._flight: FlightHost
         self._flight_address = ""
-        self._listen_address = ""
 
     @classmethod
     async def start(cls, settings: IntakeSettings) -> Intake:
@@ -104,8 +93,7 @@ class Intake:
             ConnectFailed, TlsFailed, InvalidOption: the listener's address or certificate.
             IntakeFailed: UNREACHABLE when the Flight address cannot be bound.
         """
-        tls = server_tls(settings)
-        tls.checked()
+        front = make_front(settings)
         spool = Spool.open(
             Path(settings.spool),
             schema=SPOOL_SCHEMA,
@@ -118,8 +106,8 @@ class Intake:
             sync=SyncerProcess,
         )
         try:
-            intake = cls(settings, spool)
-            await intake._open(tls)
+            intake = cls(settings, spool, front)
+            await intake._open()
         except BaseException:
             asyncio.get_running_loop().remove_reader(spool.fileno())
             spool.close()
@@ -131,13 +119,13 @@ class Intake:
         return {
             "ready": True,
             "pid": os.getpid(),
-            "listen": self._listen_address,
+            "listen": self._front.address,
             "flight": self._flight_address,
             "id": self._spool.id,
             "epoch": self._spool.epoch,
             "starts": list(self._spool.starts()),
             "ends": list(self._spool.ends()),
-            "fingerprint": self._listener.fingerprint,
+            "fingerprint": self._front.fingerprint,
         }
 
     def end(self, reason: str) -> None:
@@ -173,7 +161,7 @@ class Intake:
                 cursor: tuple(end for end in ends if end is not None)
                 for cursor, ends in spool.cursors().items()
             },
-            listen=self._listen_address,
+            listen=self._front.address,
             flight=self._flight_address,
             pid=os.getpid(),
             bytes=spool.bytes,
@@ -203,45 +191,28 @@ class Intake:
     def drain(self) -> None:
         self.end("a client asked for it")
 
-    async def _open(self, tls: ServerTls) -> None:
+    async def _open(self) -> None:
         settings = self.settings
         self._spool.on_durable = self._durable
         self._loop.add_reader(self._spool.fileno(), self._pump)
-        host, port = address(settings.listen, "listen")
-        self._listener = await listen(
-            host,
-            port,
-            settings=link_settings(settings),
-            tls=tls,
-            make_engine=self._welcome,
-            limits=listen_limits(settings),
-            transport=settings.transport,
-        )
-        self._listen_address = _joined(*self._listener.address)
+        await self._front.open(self._around, self._sessions.add)
         try:
             host, port = address(settings.flight, "flight")
             flight_host = SpoolHost(self._spool, self, self._watch, self._loop)
             self._flight = FlightHost(host, port, settings.credentials, flight_host)
-            self._flight_address = _joined(settings.advertise or host, self._flight.port)
+            self._flight_address = joined(settings.advertise or host, self._flight.port)
             self._write_status("ready")
         except BaseException:
-            await self._listener.close()
+            await self._front.close(Code.INTERNAL, "the intake could not start")
             raise
         log.info(
-            "%s: spool %s epoch %d, listening on %s, Flight on %s",
+            "%s: spool %s epoch %d, %s, Flight on %s",
             settings.name,
             settings.spool,
             self._spool.epoch,
-            self._listen_address,
+            f"listening on {self._front.address}" if self._front.address else "dialling",
             self._flight_address,
         )
-
-    def _welcome(self, peer: PeerInfo, now: float) -> tuple[Connection, OnNews]:
-        engine = Connection(Side.SERVER, config=self._engine_config, now=now)
-        role = Accepting(engine, self._admission.refusal, self._loop.time)
-        session = Session(_joined(peer.address[0], peer.address[1]), engine, self._around, role)
-        self._sessions.add(session)
-        return engine, session.on_news
 
     def _pump(self) -> None:
         try:
@@ -286,13 +257,13 @@ class Intake:
         self.end(f"no planner asked for {self._lease.seconds:g} s")
 
     async def _close(self) -> None:
-        self._listener.refuse()
+        self._front.refuse()
         if self._failure is None:
             await self._settle()
         code = Code.NO_ERROR if self._failure is None else Code.INTERNAL
         for session in list(self._sessions):
             session.shutdown(code, self._reason)
-        await self._listener.close(code, self._reason)
+        await self._front.close(code, self._reason)
         self._loop.remove_reader(self._spool.fileno())
         await self._end_flight()
         try:
@@ -311,9 +282,9 @@ class Intake:
                     await self._idle.wait()
                     self._idle.clear()
                 # Acks leave within the engine's delay; then they are unsent until acknowledged.
-                await asyncio.sleep(2 * self._engine_config.ack_delay)
+                await asyncio.sleep(2 * self._ack_delay)
                 while not all(session.sent for session in self._sessions):
-                    await asyncio.sleep(self._engine_config.ack_delay)
+                    await asyncio.sleep(self._ack_delay)
         except TimeoutError:
             log.warning("ending with messages that are not acked")
 
@@ -352,7 +323,3 @@ def _newest_timestamp(spool: Spool, partition: int) -> int:
     source = last.column("source")
     newest = source.values.field("timestamp")[source.find_physical_offset()]
     return int(newest.value or 0)
-
-
-def _joined(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -14,6 +14,9 @@ from typing import Any, Self
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.intake.connect_settings import ConnectSettings
+from aqueduct_core.intake.host_port import address
+from aqueduct_core.intake.json_sections import known, section
 
 VERSION = 1
 
@@ -62,7 +65,8 @@ class IntakeSettings:
     Args:
         spool: its spool directory (for intake *i* of a query ``<spool>/intake-<i>``).
         partitions: of the spool; a spool keeps the number that it was made with.
-        listen: UDP ``host:port`` for producers, port 0 for any.
+        listen: UDP ``host:port`` for producers, port 0 for any; or
+        connect: whom to dial. Exactly one of the two.
         flight: ``host:port`` to bind for Flight, port 0 for any.
         advertise: host under which planner and tasks reach it; default: the bound host.
         credentials: of the spool, with the authority's key.
@@ -77,7 +81,8 @@ class IntakeSettings:
     spool: str
     credentials: Credentials
     partitions: int = 2
-    listen: str = "127.0.0.1:0"
+    listen: str | None = None
+    connect: ConnectSettings | None = None
     flight: str = "127.0.0.1:0"
     advertise: str | None = None
     tls: TlsSettings = TlsSettings()
@@ -99,7 +104,15 @@ class IntakeSettings:
         _within("maxMessageBytes", self.max_message_bytes, 1, 1 << 30)
         if self.lease is not None:
             _within("lease", self.lease, 0.1, 1e9)
-        address(self.listen, "listen")
+        if (self.listen is None) is (self.connect is None):
+            raise InvalidOption(
+                "MISSING" if self.listen is None else "CONFLICT",
+                "an intake listens or connects, and "
+                + ("neither is set" if self.listen is None else "both are set"),
+                "Set listen to host:port, or connect.endpoints to whom to dial",
+            )
+        if self.listen is not None:
+            address(self.listen, "listen")
         address(self.flight, "flight")
 
     def to_json(self) -> str:
@@ -111,6 +124,7 @@ class IntakeSettings:
                 "credentials": self.credentials.to_json(),
                 "partitions": self.partitions,
                 "listen": self.listen,
+                "connect": None if self.connect is None else self.connect.to_json(),
                 "flight": self.flight,
                 "advertise": self.advertise,
                 "tls": {
@@ -153,7 +167,7 @@ class IntakeSettings:
             data = None
         if not isinstance(data, dict):
             raise _bad("the settings", "are not a JSON object")
-        _known("", data, _KEYS)
+        known("", data, _KEYS)
         if data.get("v", VERSION) != VERSION:
             raise _bad("v", f"is {data['v']}, this release reads {VERSION}")
         if not isinstance(data.get("spool"), str):
@@ -165,9 +179,9 @@ class IntakeSettings:
 
     @classmethod
     def _from(cls, data: Mapping[str, Any]) -> Self:
-        tls = _section(data, "tls", {"certFile", "keyFile", "selfSigned"})
-        auth = _section(data, "auth", {"tokenFile", "token"})
-        limits = _section(data, "limits", set(_LIMITS))
+        tls = section(data, "tls", {"certFile", "keyFile", "selfSigned"})
+        auth = section(data, "auth", {"tokenFile", "token"})
+        limits = section(data, "limits", set(_LIMITS))
         if data.get("credentials") is None:
             credentials = Credentials.for_spool(Path(data["spool"]))
         else:
@@ -176,6 +190,9 @@ class IntakeSettings:
         return cls(
             spool=data["spool"],
             credentials=credentials,
+            connect=None
+            if data.get("connect") is None
+            else ConnectSettings.from_json(data["connect"]),
             tls=TlsSettings(
                 tls.get("certFile"), tls.get("keyFile"), tuple(tls.get("selfSigned") or ())
             ),
@@ -183,19 +200,6 @@ class IntakeSettings:
             limits=Limits(**{_LIMITS[key]: value for key, value in limits.items()}),
             **plain,
         )
-
-
-def address(text: str, option: str) -> tuple[str, int]:
-    """``host:port`` (``[v6]:port``) in its parts; raises InvalidOption.BAD_VALUE."""
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal() or not int(port) <= 0xFFFF:
-        raise InvalidOption(
-            "BAD_VALUE",
-            f"option {option} is {text!r}",
-            "Give it as host:port, such as 0.0.0.0:4433",
-        )
-    return host, int(port)
 
 
 _PLAIN = {
@@ -220,23 +224,7 @@ _LIMITS = {
     "headerBytes": "header_bytes",
     "handshakeSeconds": "handshake_seconds",
 }
-_KEYS = {"v", "spool", "credentials", "tls", "auth", "limits", *_PLAIN}
-
-
-def _section(data: Mapping[str, Any], name: str, known: set[str]) -> Mapping[str, Any]:
-    section: Mapping[str, Any] = data.get(name) or {}
-    _known(f"{name}.", section, known)
-    return section
-
-
-def _known(prefix: str, data: Mapping[str, Any], known: set[str]) -> None:
-    for key in data:
-        if key not in known:
-            raise InvalidOption(
-                "UNKNOWN",
-                f"the settings hold the unknown key {prefix}{key}",
-                f"Known here: {', '.join(sorted(known))}",
-            )
+_KEYS = {"v", "spool", "credentials", "connect", "tls", "auth", "limits", *_PLAIN}
 
 
 def _within(option: str, value: float, least: float, most: float) -> None:

@@ -111,6 +111,7 @@ def intake(folder: Path) -> Iterator[tuple[str, int]]:
     settings = IntakeSettings(
         spool=str(folder / "intake"),
         credentials=Credentials.for_spool(folder),
+        listen="127.0.0.1:0",
         tls=TlsSettings(self_signed=("127.0.0.1",)),
     )
     process = subprocess.Popen(

@@ -49,6 +49,7 @@ class Site:
                 "credentials": self.credentials,
                 "tls": TlsSettings(str(self._cert), str(self._key)),
                 "lease": 30.0,
+                **({} if "connect" in given else {"listen": "127.0.0.1:0"}),
                 **given,
             }
         )

@@ -8,12 +8,12 @@ import pytest
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.intake.host_port import address, joined
 from aqueduct_core.intake.settings import (
     AuthSettings,
     IntakeSettings,
     Limits,
     TlsSettings,
-    address,
 )
 
 CREDENTIALS = Credentials.fresh()
@@ -39,14 +39,15 @@ def test_settings_come_back_from_their_json() -> None:
     assert IntakeSettings.from_json(line) == settings
 
 
-def test_a_file_may_name_the_spool_only(tmp_path: Path) -> None:
-    settings = IntakeSettings.from_json(json.dumps({"spool": str(tmp_path)}))
+def test_a_file_may_name_little_more_than_the_spool(tmp_path: Path) -> None:
+    text = json.dumps({"spool": str(tmp_path), "listen": "[::1]:0"})
+    settings = IntakeSettings.from_json(text)
     assert settings.credentials == Credentials.for_spool(tmp_path)
     assert settings.lease is None
 
 
 def test_repr_shows_no_secret() -> None:
-    settings = IntakeSettings("/s", CREDENTIALS, auth=AuthSettings(token="hush"))
+    settings = IntakeSettings("/s", CREDENTIALS, listen="[::1]:0", auth=AuthSettings(token="hush"))
     assert "hush" not in repr(settings)
     assert CREDENTIALS.token not in repr(settings)
 
@@ -83,9 +84,11 @@ def test_bad_settings_are_one_clear_error(text: str, message: str) -> None:
 )
 def test_values_out_of_bounds_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption, match="BAD_VALUE"):
-        IntakeSettings("/s", CREDENTIALS, **given)
+        IntakeSettings("/s", CREDENTIALS, **{"listen": "[::1]:0", **given})
 
 
 def test_addresses() -> None:
     assert address("127.0.0.1:4433", "listen") == ("127.0.0.1", 4433)
     assert address("[::1]:0", "listen") == ("::1", 0)
+    assert joined("127.0.0.1", 4433) == "127.0.0.1:4433"
+    assert joined("::1", 0) == "[::1]:0"
