@@ -14,6 +14,7 @@ from pyspark.sql.datasource import InputPartition
 from aqueduct_spark.model.selection import Selection
 
 if TYPE_CHECKING:
+    from aqueduct_core.flight.credentials import Credentials
     from aqueduct_core.intake.settings import IntakeSettings
     from aqueduct_spark.planning.ranges import DataRange
 
@@ -52,16 +53,28 @@ class DataPartition(InputPartition):
 
     Args:
         rows: the range.
-        order: how to have the intake back when it does not answer.
+        order: how to have the intake back when it does not answer; None: it runs on its own, and
+            is waited for.
         fetch_timeout: longest wait in seconds for that.
         lenient: rows that are gone are left out, they do not fail the task.
         view: ``messages`` or ``events``: what is made of what is stored.
         filters: which rows are wanted; the others keep their offsets and are left out.
+        access: the credentials of a spool whose intake runs on its own.
     """
 
     rows: DataRange
-    order: LaunchOrder
+    order: LaunchOrder | None
     fetch_timeout: float
     lenient: bool
     view: str = "messages"
     filters: Selection = field(default_factory=Selection)
+    access: Credentials | None = field(default=None, repr=False)
+
+    @property
+    def credentials(self) -> Credentials:
+        """What the intake of the range is asked with; enough to call it, not to be one."""
+        if self.access is not None:
+            return self.access.for_clients()
+        if self.order is None:
+            raise ValueError("a range without an order to launch and without access")
+        return self.order.settings.credentials.for_clients()

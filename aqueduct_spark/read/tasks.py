@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, TlsFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
+from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
 from aqueduct_spark.read.shaping import Shape
 from aqueduct_spark.receivers.launch import ensure_intake
 from aqueduct_spark.receivers.registrations import Registration
@@ -42,9 +42,9 @@ def rows(
 ) -> Iterator[pa.RecordBatch]:
     """Exactly the rows of the range, in order, with the columns of the schema.
 
-    When the intake does not answer, it is looked up or started, and reading goes on behind the
-    last row that came. The wait for it is bounded by ``fetch_timeout`` and begins anew with each
-    batch of rows.
+    When the intake does not answer, it is looked up or started (or waited for, where it runs on
+    its own), and reading goes on behind the last row that came. The wait for it is bounded by
+    ``fetch_timeout`` and begins anew with each batch of rows.
 
     Raises:
         IntakeFailed: it cannot be had in time.
@@ -87,7 +87,15 @@ def rows(
             if time.monotonic() > give_up:
                 raise
             log.warning("partition %d of intake %d: %s", wanted.partition, wanted.intake, error)
-            held = _recovered(partition, give_up)
+            time.sleep(RETRY_PAUSE)
+            if partition.order is None:
+                if isinstance(error, DataLoss):
+                    if not partition.lenient:
+                        raise
+                    log.warning("failOnDataLoss=false: %s", error)
+                    return
+                continue
+            held = _recovered(partition, partition.order, give_up)
             if held.id != wanted.spool:
                 if not partition.lenient:
                     raise _replaced(partition, held) from None
@@ -96,10 +104,9 @@ def rows(
             address = held.at
 
 
-def _recovered(partition: DataPartition, give_up: float) -> Registration:
+def _recovered(partition: DataPartition, order: LaunchOrder, give_up: float) -> Registration:
     """The intake that runs now, started here when it runs nowhere."""
-    time.sleep(RETRY_PAUSE)
-    wanted, order = partition.rows, partition.order
+    wanted = partition.rows
     remaining = max(RETRY_PAUSE, give_up - time.monotonic())
     return ensure_intake(
         replace(
@@ -129,7 +136,8 @@ def _behind_loss(partition: DataPartition, address: str, following: int, loss: D
         status = _client(partition, address).status()
     except AqueductError:
         return wanted.stop
-    first = status.starts[wanted.partition]
+    events = wanted.partition == len(status.starts)
+    first = status.events[0] if events else status.starts[wanted.partition]
     return first if following < first < wanted.stop else wanted.stop
 
 
@@ -141,7 +149,7 @@ def _client(partition: DataPartition, address: str) -> IntakeClient:
             _forget(*next(iter(_clients)))
         client = IntakeClient(
             address,
-            partition.order.settings.credentials.for_clients(),
+            partition.credentials,
             read_timeout=partition.fetch_timeout,
         )
         _clients[key] = client
