@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from aqueduct_core.aqueduct.connection import Connection
 from aqueduct_core.aqueduct.conventions import BadHeader, read_connection
-from aqueduct_core.aqueduct.news import Closed, Ended, Headers
+from aqueduct_core.aqueduct.news import Closed, Ended, Headers, News
 from aqueduct_core.intake.session import Channel, Session
 
 SERVER_HEADERS: Headers = ()
@@ -40,6 +40,12 @@ class Accepting:
         self._engine.accept(SERVER_HEADERS, self._clock())
         session.admit(headers, claims.producer)
         session.read(Connection.ENTRYPOINT, ENTRYPOINT_NAME, claims.sequence_start)
+
+    def received(self, channel: Channel) -> None:
+        pass
+
+    def told(self, news: News) -> None:
+        pass
 
     def attached(self, channel: Channel) -> None:
         pass

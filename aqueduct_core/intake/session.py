@@ -79,6 +79,12 @@ class Role(Protocol):
     def opened(self, session: Session, headers: Headers) -> None:
         """The peer's connection headers are here: `Session.admit` it or `Session.refuse` it."""
 
+    def received(self, channel: Channel) -> None:
+        """Messages of a channel came, and are offered for storage."""
+
+    def told(self, news: News) -> None:
+        """What the engine says of channels on which we send."""
+
     def attached(self, channel: Channel) -> None:
         """One more channel flows to us, in a message of another one that does."""
 
@@ -131,6 +137,8 @@ class Session:
                 self._around.counters.nacked += item.stop - item.first
             elif isinstance(item, Closed):
                 self._close(item)
+            else:
+                self._role.told(item)
 
     def refuse(self, reason: str) -> None:
         """Close the connection because of its headers; the peer is told the reason."""
@@ -211,6 +219,7 @@ class Session:
         for index, attachments in run.attachments.items():
             for attachment in attachments:
                 self._attach(channel, channel.source.number(run, index), attachment)
+        self._role.received(channel)
         self._around.groups.offer(Offer(self, run, channel.source, channel.resumes, timestamp))
 
     def _attach(self, parent: Channel, message: int, attachment: Attachment) -> None:
