@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -287,6 +287,14 @@ class Spool(Readable):
         """The sequences of a producer's channel that are stored, those of the open group included.
         Read it, do not change it."""
         return self._marks.seen(producer, channel)
+
+    def seen_of(self, producer: str) -> Iterator[tuple[str, RangeSet]]:
+        """The same of each channel of a producer."""
+        return self._marks.seen_of(producer)
+
+    def floor(self, producer: str, channel: str) -> int:
+        """Below it sequences of a channel were forgotten: repeats of them are not recognised."""
+        return self._marks.floor(producer, channel)
 
     # Cursors and space
 
