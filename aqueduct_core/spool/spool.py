@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.primitives.ranges import RangeSet
-from aqueduct_core.spool.catalog import CATALOG, Catalog
+from aqueduct_core.spool.catalog import Catalog
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.health import Health, io_failed
+from aqueduct_core.spool.health import Health, not_opened
 from aqueduct_core.spool.identity import Identity, Lock
 from aqueduct_core.spool.ledger import Ledger
 from aqueduct_core.spool.marks import Marks
@@ -24,6 +24,8 @@ from aqueduct_core.spool.opening import (
     identify,
     load_index,
     make_directory,
+    note_end,
+    open_catalog,
     take_over,
 )
 from aqueduct_core.spool.readable import Readable
@@ -70,6 +72,7 @@ class Spool(Readable):
         self.on_durable: Callable[[int], None] = _nobody
         self._directory = directory
         self._identity = identity
+        self._disk = disk
         self._lock = lock
         self._catalog = catalog
         self._sync = sync
@@ -87,7 +90,8 @@ class Spool(Readable):
         for segment in found.scanned:
             self._stored.rest(segment)
         self._stored.publish(found.ends)
-        newest = found.segments[-1].number if found.segments else 0
+        last = found.segments[-1] if found.segments else None
+        newest, stamp = (last.number, last.stamp) if last else (0, "")
         self._ledger = Ledger(catalog, self._health, self._stored, cursors, newest)
         self._writer = Writer(
             directory,
@@ -95,6 +99,7 @@ class Spool(Readable):
             disk,
             sync,
             segment=found.next_segment,
+            previous=(newest, stamp),
             group=found.group,
             ends=found.ends,
             roll_bytes=settings.roll_bytes,
@@ -118,7 +123,7 @@ class Spool(Readable):
         """Take the directory over, recover what it holds, and raise the epoch.
 
         Raises:
-            SpoolFailed: LOCKED, VERSION, CORRUPT or IO.
+            SpoolFailed: LOCKED, VERSION, CORRUPT, FULL or IO.
             InvalidOption: the directory has more partitions. To fewer, empty ones are added.
         """
         settings = settings or SpoolSettings()
@@ -133,15 +138,14 @@ class Spool(Readable):
                 make_directory(directory, disk)
                 lock = Lock(directory)
                 held.callback(lock.release)
-                identity = identify(directory, schema, partitions)
-                identity.save(directory, disk)
-                catalog = Catalog(directory / CATALOG, identity.partitions)
+                catalog, identity = open_catalog(directory, identify(directory, schema, partitions))
                 held.callback(catalog.close)
+                identity.save(directory, disk)
                 port = sync()
                 held.callback(port.close)
                 spool = cls(directory, identity, settings, lock, catalog, port, disk, Codec(schema))
             except (OSError, sqlite3.Error) as error:
-                raise io_failed(directory, str(error)) from error
+                raise not_opened(directory, error) from error
             held.pop_all()
         return spool
 
@@ -383,6 +387,9 @@ class Spool(Readable):
         if last is not None:
             self._ledger.close_segments([last], self._state())
         self._ledger.enter(self._writer.durable, self._ledger.newest)
+        note_end(
+            self._directory, self._identity, self._ledger.durable(self._writer.durable), self._disk
+        )
 
     def _state(self) -> dict[str, Any]:
         """What the head of a segment says of all before it."""
