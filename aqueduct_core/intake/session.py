@@ -88,6 +88,9 @@ class Role(Protocol):
     def attached(self, channel: Channel) -> None:
         """One more channel flows to us, in a message of another one that does."""
 
+    def unread(self, parent: Channel, path: str, reason: str) -> None:
+        """A channel in a message of ``parent`` flows to us and cannot be read: it is closed."""
+
     def ended(self, ended: Ended, channel: Channel | None) -> None:
         """A half has ended; ``channel`` None: not one that flowed to us."""
 
@@ -145,7 +148,7 @@ class Session:
         self._around.counters.rejected += 1
         log.warning("%s refused: %s", self, reason)
         self._engine.shutdown(CODE_REJECTED, reason, self._around.clock())
-        self._kick()
+        self.kick()
 
     def admit(self, headers: Headers, producer: str | None) -> None:
         """The connection is good; ``producer`` is the identity that its peer claims."""
@@ -153,7 +156,7 @@ class Session:
         self._headers = without_secrets(headers)
         self._producer = producer
         log.info("%s opened, producer %r", self, producer)
-        self._kick()
+        self.kick()
 
     def read(self, number: int, name: str, start: int | None, headers: Headers = ()) -> Channel:
         """Channel ``number``, which no message of a peer brought, flows to us. ``start`` is the
@@ -185,7 +188,7 @@ class Session:
                     now=now,
                 )
             self._engine.consumed(receipt.channel, receipt.size, now)
-        self._kick()
+        self.kick()
 
     def dropped(self, receipt: Receipt) -> None:
         if self._engine.closed is None:
@@ -193,20 +196,21 @@ class Session:
             if not receipt.reliable:
                 self._engine.refused(receipt.channel, receipt.first, receipt.stop, now)
             self._engine.consumed(receipt.channel, receipt.size, now)
-            self._kick()
+            self.kick()
 
     def shutdown(self, code: int, reason: str) -> None:
         """End the connection; code 0 when nothing of it is left to do here."""
         if self._engine.closed is None:
             self._engine.shutdown(code, reason, self._around.clock())
-            self._kick()
+            self.kick()
 
     @property
     def sent(self) -> bool:
         """Nothing is on its way to the peer any more."""
         return self._engine.closed is not None or self._driver is None or self._driver.unsent == 0
 
-    def _kick(self) -> None:
+    def kick(self) -> None:
+        """Have the driver carry out what the engine was told."""
         if self._driver is not None:
             self._driver.kick()
 
@@ -214,7 +218,7 @@ class Session:
         channel = self._channels.get(run.channel)
         if channel is None:
             self._engine.consumed(run.channel, run.size, self._around.clock())
-            self._kick()
+            self.kick()
             return
         for index, attachments in run.attachments.items():
             for attachment in attachments:
@@ -235,6 +239,7 @@ class Session:
             claims = read_channel(attachment.headers)
         except BadHeader as error:
             log.debug("%s: channel %s closed: %s", self, path, error)
+            self._role.unread(parent, path, str(error))
             self._command(lambda: self._engine.close(number, now))
             return
         source = Source(
@@ -256,7 +261,7 @@ class Session:
         """A half may have ended in the same burst that brought it; then nothing is left to do."""
         try:
             command()
-            self._kick()
+            self.kick()
         except LocalError as error:
             log.debug("%s: %s", self, error)
 
