@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from aqueduct_core.aqueduct import chanid
+from aqueduct_core.aqueduct.committed import wants_receipts
 from aqueduct_core.aqueduct.connection import Connection
 from aqueduct_core.aqueduct.conventions import (
     CODE_REJECTED,
@@ -27,8 +28,11 @@ from aqueduct_core.aqueduct.news import (
     News,
     Opened,
     Run,
+    Writable,
 )
 from aqueduct_core.intake.groups import GroupCommit, Offer, Receipt
+from aqueduct_core.intake.receipting import Receipting
+from aqueduct_core.intake.receipts import Commits
 from aqueduct_core.intake.records import Source
 from aqueduct_core.transport.driver import Driver
 
@@ -71,6 +75,7 @@ class Surroundings:
     wall_microseconds: Callable[[], int]
     ended: Callable[[Session], None]
     counters: SessionCounters = field(default_factory=SessionCounters)
+    commits: Commits = field(default_factory=lambda: Commits(0, {}))
 
 
 class Role(Protocol):
@@ -101,8 +106,8 @@ class Role(Protocol):
 class Session:
     """Reads every channel of one connection that flows towards us.
 
-    Halves that flow away are finished at once. Messages are acked and their credit is returned
-    only by `durable`. Ends with the news ``Closed``: then nothing more is acked; what stands in
+    Halves that flow away are finished at once, but for one that wants receipts. Messages are
+    acked and their credit is returned only by `durable`. Ends with the news ``Closed``: then nothing more is acked; what stands in
     an open group is stored all the same, and the producer's repeat of it is recognised.
     """
 
@@ -114,6 +119,7 @@ class Session:
         self._driver: Driver | None = None
         self._around = around
         self._channels: dict[int, Channel] = {}
+        self._receipting = Receipting(engine, around.commits, around.clock, self.kick)
         self._headers: Headers = ()
         self._producer: str | None = None
 
@@ -141,6 +147,8 @@ class Session:
             elif isinstance(item, Closed):
                 self._close(item)
             else:
+                if isinstance(item, Writable):
+                    self._receipting.writable(item.channel)
                 self._role.told(item)
 
     def refuse(self, reason: str) -> None:
@@ -224,13 +232,17 @@ class Session:
             for attachment in attachments:
                 self._attach(channel, channel.source.number(run, index), attachment)
         self._role.received(channel)
-        self._around.groups.offer(Offer(self, run, channel.source, channel.resumes, timestamp))
+        book = self._receipting.book
+        self._around.groups.offer(
+            Offer(self, run, channel.source, channel.resumes, timestamp, book)
+        )
 
     def _attach(self, parent: Channel, message: int, attachment: Attachment) -> None:
         number = attachment.channel
         now = self._around.clock()
         if chanid.sender(number) is self._engine.side:
-            self._command(lambda: self._engine.finish(number, now))
+            if not self._gives_receipts(attachment):
+                self._command(lambda: self._engine.finish(number, now))
             return
         path = f"{parent.path}/{number}"
         if len(path) > MAX_PATH:
@@ -257,6 +269,21 @@ class Session:
         self._channels[number] = Channel(source, resumes, path, parent.root)
         self._role.attached(self._channels[number])
 
+    def _gives_receipts(self, attachment: Attachment) -> bool:
+        try:
+            wanted = wants_receipts(attachment.headers) and not chanid.oneshot(attachment.channel)
+        except BadHeader as error:
+            log.debug("%s: no receipts on channel %d: %s", self, attachment.channel, error)
+            return False
+        if not wanted or not self._engine.half_open(attachment.channel):
+            return False
+        book = self._receipting.open(attachment.channel)
+        if book is None:
+            return False
+        if self._producer is not None:
+            self._around.groups.recall(book, self._producer)
+        return True
+
     def _command(self, command: Callable[[], None]) -> None:
         """A half may have ended in the same burst that brought it; then nothing is left to do."""
         try:
@@ -268,6 +295,7 @@ class Session:
     def _ended(self, ended: Ended) -> None:
         channel = self._channels.pop(ended.channel, None)
         if channel is None:
+            self._receipting.ended(ended.channel)
             self._role.ended(ended, None)
             return
         counters = self._around.counters
@@ -284,6 +312,7 @@ class Session:
 
     def _close(self, closed: Closed) -> None:
         self._channels.clear()
+        self._receipting.close()
         self._around.groups.withdraw(self)
         self._around.ended(self)
         self._role.closed(self, closed)
