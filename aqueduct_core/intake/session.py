@@ -107,8 +107,9 @@ class Session:
     """Reads every channel of one connection that flows towards us.
 
     Halves that flow away are finished at once, but for one that wants receipts. Messages are
-    acked and their credit is returned only by `durable`. Ends with the news ``Closed``: then nothing more is acked; what stands in
-    an open group is stored all the same, and the producer's repeat of it is recognised.
+    acked and their credit is returned only by `durable`. Ends with the news ``Closed``: then
+    nothing more is acked; what stands in an open group is stored all the same, and the producer's
+    repeat of it is recognised.
     """
 
     def __init__(self, peer: str, engine: Connection, around: Surroundings, role: Role) -> None:
