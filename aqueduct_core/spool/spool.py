@@ -375,6 +375,11 @@ class Spool(Readable):
             self._catalog.close()
             self._lock.release()
 
+    def abandon(self, reason: str) -> None:
+        """The directory has another owner by now: touch nothing in it any more, not even to close.
+        Each call that would write raises ``SpoolFailed.IO`` from now on; ``close`` lets go."""
+        self._health.failure = self._health.failure or reason
+
     def _finish(self, timeout: float) -> None:
         open_bytes = self.open_bytes
         if not self.settle(timeout):
