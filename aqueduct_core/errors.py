@@ -156,6 +156,7 @@ class SinkFailed(AqueductError):
         "LOST_IN_TRANSIT": "08006",
         "LOSS_ABOVE_LIMIT": "22000",
         "MESSAGE_TOO_LARGE": "54000",
+        "NO_RECEIPTS": "0A000",
     }
 
 
