@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -15,10 +14,11 @@ from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.identity import Identity, load_identity
 from aqueduct_core.spool.marks import Marks
-from aqueduct_core.spool.record import Codec, Damaged, verify
+from aqueduct_core.spool.record import Codec
 from aqueduct_core.spool.recovery import Recovered, recover
 from aqueduct_core.spool.scan import Scan, scan
-from aqueduct_core.spool.segment import Index, Segment, map_file, segment_numbers, segment_path
+from aqueduct_core.spool.segment import Index, Segment, segment_numbers, segment_path
+from aqueduct_core.spool.stamps import read_head
 
 log = logging.getLogger(__name__)
 
@@ -224,20 +224,6 @@ def load_index(segment: Segment, catalog: Catalog | None, partitions: int) -> In
         index = Index(partitions)
         index.add_records(scan(segment.path, segment.number).records)
     return index
-
-
-def read_head(path: Path, number: int, at: int) -> dict[str, Any] | None:
-    """The state in the head of a segment, which starts at that position; None when it is damaged.
-
-    Raises:
-        OSError: the disk failed.
-    """
-    if path.stat().st_size <= at:
-        return None
-    try:
-        return verify(memoryview(map_file(path)), at, number).state
-    except Damaged:
-        return None
 
 
 def _shorten(path: Path, size: int, disk: Disk) -> None:

@@ -13,10 +13,11 @@ from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.catalog import Known
 from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.identity import Identity
-from aqueduct_core.spool.record import Record
+from aqueduct_core.spool.record import Codec, Record
 from aqueduct_core.spool.scan import Scan
 from aqueduct_core.spool.segment import Segment, segment_numbers, segment_path
 from aqueduct_core.spool.settings import Mark
+from aqueduct_core.spool.stamps import expected_stamps
 from aqueduct_core.spool.tail import find_tail
 from aqueduct_core.spool.width import padded, widened
 
@@ -77,7 +78,9 @@ def recover(
     """
     durable = max(known.durable, identity.durable, key=lambda each: (each.group, each.segment))
     numbers = segment_numbers(directory)
-    reading = _Reading(directory, identity, entered, durable, read)
+    preamble = len(Codec(identity.schema).preamble)
+    stamps = expected_stamps(directory, numbers, entered, durable, preamble)
+    reading = _Reading(directory, identity, entered, durable, stamps, read)
     noted = durable.segment
     if noted and noted not in numbers and noted not in entered:
         noted = reading.witness([number for number in numbers if number > noted])
@@ -125,12 +128,14 @@ class _Reading:
         identity: Identity,
         entered: dict[int, Segment],
         durable: Durable,
+        stamps: dict[int, str],
         read: Read,
     ) -> None:
         self._directory = directory
         self._identity = identity
         self._entered = entered
         self._noted = durable
+        self._stamps = stamps
         self._read = read
         self.segments: dict[int, Segment] = {}
         self.scans: dict[int, Scan] = {}
@@ -156,7 +161,6 @@ class _Reading:
         self.anew.add(number)
         self.durable = max([self.durable, *(record.durable for record in found.records)])
         if found.head is not None:
-            self._compare(found.head)
             if self.scans:
                 self._last_groups[max(self.scans)] = found.head.group
             for older in list(self.scans):
@@ -240,23 +244,13 @@ class _Reading:
             SpoolFailed: CORRUPT when it is the newest one.
         """
         found = self._checked(number)
-        before = self._entered.get(number)
-        newest = number == self._noted.segment
-        stamp = before.stamp if before else self._noted.stamp if newest else ""
+        stamp = self._stamps.get(number)
         if not stamp or not found.records or found.stamp == stamp:
             return found
-        if not before:
+        if number == self._noted.segment and number not in self._entered:
             raise unknown_end(self._path(number), "was swapped for another file")
         log.warning("%s was swapped for another file: no row in it counts", self._path(number))
         return found.void()
-
-    def _compare(self, head: Record) -> None:
-        """Void the segment before the one of this head when it is another file than was there."""
-        number, stamp = head.state["previous"] if head.state and head.stamp else (0, "")
-        found = self.scans.get(number)
-        if found is not None and stamp and found.records and found.stamp != stamp:
-            log.warning("%s was swapped for another file: no row in it counts", self._path(number))
-            self.scans[number] = found.void()
 
     def _checked(self, number: int) -> Scan:
         found = self._read(self._path(number), number)
@@ -277,7 +271,7 @@ class _Reading:
         starts, ends = _range(found.head, found.rows, self._identity.partitions)
         if before is not None:
             starts, ends = list(before.starts), list(map(max, before.ends, ends))
-        stamp = before.stamp if before is not None else found.stamp
+        stamp = self._stamps.get(found.number) or found.stamp
         segment = Segment(self._path(found.number), found.number, starts, ends, stamp)
         segment.add(
             ((record.partition, record.first, record.stop, record.at) for record in found.rows),
