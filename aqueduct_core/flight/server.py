@@ -15,15 +15,12 @@ from aqueduct_core.errors import AqueductError, IntakeFailed
 from aqueduct_core.flight import faults
 from aqueduct_core.flight.client import MAX_WAIT
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.flight.joining import joined
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Commit, Hold, Ticket, View, view_of
 from aqueduct_core.spool import Piece
 
 log = logging.getLogger(__name__)
-
-BATCH_BYTES = 512 * 1024
-"""Stored batches are joined until they have that many bytes: a group of 20 ms may hold a few
-rows only, and a reader of tiny batches is ten times slower. Larger ones go out as they are."""
 
 Result = TypeVar("Result")
 Action: TypeAlias = Callable[[dict[str, Any]], dict[str, Any] | None]
@@ -156,20 +153,6 @@ class FlightHost(fl.FlightServerBase):  # type: ignore[misc]
             "renew": ("keep the intake running", renew),
             "drain": ("end the intake in good order", lambda _: host.drain()),
         }
-
-
-def joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in the same order, small neighbours joined to about `BATCH_BYTES`."""
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        held.append(batch)
-        size += batch.nbytes
-        if size >= BATCH_BYTES:
-            yield held[0] if len(held) == 1 else pa.concat_batches(held)
-            held, size = [], 0
-    if held:
-        yield held[0] if len(held) == 1 else pa.concat_batches(held)
 
 
 def _guarded(call: Callable[[], Result]) -> Result:

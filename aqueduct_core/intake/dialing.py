@@ -54,6 +54,7 @@ class Dialing:
             failed=tuple(failed[-FAILURES:]),
             failures=sum(demand.failures for demand in demands),
             endpoints=tuple(line.state for line in self._lines),
+            settled=bool(self._lines) and all(line.over for line in self._lines),
         )
 
     @property

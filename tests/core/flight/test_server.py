@@ -12,7 +12,8 @@ import pytest
 from aqueduct_core.errors import AuthFailed, DataLoss, IntakeFailed, SpoolFailed, TlsFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import SERVER_NAME, Credentials
-from aqueduct_core.flight.server import BATCH_BYTES, FlightHost, joined
+from aqueduct_core.flight.joining import BATCH_BYTES, joined
+from aqueduct_core.flight.server import FlightHost
 from aqueduct_core.flight.tickets import Commit, Hold, Ticket
 from aqueduct_core.spool import Piece
 from tests.core.flight.hosted import SPOOL, MemoryHost, batch
