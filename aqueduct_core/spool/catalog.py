@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import NOTHING, Durable
 from aqueduct_core.spool.segment import Segment
 from aqueduct_core.spool.width import padded, widened
@@ -62,29 +63,43 @@ class Catalog:
     Ends when closed. Every change is durable when its method returns.
     """
 
-    def __init__(self, path: Path, partitions: int, *, read_only: bool = False) -> None:
-        """A damaged one is set aside and begun anew; ``sqlite3.Error`` when it can only be read.
-
-        What it says of fewer logs is told of ``partitions``.
-        """
-        self._partitions = partitions
+    def __init__(self, db: sqlite3.Connection, partitions: int) -> None:
+        """Use ``open`` or ``look``."""
         self._lock = threading.Lock()
-        self._db = _look(path) if read_only else self._open(path)
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        self._db = db
+        self._partitions = partitions
+        version = db.execute("PRAGMA user_version").fetchone()[0]
         self._stamp = "stamp" if version > 1 else "''"
 
-    @staticmethod
-    def _open(path: Path) -> sqlite3.Connection:
+    @classmethod
+    def open(cls, path: Path, partitions: int, disk: Disk) -> Catalog:
+        """To be written; a damaged one is set aside and begun anew. What it says of fewer logs is
+        told of ``partitions``.
+
+        Raises:
+            sqlite3.Error: the disk failed.
+        """
         try:
-            return _connect(path)
+            return cls(_connect(path), partitions)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise
             log.warning("the catalog %s is damaged (%s): it is built anew", path, error)
         for suffix in ("-wal", "-shm"):
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
-        path.replace(path.with_name(path.name + ".damaged"))
-        return _connect(path)
+            beside = path.with_name(path.name + suffix)
+            if beside.exists():
+                disk.unlink(beside)
+        disk.rename(path, path.with_name(path.name + ".damaged"))
+        return cls(_connect(path), partitions)
+
+    @classmethod
+    def look(cls, path: Path, partitions: int) -> Catalog:
+        """Of another owner; nothing is created or changed.
+
+        Raises:
+            sqlite3.Error: there is none, or it is damaged.
+        """
+        return cls(_look(path), partitions)
 
     def segments(self, path_of: Callable[[int], Path]) -> dict[int, Segment]:
         """The closed segments, without their indexes."""
@@ -218,7 +233,6 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _look(path: Path) -> sqlite3.Connection:
-    """The catalog of another owner; nothing is created or changed."""
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
     try:
         db.execute("SELECT * FROM known").fetchall()

@@ -29,8 +29,8 @@ EPOCH_LEAP = 1_000_000
 def make_directory(directory: Path, disk: Disk) -> None:
     """Make it and its parents, each as durable as what will be in it."""
     missing = [path for path in (directory, *directory.parents) if not path.exists()]
-    directory.mkdir(parents=True, exist_ok=True)
-    for path in missing:
+    for path in reversed(missing):
+        disk.make_directory(path)
         disk.sync_directory(path.parent)
 
 
@@ -106,14 +106,14 @@ def find_identity(directory: Path, schema: pa.Schema | None = None) -> Identity 
     return identity
 
 
-def open_catalog(directory: Path, identity: Identity) -> tuple[Catalog, Identity]:
+def open_catalog(directory: Path, identity: Identity, disk: Disk) -> tuple[Catalog, Identity]:
     """The catalog, emptied unless the last owner wrote it; with the identity of the next owner,
     which is true once it is saved.
 
     Raises:
         sqlite3.Error: the disk failed.
     """
-    catalog = Catalog(directory / CATALOG, identity.partitions)
+    catalog = Catalog.open(directory / CATALOG, identity.partitions, disk)
     try:
         last = catalog.known().owner
         good = is_of(last, identity)
@@ -154,7 +154,7 @@ def take_over(
         identity,
         known,
         catalog.segments(lambda number: segment_path(directory, number)),
-        read_from_disk,
+        lambda path, number: read_from_disk(path, number, disk),
         now,
     )
     for path, size in found.cut:
@@ -200,7 +200,7 @@ def note_end(directory: Path, identity: Identity, durable: Durable, disk: Disk) 
         log.warning("%s: the end is noted in the catalog alone: %s", directory, error)
 
 
-def read_from_disk(path: Path, number: int) -> Scan:
+def read_from_disk(path: Path, number: int, disk: Disk) -> Scan:
     """Scan a segment as it is on the disk.
 
     After a failed write-back the cache may show pages that never got to the disk: sync, drop the
@@ -209,7 +209,7 @@ def read_from_disk(path: Path, number: int) -> Scan:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(fd).st_size
-        os.fdatasync(fd)
+        disk.sync(fd)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(fd)

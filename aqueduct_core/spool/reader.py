@@ -66,7 +66,7 @@ class SpoolReader(Readable):
         cursors: dict[str, list[int | None]] = {}
         entered: dict[int, Segment] = {}
         try:
-            self._catalog = Catalog(self.directory / CATALOG, identity.partitions, read_only=True)
+            self._catalog = Catalog.look(self.directory / CATALOG, identity.partitions)
             if is_of(self._catalog.known().owner, identity):
                 known, cursors = self._catalog.known(), self._catalog.cursors()
                 entered = self._catalog.segments(

@@ -138,7 +138,9 @@ class Spool(Readable):
                 make_directory(directory, disk)
                 lock = Lock(directory)
                 held.callback(lock.release)
-                catalog, identity = open_catalog(directory, identify(directory, schema, partitions))
+                catalog, identity = open_catalog(
+                    directory, identify(directory, schema, partitions), disk
+                )
                 held.callback(catalog.close)
                 identity.save(directory, disk)
                 port = sync()
