@@ -55,8 +55,8 @@ def main(file: str) -> int:
         query.awaitTermination()
     except Exception as error:
         lines = [line for line in str(error).splitlines() if "[AQUEDUCT_" in line]
-        text = lines[-1] if lines else f"{type(error).__name__}: {str(error)[:2000]}"
-        say("over", text.replace("\n", " "))
+        text = lines[-1] if lines else f"{type(error).__name__}: {error}".split("=== Streaming")[0]
+        say("over", " ".join(text.split())[:300])
         return 3
     return 0
 
