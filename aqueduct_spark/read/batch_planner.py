@@ -104,7 +104,7 @@ def plan(
     if isinstance(source, Dial):
         from aqueduct_spark.read.batch_dial import dial_partitions
 
-        return dial_partitions(options, source, token)
+        return dial_partitions(options, source)
     if options.rows.view == "status":
         return _status_partitions(source, token)
     if not settles(options):
