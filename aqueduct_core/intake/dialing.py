@@ -19,12 +19,13 @@ from aqueduct_core.intake.host_port import address
 from aqueduct_core.intake.line import Line
 from aqueduct_core.intake.session import Session, Surroundings
 from aqueduct_core.intake.settings import IntakeSettings
+from aqueduct_core.transport.registry import stack
 
 log = logging.getLogger(__name__)
 
 
 class Dialing:
-    """A `Front` that dials. Raises where it is made: InvalidOption.BAD_VALUE (the CA file),
+    """A `Front` that dials. Raises where it is made: InvalidOption (CA file, transport),
     AuthFailed.MISSING (the token file), SpoolFailed (what an earlier intake left there)."""
 
     address = ""
@@ -35,6 +36,7 @@ class Dialing:
             connect.tls.authorities()
         if connect.token_file is not None:
             read_token(Path(connect.token_file))
+        stack(settings.transport)
         self._connect = connect
         self._config = engine_config(settings)
         self._link = replace(link_settings(settings), idle_timeout=connect.idle_timeout)

@@ -116,6 +116,24 @@ def test_fault_1_a_remote_that_is_killed_and_comes_back_is_dialled_again(
             assert {row["producer"] for row in intake.rows()} == {"remote"}
 
 
+def test_fault_23_a_remote_that_halts_longer_than_the_idle_timeout(
+    site: Site, tmp_path: Path
+) -> None:
+    """Halted before it has sent all, so that the rest comes on another connection."""
+    options: dict[str, Any] = {"producer": "remote", "sequence_start": 0}
+    script = Script(messages=3000, size=2000)
+    with RemoteProcess(tmp_path, {"a": script}, **options) as remote:
+        settings = connect(remote, "a", idle_timeout=0.8)
+        with site.intake(connect=settings) as intake:
+            until(intake, lambda status: status.counters["rows"] > 100)
+            remote.signal(signal.SIGSTOP)
+            status = until(intake, lambda status: subscriptions(status).endpoints[0].error)
+            assert not subscriptions(status).endpoints[0].connected
+            remote.signal(signal.SIGCONT)
+            until(intake, lambda status: status.complete)
+            assert values(intake, "a") == payloads("a", script)
+
+
 def test_of_two_endpoints_one_may_be_down(site: Site, tmp_path: Path) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
@@ -235,6 +253,8 @@ def test_fault_2_sigterm_drains_an_intake_that_dials(site: Site, tmp_path: Path)
             until(intake, lambda status: status.counters["rows"] == 100)
             intake.signal(signal.SIGTERM)
             assert intake.wait() == 0
+            wait_until(lambda: remote.acked, SECONDS, "the end of the connection")
+            assert remote.acked == {"a": 100}
         with site.intake(connect=connect(remote, "a")) as intake:
             assert len(values(intake, "a")) >= 100
 
