@@ -105,6 +105,11 @@ class ProducerChannel:
         return self._finished
 
     @property
+    def stored_below(self) -> int:
+        """All reliable messages with lower numbers are acked (or were never to come)."""
+        return self._unacked.low
+
+    @property
     def statistics(self) -> ProducerStatistics:
         if self.reliable:
             acked = self._unacked.acked
