@@ -14,6 +14,7 @@ import pytest
 from aqueduct_core.errors import AuthFailed, ConnectFailed, InvalidOption, TlsFailed
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.subscriptions import Subscriptions
+from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.connect_settings import ConnectSettings, Subscription
 from aqueduct_core.intake.settings import Limits
 from tests.core.intake.processes import IntakeProcess, Site
@@ -257,6 +258,39 @@ def test_fault_2_sigterm_drains_an_intake_that_dials(site: Site, tmp_path: Path)
             assert remote.acked == {"a": 100}
         with site.intake(connect=connect(remote, "a")) as intake:
             assert len(values(intake, "a")) >= 100
+
+
+def test_fault_15_a_full_spool_holds_the_remote_back_until_there_is_room(
+    site: Site, tmp_path: Path
+) -> None:
+    script = Script(messages=60, size=250_000)
+    with RemoteThread({"a": script}, tmp_path) as remote:
+        settings = connect(remote, "a")
+        with (
+            site.intake(connect=settings, spool_max_bytes=2_000_000, partitions=1) as intake,
+            intake.client() as client,
+        ):
+            until(intake, lambda status: status.full)
+            full = client.status()
+            assert full.bytes < 5_000_000
+            again = client.wait(full.ends, 0.5)
+            assert (again.ends, again.complete) == (full.ends, False)
+            seen = 0
+
+            def read_on() -> bool:
+                nonlocal seen
+                status = client.status()
+                for batch in client.read(Ticket(status.id, 0, seen, status.ends[0])):
+                    stored = [bytes(value).rstrip() for value in batch.column("value").to_pylist()]
+                    assert stored == [b"a %d" % (seen + i) for i in range(len(stored))]
+                    seen += len(stored)
+                client.commit("query", [seen])
+                return status.complete
+
+            wait_until(read_on, SECONDS, "the end")
+            assert seen == 60
+            assert client.status().starts[0] > 0
+            assert remote.acked == {"a": 60}
 
 
 def test_it_ends_while_nobody_answers(site: Site, tmp_path: Path) -> None:
