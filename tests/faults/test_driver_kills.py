@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame
 
-from aqueduct_core.flight.client import IntakeClient
-from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.flight.tickets import IntakeStatus
+from tests.faults.batches import batches, end_of, everything, keeper, logged
 from tests.faults.drivers import Plan
-from tests.faults.ledger import COLUMNS, balance
+from tests.faults.ledger import balance
 from tests.faults.load import Load
 from tests.faults.producer import Flow
-from tests.faults.tables import SCHEMA, SinkTable
+from tests.faults.queries import committed, drained
+from tests.faults.tables import SinkTable
 from tests.spark.producing import free_port
 from tests.spark.scene import PATIENCE, Scene
 from tests.support.waiting import ended, wait_until
@@ -40,63 +36,12 @@ def plan(tmp_path: Path) -> Iterator[Plan]:
     plan.close()
 
 
-def batches(table: Path) -> dict[int, pa.Table]:
-    """What foreachBatch wrote, by batch; the order of the rows is that of the files."""
-    return {
-        int(folder.name.split("=")[1]): pa.concat_tables(
-            [pq.ParquetFile(file).read() for file in sorted(folder.glob("part-*"))]
-            or [SCHEMA.empty_table()],
-            promote_options="default",
-        )
-        for folder in table.glob("batch=*")
-        if (folder / "_SUCCESS").exists()
-    }
-
-
-def everything(table: Path) -> pa.Table:
-    parts = [part.select(list(COLUMNS)).cast(SCHEMA) for part in batches(table).values()]
-    return pa.concat_tables([SCHEMA.empty_table(), *parts])
-
-
-def logged(checkpoint: Path, kind: str) -> list[int]:
-    folder = checkpoint / kind
-    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    return sorted(int(name) for name in names if name.isdigit())
-
-
-def end_of(checkpoint: Path, batch: int) -> tuple[int, ...]:
-    """Where a batch ends in the spool of intake 0."""
-    offset = json.loads((checkpoint / "offsets" / str(batch)).read_text().splitlines()[-1])
-    return tuple(offset["spool"]["0"]["to"])
-
-
 def go_on(scene: Scene, plan: Plan) -> Any:
     """The same query again, in the session of the tests, with the sink that keeps batches."""
     scene.spool, scene.table, scene.checkpoint = plan.spool, plan.table, plan.checkpoint
     scene.options = dict(plan.options)
-
-    def keep(batch: DataFrame, number: int) -> None:
-        batch.write.mode("overwrite").parquet(str(plan.table / f"batch={number}"))
-
-    writer = scene.frame().writeStream.foreachBatch(keep)
+    writer = scene.frame().writeStream.foreachBatch(keeper(plan.table))
     return scene.follow(writer.option("checkpointLocation", str(plan.checkpoint)).start())
-
-
-def status(spool: Path) -> IntakeStatus:
-    address = json.loads((spool / "intake-0" / "status.json").read_text())["flight"]
-    with IntakeClient(address, Credentials.for_spool(spool).for_clients()) as client:
-        return client.status()
-
-
-def drained(query: Any, table: Callable[[], pa.Table], acked: int) -> pa.Table:
-    """Everything once as many rows are there as were acked; the query must not fail."""
-
-    def enough() -> bool:
-        assert query.exception() is None, query.exception()
-        return table().filter(pa.compute.field("channel") != "0").num_rows >= acked
-
-    wait_until(enough, PATIENCE, f"{acked} rows")
-    return table()
 
 
 def test_fault_03_driver_killed_between_offset_log_and_commit_log(
@@ -120,9 +65,9 @@ def test_fault_03_driver_killed_between_offset_log_and_commit_log(
     assert end_of(plan.checkpoint, held) == end
     again = batches(plan.table)[held]
     assert first.num_rows > 0
-    assert by_offset(again).equals(by_offset(first))
+    assert again.equals(first)
     entries = producers.finish()
-    balance(drained(query, lambda: everything(plan.table), producers_acked(producers)), entries)
+    balance(drained(query, lambda: everything(plan.table), entries), entries)
 
 
 def test_fault_04_driver_killed_behind_the_commit_log(
@@ -152,7 +97,7 @@ def test_fault_04_driver_killed_behind_the_commit_log(
         "the commit of the batch",
     )
     entries = producers.finish()
-    balance(drained(query, lambda: everything(plan.table), producers_acked(producers)), entries)
+    balance(drained(query, lambda: everything(plan.table), entries), entries)
     assert written.stat().st_mtime_ns == stamp
 
 
@@ -175,7 +120,7 @@ def test_fault_05_planner_killed_fails_the_query_and_another_run_goes_on(
         await_more(query, table)
         assert scene.intake()["pid"] == before["pid"], "the intake was adopted"
     entries = producers.finish()
-    balance(drained(query, table.read, producers_acked(producers)), entries)
+    balance(drained(query, table.read, entries), entries)
 
 
 def test_fault_11_a_query_stopped_in_mid_batch_goes_on_exactly(
@@ -209,17 +154,7 @@ def test_fault_11_a_query_stopped_in_mid_batch_goes_on_exactly(
     wait_until(lambda: open_batch in logged(scene.checkpoint, "commits"), PATIENCE, "the batch")
     entries = producers.finish()
     table = SinkTable(scene.table)
-    balance(drained(again, table.read, producers_acked(producers)), entries)
-
-
-def by_offset(rows: pa.Table) -> pa.Table:
-    """In the order of the source; which of two tasks wrote its file first is no matter."""
-    return rows.sort_by([("partition", "ascending"), ("offset", "ascending")])
-
-
-def committed(spool: Path) -> tuple[int, ...]:
-    known = status(spool)
-    return known.committed.get("query", known.starts)
+    balance(drained(again, table.read, entries), entries)
 
 
 def end_of_query(query: Any) -> float:
@@ -238,7 +173,3 @@ def await_more(query: Any, table: SinkTable) -> None:
         return table.rows > rows
 
     wait_until(moved, PATIENCE, "rows of the next run")
-
-
-def producers_acked(producers: Load) -> int:
-    return sum(entry.acked_count for entry in producers.entries)
