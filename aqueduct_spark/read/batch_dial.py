@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LEASE = 15.0
+LEASE = 10.0
 """Seconds after which an intake whose task is gone ends itself."""
 
 START_SECONDS = 60.0
