@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,6 +58,10 @@ class Dialing:
             endpoints=tuple(line.state for line in self._lines),
             settled=bool(self._lines) and all(line.over for line in self._lines),
         )
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        return {}
 
     @property
     def complete(self) -> bool:
