@@ -78,7 +78,8 @@ class SpoolReader(Readable):
             self.close()
             known, cursors, entered = Known(), {}, {}
         found = recover(self.directory, identity, known, entered, _read, time.time())
-        self.cursors = cursors or found.replay.cursors
+        # the heads of segments also know of cursors that were dropped since
+        self.cursors = cursors if known.durable.segment else found.replay.cursors | cursors
         self._stored = Stored(
             Codec(identity.schema),
             identity.partitions,
