@@ -32,6 +32,10 @@ class Registration:
             intake, status.id, status.epoch, at, status.pid, status.listen or "", fingerprint=""
         )
 
+    def same_process(self, other: Registration) -> bool:
+        """Whether both tell of one life of an intake, whatever else they know of it."""
+        return (self.id, self.epoch, self.at) == (other.id, other.epoch, other.at)
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -54,7 +54,9 @@ class LaunchedIntakes:
                 if status is not None and status.id == spool:
                     found[intake] = (address, status)
                     # Tasks look for an adopted intake at the rendezvous, as for a launched one.
-                    self._rendezvous.register(Registration.of(intake, address, status), held)
+                    adopted = Registration.of(intake, address, status)
+                    if held is None or not adopted.same_process(held):
+                        self._rendezvous.register(adopted, held)
                     break
         return found
 

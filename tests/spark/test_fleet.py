@@ -69,6 +69,19 @@ def test_a_fleet_finds_by_registration_and_by_offset(ground: Ground, fleets: lis
     assert foreign.observe(known) == {}
 
 
+def test_an_intake_is_told_once(
+    ground: Ground, fleets: list[Fleet], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Looking at it again and again says nothing new to the log, and forgets nothing of it."""
+    held = ground.ensure()
+    fleet = launched(ground, fleets)
+    with caplog.at_level("INFO"):
+        for _ in range(3):
+            fleet.observe(StreamOffset())
+    assert [record for record in caplog.records if "listens on" in record.message] == []
+    assert ground.rendezvous.registered()[0] == held
+
+
 def test_a_fleet_holds_its_cursors_and_commits_for_them(
     ground: Ground, fleets: list[Fleet]
 ) -> None:
