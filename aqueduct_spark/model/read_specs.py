@@ -214,7 +214,7 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         READ,
         READ,
         "What becomes of the stored messages of a cancelled channel: they stay rows, or the "
-        "query fails.",
+        "query fails. A read with until=finish fails unless keep is written.",
     ),
     OptionSpec(
         "fetchTimeout",
