@@ -198,7 +198,7 @@ class Session:
         )
         resumes = self._producer is not None and start is not None
         channel = self._channels[number] = Channel(source, resumes, str(number), number)
-        self._chronicle.opened(source)
+        self._chronicle.opened(source, resumes)
         return channel
 
     def durable(self, receipts: list[Receipt]) -> None:
@@ -270,9 +270,16 @@ class Session:
             for attachment in attachments:
                 self._attach(channel, channel.source.number(run, index), attachment, told)
         self._role.received(channel)
-        book = self._receipting.book
         self._around.groups.offer(
-            Offer(self, run, channel.source, channel.resumes, timestamp, book, channel.tally)
+            Offer(
+                self,
+                run,
+                channel.source,
+                channel.resumes,
+                timestamp,
+                self._receipting,
+                channel.tally,
+            )
         )
         for tell in told:
             tell()
@@ -314,7 +321,7 @@ class Session:
         )
         resumes = self._producer is not None and claims.sequence_start is not None
         self._channels[number] = Channel(source, resumes, path, parent.root)
-        told.append(partial(self._chronicle.opened, source))
+        told.append(partial(self._chronicle.opened, source, resumes))
         self._role.attached(self._channels[number])
 
     def _gives_receipts(self, attachment: Attachment) -> bool:
