@@ -12,8 +12,8 @@ import pytest
 from aqueduct_core.errors import ChannelEnded, DataLoss, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
-from aqueduct_spark.receivers import claims
+from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
+from aqueduct_spark.receivers import claims, launch
 from tests.spark.loop import Loop, Yard, read, values
 from tests.spark.producing import Flow, numbered, produce
 from tests.support.remote import RemoteThread, Script
@@ -207,6 +207,21 @@ class TestCancels:
             loop = self.loop(yard, remote, onCancel="fail", channels="a")
             assert values(loop.until(5), "a") == [b"a %d" % n for n in range(5)]
 
+    def test_a_query_that_keeps_them_again_leaves_no_cursor_behind(self, yard: Yard) -> None:
+        scripts = {"a": Script(5, end="stay"), "b": Script(3, end="stay")}
+        with RemoteThread(scripts, yard.home) as remote:
+            loop = self.loop(yard, remote, onCancel="fail")
+            loop.until(8)
+            credentials = Credentials.for_spool(yard.spool)
+            with IntakeClient(yard.intake()["flight"], credentials) as client:
+                assert list(client.status().events_committed) == ["query.cancels"]
+                loop.close()
+                again = yard.loop(
+                    loop.at, endpoint=remote.url, tls_caFile=str(remote.ca_file), subscribe="a,b"
+                )
+                again.batch()
+                assert client.status().events_committed == {}
+
 
 def test_endpoints_are_spread_over_intakes(yard: Yard, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
@@ -224,6 +239,61 @@ def test_endpoints_are_spread_over_intakes(yard: Yard, tmp_path: Path) -> None:
         )
         loop.until(70)
         assert sorted(sum(p.to) for p in loop.at.spool.values()) == [30, 40]
+
+
+def test_a_new_query_with_the_cursor_of_an_old_one_begins_anew(yard: Yard) -> None:
+    old = begun(yard)
+    produce(yard.url(), numbered(100))
+    old.until(100)
+    while old.batch() is not None:
+        pass
+    old.close()
+    new = begun(yard)
+    with IntakeClient(yard.intake()["flight"], Credentials.for_spool(yard.spool)) as client:
+        assert client.status().committed["query"] == (0, 0)
+    assert values(new.until(100)) == numbered(100)
+
+
+def test_an_intake_that_is_lost_does_not_hold_up_the_others(yard: Yard) -> None:
+    loop = yard.loop(numIntakes="2")
+    while len(loop.at.spool) < 2:
+        loop.batch()
+    produce(yard.url(0), numbered(100), name="one")
+    produce(yard.url(1), numbered(100), name="two")
+    loop.until(200)
+    yard.kill(1)
+    produce(yard.url(0), numbered(50), name="three")
+    epoch = loop.at.spool[1].epoch
+    loop.until(250)
+    while loop.at.spool[1].epoch == epoch:
+        loop.batch()
+    produce(yard.url(1), numbered(50), name="four")
+    loop.until(300)
+    for name, count in (("one", 100), ("two", 100), ("three", 50), ("four", 50)):
+        assert values(loop.rows, name) == numbered(count)
+
+
+def test_a_spool_that_is_on_another_host_is_found(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = begun(yard)
+    produce(yard.url(), numbered(100))
+    loop.until(100)
+    yard.kill()
+    asked: list[int] = []
+    real = launch._is_here
+
+    def is_here(order: LaunchOrder) -> bool:
+        asked.append(order.intake)
+        return len(asked) > 4 and real(order)  # the first tasks run on other hosts
+
+    monkeypatch.setattr(launch, "_is_here", is_here)
+    epoch = loop.at.spool[0].epoch
+    while loop.at.spool[0].epoch == epoch:
+        loop.batch()
+    assert loop.at.spool[0].id == loop.batches[-2][0].spool[0].id
+    produce(yard.url(), numbered(50), name="more")
+    loop.until(150)
 
 
 class TestAvailableNow:
