@@ -101,13 +101,19 @@ class Bench:
 
 @contextmanager
 def bench(
-    directory: Path, *, partitions: int = 1, max_bytes: int = 1 << 30, group_bytes: int = 1 << 20
+    directory: Path,
+    *,
+    partitions: int = 1,
+    max_bytes: int = 1 << 30,
+    group_bytes: int = 1 << 20,
+    **more: int,
 ) -> Iterator[Bench]:
+    """``more``: settings of the spool."""
     spool = Spool.open(
         directory,
         schema=SPOOL_SCHEMA,
         partitions=partitions + 1,
-        settings=SpoolSettings(max_bytes=max_bytes, owed_logs=partitions),
+        settings=SpoolSettings(max_bytes=max_bytes, owed_logs=partitions, **more),
         sync=InlineSync,
     )
     with spool:
