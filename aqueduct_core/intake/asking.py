@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
+from aqueduct_core.aio.connect import broken
 from aqueduct_core.aqueduct import chanid
 from aqueduct_core.aqueduct.connection import Attach, Connection
 from aqueduct_core.aqueduct.conventions import BadHeader, channel_headers, read_connection
@@ -190,6 +191,9 @@ class Asking:
 
 
 def _reason(closed: Closed) -> str:
-    who = "the remote" if closed.by_peer else "us" if closed.code else "the network"
     text = f": {closed.reason[:200]}" if closed.reason else ""
-    return f"the connection was ended by {who}, code {closed.code}{text}"
+    if closed.by_peer:
+        return f"the remote closed the connection, code {closed.code}{text}"
+    if broken(closed):
+        return f"the remote broke the protocol, code {closed.code}{text}"
+    return f"the connection was lost{text}"
