@@ -81,6 +81,20 @@ def test_channels_below_are_part_of_it(home: Path, tmp_path: Path) -> None:
     assert {row["channel"] for row in rows} == {"a", "a/0", "a/1", "a/2"}
 
 
+def test_each_address_is_a_task(home: Path, tmp_path: Path) -> None:
+    homes = [tmp_path / "one", tmp_path / "two"]
+    for place in homes:
+        place.mkdir()
+    with (
+        RemoteThread({"a": Script(20)}, homes[0]) as one,
+        RemoteThread({"a": Script(30)}, homes[1]) as two,
+    ):
+        both = f"{one.endpoint},{two.endpoint}"
+        assert len(reader(both, home, subscribe="a").partitions()) == 2
+        rows = read(both, home, subscribe="a")
+    assert sorted(row["messageNum"] for row in rows) == sorted([*range(20), *range(30)])
+
+
 def test_the_request_as_options_make_it(home: Path, tmp_path: Path) -> None:
     with RemoteThread({"a": Script(1), "b": Script(1)}, tmp_path) as remote:
         read(

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from aqueduct_core.errors import DataLoss, SpoolFailed
+from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.server import FlightHost
@@ -33,6 +33,7 @@ class Served:
         self.spool = spool
         self.schema = spool.schema
         self.reads: list[Ticket] = []
+        self.asked: list[Ticket] = []
         self.lie: dict[str, Any] = {}
 
     def read(self, ticket: Ticket) -> Iterator[pa.RecordBatch]:
@@ -40,6 +41,7 @@ class Served:
         return self.spool.read(ticket.partition, ticket.start, ticket.end)
 
     def pieces(self, ticket: Ticket) -> list[Piece]:
+        self.asked.append(ticket)
         found = self.spool.pieces(ticket.partition, ticket.start, ticket.end)
         return [piece._replace(**self.lie) for piece in found]
 
@@ -95,6 +97,29 @@ def test_any_range_is_the_same(served: Served, client: IntakeClient) -> None:
         asked = ticket(served, partition, start, end)
         assert table(list(rows_of(client, asked))) == table(list(client.read(asked)))
     assert list(rows_of(client, ticket(served, 0, 7, 7))) == []
+
+
+def test_places_are_asked_for_in_turns(
+    served: Served, client: IntakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "FIRST_SPAN", 64)
+    monkeypatch.setattr(local, "LEAST_SPAN", 16)
+    monkeypatch.setattr(local, "PIECES", 4)
+    mapped = list(rows_of(client, ticket(served, 0, 3, 997)))
+    assert served.reads == []
+    assert 10 < len(served.asked) < 60
+    assert table(mapped) == table(list(client.read(ticket(served, 0, 3, 997))))
+
+
+def test_an_intake_that_does_not_say_where(
+    served: Served, client: IntakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(asked: Ticket) -> list[Piece]:
+        raise IntakeFailed("UNREACHABLE", "did not answer within 10 s", "Wait")
+
+    monkeypatch.setattr(client, "pieces", silent)
+    assert sum(b.num_rows for b in rows_of(client, ticket(served))) == 1_000
+    assert served.reads == [ticket(served)]
 
 
 def test_another_file_of_that_name(served: Served, client: IntakeClient) -> None:
