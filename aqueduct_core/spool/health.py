@@ -11,7 +11,8 @@ from pathlib import Path
 
 from aqueduct_core.errors import SpoolFailed
 
-NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT))
+NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+"""What was not written is undone and tried again: a full disk, a quota, a limit of file sizes."""
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,23 @@ class Health:
             self.failure = str(error)
             log.error("the spool in %s stores nothing any more: %s", self._directory, error)
             raise io_failed(self._directory, self.failure) from error
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """The same for the replacing of a small file: without space the old one stays.
+
+        Raises:
+            SpoolFailed: FULL or IO.
+        """
+        with self.guard():
+            try:
+                yield
+            except OSError as error:
+                if error.errno not in NO_SPACE:
+                    raise
+                raise SpoolFailed(
+                    "FULL", f"{self._directory}: {error}", "Free some space on that disk"
+                ) from error
 
 
 def no_space(error: Exception) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +14,7 @@ from aqueduct_core.spool.catalog import Known
 from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.identity import Identity
 from aqueduct_core.spool.record import Codec, Record
+from aqueduct_core.spool.retention import Position, raised
 from aqueduct_core.spool.scan import Scan
 from aqueduct_core.spool.segment import Segment, segment_numbers, segment_path
 from aqueduct_core.spool.settings import Mark
@@ -33,9 +34,15 @@ class Replay:
     state: dict[str, Any] | None
     marks: list[Mark]
 
-    @property
-    def cursors(self) -> dict[str, list[int | None]]:
-        return dict(self.state["cursors"]) if self.state else {}
+    def cursors(self, told: Mapping[str, Position] | None) -> dict[str, list[int | None]]:
+        """The cursors that an identity told of, as far as the state knows that they went on; those
+        of the state when it told of none."""
+        found = dict(self.state["cursors"]) if self.state else {}
+        if told is None:
+            return found
+        return {
+            name: raised(position, found.get(name, position)) for name, position in told.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
