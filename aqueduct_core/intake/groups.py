@@ -129,8 +129,9 @@ class GroupCommit:
 
     @property
     def crowded(self) -> bool:
-        """So much waits that connections which bring more are to rest (`rest`)."""
-        return self._backlog.crowded
+        """So much waits that connections which bring more are to rest (`rest`); or the end has
+        come."""
+        return self._stopped or self._backlog.crowded
 
     @property
     def held_bytes(self) -> int:
@@ -154,7 +155,7 @@ class GroupCommit:
 
     def record(self, occurrence: Occurrence) -> None:
         """Store an event, behind all that was offered and recorded before. It waits like a run."""
-        if self._broken:
+        if self._broken or (self._stopped and occurrence.confirms):
             return
         if occurrence.event.kind == "rejected" and not self._rejections.single(occurrence):
             self._begin()
@@ -393,7 +394,8 @@ class GroupCommit:
         if self._backlog or self._store.full:
             self._retry_later()
             return
-        self._backlog.awake()
+        if not self._stopped:
+            self._backlog.awake()
         if self._nacks or self._rejections.more:
             self.flush()
 

@@ -269,6 +269,8 @@ class Intake:
     async def _settle(self) -> None:
         """The last group becomes durable, and its acks go out."""
         self._idle.clear()
+        for session in self._sessions:
+            session.pause()
         self._groups.stop()
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
