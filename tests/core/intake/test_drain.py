@@ -14,7 +14,8 @@ import pytest
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import Sender, channel
 from aqueduct_core.aio.producer import Producer
-from aqueduct_core.errors import AqueductError
+from aqueduct_core.errors import AqueductError, IntakeFailed
+from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.intake.processes import IntakeProcess, Site
 
@@ -113,7 +114,8 @@ def test_fault_1_a_finish_that_a_producer_saw_is_an_event_after_a_kill(site: Sit
     """The producer learns the finish only when its event is durable: kill -9 at once behind it."""
 
     async def produce(intake: IntakeProcess, turn: int) -> None:
-        async with connect(intake.url, tls=site.client_tls) as connection:
+        settings = LinkSettings(idle_timeout=1.0)
+        async with connect(intake.url, tls=site.client_tls, settings=settings) as connection:
             sender = await attached(connection, f"c{turn}")
             await sender.send_many([b"%d" % number for number in range(20)])
             await sender.finish()
@@ -194,3 +196,26 @@ def test_fault_1_events_of_a_life_that_was_killed_are_a_prefix(site: Site) -> No
                 finished[0] += 1
 
     run(scenario(), 120)
+
+
+def test_reads_under_way_end_with_the_intake_and_do_not_hold_it_up(site: Site) -> None:
+    async def produce(url: str) -> None:
+        async with connect(url, tls=site.client_tls) as connection:
+            sender = await attached(connection, "c")
+            for _ in range(40):
+                await sender.send(bytes(1 << 20))
+            await sender.finish()
+
+    with site.intake(partitions=1) as intake, intake.client() as client, intake.client() as idle:
+        run(produce(intake.url))
+        status = client.status()
+        ticket = Ticket(status.id, 0, 0, status.ends[0])
+        active, stuck = client.read(ticket), idle.read(ticket)
+        next(active)
+        next(stuck)
+        intake.signal(signal.SIGTERM)
+        with pytest.raises(IntakeFailed, match="UNREACHABLE"):
+            for _ in active:
+                pass
+        assert intake.wait(10.0) == 0
+        del stuck
