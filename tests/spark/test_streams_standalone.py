@@ -131,5 +131,5 @@ def test_events_of_standalone_intakes(ground: Ground) -> None:
 
 def test_an_authority_that_cannot_be_read(ground: Ground) -> None:
     ground.files.ca_file.unlink()
-    with pytest.raises(TlsFailed, match="authority|caFile"):
+    with pytest.raises(TlsFailed, match="caFile"):
         ground.loop([free_tcp_port()])
