@@ -127,7 +127,8 @@ class Lock:
             SpoolFailed: LOCKED with the process id of the owner.
         """
         # the file stays for ever: a lock on an unlinked file would lock nobody out
-        self._fd = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        self._path = directory / LOCK
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -140,6 +141,20 @@ class Lock:
             ) from None
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, b"%d\n" % os.getpid(), 0)
+
+    def held(self) -> bool:
+        """Whether it still locks others out: not when the file was removed, as the next owner then
+        locks another one.
+
+        Asked after a sync and before its news is told: what was on the disk before another owner
+        came, that one has found.
+        """
+        try:
+            there = os.stat(self._path)
+        except OSError:
+            return False
+        ours = os.fstat(self._fd)
+        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
     def release(self) -> None:
         os.ftruncate(self._fd, 0)

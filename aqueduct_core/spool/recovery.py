@@ -95,7 +95,8 @@ def recover(
         path = segment_path(directory, number)
         before = entered.get(number)
         # the newest is always read: it holds the newest marks
-        if before and number != numbers[-1] and path.stat().st_size == before.size:
+        # what is behind the end of a closed segment was written by an owner that had lost its lock
+        if before and number != numbers[-1] and path.stat().st_size >= before.size:
             reading.segments[number] = before
         else:
             reading.scan(number)
@@ -169,7 +170,10 @@ class _Reading:
         self.durable = max([self.durable, *(record.durable for record in found.records)])
         if found.head is not None:
             if self.scans:
-                self._last_groups[max(self.scans)] = found.head.group
+                last = max(self.scans)
+                self._last_groups[last] = found.head.group
+                # what follows was written by an owner that had lost its lock
+                self.scans[last] = self.scans[last].until(found.head.group)
             for older in list(self.scans):
                 last_group = self._last_groups.get(older)
                 if last_group is not None and last_group <= found.head.durable:
@@ -253,7 +257,9 @@ class _Reading:
         found = self._checked(number)
         stamp = self._stamps.get(number)
         if not stamp or not found.records or found.stamp == stamp:
-            return found
+            before = self._entered.get(number)
+            longer = before is not None and found.size > before.size
+            return found.before(before.size) if before is not None and longer else found
         if number == self._noted.segment and number not in self._entered:
             raise unknown_end(self._path(number), "was swapped for another file")
         log.warning("%s was swapped for another file: no row in it counts", self._path(number))

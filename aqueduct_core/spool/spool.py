@@ -245,13 +245,16 @@ class Spool(Readable):
         blocks on the disk, but for the catalog when a segment was closed.
 
         Raises:
-            SpoolFailed: IO: the disk failed, nothing that is not durable yet ever will be.
+            SpoolFailed: IO: the disk failed, nothing that is not durable yet ever will be. LOCKED:
+            the lock was taken away, and another process may own the spool.
         """
         self._check()
         with self._health.guard():
             settled = self._writer.settle()
         if settled is None:
             return
+        if not self._lock.held():
+            raise self._health.fenced()
         self._stored.publish(settled.ends)
         self._ledger.close_segments(settled.closed, settled.state)
         self.on_durable(settled.group)
