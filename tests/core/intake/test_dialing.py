@@ -16,9 +16,10 @@ from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.subscriptions import Subscriptions
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.connect_settings import ConnectSettings, Subscription
+from aqueduct_core.intake.event_rows import expand_events
 from aqueduct_core.intake.settings import Limits
 from tests.core.intake.processes import IntakeProcess, Site
-from tests.support.remote import RemoteThread, Script, payloads
+from tests.support.remote import RemoteThread, Script, Scripts, payloads
 from tests.support.remote_process import RemoteProcess
 from tests.support.waiting import wait_until
 
@@ -192,6 +193,52 @@ def test_what_cannot_be_read_is_an_error_at_the_start(site: Site, tmp_path: Path
     with pytest.raises(AuthFailed, match="/nowhere/t"), site.intake(connect=settings):
         pass
     assert not site.spool.exists()
+
+
+def test_a_remote_that_does_not_wait_for_the_last_acks(site: Site, tmp_path: Path) -> None:
+    """It finishes and is gone: nothing is missing, so nothing is asked for again."""
+    with (
+        RemoteThread({"a": Script(messages=5, end="hurry")}, tmp_path) as remote,
+        site.intake(connect=connect(remote, "a", bounded=True), group_commit=0.4) as intake,
+    ):
+        status = until(intake, lambda status: status.complete)
+        assert subscriptions(status).failures == 0
+        assert values(intake, "a") == payloads("a", Script(messages=5))
+        assert len(remote.requests) == 1
+
+
+def test_events_tell_the_life_of_what_was_asked_for(site: Site, tmp_path: Path) -> None:
+    scripts: Scripts = {
+        "a": Script(messages=5, children=1, child_messages=2),
+        "cut": [Script(messages=2, end="cancel"), Script(messages=4)],
+    }
+    with (
+        RemoteThread(scripts, tmp_path, producer="remote") as remote,
+        site.intake(connect=connect(remote, *scripts)) as intake,
+        intake.client() as client,
+    ):
+        status = until(intake, lambda status: status.complete)
+        partitions = len(status.ends)
+        start, end = status.events
+        events = [
+            event
+            for batch in client.read(Ticket(status.id, partitions, start, end))
+            for event in expand_events(batch, start).to_pylist()
+        ]
+    told: dict[str | None, list[str]] = {}
+    for event in events:
+        told.setdefault(event["channel"], []).append(event["kind"])
+    assert told == {
+        None: ["connected", "disconnected"],
+        "a": ["opened", "finished"],
+        "a/0": ["opened", "finished"],
+        "cut": ["opened", "cancelled", "opened", "finished"],
+    }
+    counts = {event["channel"]: event["counts"] for event in events if event["kind"] == "finished"}
+    sent = {channel: each["reliableSent"] for channel, each in counts.items()}
+    assert sent == {"a": 5, "a/0": 2, "cut": 4}
+    assert all(each["reliableStored"] == each["reliableSent"] for each in counts.values())
+    assert {event["producer"] for event in events} == {"remote"}
 
 
 def test_a_bounded_read_names_the_channel_that_did_not_finish(site: Site, tmp_path: Path) -> None:
