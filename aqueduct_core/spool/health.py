@@ -80,7 +80,9 @@ class Health:
 
 def no_space(error: Exception) -> bool:
     """Whether the catalog found no space: it undoes the change, and may be tried again."""
-    return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+    code = getattr(error, "sqlite_errorcode", 0)
+    # the second when its shared memory, a file beside it, finds none
+    return code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 
 
 def not_opened(directory: Path, error: Exception) -> SpoolFailed:

@@ -9,6 +9,7 @@ import secrets
 import uuid
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -139,8 +140,10 @@ class Lock:
                 f"{directory} is in use by process {holder}",
                 "Stop that process, or give this one another directory",
             ) from None
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, b"%d\n" % os.getpid(), 0)
+        # for people, and it need not fit on a full disk
+        with suppress(OSError):
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, b"%d\n" % os.getpid(), 0)
 
     def held(self) -> bool:
         """Whether it still locks others out: not when the file was removed, as the next owner then
