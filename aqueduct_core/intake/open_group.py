@@ -124,8 +124,8 @@ class OpenGroup:
 
         Its receipts stay: the channel is over, so they ack nothing, and its credit goes back. Rows
         stay when the channel's finish is here too, which counts them; and when another connection's
-        message is left out as a repeat of one of them, now or later: it is acked with this group, so
-        its copy has to be in it.
+        message is left out as a repeat of one of them, now or later: it is acked with this group,
+        so its copy has to be in it.
         """
         taken = self._taken.pop(id(source), None)
         if taken is None or (source.producer, source.channel) in self._relied:
