@@ -88,7 +88,7 @@ def _judge(
 ) -> tuple[bool, str]:
     spool = [value for _, name, value in recorder.more if name == "spool MB"]
     memory = [
-        sample.resident / 1e6
+        sample.private / 1e6
         for sample in recorder.samples
         if sample.kind == "intake" and full_at < sample.at < pressing
     ]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.faults.processes import open_files, resident_bytes
+from tests.faults.processes import open_files, private_bytes, resident_bytes
 
 INTERVAL = 1.0
 WARM_SECONDS = 20.0
@@ -24,12 +24,14 @@ class Sample:
     kind: str
     pid: int
     resident: int
+    private: int
     files: int
 
 
 @dataclass(frozen=True)
 class Life:
-    """One process: MB of memory at first (behind the warm-up), at last and at most; MB an hour."""
+    """One process: MB of private memory at first (behind the warm-up), at last and at most, and how
+    it grows, MB an hour; ``resident`` counts mapped files too."""
 
     kind: str
     pid: int
@@ -38,6 +40,7 @@ class Life:
     last: float
     most: float
     slope: float
+    resident: float
     files_first: int
     files_most: int
 
@@ -86,14 +89,15 @@ class Recorder:
                 for pid in pids:
                     resident = resident_bytes(pid)
                     if resident:
-                        sample = Sample(self.now(), kind, pid, resident, open_files(pid))
+                        now, private = self.now(), private_bytes(pid)
+                        sample = Sample(now, kind, pid, resident, private, open_files(pid))
                         self.samples.append(sample)
 
 
 def _life(kind: str, pid: int, samples: Sequence[Sample]) -> Life:
     mine = [s for s in samples if (s.kind, s.pid) == (kind, pid)]
     warm = [s for s in mine if s.at >= mine[0].at + WARM_SECONDS] or mine[-1:]
-    memory = [s.resident / 1e6 for s in warm]
+    memory = [s.private / 1e6 for s in warm]
     slope = 0.0
     if warm[-1].at - warm[0].at >= WARM_SECONDS:
         slope = float(np.polyfit([s.at for s in warm], memory, 1)[0]) * 3600
@@ -103,8 +107,9 @@ def _life(kind: str, pid: int, samples: Sequence[Sample]) -> Life:
         mine[-1].at - mine[0].at,
         memory[0],
         memory[-1],
-        max(s.resident for s in mine) / 1e6,
+        max(s.private for s in mine) / 1e6,
         slope,
+        max(s.resident for s in mine) / 1e6,
         warm[0].files,
         max(s.files for s in mine),
     )
@@ -119,11 +124,23 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def lives_table(recorder: Recorder, kinds: Sequence[str], least: float = WARM_SECONDS) -> str:
     """The lives that lasted long enough to say something."""
     rows = [
-        (n.kind, n.pid, n.seconds, n.first, n.last, n.most, n.slope, n.files_first, n.files_most)
+        (
+            n.kind,
+            n.pid,
+            n.seconds,
+            n.first,
+            n.last,
+            n.most,
+            n.slope,
+            n.resident,
+            n.files_first,
+            n.files_most,
+        )
         for n in recorder.lives()
         if n.kind in kinds and n.seconds >= least
     ]
-    header = ("process", "pid", "seconds", "MB warm", "MB last", "MB most", "MB/h", "files", "most")
+    header = ("process", "pid", "seconds", "MB warm", "MB last", "MB most", "MB/h",
+              "MB resident", "files", "most")  # fmt: skip
     return table(header, rows)
 
 
@@ -141,7 +158,7 @@ def draw(recorder: Recorder, path: Path, title: str) -> None:
     kinds = list(dict.fromkeys(s.kind for s in recorder.samples))
     colours = dict(zip(kinds, COLOURS * 3, strict=False))
     for axis, label, value in (
-        (axes[0], "resident MB", lambda s: s.resident / 1e6),
+        (axes[0], "private MB", lambda s: s.private / 1e6),
         (axes[1], "open files", lambda s: s.files),
     ):
         _lives(axis, recorder.samples, colours, value)
