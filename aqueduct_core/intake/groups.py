@@ -263,6 +263,7 @@ class GroupCommit:
             for first, stop in seen.missing(base, base + run.count)
             for new in marks.add(first, stop)
         ]
+        marks.add(0, source.floor)
         wanted = [(first - base, stop - base) for first, stop in fresh]
         self.counters.deduped += run.count - sum(high - low for low, high in wanted)
         return wanted
@@ -326,6 +327,7 @@ def _marks(pieces: list[Piece]) -> list[Mark]:
             ranges = stored.setdefault((piece.source.producer, piece.source.channel), RangeSet())
             first = piece.source.number(piece.run, piece.low)
             ranges.add(first, first + piece.high - piece.low)
+            ranges.add(0, piece.source.floor)
     return [Mark(*key, first, stop) for key, ranges in stored.items() for first, stop in ranges]
 
 

@@ -28,6 +28,7 @@ from aqueduct_core.aqueduct.news import (
     Opened,
     Run,
 )
+from aqueduct_core.dedupe.identity import floor_of, sent_by
 from aqueduct_core.intake.groups import GroupCommit, Offer, Receipt
 from aqueduct_core.intake.records import Source
 from aqueduct_core.transport.driver import Driver
@@ -233,16 +234,19 @@ class Session:
             path = f"…/{number}"
         try:
             claims = read_channel(attachment.headers)
+            producer = sent_by(parent.source.producer, attachment.headers)
+            floor = floor_of(attachment.headers, claims.sequence_start or 0)
         except BadHeader as error:
             log.debug("%s: channel %s closed: %s", self, path, error)
             self._command(lambda: self._engine.close(number, now))
             return
         source = Source(
             channel=claims.name or path,
-            producer=parent.source.producer,
+            producer=producer,
             connection=self.id,
             channel_id=number,
             start=claims.sequence_start or 0,
+            floor=floor,
             parent_channel_id=parent.source.channel_id,
             parent_message=message,
             channel_headers=attachment.headers,

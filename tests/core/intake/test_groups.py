@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from aqueduct_core.dedupe.numbering import batch_floor
 from aqueduct_core.intake.groups import Offer
 from aqueduct_core.intake.records import Source
 from aqueduct_core.intake.schema import SPOOL_SCHEMA
@@ -250,3 +251,23 @@ def test_after_a_failure_of_the_disk_nothing_is_acked_any_more(
         b.settle()
     assert [error.name for error in b.failures] == ["AQUEDUCT_SPOOL.IO"]
     assert [(r.first, r.stop) for r in peer.acked] == [(0, 1)]
+
+
+def test_a_batch_that_begins_ends_the_batches_before_it(tmp_path: Path) -> None:
+    """A sink's rows are numbered by batch: one range is remembered, and late ones are repeats."""
+    peer, late = Peer(), Peer()
+
+    def batch(number: int, row: int = 0) -> Source:
+        floor = batch_floor(number)
+        return Source("c", "w/0", "cafe", 8, floor + row, floor)
+
+    with bench(tmp_path) as b:
+        for number in range(5):
+            b.groups.offer(offer(peer, [b"row %d" % number], origin=batch(number)))
+            b.settle()
+        b.groups.offer(offer(late, [b"late", b"late too"], origin=batch(3)))
+        b.groups.offer(offer(peer, [b"row 4", b"next"], origin=batch(4)))
+        b.settle()
+        assert b.values() == [*(b"row %d" % n for n in range(5)), b"next"]
+        assert [(r.first, r.stop) for r in late.acked] == [(0, 2)]
+        assert list(b.spool.seen("w/0", "c")) == [(0, batch_floor(4) + 2)]
