@@ -290,6 +290,12 @@ class ProducerThread:
         if self._failure is not None:
             raise self._failure
 
+    def run_out(self, seconds: float = 90.0) -> None:
+        """Return when all flows have sent the most that they may, and are finished."""
+        self._thread.join(seconds)
+        assert not self._thread.is_alive(), f"the producer did not end: {self.entries}"
+        self.check()
+
     def finish(self, seconds: float = 90.0) -> list[Entry]:
         """Send no more, return when every message has its outcome. Raises what it raised."""
         assert self._loop is not None

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -35,6 +36,8 @@ class Impairment:
     hold: float = 0.02
     only_above: int = 0
     """Packets up to this many bytes are never lost."""
+    only_held: int = 0
+    """Packets up to this many bytes are never held back."""
 
 
 @dataclass(slots=True)
@@ -51,13 +54,14 @@ class Count:
 class Proxy:
     """Carries packets between any number of clients and one server.
 
-    ``up`` is towards the server. ``dark`` loses everything while it is set. Ends by ``close``;
-    packets that are under way then are gone.
+    ``up`` is towards the server. ``dark`` loses everything while it is set, ``deaf`` what goes in
+    that direction. Ends by ``close``; packets that are under way then are gone.
     """
 
     def __init__(self, server: tuple[str, int], impairment: Impairment, seed: int) -> None:
         self.impairment = impairment
         self.dark = False
+        self.deaf: Direction | None = None
         self.counts: dict[Direction, Count] = {"up": Count(), "down": Count()}
         self._server = server
         self._random: dict[Direction, random.Random] = {
@@ -73,11 +77,21 @@ class Proxy:
     async def open(self) -> tuple[str, int]:
         """Listen on a free port of the loopback address; where."""
         transport, _ = await self._loop.create_datagram_endpoint(
-            lambda: _Ear(self._from_client), sock=_socket()
+            lambda: _Ear(self._from_client), sock=udp_socket()
         )
         self._front = transport
         host, port = transport.get_extra_info("sockname")[:2]
         return host, port
+
+    async def rebind(self, make: Callable[[], socket.socket] | None = None) -> None:
+        """Give each client another address, as a NAT does that has forgotten them. What is under
+        way to the old one is lost. ``make`` gives a socket that is connected to the server, from
+        wherever the client is to be now; default: another port of the same host."""
+        for client, old in list(self._backs.items()):
+            del self._backs[client]
+            self._waiting[client] = []
+            old.close()
+            await self._connect(client, make() if make else udp_socket(self._server))
 
     def close(self) -> None:
         for task in self._tasks:
@@ -94,16 +108,16 @@ class Proxy:
             self._waiting[client].append(packet)
         else:
             self._waiting[client] = [packet]
-            task = self._loop.create_task(self._connect(client))
+            task = self._loop.create_task(self._connect(client, udp_socket(self._server)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _connect(self, client: tuple[str, int]) -> None:
+    async def _connect(self, client: tuple[str, int], sock: socket.socket) -> None:
         front = self._front
         assert front is not None
         back, _ = await self._loop.create_datagram_endpoint(
             lambda: _Ear(lambda packet, _: self._carry("down", packet, front, client)),
-            sock=_socket(self._server),
+            sock=sock,
         )
         self._backs[client] = back
         for packet in self._waiting.pop(client):
@@ -118,7 +132,7 @@ class Proxy:
     ) -> None:
         shape, count, chance = self.impairment, self.counts[direction], self._random[direction]
         count.seen += 1
-        if self.dark:
+        if self.dark or direction == self.deaf:
             count.dark += 1
             return
         if len(packet) > shape.only_above and chance.random() < shape.loss:
@@ -130,7 +144,7 @@ class Proxy:
             copies = 2
         for _ in range(copies):
             delay = shape.delay
-            if chance.random() < shape.reorder:
+            if len(packet) > shape.only_held and chance.random() < shape.reorder:
                 count.held += 1
                 delay += shape.hold * (0.5 + chance.random())
             self._loop.call_later(delay, self._deliver, packet, out, to)
@@ -154,12 +168,13 @@ class _Ear(asyncio.DatagramProtocol):
         pass
 
 
-def _socket(server: tuple[str, int] | None = None) -> socket.socket:
+def udp_socket(server: tuple[str, int] | None = None, host: str = "127.0.0.1") -> socket.socket:
+    """A large and non-blocking one: connected to ``server``, else bound to a port of ``host``."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.setblocking(False)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
-    if server is None:
-        sock.bind(("127.0.0.1", 0))
-    else:
+    if server is None or host != "127.0.0.1":
+        sock.bind((host, 0))
+    if server is not None:
         sock.connect(server)
     return sock
