@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from aqueduct_core.errors import InvalidOption, SaveModeRefused
+from aqueduct_spark.model.option_spec import Kind
 from aqueduct_spark.model.read_options import StreamReadOptions, rows_of
 from aqueduct_spark.model.source import Stored
 from aqueduct_spark.model.tokens import Token
@@ -19,6 +20,7 @@ from aqueduct_spark.model.write_options import WriteOptions
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
         DataSourceReader,
+        DataSourceStreamArrowWriter,
         DataSourceStreamReader,
         DataSourceStreamWriter,
         DataSourceWriter,
@@ -61,22 +63,29 @@ class AqueductDataSource(DataSource):
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from aqueduct_spark.model.schemas import check_write_schema
         from aqueduct_spark.write.batch_writer import AqueductBatchWriter
+
+        options = self._write_options(schema, overwrite, Kind.BATCH_WRITE)
+        return AqueductBatchWriter(options, Token.of(options.auth))
+
+    def streamWriter(
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamWriter | DataSourceStreamArrowWriter:
+        from aqueduct_spark.write.stream_writer import AqueductStreamWriter
+
+        options = self._write_options(schema, overwrite, Kind.STREAM_WRITE)
+        return AqueductStreamWriter(options, Token.of(options.auth))
+
+    def _write_options(self, schema: StructType, overwrite: bool, kind: Kind) -> WriteOptions:
+        from aqueduct_spark.model.write_schemas import check_write_schema
 
         if overwrite:
             raise SaveModeRefused(
                 "",
-                "Mode overwrite is refused: messages that were sent cannot be replaced",
+                "Mode overwrite (complete for a stream) is refused: messages that were sent "
+                "cannot be replaced",
                 'Write with mode("append")',
             )
-        check_write_schema(schema)
-        options = WriteOptions.parse(self.options)
-        return AqueductBatchWriter(options, Token.of(options.auth))
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        raise InvalidOption(
-            "NOT_FOR_QUERY_TYPE",
-            "Format aqueduct has no stream write in this version",
-            'Write each batch with foreachBatch and df.write.format("aqueduct")',
-        )
+        options = WriteOptions.parse(self.options, kind)
+        check_write_schema(schema, options.payload_format)
+        return options
