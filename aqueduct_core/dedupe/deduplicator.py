@@ -31,8 +31,9 @@ class Deduplicator:
         self._tracks: OrderedDict[tuple[str, str], RangeSet] = OrderedDict()
         self.forgotten = 0
 
-    def __len__(self) -> int:
-        """The number of tracks."""
+    @property
+    def tracks(self) -> int:
+        """Pairs of producer and channel that are remembered."""
         return len(self._tracks)
 
     def is_new(self, key: ChannelKey | None, number: int) -> bool:

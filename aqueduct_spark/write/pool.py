@@ -63,8 +63,9 @@ class Pool:
         self._idle: list[tuple[LineKey, Line, asyncio.TimerHandle]] = []
         self._closing: set[asyncio.Task[None]] = set()
 
-    def __len__(self) -> int:
-        """Idle connections."""
+    @property
+    def idle(self) -> int:
+        """Connections that no task has."""
         return len(self._idle)
 
     async def lease(self, key: LineKey, dial: Callable[[], Awaitable[Line]]) -> Line:

@@ -30,7 +30,7 @@ def test_tracks_are_apart() -> None:
         assert deduplicator.is_new(other, 0)
     assert deduplicator.is_new(None, 0)
     assert deduplicator.is_new(None, 0)
-    assert len(deduplicator) == 3
+    assert deduplicator.tracks == 3
 
 
 def test_batch_after_batch_is_one_range() -> None:
@@ -59,7 +59,7 @@ def test_bounds_forget_the_oldest() -> None:
     assert deduplicator.is_new(ChannelKey("p", "a", 0), 0)
     for channel in "bc":
         deduplicator.is_new(ChannelKey("p", channel, 0), 0)
-    assert len(deduplicator) == 2
+    assert deduplicator.tracks == 2
     assert deduplicator.is_new(ChannelKey("p", "a", 0), 4)
     with pytest.raises(ValueError, match="0 tracks"):
         Deduplicator(max_tracks=0)
