@@ -158,6 +158,7 @@ class SinkFailed(AqueductError):
         "CANCELLED": "57014",
         "LOSS_ABOVE_LIMIT": "22000",
         "MESSAGE_TOO_LARGE": "54000",
+        "NO_RECEIPTS": "0A000",
     }
 
 

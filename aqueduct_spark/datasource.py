@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from aqueduct_core.errors import InvalidOption, SaveModeRefused
+from aqueduct_core.errors import AqueductError, SaveModeRefused
 from aqueduct_spark.model.option_spec import Kind
-from aqueduct_spark.model.read_options import StreamReadOptions, rows_of
-from aqueduct_spark.model.source import Stored
+from aqueduct_spark.model.read_options import BatchReadOptions, StreamReadOptions, rows_of
+from aqueduct_spark.model.source import Source, Standalone, Stored
 from aqueduct_spark.model.tokens import Token
 from aqueduct_spark.model.write_options import WriteOptions
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
+    from aqueduct_spark.read.batch_planner import Snapshot
+
 
 class AqueductDataSource(DataSource):
     """Channels of the Aqueduct protocol.
@@ -35,32 +37,47 @@ class AqueductDataSource(DataSource):
     sends rows to an endpoint. Options are refused at ``load()`` and ``save()``.
     """
 
+    _snapshot: Snapshot | None = None
+    """The rows of a bounded read. Spark keeps this object with the frame that was loaded, so
+    every action on the frame reads the same ones."""
+
     @classmethod
     def name(cls) -> str:
         return "aqueduct"
 
     def schema(self) -> StructType:
         """The columns of a read. Called at ``load()``, so all options are checked here."""
-        from aqueduct_spark.model.schemas import read_schema
+        from aqueduct_spark.model.read_schemas import open_schema
 
         rows, source = rows_of(self.options)
-        if not isinstance(source, Stored):
-            Token.of(source.auth)  # a variable that is not set is refused here, not in a batch
-        return read_schema(rows)
+        token = _token(source)  # a variable that is not set is refused here, not in a batch
+        if isinstance(source, Stored):
+            self._snapshot = _settled(BatchReadOptions.parse(self.options), token)
+        elif isinstance(source, Standalone):
+            try:
+                self._snapshot = _settled(BatchReadOptions.parse(self.options), token)
+            except AqueductError:
+                pass  # it may be meant for a stream; a bounded read meets it with its first action
+        return open_schema(rows)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from aqueduct_spark.model.schemas import check_read_schema
+        from aqueduct_spark.model.read_schemas import decoding
         from aqueduct_spark.read.stream_reader import AqueductStreamReader
 
-        check_read_schema(schema, self.schema())
-        return AqueductStreamReader(StreamReadOptions.parse(self.options))
+        options = StreamReadOptions.parse(self.options)
+        _token(options.source)
+        return AqueductStreamReader(options, decoding(schema, options.rows))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        raise InvalidOption(
-            "NOT_FOR_QUERY_TYPE",
-            "Format aqueduct has no batch read in this version",
-            "Use spark.readStream, with trigger(availableNow=True) for a bounded run",
-        )
+        from aqueduct_spark.model.read_schemas import decoding
+        from aqueduct_spark.read.batch_reader import AqueductBatchReader
+
+        options = BatchReadOptions.parse(self.options)
+        decode = decoding(schema, options.rows)
+        token = _token(options.source)
+        if self._snapshot is None:
+            self._snapshot = _settled(options, token)
+        return AqueductBatchReader(options, token, self._snapshot, decode)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from aqueduct_spark.write.batch_writer import AqueductBatchWriter
@@ -89,3 +106,14 @@ class AqueductDataSource(DataSource):
         options = WriteOptions.parse(self.options, kind)
         check_write_schema(schema, options.payload_format)
         return options
+
+
+def _token(source: Source) -> Token:
+    return Token() if isinstance(source, Stored) else Token.of(source.auth)
+
+
+def _settled(options: BatchReadOptions, token: Token) -> Snapshot | None:
+    """The rows of a read, where they can be told before it begins."""
+    from aqueduct_spark.read.batch_planner import settle, settles
+
+    return settle(options, token) if settles(options) else None

@@ -8,6 +8,9 @@
 The producer keeps what is not acked. When the connection is lost it dials again, attaches its
 channels anew under the same names, and sends what it kept under the same logical numbers
 (headers ``producer``, ``name`` and ``sequence-start``), so that an intake stores each message once.
+
+A message is *stored* when it is acked (``flush``, ``stored``), and *committed* when every query
+that reads the intake has it in a finished batch (``committed``).
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from aqueduct_core.aio.connection import DRAIN_TIMEOUT, ClientConnection
 from aqueduct_core.aio.headers import HeadersLike, as_headers
 from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit, Misuse, ReceiverClosed
 from aqueduct_core.aio.producer_channel import ProducerChannel, ProducerStatistics
+from aqueduct_core.aio.producer_receipts import ProducerReceipts
 from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct.config import Config, Mode
 from aqueduct_core.aqueduct.conventions import connection_headers
@@ -107,6 +111,7 @@ class Producer:
         self.changed = Signal()
         self.failure: Exception | None = None
         self.connected = False
+        self.receipts = ProducerReceipts(self.changed)
         self._kept = 0
         self._reconnects = 0
         self._channels: dict[str, ProducerChannel] = {}
@@ -187,6 +192,16 @@ class Producer:
         """Wait until everything sent so far is acked, across reconnects."""
         for channel in list(self._channels.values()):
             await channel.flush()
+
+    async def committed(self, *, timeout: float | None = None) -> None:
+        """Wait until everything sent so far on reliable channels is committed, across
+        reconnects. Raises as ``ProducerChannel.committed``."""
+        loop = asyncio.get_running_loop()
+        end = None if timeout is None else loop.time() + timeout
+        for channel in list(self._channels.values()):
+            if channel.reliable:
+                left = None if end is None else max(0.0, end - loop.time())
+                await channel.committed(timeout=left)
 
     async def close(self) -> None:
         """Flush, then close the connection in good order. Channels that are not finished can
@@ -276,8 +291,13 @@ class Producer:
         connection.entrypoint.observe(settled, self.changed.fire)
         connection.when_closed(self.changed.fire)
         self.changed.fire()
+        hearing: asyncio.Task[None] | None = None
         try:
             while connection.closed is None:
+                if hearing is None and self.receipts.wanted:
+                    hearing = asyncio.get_running_loop().create_task(
+                        self.receipts.hear(connection), name="receipts"
+                    )
                 for channel in self._channels.values():
                     if not channel.finished and channel not in self._carrying:
                         self._carrying[channel] = asyncio.get_running_loop().create_task(
@@ -286,7 +306,10 @@ class Producer:
                 await self.changed.wait()
         finally:
             self.connected = False
+            self.receipts.refused = None
             carrying = list(self._carrying.values())
+            if hearing is not None:
+                carrying.append(hearing)
             self._carrying.clear()
             for task in carrying:
                 task.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,11 +12,18 @@ from aqueduct_core.aio.halves import Payload, Sender, as_payload, channel
 from aqueduct_core.aio.headers import HeadersLike, as_headers
 from aqueduct_core.aio.ledger import SenderStatistics
 from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit, Misuse, ReceiverClosed
+from aqueduct_core.aio.producer_receipts import ProducerReceipts
 from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aio.unacked import Unacked
 from aqueduct_core.aqueduct.config import Mode
-from aqueduct_core.aqueduct.conventions import SEQUENCE_START, channel_headers, decimal
+from aqueduct_core.aqueduct.conventions import (
+    MAX_SEQUENCE,
+    SEQUENCE_START,
+    channel_headers,
+    decimal,
+)
 from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.errors import SinkFailed
 
 PORTION = 256 * 1024
 """Bytes that go to the connection at once."""
@@ -27,12 +35,14 @@ class ProducerStatistics(SenderStatistics):
 
     ``unknown``: unreliable messages whose connection ended before their outcome came.
     ``resent``: reliable messages given to a connection once more. ``acked_ranges``: logical
-    numbers of the reliable messages that are acked, for a ledger.
+    numbers of the reliable messages that are acked, for a ledger. ``committed``: of the reliable
+    ones that this channel sent, as far as receipts were asked for.
     """
 
     unknown: int = 0
     resent: int = 0
     acked_ranges: tuple[tuple[int, int], ...] = ()
+    committed: int = 0
 
     @property
     def pending(self) -> int:
@@ -45,6 +55,7 @@ class Keeper(Protocol):
     changed: Signal
     connected: bool
     failure: Exception | None
+    receipts: ProducerReceipts
 
     def room(self, size: int) -> bool:
         """Whether ``size`` more bytes may be kept."""
@@ -106,6 +117,7 @@ class ProducerChannel:
                 0,
                 self._resent,
                 tuple(acked),
+                self._committed_count(),
             )
         past, now = self._past, self._sender.statistics if self._sender else _NOTHING
         return ProducerStatistics(
@@ -149,18 +161,85 @@ class ProducerChannel:
         self._changed.fire()
         return sent
 
+    def skip_to(self, number: int) -> None:
+        """Declare a hole: the next message gets this number, and those in between will never
+        come. What was sent before goes on its way unchanged.
+
+        The channel ends and begins anew behind the hole, by which an intake knows of it. Raises:
+        Misuse for a number that was given already, on an unreliable channel, after ``finish``.
+        """
+        self._refuse(0)
+        if not self.reliable:
+            raise Misuse(f"channel {self.name!r} is unreliable: it keeps no logical numbers")
+        if not self._unacked.next <= number < MAX_SEQUENCE:
+            raise Misuse(
+                f"channel {self.name!r} cannot go on at {number}: "
+                f"the next message has number {self._unacked.next}"
+            )
+        if number > self._unacked.next:
+            self._unacked.skip(number)
+            self._changed.fire()
+
     async def flush(self) -> None:
         """Wait until everything sent so far is acked (unreliable: acked, nacked or unknown),
         across reconnects. Raises: the error for which the producer gave up."""
-        if self.reliable:
-            mark = self._unacked.next
-            await self._changed.until(lambda: self._unacked.low >= mark or self._broken())
-        elif self._sender is not None:
-            try:
-                await self._sender.flush()
-            except (ConnectionLost, LostInTransit):
-                pass  # what has no outcome is unknown, and is counted so
-        self._keeper.check()
+        await self.stored()
+
+    async def stored(self, number: int | None = None, *, timeout: float | None = None) -> None:
+        """Wait until message ``number`` and all before it are acked, which an intake does when
+        they are durable; None: as ``flush``.
+
+        Raises:
+            SinkFailed: ACK_TIMEOUT after ``timeout`` seconds (None: never).
+            Misuse: ``number`` was not sent, or is of an unreliable channel.
+            Exception: the error for which the producer gave up.
+        """
+        mark = self._mark(number)
+        try:
+            async with asyncio.timeout(timeout):
+                if self.reliable:
+                    await self._changed.until(lambda: self._unacked.low >= mark or self._broken())
+                elif self._sender is not None:
+                    try:
+                        await self._sender.flush()
+                    except (ConnectionLost, LostInTransit):
+                        pass  # what has no outcome is unknown, and is counted so
+        except TimeoutError:
+            left = self.statistics.pending
+            raise self._late(f"{left} messages have no ack", timeout, "Check the server") from None
+        if not (self.reliable and self._unacked.low >= mark):
+            self._keeper.check()
+
+    async def committed(self, number: int | None = None, *, timeout: float | None = None) -> None:
+        """Wait until message ``number`` and all before it that this channel sent are committed:
+        every query that reads the intake has them in a finished batch. None: everything sent so
+        far. The server is asked for receipts by the first call.
+
+        Raises:
+            SinkFailed: NO_RECEIPTS when the server gives none; ACK_TIMEOUT after ``timeout``
+                seconds (None: never).
+            Misuse: ``number`` was not sent; the channel is unreliable.
+            Exception: the error for which the producer gave up.
+        """
+        if not self.reliable:
+            raise Misuse(f"channel {self.name!r} is unreliable: what it sent has no receipts")
+        mark, receipts = self._mark(number), self._keeper.receipts
+        receipts.want()
+
+        def settled() -> bool:
+            return self._is_committed(mark) or receipts.refused is not None or self._broken()
+
+        try:
+            async with asyncio.timeout(timeout):
+                await self._changed.until(settled)
+        except TimeoutError:
+            left = self._unacked.sent - self._committed_count()
+            raise self._late(
+                f"{left} messages are not committed", timeout, receipts.remedy()
+            ) from None
+        if not self._is_committed(mark):
+            self._keeper.check()
+            receipts.check()
 
     async def finish(self) -> None:
         """No more messages; returns when the receiver has closed and all are acked, across
@@ -179,28 +258,40 @@ class ProducerChannel:
         Raises: ConnectionLost; ReceiverClosed and LostInTransit, after which the channel can be
         carried anew.
         """
-        sender = await self._attach(connection)
-        try:
-            while True:
-                portion = self._unacked.take(PORTION)
-                if portion and portion[0].headers:
-                    for kept in portion:
-                        await sender.send(kept.payload, headers=kept.headers)
-                elif portion:
-                    await sender.send_many([kept.payload for kept in portion])
-                elif self._finishing:
-                    await sender.finish()
-                    self._finished = True
-                    return
-                elif (outcome := sender.outcome) is not None:
-                    raise outcome
-                else:
-                    await self._changed.wait()
-        finally:
-            self._detach(sender)
-            self._changed.fire()
+        while not self._finished:
+            start = await self._attach(connection)
+            sender = self._sender
+            assert sender is not None
+            try:
+                await self._feed(sender, start)
+            finally:
+                self._detach(sender)
+                self._changed.fire()
 
-    async def _attach(self, connection: ClientConnection) -> Sender:
+    async def _feed(self, sender: Sender, at: int) -> None:
+        """Send from number ``at`` on, up to a hole or to the end of the channel."""
+        while True:
+            if self.reliable and self._unacked.upcoming != at:
+                await sender.finish()
+                return
+            portion = self._unacked.take(PORTION)
+            at += len(portion)
+            if portion and portion[0].headers:
+                for kept in portion:
+                    await sender.send(kept.payload, headers=kept.headers)
+            elif portion:
+                await sender.send_many([kept.payload for kept in portion])
+            elif self._finishing:
+                await sender.finish()
+                self._finished = True
+                return
+            elif (outcome := sender.outcome) is not None:
+                raise outcome
+            else:
+                await self._changed.wait()
+
+    async def _attach(self, connection: ClientConnection) -> int:
+        """Attach the channel anew; the logical number of its first message."""
         self._resent += self._unacked.rewind()
         start = self._unacked.low if self.reliable else self._reliable_sent
         headers = ((SEQUENCE_START, decimal(start)), *self._headers)
@@ -215,7 +306,7 @@ class ProducerChannel:
         await connection.entrypoint.send(b"", attach=receiver)
         self._sender = sender
         self._changed.fire()
-        return sender
+        return start
 
     def _detach(self, sender: Sender) -> None:
         self._sender = None
@@ -244,6 +335,31 @@ class ProducerChannel:
                 pass
         self._dropped += 1
         return -1
+
+    def _mark(self, number: int | None) -> int:
+        """One above ``number``; None: above all that was sent."""
+        if number is None:
+            return self._unacked.next
+        if not self.reliable:
+            raise Misuse(f"channel {self.name!r} is unreliable: it keeps no logical numbers")
+        if not self._unacked.start <= number < self._unacked.next:
+            raise Misuse(f"channel {self.name!r} has sent no message {number}")
+        return number + 1
+
+    def _is_committed(self, mark: int) -> bool:
+        committed = self._keeper.receipts.committed(self.name)
+        sent = self._unacked.skipped.missing(self._unacked.start, mark)
+        return all(committed.covers(first, stop) for first, stop in sent)
+
+    def _committed_count(self) -> int:
+        committed = self._keeper.receipts.committed(self.name)
+        told = committed.within(self._unacked.start, self._unacked.next)
+        return sum(stop - first for first, stop in told)
+
+    def _late(self, what: str, timeout: float | None, remedy: str) -> SinkFailed:
+        return SinkFailed(
+            "ACK_TIMEOUT", f"{what} on channel {self.name!r} after {timeout or 0:g} s", remedy
+        )
 
     def _may_keep(self, size: int) -> bool:
         return self._keeper.room(size) or self._broken()

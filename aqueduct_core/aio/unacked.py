@@ -25,14 +25,16 @@ class Kept(NamedTuple):
 class Unacked:
     """Messages by logical number, kept until they and all before them are acked.
 
-    Holds: everything below ``low`` is acked and gone; then come the messages that the present
-    connection was given, and then those that wait. An acked message above an un-acked one is
-    kept: numbers on the wire have no holes, so it goes out again with the others after a
-    reconnect, and a receiver that knows its number drops it.
+    Holds: everything below ``low`` is acked or was skipped, and is gone; then come the messages
+    that the present connection was given, and then those that wait. An acked message above an
+    un-acked one is kept: numbers on the wire have no holes, so it goes out again with the others
+    after a reconnect, and a receiver that knows its number drops it.
     """
 
     def __init__(self, start: int = 0) -> None:
         self.acked = RangeSet()
+        self.skipped = RangeSet()
+        self._settled = RangeSet()
         self.start = start
         self.low = start
         self.next = start
@@ -44,7 +46,19 @@ class Unacked:
 
     @property
     def sent(self) -> int:
-        return self.next - self.start
+        return self.next - self.start - self.skipped.count
+
+    @property
+    def upcoming(self) -> int:
+        """The number of the message that goes to the present connection next."""
+        return self._waiting[0].number if self._waiting else self.next
+
+    def skip(self, number: int) -> None:
+        """The numbers from the next one up to ``number`` (exclusive) will never be sent."""
+        self.skipped.add(self.next, number)
+        self._settled.add(self.next, number)
+        self.next = number
+        self.low = self._settled.lowest_missing(self.low)
 
     def add(self, payload: bytes, headers: Headers) -> Kept:
         """Keep a new message under the next number."""
@@ -55,11 +69,15 @@ class Unacked:
 
     def take(self, size: int) -> list[Kept]:
         """The next messages for the present connection: one at least, up to ``size`` bytes,
-        and all of them with headers or all without."""
+        without a hole, and all of them with headers or all without."""
         taken: list[Kept] = []
         waiting = self._waiting
+        at = self.upcoming
         while (
-            waiting and size > 0 and bool(waiting[0].headers) is bool((taken or waiting)[0].headers)
+            waiting
+            and size > 0
+            and waiting[0].number == at + len(taken)
+            and bool(waiting[0].headers) is bool((taken or waiting)[0].headers)
         ):
             kept = waiting.popleft()
             size -= kept.size
@@ -70,7 +88,8 @@ class Unacked:
     def ack(self, first: int, stop: int) -> int:
         """Messages ``first`` to ``stop`` are stored; the bytes that are free by that."""
         self.acked.add(first, stop)
-        self.low = self.acked.lowest_missing(self.low)
+        self._settled.add(first, stop)
+        self.low = self._settled.lowest_missing(self.low)
         freed = 0
         while self._given and self._given[0].number < self.low:
             freed += self._given.popleft().size

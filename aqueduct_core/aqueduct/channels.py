@@ -188,6 +188,8 @@ class Channels:
                 half.visible = True
                 if isinstance(half, ReceiverHalf):
                     work.extend(self._tell(half.take_queue(), half))
+                    if half.state is ReceiverState.FINISHING:
+                        self._wiring.due[channel] = None  # it may be complete already
                 continue
             record = self._claims.take(channel)
             if record is None:
@@ -270,7 +272,10 @@ class Channels:
 
     def finish_check(self, half: ReceiverHalf, now: float) -> None:
         """End a finishing receiver whose messages are complete (AQ-LIFE-15)."""
-        if half.state is ReceiverState.FINISHING and half.complete:
+        if half.state is not ReceiverState.FINISHING:
+            return
+        half.announce()
+        if half.complete:
             self.close(half, ReceiverInput.COMPLETE, End.FINISHED, now)
 
     def closed_by_peer(self, half: SenderHalf, now: float) -> None:

@@ -65,6 +65,9 @@ class Config:
     """The receipt deadline is twice the round-trip time, within its bounds (B35)."""
     require_datagrams: bool = False
     """Close when the peer takes no datagrams (AQ-HDR-9)."""
+    confirm_finish: bool = False
+    """A receiver that finishes tells ``Complete`` when nothing is missing, and ends only when the
+    application answers with ``confirm``: so it can note the finish before the peer learns it."""
 
     # Flow control (reference §3.7 as proposed): active where both ends announce it.
     flow_per_channel: int | None = None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from aqueduct_core.aqueduct import chanid
 from aqueduct_core.aqueduct.bulletin import Bulletin
@@ -46,6 +45,7 @@ from aqueduct_core.aqueduct.outflow import Outflow, Sent, check_headers
 from aqueduct_core.aqueduct.receiver import ReceiverHalf, ReceiverInput
 from aqueduct_core.aqueduct.sender import SenderHalf, SenderState
 from aqueduct_core.aqueduct.sendqueue import Attach, SendQueues
+from aqueduct_core.aqueduct.statistics import Statistics
 from aqueduct_core.aqueduct.wiring import Alarm, AlarmKey, Wiring
 from aqueduct_core.engine.contract import (
     Datagram,
@@ -67,21 +67,6 @@ from aqueduct_core.primitives.timers import Timers
 __all__ = ["AckMode", "Attach", "Config", "Connection", "Mode", "Sent", "Side", "Statistics"]
 
 _log = logging.getLogger("aqueduct_core.aqueduct")
-
-
-class Statistics(NamedTuple):
-    """Totals of the connection; ``queued_bytes`` were told and not consumed, ``waiting``
-    messages of ours have no number yet, ``outstanding`` bytes of ours are with the peer's
-    receivers (flow control)."""
-
-    messages_received: int
-    messages_sent: int
-    queued_bytes: int
-    open_channels: int
-    datagrams_dropped: int
-    overflows: int
-    waiting: int
-    outstanding: int
 
 
 class Connection:
@@ -353,6 +338,16 @@ class Connection:
         if half is not None:
             half.stored(first, stop, reliable=reliable)
 
+    def confirm(self, channel: int, now: float) -> None:
+        """The finish that ``Complete`` told of is noted: the half may end (``confirm_finish``).
+
+        Without effect when the channel has ended.
+        """
+        self._live(now)
+        half = self._channels.halves.get(channel)
+        if isinstance(half, ReceiverHalf):
+            half.confirm()
+
     def refused(self, channel: int, first: int, stop: int, now: float) -> None:
         """Datagram messages ``[first, stop)`` will not be stored: they are nacked as if they had
         been lost on the way, at their receipt deadline. Without effect when the channel has ended.
@@ -378,6 +373,18 @@ class Connection:
             if isinstance(half, ReceiverHalf):
                 half.dequeued(size, now)
             self._inflow.caught_up(channel)
+
+    def pause(self) -> None:
+        """Take no frames in until ``resume``: stream bytes wait, without transport credit, so the
+        peer comes to rest; datagrams are dropped. What was told already is not affected."""
+        self._inflow.pause()
+
+    def resume(self, now: float) -> None:
+        """Take in what has waited."""
+        self._now = now
+        if self.closed is None:
+            with self._guard():
+                self._inflow.resume(now)
 
     def shutdown(self, code: int, reason: str, now: float) -> None:
         """Close the QUIC connection, behind the orders that are due (0: in good order)."""

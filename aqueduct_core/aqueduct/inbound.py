@@ -9,15 +9,16 @@ from aqueduct_core.aqueduct.grammar import SequenceReader
 
 class Inbound:
     """Holds: ``early``, the bytes of the incomplete frame whose credit went back already;
-    ``held``, the bytes that wait for the gate."""
+    ``held``, the bytes that wait for the gate. ``cut``: a reset came while frames waited."""
 
-    __slots__ = ("_settled", "early", "ended", "half", "held", "reader", "stream_id")
+    __slots__ = ("_settled", "cut", "early", "ended", "half", "held", "reader", "stream_id")
 
     def __init__(self, stream_id: int, reader: SequenceReader) -> None:
         self.stream_id = stream_id
         self.reader = reader
         self.half: Half | None = None
         self.ended = False
+        self.cut = False
         self.early = 0
         self.held = 0
         self._settled = 0

@@ -58,6 +58,8 @@ class Inflow:
         self._held_datagrams = 0
         self._partial = 0
         self._withheld: dict[int, dict[Inbound, None]] = {}
+        self._paused = False
+        self._waiting: dict[Inbound, None] = {}
         self.datagrams_dropped = 0
 
     def stream_bytes(self, fact: StreamBytes, now: float) -> None:
@@ -70,13 +72,33 @@ class Inflow:
             inbound = self._streams[stream_id] = Inbound(stream_id, reader)
         inbound.reader.feed(fact.data)
         inbound.ended = fact.end
-        self._pump(inbound, now)
+        if self._paused:
+            self._waiting[inbound] = None
+        else:
+            self._pump(inbound, now)
+
+    def pause(self) -> None:
+        """Take no frames in until ``resume``; transport credit bounds the bytes that wait."""
+        self._paused = True
+
+    def resume(self, now: float) -> None:
+        """Take in what has waited, in order of arrival."""
+        self._paused = False
+        waiting, self._waiting = self._waiting, {}
+        for inbound in waiting:
+            self._pump(inbound, now)
+            if inbound.cut:
+                self.stream_reset(inbound.stream_id)
 
     def stream_reset(self, stream_id: int) -> None:
         """Forget a frame that is only partly there; whole ones count (AQ-SEQ-4)."""
-        inbound = self._streams.pop(stream_id, None)
+        inbound = self._streams.get(stream_id)
         if inbound is None:
             return
+        if inbound in self._waiting:
+            inbound.cut = True
+            return
+        del self._streams[stream_id]
         inbound.reader.discard()
         self._partial -= inbound.early
         self._outbox.consumed(stream_id, inbound.parsed())
@@ -85,7 +107,9 @@ class Inflow:
             self._held_bytes -= inbound.held
 
     def datagram(self, data: bytes, now: float) -> None:
-        if not self._plain_datagram(data, now):
+        if self._paused:
+            self.datagrams_dropped += 1  # the same as loss: nacked in its time
+        elif not self._plain_datagram(data, now):
             self._any_datagram(data, now)
 
     def _plain_datagram(self, data: bytes, now: float) -> bool:

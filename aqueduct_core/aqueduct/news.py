@@ -170,7 +170,8 @@ class Nacked(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Totals of one half of a channel, as far as this side knows them."""
+    """Totals of one half of a channel, as far as this side knows them. ``acked`` counts both number
+    spaces, ``unreliable_acked`` datagram messages alone."""
 
     reliable_sent: int = 0
     reliable_received: int = 0
@@ -178,6 +179,16 @@ class Counts(NamedTuple):
     acked: int = 0
     nacked: int = 0
     late: int = 0
+    unreliable_acked: int = 0
+
+
+class Complete(NamedTuple):
+    """For a receiver, with ``confirm_finish``: FINISH_SENDER came, every message is here or nacked,
+    and the counts are final. The half ends FINISHED when all is stored, and after
+    ``Connection.confirm``."""
+
+    channel: int
+    counts: Counts
 
 
 class Ended(NamedTuple):
@@ -212,6 +223,7 @@ News: TypeAlias = (
     | Nacked
     | Idle
     | Ignored
+    | Complete
     | Ended
     | DatagramsUnavailable
     | Closed

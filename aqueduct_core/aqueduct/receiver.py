@@ -18,7 +18,7 @@ from aqueduct_core.aqueduct.config import AckMode
 from aqueduct_core.aqueduct.faults import BadArgument, Code, PeerFault, ResetCode
 from aqueduct_core.aqueduct.frames import Block, Message
 from aqueduct_core.aqueduct.giveback import Giveback
-from aqueduct_core.aqueduct.news import Counts, Nacked
+from aqueduct_core.aqueduct.news import Complete, Counts, Nacked
 from aqueduct_core.aqueduct.outbox import Rank
 from aqueduct_core.aqueduct.wiring import Alarm, Wiring
 from aqueduct_core.primitives.ranges import Range
@@ -100,6 +100,9 @@ class ReceiverHalf:
         self._unreliable_received = 0
         self._acked = 0
         self._nacked = 0
+        self._unreliable_acked = 0
+        self._confirmed = not wiring.config.confirm_finish
+        self._announced = False
 
     @property
     def gone(self) -> bool:
@@ -302,6 +305,7 @@ class ReceiverHalf:
         for i in range(0, len(lengths), 2 * _RANGES_A_FRAME):
             part_lengths = lengths[i : i + 2 * _RANGES_A_FRAME]
             outbox.write(stream_id, codec.encode_ack_nack(part_lengths), Rank.RECEIVER)
+        self._unreliable_acked += sum(lengths[::2])
         self._acked += sum(stop - first for first, stop in ranges) + sum(lengths[::2])
         self._settle(ranges, lengths, nacked)
         for first, stop in nacked:
@@ -333,10 +337,29 @@ class ReceiverHalf:
 
     @property
     def complete(self) -> bool:
-        """Finishing, all reliable messages may be acked, all datagram ones are settled."""
+        """Finishing, all reliable messages may be acked, all datagram ones are settled, and the
+        application agrees."""
         if self._finish_at is None or not self._reliable.complete(self._finish_at):
             return False
-        return self._unreliable.settled or self._unreliable.whole
+        return self._confirmed and (self._unreliable.settled or self._unreliable.whole)
+
+    def announce(self) -> None:
+        """Tell the application once that nothing is missing, if it is to confirm the finish."""
+        if self._confirmed or self._announced or not self.visible or self._finish_at is None:
+            return
+        if not self._reliable.received.covers(0, self._finish_at):
+            return
+        if not self._unreliable.settled:
+            if not self._unreliable.whole:
+                return
+            self._write_acks(self._unreliable.answer())
+        self._announced = True
+        self._wiring.bulletin.tell(Complete(self.channel, self.counts()))
+
+    def confirm(self) -> None:
+        """The application has noted the finish: the half may end."""
+        self._confirmed = True
+        self._wiring.due[self.channel] = None
 
     def _control_stream(self) -> int:
         """The stream of all acks and CLOSE_RECEIVER (AQ-ACK-9)."""
@@ -385,4 +408,5 @@ class ReceiverHalf:
             acked=self._acked,
             nacked=self._nacked,
             late=self._late,
+            unreliable_acked=self._unreliable_acked,
         )

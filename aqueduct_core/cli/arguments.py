@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from aqueduct_core.errors import AuthFailed
+from aqueduct_core.aio import token_file
 from aqueduct_core.transport.tls import ClientTls
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -94,25 +94,5 @@ def client_tls(options: argparse.Namespace) -> ClientTls:
 
 
 def read_token(path: Path | None) -> str | None:
-    """The token in a file: its first line without white space around it.
-
-    Raises:
-        AuthFailed.MISSING: the file cannot be read or is empty; the text names the file.
-    """
-    if path is None:
-        return None
-    try:
-        token = path.read_text("ascii").partition("\n")[0].strip()
-    except OSError as error:
-        raise _no_token(path, f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise _no_token(path, "is not ASCII text") from None
-    if not token:
-        raise _no_token(path, "is empty")
-    return token
-
-
-def _no_token(path: Path, why: str) -> AuthFailed:
-    return AuthFailed(
-        "MISSING", f"the token file {path} {why}", "Give a readable file that holds the token"
-    )
+    """The token in a file, if one is named. Raises: AuthFailed.MISSING, naming the file."""
+    return None if path is None else token_file.read_token(path)

@@ -14,7 +14,9 @@ import pyarrow.flight as fl
 from aqueduct_core.errors import AqueductError, AuthFailed, IntakeFailed, TlsFailed
 from aqueduct_core.flight import faults
 from aqueduct_core.flight.credentials import SERVER_NAME, Credentials
-from aqueduct_core.flight.tickets import Commit, IntakeStatus, Ticket
+from aqueduct_core.flight.status import IntakeStatus
+from aqueduct_core.flight.tickets import Commit, Hold, Ticket, View
+from aqueduct_core.spool import Piece
 
 MAX_WAIT = 1.0
 """Longest time in seconds that an intake holds back the answer to `IntakeClient.wait`."""
@@ -67,16 +69,72 @@ class IntakeClient:
         """How far the intake is, now."""
         return self._learn(self._action("status"))
 
-    def wait(self, beyond: Sequence[int], timeout: float) -> IntakeStatus:
-        """The status as soon as any partition is durable past ``beyond``, or after ``timeout``.
+    def wait(
+        self, beyond: Sequence[int], timeout: float, *, view: View = "messages"
+    ) -> IntakeStatus:
+        """The status as soon as any log of ``view`` is durable past ``beyond``, or after
+        ``timeout``.
 
         ``timeout`` in seconds is cut to `MAX_WAIT`; the intake answers at once when the number
-        of partitions differs or it is about to end.
+        of logs differs or it is about to end.
         """
         timeout = max(0.0, min(timeout, MAX_WAIT))
-        return self._learn(
-            self._action("wait", {"beyond": list(beyond), "timeout": timeout}, extra=timeout)
+        order = {"beyond": list(beyond), "timeout": timeout, "view": view}
+        return self._learn(self._action("wait", order, extra=timeout))
+
+    def hold(
+        self, cursor: str, owner: str, *, view: View = "messages", seconds: float = 5.0
+    ) -> None:
+        """Claim ``cursor`` for ``seconds`` from now, or renew the claim of this ``owner``.
+
+        A cursor that does not exist is made durably at the earliest rows that are stored, so that
+        nothing is trimmed behind it.
+
+        Raises:
+            SpoolFailed: CURSOR_IN_USE while another owner holds it, or after one took it over.
+            InvalidOption: BAD_VALUE when the cursor reads another view.
+            DataLoss: SPOOL_REPLACED when the spool is not the one of the last status.
+        """
+        self._action("hold", Hold(cursor, owner, seconds, view, self._spool).to_json())
+
+    def release(self, cursor: str, owner: str) -> None:
+        """Give a hold back at once; without effect where this ``owner`` has none."""
+        self._action("release", {"cursor": cursor, "owner": owner})
+
+    def drop_cursor(self, cursor: str) -> None:
+        """Forget a cursor: it holds nothing back any more. Without effect where there is none.
+
+        Raises:
+            SpoolFailed: CURSOR_IN_USE while somebody holds it.
+        """
+        self._action("drop", {"cursor": cursor})
+
+    def sizes(self, partition: int, start: int, end: int, step: int) -> list[tuple[int, int]]:
+        """How many stored bytes the rows from ``start`` on take: ``(offset, bytes)``, ascending,
+        about ``step`` bytes apart, the last one ``(end, total)``. From the index, so it is cheap.
+
+        Raises:
+            DataLoss: RANGE_GONE or OFFSET_AHEAD.
+        """
+        order = {"partition": partition, "start": start, "end": end, "step": step}
+        return [(offset, size) for offset, size in self._action("sizes", order)["marks"]]
+
+    def locate(self, microseconds: int, *, view: View = "messages") -> tuple[int, ...]:
+        """For each log of ``view`` the first offset whose timestamp is at or after the given one
+        (microseconds since 1970, UTC); its end when there is none."""
+        return tuple(
+            self._action("locate", {"microseconds": microseconds, "view": view})["offsets"]
         )
+
+    def pieces(self, ticket: Ticket) -> list[Piece]:
+        """Where the rows of ``ticket`` lie, in order and without a gap, for `read_pieces` of the
+        spool where `are_here` says that they can be seen.
+
+        Raises:
+            DataLoss: RANGE_GONE, OFFSET_AHEAD or SPOOL_REPLACED.
+        """
+        answer = self._action("pieces", {"ticket": ticket.to_bytes().decode()})
+        return [Piece(*piece) for piece in answer["pieces"]]
 
     def commit(
         self,
@@ -85,17 +143,27 @@ class IntakeClient:
         *,
         spool: str | None = None,
         epoch: int | None = None,
+        owner: str | None = None,
+        view: View = "messages",
     ) -> None:
         """``cursor`` is done with all rows below ``ends``; repeating it changes nothing.
 
-        ``spool`` and ``epoch`` default to those of the last status: an intake that is another
-        one by now refuses with DataLoss.SPOOL_REPLACED or IntakeFailed.UNREACHABLE.
+        ``ends`` has an entry for each log of ``view``. ``spool`` and ``epoch`` default to those of
+        the last status: an intake that is another one by now refuses with DataLoss.SPOOL_REPLACED
+        or IntakeFailed.UNREACHABLE.
+
+        Raises:
+            SpoolFailed: CURSOR_IN_USE when another one than ``owner`` holds the cursor, or took it
+                over in the meantime.
+            InvalidOption: BAD_VALUE when the cursor reads another view.
         """
         order = Commit(
             cursor,
             tuple(ends),
             self._spool if spool is None else spool,
             self._epoch if epoch is None else epoch,
+            owner,
+            view,
         )
         self._action("commit", order.to_json())
 

@@ -6,7 +6,7 @@ import hmac
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -15,15 +15,15 @@ from aqueduct_core.errors import AqueductError, IntakeFailed
 from aqueduct_core.flight import faults
 from aqueduct_core.flight.client import MAX_WAIT
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.flight.tickets import Commit, IntakeStatus, Ticket
+from aqueduct_core.flight.joining import joined
+from aqueduct_core.flight.status import IntakeStatus
+from aqueduct_core.flight.tickets import Commit, Hold, Ticket, View, view_of
+from aqueduct_core.spool import Piece
 
 log = logging.getLogger(__name__)
 
-BATCH_BYTES = 512 * 1024
-"""Stored batches are joined until they have that many bytes: a group of 20 ms may hold a few
-rows only, and a reader of tiny batches is ten times slower. Larger ones go out as they are."""
-
 Result = TypeVar("Result")
+Action: TypeAlias = Callable[[dict[str, Any]], dict[str, Any] | None]
 
 
 class Host(Protocol):
@@ -34,12 +34,24 @@ class Host(Protocol):
 
     def status(self) -> IntakeStatus: ...
 
-    def wait(self, beyond: Sequence[int], timeout: float) -> IntakeStatus:
-        """Hold the answer until a partition is durable past ``beyond``; at most ``timeout``."""
+    def wait(self, beyond: Sequence[int], timeout: float, view: View) -> IntakeStatus:
+        """Hold the answer until a log of ``view`` is durable past ``beyond``, or ``timeout``."""
 
     def read(self, ticket: Ticket) -> Iterator[pa.RecordBatch]: ...
 
+    def pieces(self, ticket: Ticket) -> list[Piece]: ...
+
+    def sizes(self, partition: int, start: int, end: int, step: int) -> list[tuple[int, int]]: ...
+
+    def locate(self, microseconds: int, view: View) -> list[int]: ...
+
     def commit(self, commit: Commit) -> None: ...
+
+    def hold(self, hold: Hold) -> None: ...
+
+    def release(self, cursor: str, owner: str) -> None: ...
+
+    def drop_cursor(self, cursor: str) -> None: ...
 
     def renew(self, seconds: float | None) -> None: ...
 
@@ -73,6 +85,7 @@ class FlightHost(fl.FlightServerBase):  # type: ignore[misc]
                 "Choose another address or port for Flight, or stop what listens there",
             ) from None
         self._served = served
+        self._actions = self._actions_of(served)
 
     def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
         def opened() -> Iterator[pa.RecordBatch]:
@@ -87,45 +100,59 @@ class FlightHost(fl.FlightServerBase):  # type: ignore[misc]
         return [json.dumps(answer).encode()]
 
     def list_actions(self, context: fl.ServerCallContext) -> list[tuple[str, str]]:
-        return [
-            ("status", "how far the intake is"),
-            ("wait", "the same, once there is more"),
-            ("commit", "a cursor is done with rows"),
-            ("renew", "keep the intake running"),
-            ("drain", "end the intake in good order"),
-        ]
+        return [(name, text) for name, (text, _) in self._actions.items()]
 
     def _act(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
-        if name == "status":
-            return self._served.status().to_json()
-        if name == "wait":
+        if name not in self._actions:
+            raise ValueError(f"no action {name[:40]!r}")
+        return self._actions[name][1](body) or {}
+
+    def _actions_of(self, host: Host) -> dict[str, tuple[str, Action]]:
+        def wait(body: dict[str, Any]) -> dict[str, Any]:
             timeout = max(0.0, min(float(body["timeout"]), MAX_WAIT))
             beyond = [int(end) for end in body["beyond"]]
-            return self._served.wait(beyond, timeout).to_json()
-        if name == "commit":
-            self._served.commit(Commit.from_json(body))
-        elif name == "renew":
+            return host.wait(beyond, timeout, view_of(body.get("view"))).to_json()
+
+        def renew(body: dict[str, Any]) -> None:
             lease = body.get("lease")
-            self._served.renew(None if lease is None else float(lease))
-        elif name == "drain":
-            self._served.drain()
-        else:
-            raise ValueError(f"no action {name[:40]!r}")
-        return {}
+            host.renew(None if lease is None else float(lease))
 
+        def sizes(body: dict[str, Any]) -> dict[str, Any]:
+            asked = (int(body[key]) for key in ("partition", "start", "end", "step"))
+            return {"marks": host.sizes(*asked)}
 
-def joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in the same order, small neighbours joined to about `BATCH_BYTES`."""
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        held.append(batch)
-        size += batch.nbytes
-        if size >= BATCH_BYTES:
-            yield held[0] if len(held) == 1 else pa.concat_batches(held)
-            held, size = [], 0
-    if held:
-        yield held[0] if len(held) == 1 else pa.concat_batches(held)
+        return {
+            "status": ("how far the intake is", lambda _: host.status().to_json()),
+            "wait": ("the same, once there is more", wait),
+            "hold": ("claim a cursor for a while", lambda body: host.hold(Hold.from_json(body))),
+            "release": (
+                "give a cursor back",
+                lambda body: host.release(str(body["cursor"]), str(body["owner"])),
+            ),
+            "commit": (
+                "a cursor is done with rows",
+                lambda body: host.commit(Commit.from_json(body)),
+            ),
+            "drop": (
+                "forget a cursor that nobody holds",
+                lambda body: host.drop_cursor(str(body["cursor"])),
+            ),
+            "sizes": ("how many bytes rows take", sizes),
+            "locate": (
+                "the first offsets at or after a time",
+                lambda body: {
+                    "offsets": host.locate(int(body["microseconds"]), view_of(body.get("view")))
+                },
+            ),
+            "pieces": (
+                "where rows lie on the disk",
+                lambda body: {
+                    "pieces": host.pieces(Ticket.from_bytes(str(body["ticket"]).encode()))
+                },
+            ),
+            "renew": ("keep the intake running", renew),
+            "drain": ("end the intake in good order", lambda _: host.drain()),
+        }
 
 
 def _guarded(call: Callable[[], Result]) -> Result:

@@ -63,6 +63,7 @@ class Subscriptions:
     failed for good. A channel is ``finished`` when its sender finished, and so did all channels
     below it that flow to us, with every message stored. ``failed`` names the newest failures, of
     channels below included, at most `FAILURES` of them; ``failures`` counts all.
+    ``settled``: nothing is open, nothing will be asked for any more, and no connection is left.
     """
 
     requested: int = 0
@@ -71,6 +72,7 @@ class Subscriptions:
     failed: tuple[Failure, ...] = ()
     failures: int = 0
     endpoints: tuple[EndpointState, ...] = ()
+    settled: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -80,6 +82,7 @@ class Subscriptions:
             "failed": [list(failure) for failure in self.failed],
             "failures": self.failures,
             "endpoints": [endpoint.to_json() for endpoint in self.endpoints],
+            "settled": self.settled,
         }
 
     @classmethod
@@ -91,6 +94,7 @@ class Subscriptions:
             tuple(Failure(*map(str, failure)) for failure in data.get("failed", ())),
             data.get("failures", 0),
             tuple(map(EndpointState.from_json, data.get("endpoints", ()))),
+            data.get("settled", False),
         )
 
 

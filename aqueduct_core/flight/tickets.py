@@ -4,15 +4,41 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeAlias
 
 from aqueduct_core.errors import DataLoss
+from aqueduct_core.flight.status import IntakeStatus
+
+__all__ = [
+    "MAX_HOLD",
+    "VIEWS",
+    "Commit",
+    "Hold",
+    "IntakeStatus",
+    "Ticket",
+    "View",
+    "require_spool",
+    "view_of",
+]
+
+View: TypeAlias = Literal["messages", "events"]
+VIEWS: tuple[View, ...] = ("messages", "events")
+"""What a cursor may read: the logs of messages, or the one of events."""
+
+MAX_HOLD = 60.0
+"""Seconds. A hold is renewed; one whose owner died must not lock the others out for long."""
+
+MAX_NAME = 256
+"""Characters of the name of a cursor, or of an owner: they are kept in memory and on disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """The rows ``[start, end)`` of one partition of the spool with this id."""
+    """The rows ``[start, end)`` of one partition of the spool with this id.
+
+    The partitions of messages are 0 to P - 1; partition P is the log of events.
+    """
 
     spool: str
     partition: int
@@ -42,13 +68,61 @@ class Ticket:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """``owner`` claims ``cursor``, which reads ``view``, for ``seconds`` from now.
+
+    ``spool`` None: whichever is served.
+    """
+
+    cursor: str
+    owner: str
+    seconds: float = 5.0
+    view: View = "messages"
+    spool: str | None = None
+
+    def __post_init__(self) -> None:
+        _named("cursor", self.cursor)
+        _named("owner", self.owner)
+        if not 0.0 < self.seconds <= MAX_HOLD:
+            raise ValueError(f"a hold of {self.seconds} s")
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "cursor": self.cursor,
+            "owner": self.owner,
+            "seconds": self.seconds,
+            "view": self.view,
+            "spool": self.spool,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(
+            str(data["cursor"]),
+            str(data["owner"]),
+            float(data["seconds"]),
+            view_of(data.get("view")),
+            _text(data.get("spool")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
-    """``cursor`` is done with everything below ``ends``; meant for one spool and epoch."""
+    """``cursor`` is done with everything below ``ends``; meant for one spool and epoch.
+
+    ``ends`` has an entry for each log of ``view``: P for messages, one for events. ``owner`` is
+    who holds the cursor, None where nobody does.
+    """
 
     cursor: str
     ends: tuple[int, ...]
     spool: str | None = None
     epoch: int | None = None
+    owner: str | None = None
+    view: View = "messages"
+
+    def __post_init__(self) -> None:
+        _named("cursor", self.cursor)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -56,6 +130,8 @@ class Commit:
             "ends": list(self.ends),
             "spool": self.spool,
             "epoch": self.epoch,
+            "owner": self.owner,
+            "view": self.view,
         }
 
     @classmethod
@@ -64,76 +140,30 @@ class Commit:
         return cls(
             str(data["cursor"]),
             tuple(int(end) for end in data["ends"]),
-            None if data.get("spool") is None else str(data["spool"]),
+            _text(data.get("spool")),
             None if epoch is None else int(epoch),
+            _text(data.get("owner")),
+            view_of(data.get("view")),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class IntakeStatus:
-    """What an intake says of itself.
+def view_of(value: object) -> View:
+    """A view by its name, ``messages`` where none is given; ValueError for any other."""
+    for view in VIEWS:
+        if value == view:
+            return view
+    if value is None:
+        return "messages"
+    raise ValueError("no such view")
 
-    ``ends`` are the durable offsets of its partitions, exclusive; ``starts`` the earliest that
-    are still stored; ``committed`` the position of each cursor. ``listen`` and ``flight`` are
-    ``host:port``. ``bytes`` is the size of the spool on disk. ``lease`` is the time in seconds
-    after which the intake ends itself unless somebody asks (None: it stays).
-    """
 
-    id: str
-    epoch: int
-    ends: tuple[int, ...]
-    starts: tuple[int, ...]
-    committed: Mapping[str, tuple[int, ...]]
-    listen: str
-    flight: str
-    pid: int
-    bytes: int = 0
-    full: bool = False
-    connections: int = 0
-    channels: int = 0
-    draining: bool = False
-    lease: float | None = None
-    counters: Mapping[str, int] = field(default_factory=dict)
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "epoch": self.epoch,
-            "ends": list(self.ends),
-            "starts": list(self.starts),
-            "committed": {cursor: list(ends) for cursor, ends in self.committed.items()},
-            "listen": self.listen,
-            "flight": self.flight,
-            "pid": self.pid,
-            "bytes": self.bytes,
-            "full": self.full,
-            "connections": self.connections,
-            "channels": self.channels,
-            "draining": self.draining,
-            "lease": self.lease,
-            "counters": dict(self.counters),
-        }
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Unknown keys are left aside, so that an older client reads a newer intake."""
-        return cls(
-            id=data["id"],
-            epoch=data["epoch"],
-            ends=tuple(data["ends"]),
-            starts=tuple(data["starts"]),
-            committed={cursor: tuple(ends) for cursor, ends in data["committed"].items()},
-            listen=data["listen"],
-            flight=data["flight"],
-            pid=data["pid"],
-            bytes=data.get("bytes", 0),
-            full=data.get("full", False),
-            connections=data.get("connections", 0),
-            channels=data.get("channels", 0),
-            draining=data.get("draining", False),
-            lease=data.get("lease"),
-            counters=data.get("counters", {}),
-        )
+def _named(what: str, value: str) -> None:
+    if not 0 < len(value) <= MAX_NAME:
+        raise ValueError(f"a {what} of {len(value)} characters")
 
 
 def require_spool(served: str, asked: str | None) -> None:

@@ -56,6 +56,9 @@ class Accepting:
     def attached(self, channel: Channel) -> None:
         pass
 
+    def unread(self, parent: Channel, path: str, reason: str) -> None:
+        pass
+
     def ended(self, ended: Ended, channel: Channel | None) -> None:
         pass
 

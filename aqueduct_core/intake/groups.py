@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import zlib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -24,8 +24,9 @@ import pyarrow as pa
 
 from aqueduct_core.aqueduct.news import Run
 from aqueduct_core.errors import AqueductError, SpoolFailed
+from aqueduct_core.intake.receipts import Book, Key
 from aqueduct_core.intake.records import Piece, Source, to_batch
-from aqueduct_core.primitives.ranges import RangeSet
+from aqueduct_core.primitives.ranges import Range, RangeSet
 from aqueduct_core.spool import Mark
 
 log = logging.getLogger(__name__)
@@ -69,16 +70,20 @@ class Store(Protocol):
     ) -> tuple[int, int]: ...
     def flush(self) -> bool: ...
     def seen(self, producer: str, channel: str) -> RangeSet: ...
+    def seen_of(self, producer: str) -> Iterable[tuple[str, RangeSet]]: ...
+    def ends(self) -> list[int]: ...
 
 
 class Offer(NamedTuple):
-    """A run with its origin. ``resumes``: the producer keeps logical numbers of this channel."""
+    """A run with its origin. ``resumes``: the producer keeps logical numbers of this channel.
+    ``book``: where its producer's receipts are kept, if it wants any."""
 
     party: Party
     run: Run
     source: Source
     resumes: bool
     timestamp: int
+    book: Book | None = None
 
     @property
     def receipt(self) -> Receipt:
@@ -98,12 +103,22 @@ class Counters:
     groups: int = 0
 
 
+class _Noted(NamedTuple):
+    """Messages that are committed when ``partition`` is, up to its end after this group."""
+
+    book: Book
+    key: Key
+    ranges: tuple[Range, ...]
+    partition: int
+
+
 @dataclass(slots=True)
 class _Group:
     size: int = 0
     pieces: dict[int, list[Piece]] = field(default_factory=dict)
     marks: dict[tuple[str, str], RangeSet] = field(default_factory=dict)
     receipts: list[tuple[Party, Receipt]] = field(default_factory=list)
+    noted: list[_Noted] = field(default_factory=list)
 
 
 class GroupCommit:
@@ -138,6 +153,7 @@ class GroupCommit:
         self._stopped = False
         self._open = _Group()
         self._opened = 0
+        self._ends = list(store.ends())
         self._under_way: dict[int, list[tuple[Party, Receipt]]] = {}
         self._held: deque[Offer] = deque()
         self._unwritten = False
@@ -178,6 +194,24 @@ class GroupCommit:
                 kept.append(offer)
         self._held = kept
 
+    def recall(self, book: Book, producer: str) -> None:
+        """Note in ``book`` what this identity has stored or has in the open group by now."""
+        group = self._open
+        known = {channel: RangeSet(seen) for channel, seen in self._store.seen_of(producer)}
+        for (owner, channel), marks in group.marks.items():
+            if owner == producer:
+                for first, stop in marks:
+                    known.setdefault(channel, RangeSet()).add(first, stop)
+        noted = [
+            _Noted(book, Key(channel, True), tuple(ranges), self._partition(producer, channel))
+            for channel, ranges in known.items()
+            if ranges
+        ]
+        if group.receipts:
+            group.noted += noted
+        else:
+            self._note(noted)
+
     def stop(self) -> None:
         """Take nothing more: later runs, and those held back, are neither stored nor acked. What
         was accepted goes on its way."""
@@ -193,13 +227,17 @@ class GroupCommit:
             return
         if not group.pieces:
             self._settle_after_last(group.receipts)
+            self._note(group.noted)
             return
         try:
             number = self._store.group
             for partition, pieces in group.pieces.items():
                 for part in _bounded(pieces):
-                    self._store.append(partition, to_batch(part), _marks(part))
+                    _, self._ends[partition] = self._store.append(
+                        partition, to_batch(part), _marks(part)
+                    )
             self._under_way.setdefault(number, []).extend(group.receipts)
+            self._note(group.noted)
             self._write()
         except AqueductError as error:
             self.fail(error)
@@ -238,8 +276,9 @@ class GroupCommit:
             opened = self._opened
             self._later(self._group_seconds, lambda: self._flush_if(opened))
         group.receipts.append((offer.party, offer.receipt))
-        key = f"{source.producer}\0{source.channel}".encode()
-        partition = zlib.crc32(key) % len(self._latest)
+        partition = self._partition(source.producer, source.channel)
+        if offer.book is not None:
+            group.noted.append(_noted(offer.book, offer, partition))
         for low, high in self._wanted(offer):
             timestamp = self._latest[partition] = max(offer.timestamp, self._latest[partition])
             piece = Piece(source, run, low, high, timestamp, offer.resumes)
@@ -249,6 +288,13 @@ class GroupCommit:
         group.size += run.size
         if group.size >= self._group_bytes:
             self.flush()
+
+    def _partition(self, producer: str, channel: str) -> int:
+        return zlib.crc32(f"{producer}\0{channel}".encode()) % len(self._latest)
+
+    def _note(self, noted: list[_Noted]) -> None:
+        for book, key, ranges, partition in noted:
+            book.note(key, ranges, partition, self._ends[partition])
 
     def _wanted(self, offer: Offer) -> list[tuple[int, int]]:
         """The index ranges of the run that are not stored yet; they are marked as such."""
@@ -329,6 +375,14 @@ def _marks(pieces: list[Piece]) -> list[Mark]:
             ranges.add(first, first + piece.high - piece.low)
             ranges.add(0, piece.source.floor)
     return [Mark(*key, first, stop) for key, ranges in stored.items() for first, stop in ranges]
+
+
+def _noted(book: Book, offer: Offer, partition: int) -> _Noted:
+    run, source = offer.run, offer.source
+    logical = offer.resumes and run.reliable
+    key = Key(source.channel, run.reliable, None if logical else source.channel_id)
+    first = run.first + (source.start if logical else 0)
+    return _Noted(book, key, ((first, first + run.count),), partition)
 
 
 def _tell(settled: list[tuple[Party, Receipt]]) -> None:

@@ -125,3 +125,18 @@ def _run_of_each_row(source: pa.RunEndEncodedArray) -> pa.Array:
     ends = source.run_ends.to_numpy()
     rows = np.arange(source.offset, source.offset + len(source))
     return pa.array(np.searchsorted(ends, rows, side="right"))
+
+
+def oldest_timestamp(batch: pa.RecordBatch) -> int:
+    """Microseconds since 1970 of the first row of a stored batch, which has some."""
+    return _timestamp(batch.column("source"), 0)
+
+
+def newest_timestamp(batch: pa.RecordBatch) -> int:
+    """The same of its last row; times never go back inside a log."""
+    return _timestamp(batch.column("source"), batch.num_rows - 1)
+
+
+def _timestamp(source: pa.RunEndEncodedArray, row: int) -> int:
+    run = int(np.searchsorted(source.run_ends.to_numpy(), source.offset + row, side="right"))
+    return int(source.values.field("timestamp")[run].value or 0)

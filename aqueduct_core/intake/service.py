@@ -12,20 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from aqueduct_core.aqueduct.faults import Code
-from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
+from aqueduct_core.errors import AqueductError, SpoolFailed
 from aqueduct_core.flight.server import FlightHost
-from aqueduct_core.flight.tickets import Commit, IntakeStatus, require_spool
 from aqueduct_core.intake import status_file
 from aqueduct_core.intake.engine_settings import engine_config
+from aqueduct_core.intake.fence import Fence
 from aqueduct_core.intake.front import Front
 from aqueduct_core.intake.fronts import make_front
 from aqueduct_core.intake.groups import GroupCommit
 from aqueduct_core.intake.host import SpoolHost, Watch
 from aqueduct_core.intake.host_port import address, joined
+from aqueduct_core.intake.layout import settle_layout
 from aqueduct_core.intake.lease import Lease
-from aqueduct_core.intake.schema import SPOOL_SCHEMA
+from aqueduct_core.intake.rates import Meter
+from aqueduct_core.intake.receipts import Commits
+from aqueduct_core.intake.schema import SPOOL_SCHEMA, newest_timestamp
+from aqueduct_core.intake.serving import Serving, Standing
 from aqueduct_core.intake.session import Session, Surroundings
 from aqueduct_core.intake.settings import IntakeSettings
+from aqueduct_core.intake.trimming import Trimming
 from aqueduct_core.spool import Spool, SpoolSettings, SyncerProcess
 
 log = logging.getLogger(__name__)
@@ -35,14 +40,6 @@ DRAIN_SECONDS = 5.0
 
 FLIGHT_SECONDS = 3.0
 """For reads under way at the end; a task whose read breaks off asks the next intake."""
-
-
-TRIM_PAUSE = 0.01
-"""Between two segments that are removed, so that the event loop goes on in between."""
-
-
-FULL_PAUSE = 0.05
-"""The same while the spool is full: producers wait for the space."""
 
 
 class Intake:
@@ -64,23 +61,28 @@ class Intake:
         self._idle = asyncio.Event()
         self._reason = ""
         self._failure: AqueductError | None = None
-        self._trimming = False
         self._sessions: set[Session] = set()
+        self._fence = Fence(spool.directory, spool.id, spool.epoch)
         self._groups = GroupCommit(
             spool,
-            [_newest_timestamp(spool, partition) for partition in range(spool.partitions)],
+            [_newest_timestamp(spool, log) for log in range(settings.partitions)],
             group_bytes=settings.group_bytes,
             group_seconds=settings.group_commit,
             later=self._loop.call_later,
             failed=self._fail,
         )
+        self._commits = Commits(settings.partitions, spool.cursors())
         self._around = Surroundings(
             groups=self._groups,
             clock=self._loop.time,
             wall_microseconds=lambda: time.time_ns() // 1000,
             ended=self._sessions.discard,
+            commits=self._commits,
         )
+        self._trimming = Trimming(spool, self._fence, self._loop.call_later, self._groups.fail)
+        self._meter = Meter(self._loop.time())
         self._ack_delay = engine_config(settings).ack_delay
+        self._host: SpoolHost
         self._flight: FlightHost
         self._flight_address = ""
 
@@ -94,10 +96,11 @@ class Intake:
             IntakeFailed: UNREACHABLE when the Flight address cannot be bound.
         """
         front = make_front(settings)
+        settle_layout(Path(settings.spool), settings.partitions)
         spool = Spool.open(
             Path(settings.spool),
             schema=SPOOL_SCHEMA,
-            partitions=settings.partitions,
+            partitions=settings.partitions + 1,
             settings=SpoolSettings(
                 max_bytes=settings.spool_max_bytes,
                 retention=settings.retention,
@@ -123,8 +126,8 @@ class Intake:
             "flight": self._flight_address,
             "id": self._spool.id,
             "epoch": self._spool.epoch,
-            "starts": list(self._spool.starts()),
-            "ends": list(self._spool.ends()),
+            "starts": self._spool.starts()[: self.settings.partitions],
+            "ends": self._spool.ends()[: self.settings.partitions],
             "fingerprint": self._front.fingerprint,
         }
 
@@ -147,49 +150,23 @@ class Intake:
         if self._failure is not None:
             raise self._failure
 
-    # Commands of the Flight side; they run in the event loop's thread.
-
-    def status(self) -> IntakeStatus:
-        self._lease.renew(self._loop.time())
-        spool = self._spool
-        return IntakeStatus(
-            id=spool.id,
-            epoch=spool.epoch,
-            ends=tuple(spool.ends()),
-            starts=tuple(spool.starts()),
-            committed={
-                cursor: tuple(end for end in ends if end is not None)
-                for cursor, ends in spool.cursors().items()
-            },
+    def _standing(self) -> Standing:
+        counters, now = self._groups.counters, self._loop.time()
+        return Standing(
             listen=self._front.address,
             flight=self._flight_address,
-            pid=os.getpid(),
-            bytes=spool.bytes,
-            full=spool.full,
             connections=len(self._sessions),
             channels=sum(session.channels for session in self._sessions),
             draining=self._ending.is_set(),
-            lease=self._lease.seconds,
-            counters=asdict(self._groups.counters) | asdict(self._around.counters),
+            rates=self._meter.rates(now, counters.rows, counters.bytes),
+            counters=asdict(counters) | asdict(self._around.counters),
+            subscriptions=self._front.subscriptions,
+            complete=self._front.complete and self._groups.idle and not self._groups.holding,
         )
 
-    def commit(self, commit: Commit) -> None:
-        self._lease.renew(self._loop.time())
-        require_spool(self._spool.id, commit.spool)
-        if commit.epoch is not None and commit.epoch != self._spool.epoch:
-            raise IntakeFailed(
-                "UNREACHABLE",
-                f"the intake of epoch {commit.epoch} has ended, epoch {self._spool.epoch} serves",
-                "Ask for its status, then commit again",
-            )
-        self._spool.commit(commit.cursor, commit.ends)
-        self._trim_soon(0.0)
-
-    def renew(self, seconds: float | None) -> None:
-        self._lease.renew(self._loop.time(), seconds)
-
-    def drain(self) -> None:
-        self.end("a client asked for it")
+    def _moved(self) -> None:
+        self._commits.move(self._spool.cursors())
+        self._trimming.soon()
 
     async def _open(self) -> None:
         settings = self.settings
@@ -198,8 +175,24 @@ class Intake:
         await self._front.open(self._around, self._sessions.add)
         try:
             host, port = address(settings.flight, "flight")
-            flight_host = SpoolHost(self._spool, self, self._watch, self._loop)
-            self._flight = FlightHost(host, port, settings.credentials, flight_host)
+            self._host = SpoolHost(
+                self._spool,
+                settings.partitions,
+                Serving(
+                    self._spool,
+                    settings.partitions,
+                    lease=self._lease,
+                    fence=self._fence,
+                    clock=self._loop.time,
+                    standing=self._standing,
+                    moved=self._moved,
+                    drain=lambda: self.end("a client asked for it"),
+                ),
+                self._watch,
+                self._fence,
+                self._loop,
+            )
+            self._flight = FlightHost(host, port, settings.credentials, self._host)
             self._flight_address = joined(settings.advertise or host, self._flight.port)
             self._write_status("ready")
         except BaseException:
@@ -222,8 +215,11 @@ class Intake:
             self._groups.fail(error)
 
     def _durable(self, group: int) -> None:
+        # behind the sync: a successor that comes after this finds what is acked now
+        self._fence.check()
         self._groups.made_durable(group)
         self._watch.advance(self._spool.ends())
+        self._meter.note(self._loop.time(), self._groups.counters.rows, self._groups.counters.bytes)
         if self._groups.idle:
             self._idle.set()
 
@@ -232,31 +228,14 @@ class Intake:
         self._failure = error
         self.end("the spool failed")
 
-    def _trim(self) -> None:
-        """Give back what every cursor has passed, a segment a turn of the event loop."""
-        self._trimming = False
-        if self._ending.is_set():
-            return
-        try:
-            if self._spool.trim():
-                self._trim_soon(TRIM_PAUSE)
-            elif self._spool.full:
-                self._trim_soon(FULL_PAUSE)
-        except AqueductError as error:
-            self._groups.fail(error)
-
-    def _trim_soon(self, seconds: float) -> None:
-        if not self._trimming:
-            self._trimming = True
-            self._loop.call_later(seconds, self._trim)
-
     async def _watch_lease(self) -> None:
         while not self._lease.check(self._loop.time()):
             await asyncio.sleep(self._lease.interval)
-            self._trim_soon(0.0)  # retention ends with time alone
+            self._trimming.soon()  # retention ends with time alone
         self.end(f"no planner asked for {self._lease.seconds:g} s")
 
     async def _close(self) -> None:
+        self._trimming.end()
         self._front.refuse()
         if self._failure is None:
             await self._settle()
@@ -265,12 +244,19 @@ class Intake:
             session.shutdown(code, self._reason)
         await self._front.close(code, self._reason)
         self._loop.remove_reader(self._spool.fileno())
+        self._host.end()
         await self._end_flight()
+        try:
+            self._fence.check()
+        except AqueductError as error:
+            self._failure = self._failure or error
+            self._spool.abandon("another owner has it")
         try:
             self._spool.close()
         except AqueductError as error:
             self._failure = self._failure or error
-        self._write_status("failed" if self._failure else "ended")
+        if not self._fence.lost:
+            self._write_status("failed" if self._failure else "ended")
 
     async def _settle(self) -> None:
         """The last group becomes durable, and its acks go out."""
@@ -320,6 +306,4 @@ def _newest_timestamp(spool: Spool, partition: int) -> int:
     except (SpoolFailed, IndexError) as error:
         log.warning("the newest row of partition %d cannot be read: %s", partition, error)
         return 0
-    source = last.column("source")
-    newest = source.values.field("timestamp")[source.find_physical_offset()]
-    return int(newest.value or 0)
+    return newest_timestamp(last)

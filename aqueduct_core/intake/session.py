@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from aqueduct_core.aqueduct import chanid
+from aqueduct_core.aqueduct.committed import wants_receipts
 from aqueduct_core.aqueduct.connection import Connection
 from aqueduct_core.aqueduct.conventions import (
     CODE_REJECTED,
@@ -27,9 +28,12 @@ from aqueduct_core.aqueduct.news import (
     News,
     Opened,
     Run,
+    Writable,
 )
 from aqueduct_core.dedupe.identity import floor_of, sent_by
 from aqueduct_core.intake.groups import GroupCommit, Offer, Receipt
+from aqueduct_core.intake.receipting import Receipting
+from aqueduct_core.intake.receipts import Commits
 from aqueduct_core.intake.records import Source
 from aqueduct_core.transport.driver import Driver
 
@@ -72,6 +76,7 @@ class Surroundings:
     wall_microseconds: Callable[[], int]
     ended: Callable[[Session], None]
     counters: SessionCounters = field(default_factory=SessionCounters)
+    commits: Commits = field(default_factory=lambda: Commits(0, {}))
 
 
 class Role(Protocol):
@@ -89,6 +94,9 @@ class Role(Protocol):
     def attached(self, channel: Channel) -> None:
         """One more channel flows to us, in a message of another one that does."""
 
+    def unread(self, parent: Channel, path: str, reason: str) -> None:
+        """A channel in a message of ``parent`` flows to us and cannot be read: it is closed."""
+
     def ended(self, ended: Ended, channel: Channel | None) -> None:
         """A half has ended; ``channel`` None: not one that flowed to us."""
 
@@ -99,9 +107,10 @@ class Role(Protocol):
 class Session:
     """Reads every channel of one connection that flows towards us.
 
-    Halves that flow away are finished at once. Messages are acked and their credit is returned
-    only by `durable`. Ends with the news ``Closed``: then nothing more is acked; what stands in
-    an open group is stored all the same, and the producer's repeat of it is recognised.
+    Halves that flow away are finished at once, but for one that wants receipts. Messages are
+    acked and their credit is returned only by `durable`. Ends with the news ``Closed``: then
+    nothing more is acked; what stands in an open group is stored all the same, and the producer's
+    repeat of it is recognised.
     """
 
     def __init__(self, peer: str, engine: Connection, around: Surroundings, role: Role) -> None:
@@ -112,6 +121,7 @@ class Session:
         self._driver: Driver | None = None
         self._around = around
         self._channels: dict[int, Channel] = {}
+        self._receipting = Receipting(engine, around.commits, around.clock, self.kick)
         self._headers: Headers = ()
         self._producer: str | None = None
 
@@ -139,6 +149,8 @@ class Session:
             elif isinstance(item, Closed):
                 self._close(item)
             else:
+                if isinstance(item, Writable):
+                    self._receipting.writable(item.channel)
                 self._role.told(item)
 
     def refuse(self, reason: str) -> None:
@@ -146,7 +158,7 @@ class Session:
         self._around.counters.rejected += 1
         log.warning("%s refused: %s", self, reason)
         self._engine.shutdown(CODE_REJECTED, reason, self._around.clock())
-        self._kick()
+        self.kick()
 
     def admit(self, headers: Headers, producer: str | None) -> None:
         """The connection is good; ``producer`` is the identity that its peer claims."""
@@ -154,7 +166,7 @@ class Session:
         self._headers = without_secrets(headers)
         self._producer = producer
         log.info("%s opened, producer %r", self, producer)
-        self._kick()
+        self.kick()
 
     def read(self, number: int, name: str, start: int | None, headers: Headers = ()) -> Channel:
         """Channel ``number``, which no message of a peer brought, flows to us. ``start`` is the
@@ -186,7 +198,7 @@ class Session:
                     now=now,
                 )
             self._engine.consumed(receipt.channel, receipt.size, now)
-        self._kick()
+        self.kick()
 
     def dropped(self, receipt: Receipt) -> None:
         if self._engine.closed is None:
@@ -194,20 +206,21 @@ class Session:
             if not receipt.reliable:
                 self._engine.refused(receipt.channel, receipt.first, receipt.stop, now)
             self._engine.consumed(receipt.channel, receipt.size, now)
-            self._kick()
+            self.kick()
 
     def shutdown(self, code: int, reason: str) -> None:
         """End the connection; code 0 when nothing of it is left to do here."""
         if self._engine.closed is None:
             self._engine.shutdown(code, reason, self._around.clock())
-            self._kick()
+            self.kick()
 
     @property
     def sent(self) -> bool:
         """Nothing is on its way to the peer any more."""
         return self._engine.closed is not None or self._driver is None or self._driver.unsent == 0
 
-    def _kick(self) -> None:
+    def kick(self) -> None:
+        """Have the driver carry out what the engine was told."""
         if self._driver is not None:
             self._driver.kick()
 
@@ -215,19 +228,23 @@ class Session:
         channel = self._channels.get(run.channel)
         if channel is None:
             self._engine.consumed(run.channel, run.size, self._around.clock())
-            self._kick()
+            self.kick()
             return
         for index, attachments in run.attachments.items():
             for attachment in attachments:
                 self._attach(channel, channel.source.number(run, index), attachment)
         self._role.received(channel)
-        self._around.groups.offer(Offer(self, run, channel.source, channel.resumes, timestamp))
+        book = self._receipting.book
+        self._around.groups.offer(
+            Offer(self, run, channel.source, channel.resumes, timestamp, book)
+        )
 
     def _attach(self, parent: Channel, message: int, attachment: Attachment) -> None:
         number = attachment.channel
         now = self._around.clock()
         if chanid.sender(number) is self._engine.side:
-            self._command(lambda: self._engine.finish(number, now))
+            if not self._gives_receipts(attachment):
+                self._command(lambda: self._engine.finish(number, now))
             return
         path = f"{parent.path}/{number}"
         if len(path) > MAX_PATH:
@@ -238,6 +255,7 @@ class Session:
             floor = floor_of(attachment.headers, claims.sequence_start or 0)
         except BadHeader as error:
             log.debug("%s: channel %s closed: %s", self, path, error)
+            self._role.unread(parent, path, str(error))
             self._command(lambda: self._engine.close(number, now))
             return
         source = Source(
@@ -256,17 +274,33 @@ class Session:
         self._channels[number] = Channel(source, resumes, path, parent.root)
         self._role.attached(self._channels[number])
 
+    def _gives_receipts(self, attachment: Attachment) -> bool:
+        try:
+            wanted = wants_receipts(attachment.headers) and not chanid.oneshot(attachment.channel)
+        except BadHeader as error:
+            log.debug("%s: no receipts on channel %d: %s", self, attachment.channel, error)
+            return False
+        if not wanted or not self._engine.half_open(attachment.channel):
+            return False
+        book = self._receipting.open(attachment.channel)
+        if book is None:
+            return False
+        if self._producer is not None:
+            self._around.groups.recall(book, self._producer)
+        return True
+
     def _command(self, command: Callable[[], None]) -> None:
         """A half may have ended in the same burst that brought it; then nothing is left to do."""
         try:
             command()
-            self._kick()
+            self.kick()
         except LocalError as error:
             log.debug("%s: %s", self, error)
 
     def _ended(self, ended: Ended) -> None:
         channel = self._channels.pop(ended.channel, None)
         if channel is None:
+            self._receipting.ended(ended.channel)
             self._role.ended(ended, None)
             return
         counters = self._around.counters
@@ -283,6 +317,7 @@ class Session:
 
     def _close(self, closed: Closed) -> None:
         self._channels.clear()
+        self._receipting.close()
         self._around.groups.withdraw(self)
         self._around.ended(self)
         self._role.closed(self, closed)

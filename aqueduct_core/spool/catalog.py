@@ -1,9 +1,10 @@
 """The catalog: what is worth not reading again from the segments, in one SQLite file.
 
 It holds the closed segments with their indexes, the cursors, the state (`record`) after the last
-closed segment, and what is known to be durable. When it is lost or damaged it is built again from
-the segments. Only the cursors then fall back, to where they were when the newest segment was
-started: their readers commit again, and what was trimmed stays trimmed.
+closed segment, and what is known to be durable. When it is lost, damaged, or that of another life
+(`identity`) it is built again from the segments. Only the cursors then fall back, to where they
+were when the newest segment was started: their readers commit again, and what was trimmed stays
+trimmed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aqueduct_core.spool.disk import Disk
+from aqueduct_core.spool.durable import NOTHING, Durable
 from aqueduct_core.spool.segment import Segment
 from aqueduct_core.spool.width import padded, widened
 
@@ -24,35 +27,34 @@ log = logging.getLogger(__name__)
 
 CATALOG = "catalog.sqlite"
 
-FORMAT = 1
+FORMAT = 2
 
-_SCHEMA = f"""
-PRAGMA user_version = {FORMAT};
+_SCHEMA = """
 CREATE TABLE IF NOT EXISTS segments(
-    number INTEGER PRIMARY KEY, size INTEGER, starts TEXT, ends TEXT, sealed REAL, positions BLOB);
+    number INTEGER PRIMARY KEY, size INTEGER, starts TEXT, ends TEXT, sealed REAL, positions BLOB,
+    stamp TEXT NOT NULL DEFAULT '');
 CREATE TABLE IF NOT EXISTS cursors(name TEXT PRIMARY KEY, ends TEXT);
 CREATE TABLE IF NOT EXISTS known(name TEXT PRIMARY KEY, value TEXT);
 """
 
 
-class Durable(NamedTuple):
-    """What is known to be on the disk: all groups up to ``group``, and with it rows up to ``ends``.
+class Owner(NamedTuple):
+    """Who began to write a catalog last: the spool, its epoch, and the ``lives`` (`identity`) of
+    which the identity may have the one or the other, as the owner was just beginning."""
 
-    ``segment`` is the newest segment that holds something durable.
-    """
-
-    segment: int = 0
-    group: int = 0
-    ends: tuple[int, ...] = ()
+    spool: str
+    epoch: int
+    lives: tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """``state`` is the state after the closed segment ``state_after``; None when there is none."""
 
-    durable: Durable
-    state_after: int
-    state: dict[str, Any] | None
+    durable: Durable = NOTHING
+    state_after: int = 0
+    state: dict[str, Any] | None = None
+    owner: Owner | None = None
 
 
 class Catalog:
@@ -61,35 +63,54 @@ class Catalog:
     Ends when closed. Every change is durable when its method returns.
     """
 
-    def __init__(self, path: Path, partitions: int, *, read_only: bool = False) -> None:
-        """A damaged one is set aside and begun anew; ``sqlite3.Error`` when it can only be read.
-
-        What it says of fewer logs is told of ``partitions``.
-        """
-        self._partitions = partitions
+    def __init__(self, db: sqlite3.Connection, partitions: int) -> None:
+        """Use ``open`` or ``look``."""
         self._lock = threading.Lock()
-        self._db = _look(path) if read_only else self._open(path)
+        self._db = db
+        self._partitions = partitions
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        self._stamp = "stamp" if version > 1 else "''"
 
-    @staticmethod
-    def _open(path: Path) -> sqlite3.Connection:
+    @classmethod
+    def open(cls, path: Path, partitions: int, disk: Disk) -> Catalog:
+        """To be written; a damaged one is set aside and begun anew. What it says of fewer logs is
+        told of ``partitions``.
+
+        Raises:
+            sqlite3.Error: the disk failed.
+        """
         try:
-            return _connect(path)
+            return cls(_connect(path), partitions)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise
             log.warning("the catalog %s is damaged (%s): it is built anew", path, error)
         for suffix in ("-wal", "-shm"):
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
-        path.replace(path.with_name(path.name + ".damaged"))
-        return _connect(path)
+            beside = path.with_name(path.name + suffix)
+            if beside.exists():
+                disk.unlink(beside)
+        disk.rename(path, path.with_name(path.name + ".damaged"))
+        return cls(_connect(path), partitions)
+
+    @classmethod
+    def look(cls, path: Path, partitions: int) -> Catalog:
+        """Of another owner; nothing is created or changed.
+
+        Raises:
+            sqlite3.Error: there is none, or it is damaged.
+        """
+        return cls(_look(path), partitions)
 
     def segments(self, path_of: Callable[[int], Path]) -> dict[int, Segment]:
         """The closed segments, without their indexes."""
         found = {}
-        for number, size, starts, ends, sealed in self._rows(
-            "SELECT number, size, starts, ends, sealed FROM segments ORDER BY number"
+        for number, size, starts, ends, sealed, stamp in self._rows(
+            f"SELECT number, size, starts, ends, sealed, {self._stamp} FROM segments"
+            " ORDER BY number"
         ):
-            segment = Segment(path_of(number), number, self._offsets(starts), self._offsets(ends))
+            segment = Segment(
+                path_of(number), number, self._offsets(starts), self._offsets(ends), stamp
+            )
             segment.size, segment.sealed = size, sealed
             found[number] = segment
         return found
@@ -107,17 +128,25 @@ class Catalog:
         }
 
     def known(self) -> Known:
-        """``Durable()`` and no state when the catalog is new."""
+        """``Known()`` when the catalog is new."""
         found = {name: json.loads(value) for name, value in self._rows("SELECT * FROM known")}
-        segment, group, ends = found.get("durable", (0, 0, ()))
         after, state = found.get("state", (0, None))
-        if ends:
-            ends = padded(ends, self._partitions, 0)
         return Known(
-            Durable(segment, group, tuple(ends)),
+            Durable.told(found.get("durable", [0, 0, []]), self._partitions),
             after,
             state and widened(state, self._partitions),
+            Owner(*found["owner"]) if "owner" in found else None,
         )
+
+    def begin(self, owner: Owner, *, anew: bool) -> None:
+        """From now on this owner writes here; ``anew``: nothing that is here counts."""
+
+        def act(db: sqlite3.Connection) -> None:
+            for table in ("segments", "cursors", "known") if anew else ():
+                db.execute(f"DELETE FROM {table}")
+            db.execute("INSERT OR REPLACE INTO known VALUES ('owner', ?)", (json.dumps(owner),))
+
+        self._change(act)
 
     def enter(
         self,
@@ -131,9 +160,10 @@ class Catalog:
 
         All of it or nothing.
         """
-        with self._lock, self._db:
-            self._db.executemany(
-                "INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?, ?, ?)",
+
+        def act(db: sqlite3.Connection) -> None:
+            db.executemany(
+                "INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [
                     (
                         segment.number,
@@ -142,30 +172,36 @@ class Catalog:
                         json.dumps(segment.ends),
                         segment.sealed,
                         segment.index.pack() if segment.index else b"",
+                        segment.stamp,
                     )
                     for segment in segments
                 ],
             )
-            self._db.executemany(
+            db.executemany(
                 "INSERT OR REPLACE INTO cursors VALUES (?, ?)",
                 [(name, json.dumps(list(ends))) for name, ends in (cursors or {}).items()],
             )
             known = [("durable", json.dumps(durable))]
             if segments and state is not None:
                 known.append(("state", json.dumps([segments[-1].number, state])))
-            self._db.executemany("INSERT OR REPLACE INTO known VALUES (?, ?)", known)
+            db.executemany("INSERT OR REPLACE INTO known VALUES (?, ?)", known)
+
+        self._change(act)
 
     def drop_cursor(self, name: str) -> None:
-        with self._lock, self._db:
-            self._db.execute("DELETE FROM cursors WHERE name = ?", (name,))
+        self._change(lambda db: db.execute("DELETE FROM cursors WHERE name = ?", (name,)))
 
     def drop_segment(self, number: int) -> None:
-        with self._lock, self._db:
-            self._db.execute("DELETE FROM segments WHERE number = ?", (number,))
+        self._change(lambda db: db.execute("DELETE FROM segments WHERE number = ?", (number,)))
 
     def close(self) -> None:
         with self._lock:
             self._db.close()
+
+    def _change(self, act: Callable[[sqlite3.Connection], object]) -> None:
+        """One transaction; durable when this returns, undone when it raises."""
+        with self._lock, self._db:
+            act(self._db)
 
     def _offsets(self, text: str) -> list[int]:
         return padded(json.loads(text), self._partitions, 0)
@@ -182,9 +218,14 @@ def _connect(path: Path) -> sqlite3.Connection:
         # each commit is durable: a cursor that was confirmed must not fall back
         db.execute("PRAGMA synchronous = FULL")
         version = db.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, FORMAT):
+        if not 0 <= version <= FORMAT:
             raise sqlite3.DatabaseError(f"catalog version {version}")
-        db.executescript(_SCHEMA)
+        if version != FORMAT:
+            stamps = "ALTER TABLE segments ADD COLUMN stamp TEXT NOT NULL DEFAULT '';"
+            db.executescript(
+                f"BEGIN; {stamps if version == 1 else _SCHEMA} PRAGMA user_version = {FORMAT};"
+                " COMMIT;"
+            )
     except BaseException:
         db.close()
         raise
@@ -192,7 +233,6 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _look(path: Path) -> sqlite3.Connection:
-    """The catalog of another owner; nothing is created or changed."""
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
     try:
         db.execute("SELECT * FROM known").fetchall()

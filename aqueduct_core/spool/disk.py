@@ -16,6 +16,10 @@ class Disk:
     A fault (no space, an I/O error, a crash) can be had by deriving from this class.
     """
 
+    def make_directory(self, path: Path) -> None:
+        """A new directory; its name is durable after ``sync_directory`` of its parent."""
+        path.mkdir(exist_ok=True)
+
     def create(self, path: Path) -> int:
         """A new file to read and write; its name is durable after ``sync_directory``."""
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)

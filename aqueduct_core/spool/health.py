@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import sqlite3
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from aqueduct_core.errors import SpoolFailed
+
+NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +53,15 @@ class Health:
 def no_space(error: Exception) -> bool:
     """Whether the catalog found no space: it undoes the change, and may be tried again."""
     return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+
+
+def not_opened(directory: Path, error: Exception) -> SpoolFailed:
+    """Nothing was changed that a later opening would miss."""
+    if no_space(error) or (isinstance(error, OSError) and error.errno in NO_SPACE):
+        return SpoolFailed(
+            "FULL", f"{directory} cannot be opened: {error}", "Free some space on that disk"
+        )
+    return io_failed(directory, str(error))
 
 
 def io_failed(directory: Path, reason: str) -> SpoolFailed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import uuid
 from base64 import b64decode, b64encode
 from dataclasses import dataclass, replace
@@ -14,9 +15,12 @@ import pyarrow as pa
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.disk import Disk
+from aqueduct_core.spool.durable import NOTHING, Durable
 
-FORMAT = 1
-"""The version of everything in the directory. A newer one is refused, never guessed at."""
+FORMAT = 2
+"""The version of everything in the directory. A newer one is refused, never guessed at.
+
+1: without stamps, lives and what was durable at the last closing. Read and carried on."""
 
 IDENTITY = "spool.json"
 LOCK = "lock"
@@ -24,19 +28,37 @@ LOCK = "lock"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """``id`` never changes; ``epoch`` is raised, durably, at each opening by an owner."""
+    """``id`` never changes; ``epoch`` is raised, durably, at each opening by an owner.
+
+    ``life`` is random at each opening: a file that an owner of another life wrote is a copy put
+    back. ``durable`` was true at some time: a lower bound that no other file has to confirm.
+    """
 
     id: str
     epoch: int
     partitions: int
     schema: pa.Schema
+    life: str = ""
+    durable: Durable = NOTHING
 
     @classmethod
     def fresh(cls, partitions: int, schema: pa.Schema) -> Identity:
         return cls(str(uuid.uuid4()), 0, partitions, schema)
 
-    def at(self, epoch: int, partitions: int) -> Identity:
-        return replace(self, epoch=epoch, partitions=partitions)
+    def at(self, epoch: int) -> Identity:
+        return replace(self, epoch=epoch)
+
+    def wide(self, partitions: int) -> Identity:
+        """With at least so many logs."""
+        partitions = max(partitions, self.partitions)
+        return replace(self, partitions=partitions, durable=self.durable.wide(partitions))
+
+    def opened(self, after: int) -> Identity:
+        """That of the next owner, with an epoch above ``after``."""
+        return replace(self, epoch=max(self.epoch, after) + 1, life=secrets.token_hex(8))
+
+    def knowing(self, durable: Durable) -> Identity:
+        return replace(self, durable=durable)
 
     def save(self, directory: Path, disk: Disk) -> None:
         content = {
@@ -44,6 +66,8 @@ class Identity:
             "id": self.id,
             "epoch": self.epoch,
             "partitions": self.partitions,
+            "life": self.life,
+            "durable": self.durable,
             "schema": b64encode(self.schema.serialize().to_pybytes()).decode(),
         }
         disk.replace(directory / IDENTITY, json.dumps(content).encode() + b"\n")
@@ -69,8 +93,14 @@ def load_identity(directory: Path) -> Identity | None:
         )
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(b64decode(content["schema"])))
+        partitions = int(content["partitions"])
         return Identity(
-            str(uuid.UUID(content["id"])), int(content["epoch"]), int(content["partitions"]), schema
+            str(uuid.UUID(content["id"])),
+            int(content["epoch"]),
+            partitions,
+            schema,
+            str(content.get("life", "")),
+            Durable.told(content.get("durable", [0, 0, []]), partitions),
         )
     except (ValueError, KeyError, TypeError, pa.ArrowException):
         return None

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.spool.catalog import Catalog, Durable
+from aqueduct_core.spool.catalog import Catalog
+from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.health import Health
 from aqueduct_core.spool.losses import offset_ahead
 from aqueduct_core.spool.retention import Position, check_reads, raised
@@ -68,7 +69,7 @@ class Ledger:
         self._cursors[cursor] = position
         self._unnoted = True
         with self._health.guard():
-            self._catalog.enter(self._durable(group), cursors=self._cursors)
+            self._catalog.enter(self.durable(group), cursors=self._cursors)
         self._unnoted = False
 
     def enter_cursor(self, cursor: str, reads: Sequence[bool], group: int) -> None:
@@ -109,7 +110,7 @@ class Ledger:
         segments = [active.segment for active in self._waiting]
         try:
             with self._health.guard():
-                self._catalog.enter(self._durable(group), segments=segments, state=self._state)
+                self._catalog.enter(self.durable(group), segments=segments, state=self._state)
         except SpoolFailed as error:
             if error.subclass != "FULL":
                 raise
@@ -134,5 +135,9 @@ class Ledger:
             # the next opening drops it: the file is gone
             log.warning("no space to take segment %d out of the catalog", number)
 
-    def _durable(self, group: int) -> Durable:
-        return Durable(self._newest, group, tuple(self._stored.ends))
+    def durable(self, group: int) -> Durable:
+        """What is durable once this group is."""
+        stamp = next(
+            (each.stamp for each in self._stored.segments if each.number == self._newest), ""
+        )
+        return Durable(self._newest, group, tuple(self._stored.ends), stamp)

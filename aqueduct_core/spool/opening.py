@@ -9,13 +9,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
-from aqueduct_core.spool.catalog import Catalog, Durable
+from aqueduct_core.spool.catalog import CATALOG, Catalog, Owner
 from aqueduct_core.spool.disk import Disk
+from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.identity import Identity, load_identity
 from aqueduct_core.spool.marks import Marks
+from aqueduct_core.spool.record import Codec
 from aqueduct_core.spool.recovery import Recovered, recover
 from aqueduct_core.spool.scan import Scan, scan
 from aqueduct_core.spool.segment import Index, Segment, segment_numbers, segment_path
+from aqueduct_core.spool.stamps import read_head
 
 log = logging.getLogger(__name__)
 
@@ -26,8 +29,8 @@ EPOCH_LEAP = 1_000_000
 def make_directory(directory: Path, disk: Disk) -> None:
     """Make it and its parents, each as durable as what will be in it."""
     missing = [path for path in (directory, *directory.parents) if not path.exists()]
-    directory.mkdir(parents=True, exist_ok=True)
-    for path in missing:
+    for path in reversed(missing):
+        disk.make_directory(path)
         disk.sync_directory(path.parent)
 
 
@@ -49,15 +52,13 @@ def check_schema(schema: pa.Schema) -> None:
 
 
 def identify(directory: Path, schema: pa.Schema, partitions: int) -> Identity:
-    """Who this spool is from now on, its epoch raised; the segments tell when that was lost.
+    """Whose directory this is, with so many partitions from now on.
 
     Raises:
         SpoolFailed: VERSION for a newer format, or other columns.
         InvalidOption: fewer partitions than there are. Where there are fewer, empty ones are added.
     """
-    identity = load_identity(directory) or _identity_of_segments(directory, schema)
-    if identity is None:
-        identity = Identity.fresh(partitions, schema)
+    identity = find_identity(directory, schema) or Identity.fresh(partitions, schema)
     if identity.partitions > partitions:
         raise InvalidOption(
             "CONFLICT",
@@ -71,7 +72,69 @@ def identify(directory: Path, schema: pa.Schema, partitions: int) -> Identity:
             " by this release",
             "Read it to its end with the release that wrote it, then use another directory",
         )
-    return identity.at(identity.epoch + 1, partitions)
+    return identity.wide(partitions)
+
+
+def find_identity(directory: Path, schema: pa.Schema | None = None) -> Identity | None:
+    """What the file of the identity says, and where that is lost or an old copy the head of the
+    newest segment; None when neither can be read.
+
+    Args:
+        schema: the columns, for when the file is lost.
+
+    Raises:
+        SpoolFailed: VERSION.
+    """
+    identity = load_identity(directory)
+    if identity is not None:
+        schema = identity.schema
+    if schema is None:
+        return None
+    preamble = len(Codec(schema).preamble)
+    for number in reversed(segment_numbers(directory)):
+        state = read_head(segment_path(directory, number), number, preamble)
+        if state is None:
+            continue
+        epoch, partitions = state["epoch"], state["partitions"]
+        if identity is None:
+            log.warning("%s has lost its identity; it is %s", directory, state["id"])
+            return Identity(state["id"], epoch + EPOCH_LEAP, partitions, schema)
+        if identity.id == state["id"] and identity.epoch < epoch:
+            log.warning("the identity of %s is an old copy, of epoch %d", directory, identity.epoch)
+            identity = identity.at(epoch + EPOCH_LEAP).wide(partitions)
+        break
+    return identity
+
+
+def open_catalog(directory: Path, identity: Identity, disk: Disk) -> tuple[Catalog, Identity]:
+    """The catalog, emptied unless the last owner wrote it; with the identity of the next owner,
+    which is true once it is saved.
+
+    Raises:
+        sqlite3.Error: the disk failed.
+    """
+    catalog = Catalog.open(directory / CATALOG, identity.partitions, disk)
+    try:
+        last = catalog.known().owner
+        good = is_of(last, identity)
+        if not good:
+            log.warning("the catalog of %s is lost, or an old copy: it is built anew", directory)
+        fresh = identity.opened(last.epoch if good and last else 0)
+        catalog.begin(Owner(fresh.id, fresh.epoch, (identity.life, fresh.life)), anew=not good)
+    except BaseException:
+        catalog.close()
+        raise
+    return catalog, fresh
+
+
+def is_of(last: Owner | None, identity: Identity) -> bool:
+    """Whether the owner that wrote a catalog last is that of the identity, or a later one (then it
+    is the identity that is an old copy)."""
+    if last is None:
+        return not identity.life
+    return last.spool == identity.id and (
+        identity.life in ("", *last.lives) or last.epoch > identity.epoch
+    )
 
 
 def take_over(
@@ -79,7 +142,7 @@ def take_over(
 ) -> tuple[Recovered, dict[str, list[int | None]]]:
     """Recover, clear away, fill ``marks`` and bring the catalog up to date; also gives the cursors.
 
-    What is kept is on the disk and noted in the catalog when this returns.
+    What is kept is on the disk and noted when this returns.
 
     Raises:
         SpoolFailed: CORRUPT.
@@ -91,7 +154,7 @@ def take_over(
         identity,
         known,
         catalog.segments(lambda number: segment_path(directory, number)),
-        read_from_disk,
+        lambda path, number: read_from_disk(path, number, disk),
         now,
     )
     for path, size in found.cut:
@@ -108,22 +171,36 @@ def take_over(
     cursors = catalog.cursors()
     if lost:
         cursors = found.replay.cursors | cursors
+    newest = found.segments[-1] if found.segments else None
+    durable = Durable(
+        newest.number if newest else known.durable.segment,
+        found.group,
+        tuple(found.ends),
+        newest.stamp if newest else known.durable.stamp,
+    )
     catalog.enter(
-        Durable(
-            found.segments[-1].number if found.segments else known.durable.segment,
-            found.group,
-            tuple(found.ends),
-        ),
+        durable,
         segments=found.scanned,
         cursors=cursors if lost else None,
     )
     for number in found.gone:
         log.warning("segment %d of %s is not there any more", number, directory)
         catalog.drop_segment(number)
+    if durable.group > identity.durable.group:
+        identity.knowing(durable).save(directory, disk)
     return found, cursors
 
 
-def read_from_disk(path: Path, number: int) -> Scan:
+def note_end(directory: Path, identity: Identity, durable: Durable, disk: Disk) -> None:
+    """Say in the identity what is durable as an owner ends: if the catalog and the last group are
+    damaged together, that group is still not taken for one that a crash tore off."""
+    try:
+        identity.knowing(durable).save(directory, disk)
+    except OSError as error:
+        log.warning("%s: the end is noted in the catalog alone: %s", directory, error)
+
+
+def read_from_disk(path: Path, number: int, disk: Disk) -> Scan:
     """Scan a segment as it is on the disk.
 
     After a failed write-back the cache may show pages that never got to the disk: sync, drop the
@@ -132,7 +209,7 @@ def read_from_disk(path: Path, number: int) -> Scan:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(fd).st_size
-        os.fdatasync(fd)
+        disk.sync(fd)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(fd)
@@ -147,16 +224,6 @@ def load_index(segment: Segment, catalog: Catalog | None, partitions: int) -> In
         index = Index(partitions)
         index.add_records(scan(segment.path, segment.number).records)
     return index
-
-
-def _identity_of_segments(directory: Path, schema: pa.Schema) -> Identity | None:
-    for number in reversed(segment_numbers(directory)):
-        head = scan(segment_path(directory, number), number).head
-        if head is not None and head.state is not None:
-            state = head.state
-            log.warning("%s has lost its identity; it is %s", directory, state["id"])
-            return Identity(state["id"], state["epoch"] + EPOCH_LEAP, state["partitions"], schema)
-    return None
 
 
 def _shorten(path: Path, size: int, disk: Disk) -> None:

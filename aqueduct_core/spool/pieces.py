@@ -19,7 +19,8 @@ class Piece(NamedTuple):
     """Rows ``[first, stop)`` of a partition, in ``length`` bytes from ``position`` of a file.
 
     The bytes start with a record; its first rows may be before ``first``, its last ones after
-    ``stop``. ``device`` and ``inode`` are those of the file on the host of the owner.
+    ``stop``. ``device`` and ``inode`` are those of the file on the host of the owner, ``stamp``
+    that of its records.
     """
 
     partition: int
@@ -30,6 +31,7 @@ class Piece(NamedTuple):
     stop: int
     device: int
     inode: int
+    stamp: str
 
 
 def pieces_of(
@@ -60,8 +62,17 @@ def pieces_of(
         # a hole before the next run belongs to this piece: its reader finds it
         end = min(stop, runs[i + 1][0].first) if i + 1 < len(runs) else stop
         position, length = run[0].position, run[-1].end - run[0].position
-        path = str(segment.path)
-        yield Piece(partition, path, position, length, first, end, found.st_dev, found.st_ino)
+        yield Piece(
+            partition,
+            str(segment.path),
+            position,
+            length,
+            first,
+            end,
+            found.st_dev,
+            found.st_ino,
+            segment.stamp,
+        )
         first = end
 
 
@@ -106,7 +117,7 @@ def _rows(piece: Piece, codec: Codec) -> Iterator[pa.RecordBatch]:
     reason = "no readable record holds them"
     while at < piece.stop and position < end:
         try:
-            record, batch = record_at(data, codec, position, number)
+            record, batch = record_at(data, codec, position, number, piece.stamp)
         except (Damaged, pa.ArrowException) as error:
             reason = str(error)
             # what is damaged may have been rows of another partition

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Self
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.spool.catalog import CATALOG, Catalog, Durable, Known
+from aqueduct_core.spool.catalog import CATALOG, Catalog, Known
 from aqueduct_core.spool.health import io_failed
-from aqueduct_core.spool.identity import Identity, load_identity
-from aqueduct_core.spool.opening import load_index
+from aqueduct_core.spool.identity import Identity
+from aqueduct_core.spool.opening import find_identity, is_of, load_index
 from aqueduct_core.spool.readable import Readable
 from aqueduct_core.spool.record import Codec
 from aqueduct_core.spool.recovery import recover
@@ -49,7 +49,7 @@ class SpoolReader(Readable):
         self.directory = directory
         self._catalog: Catalog | None = None
         try:
-            identity = load_identity(directory)
+            identity = find_identity(directory)
             if identity is None:
                 raise FileNotFoundError(2, "No readable spool.json here", str(directory))
             self._identity = identity
@@ -62,12 +62,16 @@ class SpoolReader(Readable):
             raise
 
     def _open(self, identity: Identity) -> None:
-        known, cursors = Known(Durable(), 0, None), {}
+        known = Known()
+        cursors: dict[str, list[int | None]] = {}
         entered: dict[int, Segment] = {}
         try:
-            self._catalog = Catalog(self.directory / CATALOG, identity.partitions, read_only=True)
-            known, cursors = self._catalog.known(), self._catalog.cursors()
-            entered = self._catalog.segments(lambda number: segment_path(self.directory, number))
+            self._catalog = Catalog.look(self.directory / CATALOG, identity.partitions)
+            if is_of(self._catalog.known().owner, identity):
+                known, cursors = self._catalog.known(), self._catalog.cursors()
+                entered = self._catalog.segments(
+                    lambda number: segment_path(self.directory, number)
+                )
         except sqlite3.Error:
             # everything can be had from the segments
             entered = {}
@@ -123,6 +127,8 @@ class SpoolReader(Readable):
                 raise SpoolFailed(
                     "IO", f"{segment.path} cannot be read: {error}", "Check the disk"
                 ) from error
+            if segment.stamp and found.records and found.stamp != segment.stamp:
+                found = found.void()
             rows = sum(record.stop - record.first for record in found.rows)
             yield Checked(segment, len(found.records), rows, found.damage)
 

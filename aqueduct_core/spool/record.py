@@ -8,14 +8,17 @@ a JSON object. Every record has
     size      bytes of the body of the message
     segment   and
     at        where it was written: a copy of it elsewhere is not valid
+    stamp     random, the same in all records of a segment file: another file of the same number,
+              as a restored copy of the directory may have written it, has another one
     kind      "rows", or "head" for the record without rows that starts a segment
     group     its group; for a head the last group before it
     durable   the newest group that was known to be durable when this record was made
 
 A record of rows adds ``part`` (its place in the group), ``partition``, ``first`` (offset),
 ``rows`` (count) and, where there are any, ``marks``. A head adds ``preamble`` (crc32 of the schema
-message before it) and the state before it: ``id``, ``epoch``, ``partitions``, ``ends``,
-``cursors``, ``marks``.
+message before it), ``previous`` (number and stamp of the segment before it) and the state before
+it: ``id``, ``epoch``, ``partitions``, ``ends``,
+``cursors``, ``marks``. Format 1 has no ``stamp`` and no ``previous``.
 """
 
 from __future__ import annotations
@@ -63,6 +66,7 @@ class Record:
     stop: int = 0
     marks: tuple[Mark, ...] = ()
     state: dict[str, Any] | None = None
+    stamp: str = ""
 
 
 @dataclass(slots=True)
@@ -106,6 +110,7 @@ class Codec:
         batch: pa.RecordBatch,
         *,
         segment: int,
+        stamp: str,
         at: int,
         group: int,
         durable: int,
@@ -116,18 +121,28 @@ class Codec:
     ) -> Draft:
         """Encode a batch; its one copy is made here, so the caller may drop the batch."""
         tail = (
-            f'"segment":{segment},"at":{at},"kind":"rows","group":{group},"durable":{durable},'
-            f'"part":{part},"partition":{partition},"first":{first},"rows":{batch.num_rows}'
+            f'"segment":{segment},"stamp":"{stamp}","at":{at},"kind":"rows","group":{group},'
+            f'"durable":{durable},"part":{part},"partition":{partition},"first":{first},"rows":{batch.num_rows}'
         )
         if marks:
             tail += ',"marks":' + json.dumps([list(mark) for mark in marks], separators=(",", ":"))
         return self._encode(batch, tail)
 
-    def head(self, *, segment: int, group: int, durable: int, state: dict[str, Any]) -> Draft:
+    def head(
+        self,
+        *,
+        segment: int,
+        stamp: str,
+        group: int,
+        durable: int,
+        previous: tuple[int, str],
+        state: dict[str, Any],
+    ) -> Draft:
         """Encode the record of no rows that starts a segment, with the state before it."""
         tail = (
-            f'"segment":{segment},"at":{len(self.preamble)},"kind":"head",'
+            f'"segment":{segment},"stamp":"{stamp}","at":{len(self.preamble)},"kind":"head",'
             f'"group":{group},"durable":{durable},"preamble":{zlib.crc32(self.preamble)},'
+            f'"previous":{json.dumps(previous)},'
         ) + json.dumps(state, separators=(",", ":"))[1:-1]
         return self._encode(self._empty[0], tail)
 
@@ -184,8 +199,9 @@ def verify(data: memoryview, at: int, segment: int) -> Record:
     if fields["at"] != at or fields["segment"] != segment:
         raise Damaged("the record was written elsewhere")
     group, durable, last = fields["group"], fields["durable"], fields["last"] == 1
+    stamp = fields.get("stamp", "")
     if fields["kind"] == "head":
-        return Record(at, end, group, durable, last, state=fields)
+        return Record(at, end, group, durable, last, state=fields, stamp=stamp)
     first = fields["first"]
     return Record(
         at,
@@ -198,4 +214,5 @@ def verify(data: memoryview, at: int, segment: int) -> Record:
         first,
         first + fields["rows"],
         tuple(Mark(*mark) for mark in fields.get("marks", ())),
+        stamp=stamp,
     )

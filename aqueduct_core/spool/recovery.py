@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.spool.catalog import Durable, Known
+from aqueduct_core.spool.catalog import Known
+from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.identity import Identity
-from aqueduct_core.spool.record import Record
+from aqueduct_core.spool.record import Codec, Record
 from aqueduct_core.spool.scan import Scan
 from aqueduct_core.spool.segment import Segment, segment_numbers, segment_path
 from aqueduct_core.spool.settings import Mark
+from aqueduct_core.spool.stamps import expected_stamps
 from aqueduct_core.spool.tail import find_tail
 from aqueduct_core.spool.width import padded, widened
 
@@ -66,6 +68,7 @@ def recover(
     """Read what the catalog does not know, and judge it. Changes nothing on the disk.
 
     Args:
+        known: what the catalog says; nothing when there is none to be believed.
         entered: the closed segments of the catalog.
         read: scans one segment file.
 
@@ -73,16 +76,14 @@ def recover(
         SpoolFailed: CORRUPT when the newest segment is missing, or one belongs to another spool.
         OSError: the disk failed.
     """
-    durable = known.durable
+    durable = max(known.durable, identity.durable, key=lambda each: (each.group, each.segment))
     numbers = segment_numbers(directory)
-    if durable.segment and durable.segment not in numbers and durable.segment not in entered:
-        raise SpoolFailed(
-            "CORRUPT",
-            f"{segment_path(directory, durable.segment)}, the newest segment, is missing,"
-            " so it is not known which offsets were given out",
-            "Bring the file back, or start anew with an empty directory and a new checkpoint",
-        )
-    reading = _Reading(directory, identity, entered, read)
+    preamble = len(Codec(identity.schema).preamble)
+    stamps = expected_stamps(directory, numbers, entered, durable, preamble)
+    reading = _Reading(directory, identity, entered, durable, stamps, read)
+    noted = durable.segment
+    if noted and noted not in numbers and noted not in entered:
+        noted = reading.witness([number for number in numbers if number > noted])
     for number in numbers:
         path = segment_path(directory, number)
         before = entered.get(number)
@@ -96,7 +97,7 @@ def recover(
         group == durable.group and durable.segment < min(reading.scans, default=0)
     )
     tail = find_tail(list(reading.scans.values()), group, before_scans)
-    cut = reading.cut(tail.cut, durable.segment)
+    cut = reading.cut(tail.cut, noted)
     segments, ends = reading.fit(durable)
     scanned = [segment for segment in segments if segment.number in reading.anew]
     for segment in scanned:
@@ -122,11 +123,19 @@ class _Reading:
     """
 
     def __init__(
-        self, directory: Path, identity: Identity, entered: dict[int, Segment], read: Read
+        self,
+        directory: Path,
+        identity: Identity,
+        entered: dict[int, Segment],
+        durable: Durable,
+        stamps: dict[int, str],
+        read: Read,
     ) -> None:
         self._directory = directory
         self._identity = identity
         self._entered = entered
+        self._noted = durable
+        self._stamps = stamps
         self._read = read
         self.segments: dict[int, Segment] = {}
         self.scans: dict[int, Scan] = {}
@@ -135,8 +144,20 @@ class _Reading:
         self.settled = 0
         self._last_groups: dict[int, int] = {}
 
+    def witness(self, newer: Sequence[int]) -> int:
+        """The newest segment that was noted is missing: a later one whose head says which offsets
+        were given out before it.
+
+        Raises:
+            SpoolFailed: CORRUPT when there is none.
+        """
+        for number in newer:
+            if self._checked(number).head is not None:
+                return number
+        raise unknown_end(self._path(self._noted.segment), "is missing")
+
     def scan(self, number: int) -> None:
-        found = self._checked(number)
+        found = self._believed(number)
         self.anew.add(number)
         self.durable = max([self.durable, *(record.durable for record in found.records)])
         if found.head is not None:
@@ -200,7 +221,7 @@ class _Reading:
             if known.state is not None and known.state_after >= number:
                 state = known.state
                 break
-            found = self.scans.get(number) or self._checked(number)
+            found = self.scans.get(number) or self._believed(number)
             marks += [record.marks for record in reversed(found.rows)]
             if found.head is not None:
                 state = found.head.state and widened(found.head.state, self._identity.partitions)
@@ -215,6 +236,21 @@ class _Reading:
 
     def _path(self, number: int) -> Path:
         return segment_path(self._directory, number)
+
+    def _believed(self, number: int) -> Scan:
+        """The scan of a segment, void when this is not the file that was noted.
+
+        Raises:
+            SpoolFailed: CORRUPT when it is the newest one.
+        """
+        found = self._checked(number)
+        stamp = self._stamps.get(number)
+        if not stamp or not found.records or found.stamp == stamp:
+            return found
+        if number == self._noted.segment and number not in self._entered:
+            raise unknown_end(self._path(number), "was swapped for another file")
+        log.warning("%s was swapped for another file: no row in it counts", self._path(number))
+        return found.void()
 
     def _checked(self, number: int) -> Scan:
         found = self._read(self._path(number), number)
@@ -235,7 +271,8 @@ class _Reading:
         starts, ends = _range(found.head, found.rows, self._identity.partitions)
         if before is not None:
             starts, ends = list(before.starts), list(map(max, before.ends, ends))
-        segment = Segment(self._path(found.number), found.number, starts, ends)
+        stamp = self._stamps.get(found.number) or found.stamp
+        segment = Segment(self._path(found.number), found.number, starts, ends, stamp)
         segment.add(
             ((record.partition, record.first, record.stop, record.at) for record in found.rows),
             found.size,
@@ -263,3 +300,11 @@ def _range(
 
 def _known(starts: Sequence[int], otherwise: Sequence[int]) -> list[int]:
     return [a if a >= 0 else b for a, b in zip(starts, otherwise, strict=True)]
+
+
+def unknown_end(path: Path, what: str) -> SpoolFailed:
+    return SpoolFailed(
+        "CORRUPT",
+        f"{path}, the newest segment, {what}, so it is not known which offsets were given out",
+        "Bring the file back, or start anew with an empty directory and a new checkpoint",
+    )

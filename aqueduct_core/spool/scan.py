@@ -26,6 +26,11 @@ class Scan:
     damage: list[tuple[int, int]] = field(default_factory=list)
 
     @property
+    def stamp(self) -> str:
+        """Of the records; empty where there are none, or none with a stamp."""
+        return self.records[0].stamp if self.records else ""
+
+    @property
     def head(self) -> Record | None:
         """The record that starts the segment; None when it is damaged."""
         return self.records[0] if self.records and self.records[0].state is not None else None
@@ -38,6 +43,10 @@ class Scan:
     def newest(self) -> int:
         """The newest group that has a record here; 0 when there is none."""
         return max((record.group for record in self.records), default=0)
+
+    def void(self) -> Scan:
+        """The scan of a file that is not to be believed: all of it is damaged."""
+        return Scan(self.number, self.size, [], [(0, self.size)])
 
     def before(self, position: int) -> Scan:
         """The scan of the file cut off at a position."""
@@ -67,6 +76,8 @@ def scan(path: Path, number: int, size: int | None = None) -> Scan:
     while at < len(view):
         try:
             record = verify(view, at, number)
+            if found.records and record.stamp != found.stamp:
+                raise Damaged("the record is of another file")
         except Damaged:
             start, at = at, next_record(data, view, at + 8, number)
             found.damage.append((start, at))

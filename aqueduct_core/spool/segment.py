@@ -132,13 +132,16 @@ class Segment:
     """What is known of one segment. Any thread may read; only the owner's thread changes it.
 
     Holds ``starts`` and ``ends``: the offsets per partition before and after it (ends exclusive),
-    and ``size`` in bytes. ``sealed`` is the time in seconds since 1970 when it was closed, None
-    before.
+    and ``size`` in bytes. ``stamp`` is that of its records, empty where format 1 gave none.
+    ``sealed`` is the time in seconds since 1970 when it was closed, None before.
     """
 
-    def __init__(self, path: Path, number: int, starts: list[int], ends: list[int]) -> None:
+    def __init__(
+        self, path: Path, number: int, starts: list[int], ends: list[int], stamp: str
+    ) -> None:
         self.path = path
         self.number = number
+        self.stamp = stamp
         self.starts = starts
         self.ends = ends
         self.size = 0
@@ -225,21 +228,24 @@ def read_record(
         Damaged: its checksum does not match, or it holds another partition.
         OSError: the file is gone.
     """
-    record, batch = record_at(segment.data(segment.size), codec, position, segment.number)
+    data = segment.data(segment.size)
+    record, batch = record_at(data, codec, position, segment.number, segment.stamp)
     if batch is None or record.partition != partition:
         raise Damaged("the record holds another partition")
     return record, batch
 
 
 def record_at(
-    data: mmap.mmap, codec: Codec, position: int, number: int
+    data: mmap.mmap, codec: Codec, position: int, number: int, stamp: str
 ) -> tuple[Record, pa.RecordBatch | None]:
     """The record at a position of a mapped segment, with its rows; None for those of a head.
 
     Raises:
-        Damaged: its checksum does not match.
+        Damaged: its checksum does not match, or the file is not the one of this stamp.
     """
     record = verify(memoryview(data), position, number)
+    if stamp and record.stamp != stamp:
+        raise Damaged("the file was swapped for another segment of that number")
     if record.state is not None:
         return record, None
     return record, codec.batch(pa.py_buffer(data)[record.at : record.end])

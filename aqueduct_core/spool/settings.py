@@ -28,7 +28,8 @@ class SpoolSettings:
         reads these logs. Rows of the others go with what the cursors have passed.
     retention: seconds for which what every cursor has passed is kept all the same.
     max_tracks: (producer, channel) pairs whose stored sequences are remembered. Beyond it the one
-        not used for longest is forgotten: what its producer sends again is stored again.
+        not used for longest is forgotten: what its producer sends again is stored again. As many
+        as the channels that one connection may have.
     max_ranges: ranges remembered for one pair. Beyond it the lowest are forgotten, likewise.
     max_total_ranges: ranges over all pairs; bounds the snapshot that every segment starts with.
     """
@@ -37,7 +38,7 @@ class SpoolSettings:
     max_bytes: int = 10 * 1024 * 1024 * 1024
     owed_logs: int = 0
     retention: float = 0.0
-    max_tracks: int = 16_384
+    max_tracks: int = 65_536
     max_ranges: int = 1_024
     max_total_ranges: int = 131_072
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.primitives.ranges import RangeSet
-from aqueduct_core.spool.catalog import CATALOG, Catalog
+from aqueduct_core.spool.catalog import Catalog
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.health import Health, io_failed
+from aqueduct_core.spool.health import Health, not_opened
 from aqueduct_core.spool.identity import Identity, Lock
 from aqueduct_core.spool.ledger import Ledger
 from aqueduct_core.spool.marks import Marks
@@ -24,6 +24,8 @@ from aqueduct_core.spool.opening import (
     identify,
     load_index,
     make_directory,
+    note_end,
+    open_catalog,
     take_over,
 )
 from aqueduct_core.spool.readable import Readable
@@ -70,6 +72,7 @@ class Spool(Readable):
         self.on_durable: Callable[[int], None] = _nobody
         self._directory = directory
         self._identity = identity
+        self._disk = disk
         self._lock = lock
         self._catalog = catalog
         self._sync = sync
@@ -87,7 +90,8 @@ class Spool(Readable):
         for segment in found.scanned:
             self._stored.rest(segment)
         self._stored.publish(found.ends)
-        newest = found.segments[-1].number if found.segments else 0
+        last = found.segments[-1] if found.segments else None
+        newest, stamp = (last.number, last.stamp) if last else (0, "")
         self._ledger = Ledger(catalog, self._health, self._stored, cursors, newest)
         self._writer = Writer(
             directory,
@@ -95,6 +99,7 @@ class Spool(Readable):
             disk,
             sync,
             segment=found.next_segment,
+            previous=(newest, stamp),
             group=found.group,
             ends=found.ends,
             roll_bytes=settings.roll_bytes,
@@ -118,7 +123,7 @@ class Spool(Readable):
         """Take the directory over, recover what it holds, and raise the epoch.
 
         Raises:
-            SpoolFailed: LOCKED, VERSION, CORRUPT or IO.
+            SpoolFailed: LOCKED, VERSION, CORRUPT, FULL or IO.
             InvalidOption: the directory has more partitions. To fewer, empty ones are added.
         """
         settings = settings or SpoolSettings()
@@ -133,15 +138,16 @@ class Spool(Readable):
                 make_directory(directory, disk)
                 lock = Lock(directory)
                 held.callback(lock.release)
-                identity = identify(directory, schema, partitions)
-                identity.save(directory, disk)
-                catalog = Catalog(directory / CATALOG, identity.partitions)
+                catalog, identity = open_catalog(
+                    directory, identify(directory, schema, partitions), disk
+                )
                 held.callback(catalog.close)
+                identity.save(directory, disk)
                 port = sync()
                 held.callback(port.close)
                 spool = cls(directory, identity, settings, lock, catalog, port, disk, Codec(schema))
             except (OSError, sqlite3.Error) as error:
-                raise io_failed(directory, str(error)) from error
+                raise not_opened(directory, error) from error
             held.pop_all()
         return spool
 
@@ -288,6 +294,14 @@ class Spool(Readable):
         Read it, do not change it."""
         return self._marks.seen(producer, channel)
 
+    def seen_of(self, producer: str) -> Iterator[tuple[str, RangeSet]]:
+        """The same of each channel of a producer."""
+        return self._marks.seen_of(producer)
+
+    def floor(self, producer: str, channel: str) -> int:
+        """Below it sequences of a channel were forgotten: repeats of them are not recognised."""
+        return self._marks.floor(producer, channel)
+
     # Cursors and space
 
     def cursors(self) -> dict[str, list[int | None]]:
@@ -363,6 +377,11 @@ class Spool(Readable):
             self._catalog.close()
             self._lock.release()
 
+    def abandon(self, reason: str) -> None:
+        """The directory has another owner by now: touch nothing in it any more, not even to close.
+        Each call that would write raises ``SpoolFailed.IO`` from now on; ``close`` lets go."""
+        self._health.failure = self._health.failure or reason
+
     def _finish(self, timeout: float) -> None:
         open_bytes = self.open_bytes
         if not self.settle(timeout):
@@ -375,6 +394,9 @@ class Spool(Readable):
         if last is not None:
             self._ledger.close_segments([last], self._state())
         self._ledger.enter(self._writer.durable, self._ledger.newest)
+        note_end(
+            self._directory, self._identity, self._ledger.durable(self._writer.durable), self._disk
+        )
 
     def _state(self) -> dict[str, Any]:
         """What the head of a segment says of all before it."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import os
+import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from aqueduct_core.spool.disk import Disk
+from aqueduct_core.spool.health import NO_SPACE
 from aqueduct_core.spool.record import Codec, Draft
 from aqueduct_core.spool.segment import Segment, segment_path
 from aqueduct_core.spool.settings import Mark
 from aqueduct_core.spool.sync import Sync
 
-_NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT))
 _SMALL = 1024 * 1024
 
 State = dict[str, Any]
@@ -88,6 +88,7 @@ class Writer:
         sync: Sync,
         *,
         segment: int,
+        previous: tuple[int, str],
         group: int,
         ends: Sequence[int],
         roll_bytes: int,
@@ -98,6 +99,7 @@ class Writer:
         self._disk = disk
         self._sync = sync
         self._next_segment = segment
+        self._previous = previous
         self._roll_bytes = roll_bytes
         self._state = state
         self._open = Group(group + 1)
@@ -141,6 +143,7 @@ class Writer:
         draft = self._codec.rows(
             batch,
             segment=active.segment.number,
+            stamp=active.segment.stamp,
             at=at,
             group=group.number,
             durable=self.durable,
@@ -215,6 +218,10 @@ class Writer:
         fresh = self._begin_segment()
         self._closing.pop()
         if not self._write(fresh, []):
+            if fresh.fd >= 0:
+                # the next try makes it anew
+                fresh.close()
+                self._disk.unlink(fresh.segment.path)
             self._active = old
             self._next_segment -= 1
             return None, None
@@ -239,16 +246,22 @@ class Writer:
     def _begin_segment(self) -> Active:
         if self._active is not None:
             self._closing.append(self._active)
+            self._previous = self._active.segment.number, self._active.segment.stamp
         number = self._next_segment
         self._next_segment += 1
         state = self._state()
+        stamp = secrets.token_hex(8)
         head = self._codec.head(
-            segment=number, group=self._open.number - 1, durable=self.durable, state=state
+            segment=number,
+            stamp=stamp,
+            group=self._open.number - 1,
+            durable=self.durable,
+            previous=self._previous,
+            state=state,
         )
         pieces: list[bytes | memoryview] = [self._codec.preamble, *head.pieces(last=False)]
-        segment = Segment(
-            segment_path(self._directory, number), number, list(self.ends), list(self.ends)
-        )
+        path = segment_path(self._directory, number)
+        segment = Segment(path, number, list(self.ends), list(self.ends), stamp)
         # On a disk that is nearly full segments are small, so that what was read gives its space
         # back.
         limit = min(self._roll_bytes, max(_SMALL, self._disk.free(self._directory) // 4))
@@ -266,7 +279,7 @@ class Writer:
                 active.fd = self._disk.create(active.segment.path)
             self._disk.write(active.fd, pieces, at)
         except OSError as error:
-            if error.errno not in _NO_SPACE:
+            if error.errno not in NO_SPACE:
                 raise
             if active.fd >= 0:
                 # what was written of it is no record: the next try starts at the same place

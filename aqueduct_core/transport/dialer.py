@@ -11,6 +11,7 @@ from typing import Any
 from aqueduct_core.engine.contract import Engine
 from aqueduct_core.errors import AqueductError, ConnectFailed, InvalidOption, TlsFailed
 from aqueduct_core.transport.addresses import connected, refused, resolve, shown
+from aqueduct_core.transport.doubt import ASK_EVERY, Doubt
 from aqueduct_core.transport.driver import Driver, OnNews, lost_before_ready
 from aqueduct_core.transport.port import Address, Resumption
 from aqueduct_core.transport.registry import stack
@@ -136,18 +137,43 @@ class _Attempt:
     def __init__(self, address: Address) -> None:
         self.address = address
         self.unreachable: OSError | None = None
+        self._doubt: Doubt | None = None
 
     def burst(self, datagrams: list[tuple[bytes, Address]]) -> None:
         if self.driver is not None:
             self.driver.turn(datagrams, self.driver.now())
 
     def error(self, error: OSError) -> None:
-        """ICMP is a hint that anyone on the path can forge (RFC 9000 §21.5): it ends a dial,
-        never a connection that is up; that one finds out by its own idle timeout."""
+        """ICMP is a hint that anyone on the path can forge: it ends a dial. A connection that is
+        up ends by it only when the peer does not answer either; all but a closed port is left to
+        its idle timeout, since paths come and go."""
         driver = self.driver
-        if driver is not None and not driver.link.ready:
+        if driver is None or driver.closed or driver.lost is not None:
+            return
+        if not driver.link.ready:
             self.unreachable = error
             driver.abandon(f"unreachable: {error.strerror}")
+        elif isinstance(error, ConnectionRefusedError):
+            if self._doubt is not None:
+                self._doubt.refused(driver.now())
+                return
+            link = driver.link
+            self._doubt = Doubt(driver.now(), link.counts.datagrams_received, link.round_trip)
+            self._ask(driver)
+
+    def _ask(self, driver: Driver) -> None:
+        if self._doubt is None or driver.closed or driver.lost is not None:
+            return
+        now = driver.now()
+        gone = self._doubt.verdict(now, driver.link.counts.datagrams_received)
+        if gone is None:
+            driver.link.probe()
+            driver.turn((), now)
+            asyncio.get_running_loop().call_later(ASK_EVERY, self._ask, driver)
+            return
+        self._doubt = None
+        if gone:
+            driver.abandon("unreachable: nobody listens at the peer's address any more")
 
     def turned(self, driver: Driver) -> None:
         if driver.closed:

@@ -61,6 +61,10 @@ class Link(Protocol):
         """Bytes that ``apply`` took and the peer has not acknowledged, and queued datagrams."""
 
     @property
+    def round_trip(self) -> float | None:
+        """The smoothed round-trip time in seconds; None before it was measured."""
+
+    @property
     def ready(self) -> bool:
         """The TLS handshake is complete."""
 
@@ -110,6 +114,9 @@ class Link(Protocol):
 
     def fire(self, now: float) -> None:
         """Act on every deadline of the link that is due; without harm when none is."""
+
+    def probe(self) -> None:
+        """Ask the peer for a sign of life with the next ``transmit``."""
 
     def close(self, code: int, reason: str) -> None:
         """Close with an application code, also before the handshake is complete."""

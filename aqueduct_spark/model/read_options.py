@@ -65,6 +65,10 @@ class StreamReadOptions:
         found, given = parse_options(options, Kind.STREAM_READ), given_names(options)
         if found["view"] == "status":
             raise bad_value("view", "status", "messages or events (status is for spark.read)")
+        if found["view"] == "events" and found["onCancel"] == "fail":
+            raise conflict(
+                "onCancel=fail and view=events, where each cancel is a row", "Remove 'onCancel'"
+            )
         source = find_source(found, given, Kind.STREAM_READ)
         rows = RowOptions.of(found, given)
         starting = bound(found, given, "starting")
@@ -102,6 +106,7 @@ class BatchReadOptions:
         source: `Dial`, `Standalone` or `Stored`.
         until: what ends it; `AtOffset` unless intakes run that could bring more.
         until_timeout: set whenever ``until`` waits for something, else None.
+        on_cancel: ``fail`` unless chosen otherwise where the read is to be complete (`Finish`).
     """
 
     source: Source
@@ -136,7 +141,7 @@ class BatchReadOptions:
             until_timeout=found["untilTimeout"],
             split=SplitOptions.of(found),
             intake=IntakeOptions.of(found),
-            on_cancel=found["onCancel"],
+            on_cancel=_on_cancel(found, given, until),
             fail_on_data_loss=found["failOnDataLoss"],
             fetch_timeout=found["fetchTimeout"],
         )
@@ -163,6 +168,11 @@ def rows_of(options: Mapping[str, str]) -> tuple[RowOptions, Source]:
         nearer_batch = as_stream.subclass == foreign or (stored and as_batch.subclass != foreign)
         raise (as_batch if nearer_batch else as_stream) from None
     return batch.rows, batch.source
+
+
+def _on_cancel(found: Mapping[str, Any], given: frozenset[str], until: Until) -> str:
+    chosen = "onCancel" in given or not isinstance(until, Finish)
+    return str(found["onCancel"]) if chosen else "fail"
 
 
 def _until(found: Mapping[str, Any], given: frozenset[str], source: Source) -> Until:

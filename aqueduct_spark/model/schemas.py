@@ -9,8 +9,10 @@ from pyspark.sql.types import (
     BinaryType,
     BooleanType,
     DataType,
+    DoubleType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -27,6 +29,8 @@ def read_schema(rows: RowOptions) -> StructType:
     """The columns that a read with these options gives."""
     if rows.view == "events":
         return event_schema()
+    if rows.view == "status":
+        return status_schema()
     return message_schema(
         include_headers=rows.include_headers, include_metadata=rows.include_metadata
     )
@@ -79,6 +83,34 @@ def event_schema() -> StructType:
         .add("partition", IntegerType())
         .add("offset", LongType())
     )
+
+
+def status_schema() -> StructType:
+    """The schema of ``view=status``: a row for each message partition of each intake."""
+    schema = StructType()
+    for name, kind in (
+        ("intake", IntegerType()),
+        ("spool", StringType()),
+        ("epoch", LongType()),
+        ("state", StringType()),
+        ("listen", StringType()),
+        ("flight", StringType()),
+        ("partition", IntegerType()),
+        ("startOffset", LongType()),
+        ("durableOffset", LongType()),
+        ("committedOffset", LongType()),
+        ("cursors", MapType(StringType(), LongType())),
+        ("bytes", LongType()),
+        ("spoolBytes", LongType()),
+        ("full", BooleanType()),
+        ("connections", LongType()),
+        ("channels", LongType()),
+        ("oldestUncommittedSeconds", DoubleType()),
+        ("messagesPerSecond", DoubleType()),
+        ("bytesPerSecond", DoubleType()),
+    ):
+        schema = schema.add(name, kind)
+    return schema
 
 
 EVENT_COUNTS = (

@@ -12,6 +12,7 @@ from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, TlsFaile
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
+from aqueduct_spark.read.local import rows_of
 from aqueduct_spark.read.shaping import Shape
 from aqueduct_spark.receivers.launch import ensure_intake
 from aqueduct_spark.receivers.registrations import Registration
@@ -65,7 +66,7 @@ def rows(
         try:
             client = _client(partition, address)
             ticket = Ticket(wanted.spool, wanted.partition, following, wanted.stop)
-            for batch in client.read(ticket):
+            for batch in rows_of(client, ticket):
                 yield from shape.rows(batch, wanted.partition, following)
                 following += batch.num_rows
                 give_up = time.monotonic() + partition.fetch_timeout

@@ -39,6 +39,17 @@ _DETACH = (
 )
 """Starts its arguments with our own standard streams in a session of their own, and ends."""
 
+_VANISH = """
+import os, shutil, subprocess, sys
+process = subprocess.Popen(sys.argv[2:])
+null = os.open(os.devnull, os.O_RDWR)
+os.dup2(null, 0)
+os.dup2(null, 1)
+process.wait()
+shutil.rmtree(sys.argv[1], ignore_errors=True)
+"""
+"""Runs its arguments but the first, and removes that directory when they have ended."""
+
 
 class Started(NamedTuple):
     """What an intake says of itself when it is ready. ``flight`` is where it serves its rows."""
@@ -51,10 +62,11 @@ class Started(NamedTuple):
     fingerprint: str
 
 
-def start_intake(settings: IntakeSettings, timeout: float) -> Started:
+def start_intake(settings: IntakeSettings, timeout: float, *, vanish: bool = False) -> Started:
     """Start an intake and return when it is ready.
 
     Ends after ``timeout`` seconds. An intake that becomes ready later ends itself with its lease.
+    ``vanish``: its spool directory is removed when it has ended, in whatever way.
 
     Raises:
         AqueductError: what the intake gives as the reason that it cannot run, for instance
@@ -63,18 +75,11 @@ def start_intake(settings: IntakeSettings, timeout: float) -> Started:
     """
     directory = Path(settings.spool)
     log_path = directory / LOG_FILE
+    plain = [sys.executable, "-I", "-S", "-c"]
+    keeper = [*plain, _VANISH, str(directory)] if vanish else []
     with _open_log(log_path) as log:
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-I",
-                "-S",
-                "-c",
-                _DETACH,
-                sys.executable,
-                "-m",
-                "aqueduct_core.intake",
-            ],
+            [*plain, _DETACH, *keeper, sys.executable, "-m", "aqueduct_core.intake"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

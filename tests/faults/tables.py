@@ -51,7 +51,7 @@ class Consumer:
         self.pause = pause
         self.rounds = 0
         self.failure: BaseException | None = None
-        self._most = most
+        self.most = most
         self._client = IntakeClient(flight, credentials.for_clients())
         self._parts: list[pa.Table] = []
         self._over = threading.Event()
@@ -95,7 +95,7 @@ class Consumer:
                     position = status.starts
                     self._client.commit("query", position)
                 ends = tuple(
-                    min(end, begin + self._most)
+                    min(end, begin + self.most)
                     for begin, end in zip(position, status.ends, strict=True)
                 )
                 if ends == position:

@@ -98,6 +98,10 @@ class AioquicLink:
         return 0 if self._lost else self._quic.unacknowledged + self._quic.queued_datagrams
 
     @property
+    def round_trip(self) -> float | None:
+        return self._quic.round_trip
+
+    @property
     def ready(self) -> bool:
         return self._ready
 
@@ -222,12 +226,16 @@ class AioquicLink:
                 quic.close(error_code=QuicErrorCode.NO_ERROR, reason_phrase="handshake timeout")
         if self._ping_at is not None and now >= self._ping_at:
             self._ping_at = now + quic.idle_limit / 3
-            self._pings += 1
-            quic.send_ping(self._pings)
+            self.probe()
         due = quic.get_timer() if quic.has_path else None
         if due is not None and now >= due:
             quic.handle_timer(now)
         self._collect(now)
+
+    def probe(self) -> None:
+        if self._lost is None:
+            self._pings += 1
+            self._quic.send_ping(self._pings)
 
     def close(self, code: int, reason: str) -> None:
         if self._lost is None:

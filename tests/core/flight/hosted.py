@@ -9,7 +9,10 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from aqueduct_core.errors import DataLoss, SpoolFailed
-from aqueduct_core.flight.tickets import Commit, IntakeStatus, Ticket, require_spool
+from aqueduct_core.flight.status import IntakeStatus, Rates
+from aqueduct_core.flight.subscriptions import Failure, Subscriptions
+from aqueduct_core.flight.tickets import Commit, Hold, Ticket, View, require_spool
+from aqueduct_core.spool import Piece
 
 SCHEMA = pa.schema(
     [
@@ -54,10 +57,17 @@ class MemoryHost:
             pid=1,
             lease=15.0,
             counters={"rows": self.rows},
+            events=(3, 9),
+            events_committed={"events": 4},
+            held_bytes=17,
+            rates=Rates(1.5, 300.0),
+            oldest=(2.5,),
+            subscriptions=Subscriptions(2, 1, 0, (Failure("c", "lost", "gone"),), 1),
+            complete=False,
         )
 
-    def wait(self, beyond: Sequence[int], timeout: float) -> IntakeStatus:
-        self.calls.append(timeout)
+    def wait(self, beyond: Sequence[int], timeout: float, view: View) -> IntakeStatus:
+        self.calls.append(timeout if view == "messages" else (view, timeout))
         if list(beyond) == [self.rows]:
             self.more.wait(timeout)
         return self.status()
@@ -79,6 +89,34 @@ class MemoryHost:
             stop = min(end, position - position % self.grain + self.grain)
             yield batch(position, stop - position, self.size, f"run {position // self.grain}")
             position = stop
+
+    def pieces(self, ticket: Ticket) -> list[Piece]:
+        self.calls.append(ticket)
+        middle = (ticket.start + ticket.end) // 2
+        return [
+            Piece(ticket.partition, "/spool/a", 8, 100, ticket.start, middle, 1, 2, "s"),
+            Piece(ticket.partition, "/spool/b", 0, 120, middle, ticket.end, 1, 3, "s"),
+        ]
+
+    def sizes(self, partition: int, start: int, end: int, step: int) -> list[tuple[int, int]]:
+        self.calls.append(("sizes", partition, start, end, step))
+        return [(start + 1, step), (end, 2 * step)]
+
+    def locate(self, microseconds: int, view: View) -> list[int]:
+        self.calls.append(("locate", microseconds, view))
+        return [7]
+
+    def hold(self, hold: Hold) -> None:
+        require_spool(SPOOL, hold.spool)
+        self.calls.append(hold)
+        if hold.owner == "late":
+            raise SpoolFailed("CURSOR_IN_USE", f"cursor {hold.cursor!r} is held", "Wait")
+
+    def release(self, cursor: str, owner: str) -> None:
+        self.calls.append(("release", cursor, owner))
+
+    def drop_cursor(self, cursor: str) -> None:
+        self.calls.append(("drop", cursor))
 
     def commit(self, commit: Commit) -> None:
         require_spool(SPOOL, commit.spool)

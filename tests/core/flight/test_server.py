@@ -12,8 +12,10 @@ import pytest
 from aqueduct_core.errors import AuthFailed, DataLoss, IntakeFailed, SpoolFailed, TlsFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import SERVER_NAME, Credentials
-from aqueduct_core.flight.server import BATCH_BYTES, FlightHost, joined
-from aqueduct_core.flight.tickets import Commit, Ticket
+from aqueduct_core.flight.joining import BATCH_BYTES, joined
+from aqueduct_core.flight.server import FlightHost
+from aqueduct_core.flight.tickets import Commit, Hold, Ticket
+from aqueduct_core.spool import Piece
 from tests.core.flight.hosted import SPOOL, MemoryHost, batch
 
 CREDENTIALS = Credentials.fresh()
@@ -63,6 +65,50 @@ def test_status_and_orders_reach_the_host() -> None:
     ]
 
 
+def test_cursors_are_held_released_and_dropped() -> None:
+    host = MemoryHost()
+    with serving(host) as server, client_of(server) as client:
+        client.hold("early", "me")
+        client.status()
+        client.hold("query", "me", seconds=2.5)
+        client.hold("events", "me", view="events")
+        client.commit("events", [4], owner="me", view="events")
+        client.release("query", "me")
+        client.drop_cursor("query")
+        with pytest.raises(SpoolFailed, match=r"CURSOR_IN_USE\] cursor 'query' is held"):
+            client.hold("query", "late")
+    assert host.calls == [
+        Hold("early", "me"),
+        Hold("query", "me", 2.5, spool=SPOOL),
+        Hold("events", "me", view="events", spool=SPOOL),
+        Commit("events", (4,), SPOOL, 3, "me", "events"),
+        ("release", "query", "me"),
+        ("drop", "query"),
+        Hold("query", "late", spool=SPOOL),
+    ]
+
+
+def test_what_rows_take_and_where_they_lie_comes_from_the_host() -> None:
+    host = MemoryHost()
+    with serving(host) as server, client_of(server) as client:
+        assert client.sizes(1, 5, 9, 1000) == [(6, 1000), (9, 2000)]
+        assert client.locate(1_800_000_000_000_000) == (7,)
+        assert client.locate(5, view="events") == (7,)
+        ticket = Ticket(SPOOL, 1, 10, 20)
+        first, last = client.pieces(ticket)
+        assert isinstance(first, Piece)
+        assert (first.path, first.first, first.stop, last.first, last.stop) == (
+            "/spool/a", 10, 15, 15, 20,
+        )  # fmt: skip
+        assert last.inode == 3
+    assert host.calls == [
+        ("sizes", 1, 5, 9, 1000),
+        ("locate", 1_800_000_000_000_000, "messages"),
+        ("locate", 5, "events"),
+        ticket,
+    ]
+
+
 @pytest.mark.parametrize(("start", "end"), [(0, 100), (3, 97), (10, 20), (15, 16), (4, 4)])
 def test_a_read_has_exactly_the_rows_of_its_ticket(start: int, end: int) -> None:
     with serving(MemoryHost()) as server, client_of(server) as client:
@@ -89,11 +135,12 @@ def test_wait_answers_at_once_when_there_is_more_and_is_bounded() -> None:
     with serving(host) as server, client_of(server) as client:
         begun = time.monotonic()
         assert client.wait([99], 30).ends == (100,)
+        assert client.wait([9], 30, view="events").events == (3, 9)
         assert time.monotonic() - begun < 0.5
         threading.Timer(0.1, host.more.set).start()
         assert client.wait([100], 30).ends == (100,)
         assert time.monotonic() - begun < 0.9
-    assert host.calls == [1.0, 1.0]
+    assert host.calls == [1.0, ("events", 1.0), 1.0]
 
 
 def test_errors_of_the_host_are_the_same_class_at_the_client() -> None:

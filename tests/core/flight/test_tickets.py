@@ -5,7 +5,8 @@ import json
 import pytest
 
 from aqueduct_core.errors import DataLoss
-from aqueduct_core.flight.tickets import Commit, IntakeStatus, Ticket, require_spool
+from aqueduct_core.flight.status import IntakeStatus
+from aqueduct_core.flight.tickets import Commit, Hold, Ticket, require_spool, view_of
 from tests.core.flight.hosted import MemoryHost
 
 
@@ -26,8 +27,37 @@ def test_other_bytes_are_no_ticket(data: bytes) -> None:
 
 
 def test_a_commit_comes_back_from_its_json() -> None:
-    for commit in (Commit("query", (1, 2), "spool", 4), Commit("query", ())):
+    for commit in (
+        Commit("query", (1, 2), "spool", 4),
+        Commit("query", ()),
+        Commit("events", (7,), owner="me", view="events"),
+    ):
         assert Commit.from_json(json.loads(json.dumps(commit.to_json()))) == commit
+
+
+def test_a_commit_of_an_older_client_is_one_of_messages_by_nobody() -> None:
+    given = {"cursor": "query", "ends": [1], "spool": None, "epoch": None}
+    assert Commit.from_json(given) == Commit("query", (1,))
+
+
+def test_a_hold_comes_back_from_its_json() -> None:
+    for hold in (Hold("query", "me"), Hold("events", "me", 0.5, "events", "spool")):
+        assert Hold.from_json(json.loads(json.dumps(hold.to_json()))) == hold
+
+
+@pytest.mark.parametrize(
+    "given", [{"cursor": ""}, {"cursor": "c" * 257}, {"owner": ""}, {"seconds": 0},
+              {"seconds": 61}, {"seconds": float("nan")}, {"view": "status"}, {"view": []}]
+)  # fmt: skip
+def test_a_hold_that_makes_no_sense_is_refused(given: dict[str, object]) -> None:
+    with pytest.raises(ValueError):
+        Hold.from_json(Hold("c", "me").to_json() | given)
+
+
+def test_a_view_has_a_name() -> None:
+    assert (view_of(None), view_of("messages"), view_of("events")) == (
+        "messages", "messages", "events",
+    )  # fmt: skip
 
 
 def test_a_status_comes_back_from_its_json_and_unknown_keys_do_not_matter() -> None:

@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from tests.support.waiting import environment
 
 START_SECONDS = 20.0
 END_SECONDS = 15.0
+PROGRAM = (sys.executable, "-m", "aqueduct_core.intake")
 
 
 class Site:
@@ -55,9 +56,9 @@ class Site:
         )
 
     @contextmanager
-    def intake(self, **given: Any) -> Iterator[IntakeProcess]:
+    def intake(self, program: Sequence[str] = PROGRAM, **given: Any) -> Iterator[IntakeProcess]:
         """A running intake; killed at the end if it is still there."""
-        process = IntakeProcess(self, self.settings(**given))
+        process = IntakeProcess(self, self.settings(**given), program)
         try:
             process.wait_ready()
             yield process
@@ -66,11 +67,13 @@ class Site:
 
 
 class IntakeProcess:
-    def __init__(self, site: Site, settings: IntakeSettings) -> None:
+    def __init__(
+        self, site: Site, settings: IntakeSettings, program: Sequence[str] = PROGRAM
+    ) -> None:
         self.site = site
         with site.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "aqueduct_core.intake"],
+                program,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -7,26 +7,31 @@ from pathlib import Path
 
 import pytest
 
-from aqueduct_core.errors import DataLoss, IntakeFailed
-from aqueduct_core.flight.tickets import Commit, IntakeStatus, Ticket
-from aqueduct_core.intake.host import SpoolHost, Watch
+from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
+from aqueduct_core.flight.status import IntakeStatus
+from aqueduct_core.flight.tickets import Commit, Hold, Ticket
+from aqueduct_core.intake.fence import Fence
+from aqueduct_core.intake.host import Commands, SpoolHost, Watch
 from tests.core.flight.hosted import MemoryHost
-from tests.core.intake.bench import bench
+from tests.core.intake.bench import Bench, bench
+
+ALL = slice(2)
 
 
 def test_a_watch_answers_at_once_when_there_is_more_or_all_is_different() -> None:
     watch = Watch([3, 5])
     begun = time.monotonic()
-    watch.wait([3, 4], 5.0)
-    watch.wait([3], 5.0)
+    watch.wait([3, 4], 5.0, ALL)
+    watch.wait([3], 5.0, ALL)
+    watch.wait([4], 5.0, slice(1, 2))
     watch.end()
-    watch.wait([3, 5], 5.0)
+    watch.wait([3, 5], 5.0, ALL)
     assert time.monotonic() - begun < 1.0
 
 
 def test_a_watch_wakes_all_who_wait_and_is_bounded() -> None:
     watch = Watch([0, 0])
-    waiting = [threading.Thread(target=watch.wait, args=([0, 0], 10.0)) for _ in range(4)]
+    waiting = [threading.Thread(target=watch.wait, args=([0, 0], 10.0, ALL)) for _ in range(4)]
     for thread in waiting:
         thread.start()
     watch.advance([0, 1])
@@ -34,7 +39,10 @@ def test_a_watch_wakes_all_who_wait_and_is_bounded() -> None:
         thread.join(5.0)
         assert not thread.is_alive()
     begun = time.monotonic()
-    watch.wait([0, 1], 0.1)
+    watch.wait([0, 1], 0.1, ALL)
+    assert 0.05 < time.monotonic() - begun < 2.0
+    begun = time.monotonic()
+    watch.wait([0], 0.1, slice(1))
     assert 0.05 < time.monotonic() - begun < 2.0
 
 
@@ -51,11 +59,25 @@ class Loop:
     def commit(self, commit: Commit) -> None:
         raise DataLoss("OFFSET_AHEAD", "too far", "Wait")
 
+    def hold(self, hold: Hold) -> None:
+        raise SpoolFailed("CURSOR_IN_USE", "held", "Wait")
+
+    def release(self, cursor: str, owner: str) -> None:
+        self.threads.append(threading.get_ident())
+
+    def drop_cursor(self, cursor: str) -> None:
+        self.threads.append(threading.get_ident())
+
     def renew(self, seconds: float | None) -> None:
         self.threads.append(threading.get_ident())
 
     def drain(self) -> None:
         self.threads.append(threading.get_ident())
+
+
+def hosted(b: Bench, commands: Commands, loop: asyncio.AbstractEventLoop) -> SpoolHost:
+    fence = Fence(b.spool.directory, b.spool.id, b.spool.epoch)
+    return SpoolHost(b.spool, 0, commands, Watch([0]), fence, loop)
 
 
 def test_commands_run_in_the_loop_and_their_errors_come_back(tmp_path: Path) -> None:
@@ -64,26 +86,32 @@ def test_commands_run_in_the_loop_and_their_errors_come_back(tmp_path: Path) -> 
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
         with bench(tmp_path) as b:
-            host = SpoolHost(b.spool, commands, Watch([0]), loop)
+            host = hosted(b, commands, loop)
             assert (await asyncio.to_thread(host.status)).epoch == 3
             await asyncio.to_thread(host.renew, None)
             await asyncio.to_thread(host.drain)
-            assert (await asyncio.to_thread(host.wait, [0], 0.01)).epoch == 3
+            await asyncio.to_thread(host.release, "c", "me")
+            await asyncio.to_thread(host.drop_cursor, "c")
+            assert (await asyncio.to_thread(host.wait, [0], 0.01, "messages")).epoch == 3
+            with pytest.raises(SpoolFailed, match="CURSOR_IN_USE"):
+                await asyncio.to_thread(host.hold, Hold("c", "me"))
             with pytest.raises(DataLoss, match="OFFSET_AHEAD"):
                 await asyncio.to_thread(host.commit, Commit("c", (1,)))
             with pytest.raises(DataLoss, match="SPOOL_REPLACED"):
                 host.read(Ticket("another", 0, 0, 0))
             assert list(host.read(Ticket(b.spool.id, 0, 0, 0))) == []
+            assert host.locate(0, "messages") == []
+            assert host.locate(0, "events") == [0]
 
     asyncio.run(scenario())
     assert set(commands.threads) == {threading.get_ident()}
-    assert len(commands.threads) == 4
+    assert len(commands.threads) == 6
 
 
 def test_after_the_loop_has_ended_there_is_one_clear_error(tmp_path: Path) -> None:
     loop = asyncio.new_event_loop()
     loop.close()
     with bench(tmp_path) as b:
-        host = SpoolHost(b.spool, Loop(), Watch([0]), loop)
+        host = hosted(b, Loop(), loop)
         with pytest.raises(IntakeFailed, match=r"UNREACHABLE.*has ended"):
             host.status()

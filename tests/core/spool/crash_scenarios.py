@@ -91,13 +91,13 @@ def stepped_sync(steps: Steps) -> Callable[[], InlineSync]:
 
 
 def step_catalog(steps: Steps) -> None:
-    for name in ("enter", "drop_segment", "drop_cursor"):
-        method = getattr(Catalog, name)
+    """Every transaction of the catalog is a step."""
+    change = Catalog._change
 
-        def call(*args: Any, _method: Any = method, **given: Any) -> None:
-            steps.take(lambda: _method(*args, **given))
+    def stepped(catalog: Catalog, act: Any) -> None:
+        steps.take(lambda: change(catalog, act))
 
-        setattr(Catalog, name, call)
+    Catalog._change = stepped  # type: ignore[method-assign]
 
 
 def owner(directory: Path, point: int) -> None:

@@ -201,8 +201,7 @@ class CrowdedCatalog:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.full = False
-        for name in ("enter", "drop_segment", "drop_cursor"):
-            monkeypatch.setattr(Catalog, name, self.guarded(getattr(Catalog, name)))
+        monkeypatch.setattr(Catalog, "_change", self.guarded(Catalog._change))
 
     def guarded(self, method: object) -> object:
         def call(*args: object, **given: object) -> object:

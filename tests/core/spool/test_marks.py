@@ -55,9 +55,11 @@ def test_the_pair_not_used_for_longest_is_forgotten() -> None:
         marks.add([Mark("p", name, 0, 5)])
     marks.seen("p", "a")
     marks.add([Mark("p", "d", 0, 5)])
-    assert [channel for _, channel, _ in marks.snapshot()] == ["c", "a", "d"]
+    assert [entry[1] for entry in marks.snapshot() if entry[2]] == ["c", "a", "d"]
     assert marks.forgotten == 1
     assert list(marks.seen("p", "b")) == []
+    assert [channel for channel, _ in marks.seen_of("p")] == ["a", "c", "d"]
+    assert (marks.floor("p", "a"), marks.floor("p", "b")) == (0, 5)
 
 
 def test_the_lowest_ranges_are_forgotten_first() -> None:
@@ -65,15 +67,16 @@ def test_the_lowest_ranges_are_forgotten_first() -> None:
     marks.add([Mark("p", "c", n, n + 1) for n in (0, 10, 20, 30)])
     assert list(marks.seen("p", "c")) == [(20, 21), (30, 31)]
     assert marks.forgotten == 2
+    assert marks.floor("p", "c") == 11
 
 
 def test_all_ranges_together_are_bounded() -> None:
     marks = Marks(SpoolSettings(max_total_ranges=10))
     for channel in range(6):
         marks.add([Mark("p", str(channel), n, n + 1) for n in range(0, 8, 2)])
-    kept = marks.snapshot()
-    assert [channel for _, channel, _ in kept] == ["4", "5"]
-    assert sum(len(edges) // 2 for _, _, edges in kept) <= 10
+    kept = [entry for entry in marks.snapshot() if entry[2]]
+    assert [entry[1] for entry in kept] == ["4", "5"]
+    assert sum(len(entry[2]) // 2 for entry in kept) <= 10
     assert marks.forgotten == 16
 
 
@@ -85,3 +88,27 @@ def test_a_snapshot_gives_the_same_marks_in_the_same_order() -> None:
     again.load(marks.snapshot())
     assert again.snapshot() == marks.snapshot() == [("p", "b", [7, 9]), ("p", "a", [0, 3, 5, 6])]
     assert again.forgotten == 0
+
+
+def test_a_snapshot_keeps_the_floors_of_what_was_forgotten() -> None:
+    settings = SpoolSettings(max_tracks=2, max_ranges=2)
+    marks = Marks(settings)
+    for name in "xyz":
+        marks.add([Mark("q", name, 0, 9)])
+    marks.add([Mark("p", "a", n, n + 1) for n in (0, 10, 20)])
+    marks.add([Mark("p", "b", 0, 5)])
+    again = Marks(settings)
+    again.load(marks.snapshot())
+    assert again.snapshot() == marks.snapshot()
+    assert (again.floor("p", "a"), again.floor("p", "b")) == (1, 0)
+    assert again.floor("q", "z") == 9
+    assert list(again.seen_of("q")) == []
+    again.add([Mark("r", str(n), 0, 1) for n in range(5)])
+    assert again.floor("q", "x") == 0  # only so many floors are kept, the newest ones
+
+
+def test_a_snapshot_without_floors_is_read() -> None:
+    marks = Marks(SpoolSettings())
+    marks.load([["p", "c", [0, 3, 5, 6]]])
+    assert list(marks.seen("p", "c")) == [(0, 3), (5, 6)]
+    assert marks.floor("p", "c") == 0

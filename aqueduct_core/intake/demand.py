@@ -1,0 +1,237 @@
+"""What one endpoint still owes us: which channels to ask for, which are open, how they ended.
+
+Pure: no socket and no clock; times are monotonic seconds that the caller gives. A *wish* is one
+subscription at this endpoint; a *tree* is one channel that was asked for, with every channel
+below it that flows to us. A wish is fulfilled when a tree of it came to its end with nothing
+missing. What happens to one that was not:
+
+| its tree                                     | stream          | bounded                      |
+|----------------------------------------------|-----------------|------------------------------|
+| cancelled, lost, closed, overflow             | asked for again | failed for good              |
+| connection lost, every row would be known    | asked for again | asked for again              |
+| connection lost, rows might come twice       | asked for again | failed for good              |
+| finished, and a channel below it did not     | fulfilled, told | failed for good              |
+
+Asked for again means: after a back-off of the wish, which starts anew once messages come. A
+stream is to go on without an operator, and to the remote a cancel that it did not mean for ever
+looks no different from one that it did; the back-off bounds what a wrong guess costs.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from aqueduct_core.aio.backoff import Backoff
+from aqueduct_core.aqueduct.news import Counts, End
+from aqueduct_core.flight.subscriptions import FAILURES, Failure
+from aqueduct_core.intake.connect_settings import ConnectSettings, Subscription
+
+INCOMPLETE = "incomplete"
+
+
+class Phase(Enum):
+    WAITING = auto()
+    """To be asked for when it is due and there is a connection."""
+    ASKED = auto()
+    FULFILLED = auto()
+    FAILED = auto()
+
+
+@dataclass(slots=True, eq=False)
+class Wish:
+    """One subscription of one endpoint."""
+
+    subscription: Subscription
+    backoff: Backoff = field(repr=False)
+    phase: Phase = Phase.WAITING
+
+
+@dataclass(slots=True, eq=False)
+class Tree:
+    """``open`` channels have not ended. ``exact``: a repeat would not bring a row twice.
+    ``spoilt``: a channel below the first one did not finish."""
+
+    wish: Wish
+    open: int = 1
+    exact: bool = True
+    spoilt: bool = False
+
+
+class Demand:
+    """All wishes of one endpoint. ``failures`` counts all failures, ``failed`` keeps the newest.
+
+    Args:
+        fulfilled: names that were fulfilled in an earlier life of the intake.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        settings: ConnectSettings,
+        *,
+        fulfilled: Iterable[str] = (),
+    ) -> None:
+        self.failures = 0
+        self.failed: deque[Failure] = deque(maxlen=FAILURES)
+        self.fulfilled: list[str] = []
+        self._endpoint = endpoint
+        self._bounded = settings.bounded
+        self._trees: dict[int, Tree] = {}
+        self._counts = dict.fromkeys(Phase, 0)
+        self._serial = itertools.count()
+        self._waiting: list[tuple[float, int, Wish]] = []
+        known = set(fulfilled)
+        for subscription in settings.subscriptions:
+            wish = Wish(subscription, Backoff(settings.first_wait, settings.longest_wait))
+            self._counts[Phase.WAITING] += 1
+            if subscription.name in known:
+                self._fulfil(wish)
+            else:
+                self._wait(wish, 0.0)
+
+    @property
+    def requested(self) -> int:
+        return sum(self._counts.values())
+
+    @property
+    def open(self) -> int:
+        """Wishes that were asked for and wait for messages or an end."""
+        return self._counts[Phase.ASKED]
+
+    @property
+    def finished(self) -> int:
+        return self._counts[Phase.FULFILLED]
+
+    @property
+    def settled(self) -> bool:
+        """Nothing will be asked for any more, and nothing is open."""
+        waiting = self._counts[Phase.WAITING] + self._counts[Phase.ASKED]
+        return waiting == 0 and not self._trees
+
+    @property
+    def due(self) -> float | None:
+        """When there is something to ask for; None: not before an open channel ends."""
+        return self._waiting[0][0] if self._waiting else None
+
+    def take(self, now: float) -> Wish | None:
+        """The next wish to ask for; None: none is due."""
+        if not self._waiting or self._waiting[0][0] > now:
+            return None
+        wish = heapq.heappop(self._waiting)[2]
+        self._move(wish, Phase.ASKED)
+        return wish
+
+    def put_back(self, wish: Wish, now: float) -> None:
+        """It could not be asked for yet, or its request went down with its connection."""
+        self._wait(wish, now)
+
+    def opened(self, wish: Wish, channel: int) -> None:
+        """The request left; ``channel`` is the one that hangs on it."""
+        self._trees[channel] = Tree(wish)
+
+    def received(self, root: int, *, resumes: bool) -> None:
+        """Messages came in the tree of ``root``; ``resumes``: a repeat of them is recognised."""
+        tree = self._trees.get(root)
+        if tree is not None:
+            tree.exact = tree.exact and resumes
+            tree.wish.backoff.reset()
+
+    def attached(self, root: int) -> None:
+        """One more channel of this tree flows to us."""
+        tree = self._trees.get(root)
+        if tree is not None:
+            tree.open += 1
+
+    def refused(self, wish: Wish, reason: str) -> None:
+        """It cannot be asked for at all: the request breaks a limit."""
+        self._fail(wish.subscription.name, "refused", reason)
+        self._move(wish, Phase.FAILED)
+
+    def unread(self, root: int, name: str, reason: str) -> None:
+        """A channel of this tree that flows to us cannot be read; it was closed."""
+        tree = self._trees.get(root)
+        if tree is not None:
+            tree.spoilt = True
+            self._fail(name, End.CLOSED.value, reason)
+
+    def ended(
+        self, root: int, channel: int, name: str, end: End, counts: Counts, now: float
+    ) -> None:
+        """A channel of the tree ended. A lost connection is told by `lost`."""
+        tree = self._trees.get(root)
+        if tree is None or end is End.CONNECTION_LOST:
+            return
+        missing = _missing(counts) if end is End.FINISHED else None
+        good = end is End.FINISHED and missing is None
+        if not good:
+            kind = INCOMPLETE if missing else end.value
+            self._fail(name, kind, missing or f"{_WORDS[end]} at {self._endpoint}")
+        if channel == root and not good:
+            del self._trees[root]
+            self._again(tree.wish, now, final=self._bounded)
+            return
+        tree.spoilt = tree.spoilt or not good
+        tree.open -= 1
+        if tree.open == 0:
+            del self._trees[root]
+            if tree.spoilt and self._bounded:
+                self._move(tree.wish, Phase.FAILED)
+            else:
+                self._fulfil(tree.wish)
+
+    def lost(self, reason: str, now: float) -> None:
+        """The connection is gone, and with it every channel on it."""
+        trees, self._trees = self._trees, {}
+        for tree in trees.values():
+            final = self._bounded and not (tree.exact and not tree.spoilt)
+            if final:
+                self._fail(tree.wish.subscription.name, End.CONNECTION_LOST.value, reason)
+            self._again(tree.wish, now, final=final, pause=False)
+
+    def _again(self, wish: Wish, now: float, *, final: bool, pause: bool = True) -> None:
+        if final:
+            self._move(wish, Phase.FAILED)
+        else:
+            self._wait(wish, now + wish.backoff.next() if pause else now)
+
+    def _wait(self, wish: Wish, due: float) -> None:
+        self._move(wish, Phase.WAITING)
+        heapq.heappush(self._waiting, (due, next(self._serial), wish))
+
+    def _fulfil(self, wish: Wish) -> None:
+        self._move(wish, Phase.FULFILLED)
+        self.fulfilled.append(wish.subscription.name)
+
+    def _move(self, wish: Wish, phase: Phase) -> None:
+        self._counts[wish.phase] -= 1
+        self._counts[phase] += 1
+        wish.phase = phase
+
+    def _fail(self, channel: str, end: str, reason: str) -> None:
+        self.failures += 1
+        self.failed.append(Failure(channel, end, reason))
+
+
+_WORDS = {
+    End.FINISHED: "finished",
+    End.CANCELLED: "cancelled by the remote",
+    End.CLOSED: "closed",
+    End.LOST: "lost: the remote did not take the request, or forgot the channel",
+    End.OVERFLOW: "closed on this side: more piled up than its credit allows",
+    End.CONNECTION_LOST: "lost with its connection",
+}
+
+
+def _missing(counts: Counts) -> str | None:
+    """Why a finished channel is not complete; None: it is."""
+    if counts.reliable_received != counts.reliable_sent:
+        return f"{counts.reliable_received} of {counts.reliable_sent} messages came"
+    sent = counts.reliable_sent + counts.unreliable_sent
+    if counts.acked + counts.nacked != sent:
+        return f"of {sent} messages {counts.acked} are stored and {counts.nacked} known to be lost"
+    return None

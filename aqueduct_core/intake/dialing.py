@@ -1,0 +1,115 @@
+"""The front of an intake that dials: one line to each endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from aqueduct_core.aio.address import HostPort
+from aqueduct_core.aio.token_file import read_token
+from aqueduct_core.flight.subscriptions import FAILURES, Subscriptions
+from aqueduct_core.intake.connect_settings import ConnectSettings
+from aqueduct_core.intake.demand import Demand
+from aqueduct_core.intake.engine_settings import engine_config, link_settings
+from aqueduct_core.intake.fulfilled import Fulfilled
+from aqueduct_core.intake.host_port import address
+from aqueduct_core.intake.line import Line
+from aqueduct_core.intake.session import Session, Surroundings
+from aqueduct_core.intake.settings import IntakeSettings
+
+log = logging.getLogger(__name__)
+
+
+class Dialing:
+    """A `Front` that dials. Raises where it is made: InvalidOption.BAD_VALUE (the CA file),
+    AuthFailed.MISSING (the token file), SpoolFailed (what an earlier intake left there)."""
+
+    address = ""
+    fingerprint = None
+
+    def __init__(self, settings: IntakeSettings, connect: ConnectSettings) -> None:
+        if not connect.insecure:
+            connect.tls.authorities()
+        if connect.token_file is not None:
+            read_token(Path(connect.token_file))
+        self._connect = connect
+        self._config = engine_config(settings)
+        self._link = replace(link_settings(settings), idle_timeout=connect.idle_timeout)
+        self._transport = settings.transport
+        self._fulfilled = Fulfilled(Path(settings.spool))
+        self._lines: list[Line] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def subscriptions(self) -> Subscriptions:
+        demands = [line.demand for line in self._lines]
+        failed = [failure for demand in demands for failure in demand.failed]
+        return Subscriptions(
+            requested=sum(demand.requested for demand in demands),
+            open=sum(demand.open for demand in demands),
+            finished=sum(demand.finished for demand in demands),
+            failed=tuple(failed[-FAILURES:]),
+            failures=sum(demand.failures for demand in demands),
+            endpoints=tuple(line.state for line in self._lines),
+            settled=bool(self._lines) and all(line.over for line in self._lines),
+        )
+
+    @property
+    def complete(self) -> bool:
+        lines = self._lines
+        return bool(lines) and all(
+            line.over and line.demand.finished == line.demand.requested for line in lines
+        )
+
+    async def open(self, around: Surroundings, joined: Callable[[Session], None]) -> None:
+        for endpoint in self._connect.endpoints:
+            demand = Demand(endpoint, self._connect, fulfilled=self._fulfilled.of(endpoint))
+            self._lines.append(
+                Line(
+                    HostPort(*address(endpoint, "endpoint")),
+                    self._connect,
+                    demand,
+                    config=self._config,
+                    link=self._link,
+                    transport=self._transport,
+                    around=around,
+                    joined=joined,
+                    moved=self._moved,
+                )
+            )
+        loop = asyncio.get_running_loop()
+        for line in self._lines:
+            self._tasks.append(loop.create_task(line.run(), name=str(line)))
+            self._tasks[-1].add_done_callback(_report)
+
+    def refuse(self) -> None:
+        for line, task in zip(self._lines, self._tasks, strict=True):
+            line.end()
+            if line.driver is None:
+                task.cancel()
+
+    async def close(self, code: int, reason: str) -> None:
+        self.refuse()
+        for line in self._lines:
+            driver = line.driver
+            if driver is not None:
+                driver.close(code, reason)
+                lost = driver.lost
+                if lost is None or lost.by_peer:
+                    driver.abandon()  # the remote has gone, and nothing more is owed to it
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._fulfilled.close()
+
+    def _moved(self) -> None:
+        for line in self._lines:
+            self._fulfilled.note(str(line.where), line.demand.fulfilled)
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    """A line ends by itself or is cancelled; anything else is a fault of ours."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("%s failed", task.get_name(), exc_info=error)

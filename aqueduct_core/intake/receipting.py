@@ -1,0 +1,84 @@
+"""The receipts channel of one connection: what is committed goes out on it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from aqueduct_core.aqueduct.committed import Committed, to_payload
+from aqueduct_core.aqueduct.connection import Connection
+from aqueduct_core.aqueduct.faults import LocalError, TooMany
+from aqueduct_core.intake.receipts import Book, Commits
+
+log = logging.getLogger(__name__)
+
+
+class Receipting:
+    """Sends receipts on at most one channel at a time; what cannot go now goes later.
+
+    Begins with `open`, when the peer attached such a channel. Ends when the peer closes that
+    channel, and may begin again with another one.
+    """
+
+    def __init__(
+        self,
+        engine: Connection,
+        commits: Commits,
+        clock: Callable[[], float],
+        kick: Callable[[], None],
+    ) -> None:
+        self.book: Book | None = None
+        self._engine = engine
+        self._commits = commits
+        self._clock = clock
+        self._kick = kick
+        self._channel = -1
+        self._unsent: bytes | None = None
+
+    def open(self, channel: int) -> Book | None:
+        """Give receipts on this channel: the book to note messages in, None when another
+        channel has them already. The first message says at once that receipts are given."""
+        if self.book is not None:
+            return None
+        self._channel = channel
+        self.book = Book(self._tell)
+        self._unsent = to_payload(())
+        self._send()
+        self._commits.join(self.book)
+        return self.book
+
+    def writable(self, channel: int) -> None:
+        if channel == self._channel:
+            self._tell()
+
+    def ended(self, channel: int) -> None:
+        if channel == self._channel:
+            self.close()
+
+    def close(self) -> None:
+        if self.book is not None:
+            self._commits.leave(self.book)
+        self.book, self._channel, self._unsent = None, -1, None
+
+    def _tell(self) -> None:
+        while self.book is not None and self._send():
+            entries: list[Committed] = self.book.take()
+            if not entries:
+                return
+            self._unsent = to_payload(entries)
+
+    def _send(self) -> bool:
+        """Whether nothing is left to send before the next message."""
+        if self._unsent is None:
+            return True
+        try:
+            self._engine.send(self._channel, self._unsent, now=self._clock())
+        except TooMany:
+            return False  # the peer does not read them: the book keeps the rest, joined
+        except LocalError as error:
+            log.debug("receipts on channel %d end: %s", self._channel, error)
+            self.close()
+            return False
+        self._unsent = None
+        self._kick()
+        return True

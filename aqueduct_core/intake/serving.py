@@ -1,0 +1,153 @@
+"""What the event loop's thread answers to planners: status, holds, commits, lease."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from aqueduct_core.errors import IntakeFailed
+from aqueduct_core.flight.status import IntakeStatus, Rates
+from aqueduct_core.flight.subscriptions import Subscriptions
+from aqueduct_core.flight.tickets import Commit, Hold, View, require_spool
+from aqueduct_core.intake.fence import Fence
+from aqueduct_core.intake.holds import Holds
+from aqueduct_core.intake.lease import Lease
+from aqueduct_core.spool import Spool
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a status tells of the intake beside its spool."""
+
+    listen: str
+    flight: str
+    connections: int = 0
+    channels: int = 0
+    draining: bool = False
+    held_bytes: int = 0
+    rates: Rates = field(default_factory=Rates)
+    counters: Mapping[str, int] = field(default_factory=dict)
+    subscriptions: Subscriptions | None = None
+    complete: bool = False
+
+
+class Serving:
+    """The orders of planners on one spool, with ``partitions`` logs of messages and one of events.
+
+    A call of a planner renews the lease. Nothing is answered once another intake has opened the
+    spool: each call raises what `Fence.check` raises. ``moved`` is told when a cursor has come,
+    gone, or gone on.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        partitions: int,
+        *,
+        lease: Lease,
+        fence: Fence,
+        clock: Callable[[], float],
+        standing: Callable[[], Standing],
+        moved: Callable[[], None],
+        drain: Callable[[], None],
+    ) -> None:
+        self._spool = spool
+        self._partitions = partitions
+        self._lease = lease
+        self._fence = fence
+        self._clock = clock
+        self._standing = standing
+        self._moved = moved
+        self._drain = drain
+        self._holds = Holds()
+
+    def status(self) -> IntakeStatus:
+        self._begin()
+        spool, count, standing = self._spool, self._partitions, self._standing()
+        ends, starts = spool.ends(), spool.starts()
+        messages: dict[str, tuple[int, ...]] = {}
+        events: dict[str, int] = {}
+        for cursor, position in spool.cursors().items():
+            at = position[count]
+            if at is not None:
+                events[cursor] = at
+            else:
+                messages[cursor] = tuple(end or 0 for end in position[:count])
+        return IntakeStatus(
+            id=spool.id,
+            epoch=spool.epoch,
+            ends=tuple(ends[:count]),
+            starts=tuple(starts[:count]),
+            events=(starts[count], ends[count]),
+            committed=messages,
+            events_committed=events,
+            listen=standing.listen,
+            flight=standing.flight,
+            pid=os.getpid(),
+            bytes=spool.bytes,
+            full=spool.full,
+            connections=standing.connections,
+            channels=standing.channels,
+            draining=standing.draining,
+            lease=self._lease.seconds,
+            held_bytes=standing.held_bytes,
+            rates=standing.rates,
+            counters=standing.counters,
+            subscriptions=standing.subscriptions,
+            complete=standing.complete,
+        )
+
+    def hold(self, hold: Hold) -> None:
+        self._begin()
+        require_spool(self._spool.id, hold.spool)
+        now = self._clock()
+        # first who: another query must not make, or read, a cursor that is in use
+        self._holds.hold(hold.cursor, hold.owner, hold.seconds, now)
+        try:
+            self._spool.enter_cursor(hold.cursor, self._reads(hold.view))
+        except BaseException:
+            self._holds.release(hold.cursor, hold.owner)
+            raise
+        self._moved()
+
+    def release(self, cursor: str, owner: str) -> None:
+        self._holds.release(cursor, owner)
+
+    def commit(self, commit: Commit) -> None:
+        self._begin()
+        require_spool(self._spool.id, commit.spool)
+        if commit.epoch is not None and commit.epoch != self._spool.epoch:
+            raise IntakeFailed(
+                "UNREACHABLE",
+                f"the intake of epoch {commit.epoch} has ended, epoch {self._spool.epoch} serves",
+                "Ask for its status, then commit again",
+            )
+        self._holds.check(commit.cursor, commit.owner, self._clock())
+        reads = self._reads(commit.view)
+        if len(commit.ends) != sum(reads):
+            raise ValueError(f"{len(commit.ends)} ends for the {commit.view} of {commit.cursor!r}")
+        ends = iter(commit.ends)
+        self._spool.commit(commit.cursor, [next(ends) if read else None for read in reads])
+        self._moved()
+
+    def drop_cursor(self, cursor: str) -> None:
+        self._fence.check()
+        self._holds.forget(cursor, self._clock())
+        self._spool.drop(cursor)
+        self._moved()
+
+    def renew(self, seconds: float | None) -> None:
+        self._fence.check()
+        self._lease.renew(self._clock(), seconds)
+
+    def drain(self) -> None:
+        self._drain()
+
+    def _begin(self) -> None:
+        self._fence.check()
+        self._lease.renew(self._clock())
+
+    def _reads(self, view: View) -> list[bool]:
+        messages = view == "messages"
+        return [messages] * self._partitions + [not messages]

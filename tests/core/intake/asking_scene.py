@@ -1,0 +1,132 @@
+"""An intake's session that asks, against a server engine, on a virtual clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aqueduct_core.aqueduct.config import AckMode, Config
+from aqueduct_core.aqueduct.connection import Attach, Connection, Mode, Side
+from aqueduct_core.aqueduct.news import Closed, End, Ended, Headers, News, Opened, Run
+from aqueduct_core.intake.asking import Asking
+from aqueduct_core.intake.connect_settings import ConnectSettings, Subscription
+from aqueduct_core.intake.demand import Demand
+from aqueduct_core.intake.session import Session, Surroundings
+from tests.core.intake.bench import Bench
+from tests.support.pair import Pair
+
+NOW = 1_800_000_000_000_000
+
+
+class Turns:
+    """Stands in for the driver: every turn of the scene carries all orders out anyway."""
+
+    unsent = 0
+
+    def kick(self) -> None:
+        pass
+
+
+def settings(*names: str, **given: Any) -> ConnectSettings:
+    return ConnectSettings(
+        endpoints=("remote:4433",),
+        subscriptions=tuple(map(Subscription, names)) or (Subscription(),),
+        **given,
+    )
+
+
+class AskingScene:
+    """One connection of ``demand``; the test plays the remote with the server engine.
+
+    ``asked`` holds, for each name, the channels on which the remote may send, in the order in
+    which they were asked for. ``now`` is when it begins, for one connection after another.
+    """
+
+    def __init__(
+        self,
+        b: Bench,
+        demand: Demand,
+        *,
+        headers: Headers = (),
+        server: Config | None = None,
+        now: float = 0.0,
+    ) -> None:
+        self.bench = b
+        self.demand = demand
+        self.pair = Pair(client=Config(ack_mode=AckMode.ON_STORED), server=server or Config())
+        self.pair.now = now
+        self.timers: list[tuple[float, Any]] = []
+        self.over: list[Closed] = []
+        self.told: list[News] = []
+        self.requests: list[tuple[bytes, Headers, Headers]] = []
+        self.asked: dict[str, list[int]] = {}
+        self._headers = headers
+        self.around = Surroundings(
+            groups=b.groups,
+            clock=lambda: self.pair.now,
+            wall_microseconds=lambda: NOW + int(self.pair.now * 1_000_000),
+            ended=lambda _: None,
+        )
+        self.asking = Asking(
+            self.pair.client,
+            demand,
+            clock=self.around.clock,
+            later=lambda seconds, call: self.timers.append((self.pair.now + seconds, call)),
+            opened=lambda: None,
+            stirred=lambda: None,
+            over=self.over.append,
+        )
+        self.session = Session("remote", self.pair.client, self.around, self.asking)
+
+    @property
+    def server(self) -> Connection:
+        return self.pair.server
+
+    def step(self, seconds: float = 0.05) -> None:
+        self.pair.run(seconds)
+        for item in self.pair.news(Side.SERVER):
+            self.told.append(item)
+            if isinstance(item, Opened):
+                self.server.accept(self._headers, self.pair.now)
+            elif isinstance(item, Run):
+                self._requested(item)
+        news = self.pair.news(Side.CLIENT)
+        if news:
+            self.session.on_news(Turns(), news)  # type: ignore[arg-type]
+        self.bench.settle()
+        due = [timer for timer in self.timers if timer[0] <= self.pair.now]
+        self.timers = [timer for timer in self.timers if timer[0] > self.pair.now]
+        for _, call in due:
+            call()
+
+    def rest(self, seconds: float = 1.0) -> None:
+        for _ in range(round(seconds / 0.05)):
+            self.step()
+
+    def send(self, channel: int, *payloads: bytes) -> None:
+        for payload in payloads:
+            self.server.send(channel, payload, now=self.pair.now)
+
+    def attach(self, channel: int, headers: Headers = (), *, sends: bool = True) -> int:
+        sent = self.server.send(
+            channel,
+            b"with a channel",
+            now=self.pair.now,
+            mode=Mode.ORDERED,
+            attach=[Attach(sends, headers=headers)],
+        )
+        return sent.attached[0]
+
+    def finish(self, channel: int) -> None:
+        self.server.finish(channel, self.pair.now)
+
+    def end_of(self, channel: int) -> End | None:
+        ends = [n.end for n in self.told if isinstance(n, Ended) and n.channel == channel]
+        return ends[0] if ends else None
+
+    def _requested(self, run: Run) -> None:
+        for single in run.messages():
+            for channel, headers in single.attachments:
+                name = dict(headers).get(b"name", b"").decode()
+                self.asked.setdefault(name, []).append(channel)
+                self.requests.append((single.payload, single.headers, headers))
+        self.server.consumed(run.channel, run.size, self.pair.now)

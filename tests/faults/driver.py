@@ -1,0 +1,88 @@
+"""A driver in processes of its own, for tests that kill it: ``python -m tests.faults.driver FILE``.
+
+FILE holds JSON: ``master``, ``conf`` (more Spark configuration), ``options`` (of the source),
+``checkpoint``, ``table``, ``sink`` and ``trigger``. Sinks:
+
+* ``parquet``: the file sink, exactly once by its own log;
+* ``batches``: foreachBatch, each batch a Parquet directory ``batch=N`` below ``table``;
+* ``batches-hold``: the same; the batch that comes after the file ``hold`` exists beside ``table``
+  is written, said, and then never returns: the driver stands between offset log and commit log;
+* ``batches-freeze``: the same, but the planner is stopped (SIGSTOP) and the batch returns: the
+  driver stands behind the commit log, before its next call of the source.
+
+Standard output has one line for each fact: ``jvm PID``, ``held N``, ``frozen N``, ``over ERROR``.
+Exit code 0 after the end of an AvailableNow query, 3 when the query failed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.faults.processes import planners_of
+from tests.spark.scene import SPARK_CONF
+
+
+def main(file: str) -> int:
+    plan: dict[str, Any] = json.loads(Path(file).read_text())
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(plan["master"]).appName("aqueduct-faults")
+    for key, value in {**SPARK_CONF, **plan.get("conf", {})}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel(plan.get("log", "OFF"))
+    jvm = spark._jvm.ProcessHandle.current().pid()
+    say("jvm", jvm)
+    stream = spark.readStream.format("aqueduct").options(**plan["options"]).load().writeStream
+    table = Path(plan["table"])
+    if plan["sink"] == "parquet":
+        stream = stream.format("parquet").option("path", str(table))
+    else:
+        stream = stream.foreachBatch(keeper(plan["sink"], table, jvm))
+    if plan.get("trigger"):
+        stream = stream.trigger(**plan["trigger"])
+    query = stream.option("checkpointLocation", plan["checkpoint"]).start()
+    try:
+        query.awaitTermination()
+    except Exception as error:
+        lines = [line for line in str(error).splitlines() if "[AQUEDUCT_" in line]
+        text = lines[-1] if lines else f"{type(error).__name__}: {error}".split("=== Streaming")[0]
+        say("over", " ".join(text.split())[:300])
+        return 3
+    return 0
+
+
+def keeper(sink: str, table: Path, jvm: int) -> Callable[[DataFrame, int], None]:
+    hold = table.with_name("hold")
+
+    def keep(batch: DataFrame, number: int) -> None:
+        batch.write.mode("overwrite").parquet(str(table / f"batch={number}"))
+        if not hold.exists() or batch.isEmpty():
+            return
+        if sink == "batches-hold":
+            say("held", number)
+            threading.Event().wait()
+        elif sink == "batches-freeze":
+            hold.unlink()
+            for pid in planners_of(jvm):
+                os.kill(pid, signal.SIGSTOP)
+            say("frozen", number)
+
+    return keep
+
+
+def say(word: str, fact: object) -> None:
+    print(word, fact, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
