@@ -183,9 +183,7 @@ async def test_bytes_in_flight_are_bounded() -> None:
         attempt = Attempt(options(peer.url, ackTimeout="300ms", maxInFlightBytes="1k"))
         await attempt.delivery.open()
         with pytest.raises(SinkFailed) as failed:
-            for start in range(0, 10_000, 100):
-                await attempt.send(numbered(100, start=start))
-        await attempt.delivery.give_up()
+            await attempt.run(numbered(100, start=start) for start in range(0, 10_000, 100))
     assert failed.value.subclass == "ACK_TIMEOUT"
     waiting = int(failed.value.what.split()[0])
     assert 100 <= waiting <= 1_000
