@@ -6,9 +6,12 @@ DEMO_SECONDS ?= 30
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= codec grammar engine operations parsers
 SEEDS ?= 20000
+SOAK ?= kills backpressure many cluster
+SOAK_BOUNCES ?= 5
+SOAK_SECONDS ?= 0
 JAVA := $(CURDIR)/.ci/with-java
 
-.PHONY: demo test check bench simulate fuzz pages setup clean
+.PHONY: demo test check bench soak simulate fuzz pages setup clean
 
 setup:
 	@.ci/setup
@@ -31,6 +34,12 @@ check: setup
 bench: setup
 	@$(JAVA) $(BIN)/python -m tests.bench.run
 
+# breaks things on purpose and checks the ledger; SOAK names scenarios, SOAK_BOUNCES the hits of
+# each kind in the kill loop, SOAK_SECONDS its time instead; tables and pictures in soak-out/
+soak: setup
+	@$(JAVA) $(BIN)/python -m tests.soak $(SOAK) --bounces $(SOAK_BOUNCES) \
+	  --seconds $(SOAK_SECONDS) --out soak-out
+
 # SEEDS conversations of two engines over a bad link, on a virtual clock
 simulate: setup
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)
@@ -50,4 +59,4 @@ pages: setup
 	@$(BIN)/python -m tests.support.options_page
 
 clean:
-	rm -rf .venv demo-out spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf .venv demo-out soak-out spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

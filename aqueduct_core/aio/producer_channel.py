@@ -105,6 +105,11 @@ class ProducerChannel:
         return self._finished
 
     @property
+    def stored_below(self) -> int:
+        """All reliable messages with lower numbers are acked (or were never to come)."""
+        return self._unacked.low
+
+    @property
     def statistics(self) -> ProducerStatistics:
         if self.reliable:
             acked = self._unacked.acked
@@ -293,7 +298,7 @@ class ProducerChannel:
     async def _attach(self, connection: ClientConnection) -> int:
         """Attach the channel anew; the logical number of its first message."""
         self._resent += self._unacked.rewind()
-        start = self._unacked.low if self.reliable else self._reliable_sent
+        start = self._unacked.upcoming if self.reliable else self._reliable_sent
         headers = ((SEQUENCE_START, decimal(start)), *self._headers)
         sender, receiver = channel(self.mode, name=self.name, headers=headers)
 

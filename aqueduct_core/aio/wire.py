@@ -148,7 +148,7 @@ class Wire:
                 _logger.info("nothing happens on channel %d any more", item.channel)
             elif isinstance(item, Ignored):
                 _logger.warning("from the peer, ignored: %s", item.reason)
-            else:
+            elif isinstance(item, Closed):
                 self._closed(item)
         if self._blocked:
             self._unblock()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aqueduct_core.aio import token_file
+from aqueduct_core.aqueduct.conventions import parse_decimal
 from aqueduct_core.transport.tls import ClientTls
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -54,6 +55,14 @@ def count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no count: write a whole number from 1 on")
     return int(text)
+
+
+def number(text: str) -> int:
+    """A logical number of a message: decimal digits."""
+    try:
+        return parse_decimal(b"", text.encode())
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 2^62 - 1") from None
 
 
 def delimiter(text: str) -> bytes:

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 from aqueduct_core.aio.address import HostPort, parse_listen
-from aqueduct_core.aio.connection import ServerConnection
 from aqueduct_core.aio.serve import Server, bearer, serve
 from aqueduct_core.cli import arguments
 from aqueduct_core.cli.interrupts import run_interruptible
@@ -96,11 +95,7 @@ async def _listen(options: argparse.Namespace, where: HostPort, tls: ServerTls) 
 
 async def _accept(server: Server, reading: Reading) -> None:
     async for connection in server:
-        reading.add(connection, _producer(connection))
-
-
-def _producer(connection: ServerConnection) -> str | None:
-    return connection.claims.producer
+        reading.add(connection, connection.entrypoint)
 
 
 async def _finished(reading: Reading) -> None:

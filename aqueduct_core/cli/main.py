@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from aqueduct_core.aio.outcomes import Misuse
-from aqueduct_core.cli import cert, doctor, listen, send
+from aqueduct_core.cli import cert, doctor, intake, listen, send, spool, subscribe
 from aqueduct_core.cli.arguments import VerbParser
 from aqueduct_core.errors import AqueductError
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 
-VERBS = (send, listen, cert, doctor)
+VERBS = (send, listen, subscribe, intake, spool, cert, doctor)
 
 
 def build_parser() -> argparse.ArgumentParser:

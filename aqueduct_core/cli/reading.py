@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, NamedTuple
 
 from aqueduct_core.aio.address import HostPort
-from aqueduct_core.aio.connection import ServerConnection
+from aqueduct_core.aio.connection import Connection
 from aqueduct_core.aio.halves import Half, Receiver, Sender
 from aqueduct_core.aio.outcomes import (
     Cancelled,
@@ -31,6 +31,13 @@ _KINDS: dict[type[Outcome], str] = {
 }
 
 
+class Unfinished(NamedTuple):
+    """A channel that cannot be complete: its name or number, and the kind of its last event."""
+
+    channel: str
+    kind: str
+
+
 class Reading:
     """Prints messages and events of all channels that flow towards us; senders that come are
     finished at once.
@@ -46,6 +53,8 @@ class Reading:
         self._connections: set[asyncio.Task[None]] = set()
         self._channels: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
+        self.unfinished: list[Unfinished] = []
+        """Channels that ended otherwise than by finish."""
         self._began = False
 
     @property
@@ -60,10 +69,12 @@ class Reading:
         if self._failure is not None:
             raise self._failure
 
-    def add(self, connection: ServerConnection, producer: str | None) -> None:
-        """Read this connection: its entrypoint and all that hangs on it."""
+    def add(self, connection: Connection, *receivers: Receiver) -> None:
+        """Read this connection: these channels of it, and all that hangs on them."""
         self._start(self._connections, self._connection(connection))
-        self._start(self._channels, self._channel(connection.entrypoint, connection.id, producer))
+        producer = connection.claims.producer
+        for receiver in receivers:
+            self._start(self._channels, self._channel(receiver, connection.id, producer))
 
     async def stop(self) -> None:
         tasks = [*self._connections, *self._channels]
@@ -85,7 +96,7 @@ class Reading:
             self._failure = task.exception()
         self.changed.fire()
 
-    async def _connection(self, connection: ServerConnection) -> None:
+    async def _connection(self, connection: Connection) -> None:
         self._output.event("connected", connection.id, None, str(HostPort(*connection.peer)), None)
         await connection.wait_closed()
         closed = connection.closed
@@ -117,6 +128,8 @@ class Reading:
             reason = outcome.reason if isinstance(outcome, ConnectionLost) else ""
             kind = _KINDS[type(outcome)]
             self._output.event(kind, connection, channel, reason, receiver.counts)
+            if not isinstance(outcome, Finished):
+                self.unfinished.append(Unfinished(receiver.name or str(channel), kind))
         if receiver.statistics.nacked:
             count = receiver.statistics.nacked
             self._output.event("nacked", connection, channel, f"{count} messages", None)

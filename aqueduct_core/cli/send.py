@@ -18,12 +18,13 @@ from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Sender, channel
 from aqueduct_core.aio.ledger import SenderStatistics
 from aqueduct_core.aio.producer import Producer
+from aqueduct_core.aio.producer_channel import ProducerChannel
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.cli import arguments
 from aqueduct_core.cli.input import payloads
 from aqueduct_core.cli.interrupts import run_interruptible
-from aqueduct_core.errors import SinkFailed
+from aqueduct_core.errors import InvalidOption, SinkFailed
 
 DEFAULT_CHANNEL = "lines"
 """The channel of a producer for which no name is given: what resumes needs a name."""
@@ -66,22 +67,74 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--producer",
         metavar="ID",
         help="an identity: reconnect when the connection is lost and send again what has no ack. "
-        "An intake stores each line number of ID and channel once, so running the same command "
-        "again completes it; other input needs another ID or channel",
+        "An intake stores each message number of ID and channel once, so running the same "
+        "command again completes it; other input needs another ID or channel, or "
+        "--sequence-start",
+    )
+    parser.add_argument(
+        "--sequence-start",
+        type=arguments.number,
+        default=0,
+        metavar="N",
+        help="with --producer: the number of the first message of the input (default: 0). Input "
+        "that goes on behind an earlier one begins where that ended",
+    )
+    parser.add_argument(
+        "--resume-from",
+        type=arguments.number,
+        metavar="N",
+        help="with --producer: do not send messages of the input with numbers below N, which are "
+        "stored already; a command that failed says from where it can resume",
+    )
+    parser.add_argument(
+        "--wait",
+        choices=["stored", "committed"],
+        default="stored",
+        help="what to wait for at the end: that every message is stored (acked), or committed: "
+        "in a finished batch of every query that reads the intake; that needs --producer",
     )
     parser.add_argument(
         "--ack-timeout",
         type=arguments.duration,
         default=60.0,
         metavar="60s",
-        help="longest wait for the acks after the last message (default: 60s)",
+        help="longest wait for the acks, and for --wait committed, after the last message "
+        "(default: 60s)",
     )
     arguments.add_trust(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
+    _check(options)
     return run_interruptible(_send(options))
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raises: InvalidOption for options that do not go together."""
+    if options.producer is None:
+        for given, name in (
+            (options.sequence_start, "--sequence-start"),
+            (options.resume_from is not None, "--resume-from"),
+            (options.wait == "committed", "--wait committed"),
+        ):
+            if given:
+                raise InvalidOption(
+                    "MISSING", f"{name} is given without --producer", "Give the identity too"
+                )
+    if options.wait == "committed" and options.reliability == Mode.UNRELIABLE.value:
+        raise InvalidOption(
+            "CONFLICT",
+            "--wait committed is given for unreliable messages, which have no receipts",
+            "Wait for stored",
+        )
+    if options.resume_from is not None and options.resume_from < options.sequence_start:
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"--resume-from is {options.resume_from}, but the input begins with number "
+            f"{options.sequence_start}",
+            "Give a number of the input",
+        )
 
 
 class _Outlet(Protocol):
@@ -102,7 +155,7 @@ async def _send(options: argparse.Namespace) -> int:
         progress = asyncio.ensure_future(_show_progress(sender))
         try:
             headers = tuple(options.headers)
-            async for portion in payloads(options.files, options.delimiter, options.whole_file):
+            async for portion in _wanted(options):
                 size += sum(map(len, portion))
                 if headers:
                     for payload in portion:
@@ -110,17 +163,41 @@ async def _send(options: argparse.Namespace) -> int:
                 else:
                     await sender.send_many(portion)
             await _finish(sender, options.ack_timeout)
+            if isinstance(sender, ProducerChannel) and options.wait == "committed":
+                await sender.committed(timeout=options.ack_timeout)
         finally:
             progress.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await progress
             counts = sender.statistics
+            if isinstance(sender, ProducerChannel) and options.wait == "committed":
+                print(f"committed={sender.statistics.committed}")
             print(
                 f"sent={counts.sent} acked={counts.acked} nacked={counts.nacked} bytes={size} "
                 f"seconds={time.monotonic() - started:.3f}",
                 flush=True,
             )
+            if counts.reliable_acked < counts.reliable_sent:
+                _say_where_to_resume(sender)
     return 0 if counts.reliable_acked == counts.reliable_sent else 1
+
+
+async def _wanted(options: argparse.Namespace) -> AsyncIterator[list[bytes]]:
+    """The payloads of the input without those that are stored already."""
+    skip = (options.resume_from or options.sequence_start) - options.sequence_start
+    async for portion in payloads(options.files, options.delimiter, options.whole_file):
+        wanted, skip = portion[skip:], max(0, skip - len(portion))
+        if wanted:
+            yield wanted
+
+
+def _say_where_to_resume(sender: _Outlet) -> None:
+    if isinstance(sender, ProducerChannel) and sender.reliable:
+        print(
+            f"messages up to {sender.stored_below} (exclusive) are stored: run the same command "
+            f"again, or with --resume-from {sender.stored_below} to send only the rest",
+            file=sys.stderr,
+        )
 
 
 async def _finish(sender: _Outlet, timeout: float) -> None:
@@ -165,7 +242,12 @@ async def _produce(options: argparse.Namespace) -> AsyncIterator[_Outlet]:
         wait_for_server=False,
         give_up_after=options.ack_timeout,
     ) as producer:
-        yield producer.channel(options.channel or DEFAULT_CHANNEL, options.reliability)
+        start = options.resume_from or options.sequence_start
+        yield producer.channel(
+            options.channel or DEFAULT_CHANNEL,
+            options.reliability,
+            start=start if options.reliability != Mode.UNRELIABLE.value else 0,
+        )
 
 
 async def _show_progress(sender: _Outlet) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +19,13 @@ from aqueduct_core.intake.host_port import address
 from aqueduct_core.intake.line import Line
 from aqueduct_core.intake.session import Session, Surroundings
 from aqueduct_core.intake.settings import IntakeSettings
+from aqueduct_core.transport.registry import stack
 
 log = logging.getLogger(__name__)
 
 
 class Dialing:
-    """A `Front` that dials. Raises where it is made: InvalidOption.BAD_VALUE (the CA file),
+    """A `Front` that dials. Raises where it is made: InvalidOption (CA file, transport),
     AuthFailed.MISSING (the token file), SpoolFailed (what an earlier intake left there)."""
 
     address = ""
@@ -35,6 +36,7 @@ class Dialing:
             connect.tls.authorities()
         if connect.token_file is not None:
             read_token(Path(connect.token_file))
+        stack(settings.transport)
         self._connect = connect
         self._config = engine_config(settings)
         self._link = replace(link_settings(settings), idle_timeout=connect.idle_timeout)
@@ -56,6 +58,10 @@ class Dialing:
             endpoints=tuple(line.state for line in self._lines),
             settled=bool(self._lines) and all(line.over for line in self._lines),
         )
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        return {}
 
     @property
     def complete(self) -> bool:

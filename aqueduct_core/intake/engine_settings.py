@@ -14,11 +14,12 @@ groups' worth, and what one stream of the transport may hold."""
 
 
 def engine_config(settings: IntakeSettings) -> Config:
-    """Acks mean *stored*, and so does credit. All channels together have no limit of their own:
-    the transport's connection window bounds them."""
+    """Acks mean *stored*, and so do credit and the end of a finish. All channels together have no
+    limit of their own: the transport's connection window bounds them."""
     limits = settings.limits
     return Config(
         ack_mode=AckMode.ON_STORED,
+        confirm_finish=True,
         flow_per_channel=CHANNEL_BUFFER,
         max_payload_bytes=settings.max_message_bytes,
         **given(

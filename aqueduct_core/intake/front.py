@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from aqueduct_core.flight.subscriptions import Subscriptions
@@ -27,6 +27,10 @@ class Front(Protocol):
     @property
     def subscriptions(self) -> Subscriptions | None:
         """What was asked for and what became of it; None where nothing is asked for."""
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """Totals of what never came to be a session, for the status."""
 
     @property
     def complete(self) -> bool:

@@ -1,61 +1,46 @@
 """Group commit: what connections received goes to the spool in groups, and is acked when durable.
 
-A run that is offered is *accepted* into the open group, or *held back* while the spool is full.
-The group ends when it is large enough or old enough; then it becomes one record batch for each
-partition and goes to the spool with the watermarks that become true with it. When the spool says
+A run or an event that is offered is *accepted* into the open group, or *held back* while the spool
+is full. The group ends when it is large enough or old enough; then it becomes one record batch for
+each log and goes to the spool with the watermarks that become true with it. When the spool says
 that a group is durable, everybody who had a part in it is told (`Party.durable`), and only then
 acks messages and returns credit.
 
 Logical numbers that are stored already, or stand in the open group, are not stored again. They
 are acked with the group that is open now: groups become durable in order, so the earlier copy is
-durable by then.
+durable by then. Events are accepted in the order in which they were offered, behind what they
+speak of, and each once.
+
+Memory while the spool is full: the payload that waits is bounded by the transport's windows of the
+connections, because credit goes back only with storage. What waits otherwise (events, the frame of
+each run) is bounded by bringing connections to rest: one of which `PARTY_ITEMS` wait, and any that
+brings more while `ALL_ITEMS` wait in all. A burst of each may come on top.
 """
 
 from __future__ import annotations
 
 import logging
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
-from aqueduct_core.aqueduct.news import Run
 from aqueduct_core.errors import AqueductError, SpoolFailed
+from aqueduct_core.intake.backlog import Backlog
+from aqueduct_core.intake.offers import Counters, Occurrence, Offer, Party, Receipt
+from aqueduct_core.intake.open_group import Noted, OpenGroup, Taken
 from aqueduct_core.intake.receipts import Book, Key
-from aqueduct_core.intake.records import Piece, Source, to_batch
-from aqueduct_core.primitives.ranges import Range, RangeSet
+from aqueduct_core.intake.records import Source
+from aqueduct_core.intake.summaries import Nacks, Rejections
+from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.spool import Mark
 
 log = logging.getLogger(__name__)
 
 RETRY = 0.05
 """Seconds between two looks for room while the spool is full."""
-
-MAX_BATCH_BYTES = 1 << 30
-"""Payload bytes of one record batch; Arrow's ``binary`` ends at 2 GiB."""
-
-
-class Receipt(NamedTuple):
-    """Messages ``[first, stop)`` of a channel (wire numbers), of ``size`` bytes on the wire."""
-
-    channel: int
-    reliable: bool
-    first: int
-    stop: int
-    size: int
-
-
-class Party(Protocol):
-    """Who offers runs: one connection."""
-
-    def durable(self, receipts: list[Receipt]) -> None:
-        """These messages are on disk, from this connection or an earlier one."""
-
-    def dropped(self, receipt: Receipt) -> None:
-        """These messages will not be stored; they must not be acked."""
 
 
 class Store(Protocol):
@@ -74,51 +59,13 @@ class Store(Protocol):
     def ends(self) -> list[int]: ...
 
 
-class Offer(NamedTuple):
-    """A run with its origin. ``resumes``: the producer keeps logical numbers of this channel.
-    ``book``: where its producer's receipts are kept, if it wants any."""
-
-    party: Party
-    run: Run
-    source: Source
-    resumes: bool
-    timestamp: int
-    book: Book | None = None
-
-    @property
-    def receipt(self) -> Receipt:
-        run = self.run
-        return Receipt(run.channel, run.reliable, run.first, run.first + run.count, run.size)
-
-
 @dataclass(slots=True)
-class Counters:
-    """Messages since the start of the process."""
+class _Due:
+    """Who hears of a group that is on its way to the disk."""
 
-    rows: int = 0
-    bytes: int = 0
-    deduped: int = 0
-    unreliable_dropped: int = 0
-    withdrawn: int = 0
-    groups: int = 0
-
-
-class _Noted(NamedTuple):
-    """Messages that are committed when ``partition`` is, up to its end after this group."""
-
-    book: Book
-    key: Key
-    ranges: tuple[Range, ...]
-    partition: int
-
-
-@dataclass(slots=True)
-class _Group:
-    size: int = 0
-    pieces: dict[int, list[Piece]] = field(default_factory=dict)
-    marks: dict[tuple[str, str], RangeSet] = field(default_factory=dict)
     receipts: list[tuple[Party, Receipt]] = field(default_factory=list)
-    noted: list[_Noted] = field(default_factory=list)
+    recorded: list[tuple[Party, int]] = field(default_factory=list)
+    size: int = 0
 
 
 class GroupCommit:
@@ -126,10 +73,13 @@ class GroupCommit:
 
     Args:
         store: the spool; the caller hands its news on to `made_durable`.
-        latest: the newest stored timestamp of each partition, microseconds; none goes below.
+        latest: the newest stored timestamp of each log, microseconds; none goes below. The last log
+            is that of events, the others are the partitions of messages.
         group_bytes, group_seconds: what ends a group.
         later: ``later(seconds, call)`` as of an event loop.
         failed: told once when the spool cannot go on; nothing is stored or acked afterwards.
+        allowed: raises an AqueductError when the spool is not ours any more; asked before each
+            write.
     """
 
     def __init__(
@@ -141,58 +91,98 @@ class GroupCommit:
         group_seconds: float,
         later: Callable[[float, Callable[[], None]], object],
         failed: Callable[[AqueductError], None],
+        allowed: Callable[[], None] = lambda: None,
     ) -> None:
         self.counters = Counters()
         self._store = store
         self._latest = list(latest)
+        self._partitions = len(latest) - 1
         self._group_bytes = group_bytes
         self._group_seconds = group_seconds
         self._later = later
         self._failed = failed
+        self._allowed = allowed
         self._broken = False
         self._stopped = False
-        self._open = _Group()
+        self._open = OpenGroup(self._latest)
         self._opened = 0
+        self._timed = False
         self._ends = list(store.ends())
-        self._under_way: dict[int, list[tuple[Party, Receipt]]] = {}
-        self._held: deque[Offer] = deque()
+        self._under_way: dict[int, _Due] = {}
+        self._backlog = Backlog()
+        self._nacks = Nacks()
+        self._rejections = Rejections()
         self._unwritten = False
         self._retrying = False
 
     @property
     def idle(self) -> bool:
         """Everything that was accepted is durable."""
-        return not (self._open.receipts or self._under_way)
+        return self._open.empty and not (self._under_way or self._nacks)
 
     @property
     def holding(self) -> bool:
-        """Runs wait for room in the spool."""
-        return bool(self._held)
+        """Runs or events wait for room in the spool."""
+        return bool(self._backlog)
+
+    @property
+    def crowded(self) -> bool:
+        """So much waits that connections which bring more are to rest (`rest`)."""
+        return self._backlog.crowded
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory of what was taken in and is not durable yet, about."""
+        under_way = sum(due.size for due in self._under_way.values())
+        return self._backlog.size + self._open.size + under_way
 
     def offer(self, offer: Offer) -> None:
         """Store a run. While the spool is full it waits (bounded by the credit of its peer),
         except datagrams: for these no credit exists, so they are dropped and will be nacked."""
         if self._broken or self._stopped:
             return
-        if not (self._held or self._store.full):
+        if not (self._backlog or self._store.full):
             self._accept(offer)
         elif offer.run.reliable:
-            self._held.append(offer)
+            self._backlog.add(offer)
             self._retry_later()
         else:
             self.counters.unreliable_dropped += offer.run.count
             offer.party.dropped(offer.receipt)
 
-    def withdraw(self, party: Party, channel: int | None = None) -> None:
-        """Drop what is held back of a channel that was cancelled, or of a whole connection."""
-        kept: deque[Offer] = deque()
-        for offer in self._held:
-            if offer.party is party and channel in (None, offer.run.channel):
-                self.counters.withdrawn += offer.run.count
-                offer.party.dropped(offer.receipt)
-            else:
-                kept.append(offer)
-        self._held = kept
+    def record(self, occurrence: Occurrence) -> None:
+        """Store an event, behind all that was offered and recorded before. It waits like a run."""
+        if self._broken:
+            return
+        if occurrence.event.kind == "rejected" and not self._rejections.single(occurrence):
+            self._begin()
+        elif self._stopped or not (self._backlog or self._store.full):
+            self._accept_event(occurrence)
+        else:
+            self._backlog.add(occurrence)
+            self._retry_later()
+
+    def nacked(self, party: Party, source: Source, first: int, stop: int, timestamp: int) -> None:
+        """The datagram messages ``[first, stop)`` were nacked: an event for each run of them."""
+        if not self._broken:
+            self._begin()
+            self._nacks.add(party, source, first, stop, timestamp)
+
+    def rest(self, party: Party) -> None:
+        """Bring a connection to rest until nothing waits any more."""
+        self._backlog.rest(party)
+
+    def withdraw(self, party: Party, source: Source | None = None) -> int:
+        """Drop what is not written yet of a channel that was cancelled or is lost; of a connection
+        that is over (``source`` None) only what is held back. How many accepted rows went."""
+        for receipt in self._backlog.withdraw(party, None if source is None else source.channel_id):
+            self.counters.withdrawn += receipt.stop - receipt.first
+            party.dropped(receipt)
+        taken = Taken() if source is None else self._open.withdraw(source)
+        self.counters.rows -= taken.rows
+        self.counters.bytes -= taken.size
+        self.counters.withdrawn += taken.rows
+        return taken.rows
 
     def recall(self, book: Book, producer: str) -> None:
         """Note in ``book`` what this identity has stored or has in the open group by now."""
@@ -203,7 +193,7 @@ class GroupCommit:
                 for first, stop in marks:
                     known.setdefault(channel, RangeSet()).add(first, stop)
         noted = [
-            _Noted(book, Key(channel, True), tuple(ranges), self._partition(producer, channel))
+            Noted(book, Key(channel, True), tuple(ranges), self._partition(producer, channel))
             for channel, ranges in known.items()
             if ranges
         ]
@@ -213,30 +203,38 @@ class GroupCommit:
             self._note(noted)
 
     def stop(self) -> None:
-        """Take nothing more: later runs, and those held back, are neither stored nor acked. What
-        was accepted goes on its way."""
+        """Take no runs any more: later ones, and those held back, are neither stored nor acked.
+        What was accepted goes on its way, and so do events, but finishes of what is not stored."""
         self._stopped = True
-        self._held.clear()
+        for item in self._backlog.clear():
+            if isinstance(item, Occurrence) and not item.confirms:
+                self._accept_event(item)
         self.flush()
 
     def flush(self) -> None:
         """End the open group and send it on its way."""
-        group, self._open = self._open, _Group()
+        self._gather()
+        group, self._open = self._open, OpenGroup(self._latest)
         self._opened += 1
-        if not group.receipts or self._broken:
+        self._timed = False
+        if group.empty or self._broken:
             return
-        if not group.pieces:
-            self._settle_after_last(group.receipts)
-            self._note(group.noted)
+        if not group.writes:
+            self._settle_after_last(group)
             return
         try:
+            self._allowed()
             number = self._store.group
-            for partition, pieces in group.pieces.items():
-                for part in _bounded(pieces):
-                    _, self._ends[partition] = self._store.append(
-                        partition, to_batch(part), _marks(part)
-                    )
-            self._under_way.setdefault(number, []).extend(group.receipts)
+            records = list(group.records())
+            for record in records:
+                _, self._ends[record.log] = self._store.append(*record)
+            if not records:  # all of it was withdrawn
+                self._settle_after_last(group)
+                return
+            due = self._under_way.setdefault(number, _Due())
+            due.receipts += group.receipts
+            due.recorded += group.recorded
+            due.size += group.size
             self._note(group.noted)
             self._write()
         except AqueductError as error:
@@ -258,9 +256,11 @@ class GroupCommit:
         """The groups up to this number are on disk."""
         if self._broken:
             return
-        settled: list[tuple[Party, Receipt]] = []
+        settled = _Due()
         for number in [number for number in self._under_way if number <= group]:
-            settled += self._under_way.pop(number)
+            due = self._under_way.pop(number)
+            settled.receipts += due.receipts
+            settled.recorded += due.recorded
         _tell(settled)
 
     def fail(self, error: AqueductError) -> None:
@@ -269,61 +269,71 @@ class GroupCommit:
             self._broken = True
             self._failed(error)
 
-    def _accept(self, offer: Offer) -> None:
-        source, run = offer.source, offer.run
-        group = self._open
-        if not group.receipts:
+    def _begin(self) -> None:
+        """Something is to be stored: the open group has an age from now on."""
+        if not self._timed:
+            self._timed = True
             opened = self._opened
             self._later(self._group_seconds, lambda: self._flush_if(opened))
-        group.receipts.append((offer.party, offer.receipt))
-        partition = self._partition(source.producer, source.channel)
-        if offer.book is not None:
-            group.noted.append(_noted(offer.book, offer, partition))
-        for low, high in self._wanted(offer):
-            timestamp = self._latest[partition] = max(offer.timestamp, self._latest[partition])
-            piece = Piece(source, run, low, high, timestamp, offer.resumes)
-            group.pieces.setdefault(partition, []).append(piece)
-            self.counters.rows += high - low
-            self.counters.bytes += piece.size
-        group.size += run.size
+
+    def _accept(self, offer: Offer) -> None:
+        self._begin()
+        source, run, group = offer.source, offer.run, self._open
+        logical = offer.resumes and run.reliable
+        seen = self._store.seen(source.producer, source.channel) if logical else None
+        taken = group.take(offer, self._partition(source.producer, source.channel), seen)
+        counters = self.counters
+        counters.rows += taken.rows
+        counters.bytes += taken.size
+        counters.deduped += taken.repeats
+        if offer.tally is not None and run.reliable:
+            offer.tally.stored += taken.rows
+            offer.tally.deduped += taken.repeats
         if group.size >= self._group_bytes:
             self.flush()
 
+    def _accept_event(self, occurrence: Occurrence) -> None:
+        self._begin()
+        event = occurrence.event
+        for nacked in self._nacks.take(event.connection, event.channel_id):
+            self._put(nacked)
+        self._put(occurrence)
+        if self._open.size >= self._group_bytes:
+            self.flush()
+
+    def _put(self, occurrence: Occurrence) -> None:
+        self._open.record(occurrence)
+        self.counters.events += 1
+
+    def _gather(self) -> None:
+        """What was summed up joins the group, unless there is no room for events."""
+        if self._broken or (not self._stopped and (self._backlog or self._store.full)):
+            if self._nacks or self._rejections.more:
+                self._retry_later()
+            return
+        for nacked in self._nacks.take_all():
+            self._put(nacked)
+        for summary in self._rejections.take():
+            self._put(summary)
+
     def _partition(self, producer: str, channel: str) -> int:
-        return zlib.crc32(f"{producer}\0{channel}".encode()) % len(self._latest)
+        return zlib.crc32(f"{producer}\0{channel}".encode()) % self._partitions
 
-    def _note(self, noted: list[_Noted]) -> None:
-        for book, key, ranges, partition in noted:
+    def _note(self, noted: list[Noted]) -> None:
+        for book, key, ranges, partition, _ in noted:
             book.note(key, ranges, partition, self._ends[partition])
-
-    def _wanted(self, offer: Offer) -> list[tuple[int, int]]:
-        """The index ranges of the run that are not stored yet; they are marked as such."""
-        run, source = offer.run, offer.source
-        if not (offer.resumes and run.reliable):
-            return [(0, run.count)]
-        base = source.number(run, 0)
-        seen = self._store.seen(source.producer, source.channel)
-        marks = self._open.marks.setdefault((source.producer, source.channel), RangeSet())
-        fresh = [
-            new
-            for first, stop in seen.missing(base, base + run.count)
-            for new in marks.add(first, stop)
-        ]
-        marks.add(0, source.floor)
-        wanted = [(first - base, stop - base) for first, stop in fresh]
-        self.counters.deduped += run.count - sum(high - low for low, high in wanted)
-        return wanted
 
     def _flush_if(self, opened: int) -> None:
         if opened == self._opened:
             self.flush()
 
-    def _settle_after_last(self, receipts: list[tuple[Party, Receipt]]) -> None:
+    def _settle_after_last(self, group: OpenGroup) -> None:
         """Only repeats: their copies are durable with the last group that is under way."""
         if self._under_way:
-            self._under_way[max(self._under_way)] += receipts
+            self._under_way[max(self._under_way)].receipts += group.receipts
         else:
-            _tell(receipts)
+            _tell(_Due(group.receipts))
+        self._note(group.noted)
 
     def _write(self) -> None:
         """The disk may have no space: then the spool keeps its group open and is full."""
@@ -346,48 +356,28 @@ class GroupCommit:
         except AqueductError as error:
             self.fail(error)
             return
-        while self._held and not self._store.full and not self._broken:
-            self._accept(self._held.popleft())
-        if self._held:
+        while self._backlog and not self._store.full and not self._broken:
+            item = self._backlog.take()
+            if isinstance(item, Offer):
+                self._accept(item)
+            else:
+                self._accept_event(item)
+        if self._backlog or self._store.full:
             self._retry_later()
+            return
+        self._backlog.awake()
+        if self._nacks or self._rejections.more:
+            self.flush()
 
 
-def _bounded(pieces: list[Piece]) -> list[list[Piece]]:
-    """The pieces in lists of at most `MAX_BATCH_BYTES` (a longer piece stands alone)."""
-    lists: list[list[Piece]] = [[]]
-    size = 0
-    for piece in pieces:
-        if lists[-1] and size + piece.size > MAX_BATCH_BYTES:
-            lists.append([])
-            size = 0
-        lists[-1].append(piece)
-        size += piece.size
-    return lists
-
-
-def _marks(pieces: list[Piece]) -> list[Mark]:
-    """What becomes stored with exactly these pieces: a torn group keeps whole batches only."""
-    stored: dict[tuple[str, str], RangeSet] = {}
-    for piece in pieces:
-        if piece.resumes and piece.run.reliable:
-            ranges = stored.setdefault((piece.source.producer, piece.source.channel), RangeSet())
-            first = piece.source.number(piece.run, piece.low)
-            ranges.add(first, first + piece.high - piece.low)
-            ranges.add(0, piece.source.floor)
-    return [Mark(*key, first, stop) for key, ranges in stored.items() for first, stop in ranges]
-
-
-def _noted(book: Book, offer: Offer, partition: int) -> _Noted:
-    run, source = offer.run, offer.source
-    logical = offer.resumes and run.reliable
-    key = Key(source.channel, run.reliable, None if logical else source.channel_id)
-    first = run.first + (source.start if logical else 0)
-    return _Noted(book, key, ((first, first + run.count),), partition)
-
-
-def _tell(settled: list[tuple[Party, Receipt]]) -> None:
-    by_party: dict[int, tuple[Party, list[Receipt]]] = {}
-    for party, receipt in settled:
-        by_party.setdefault(id(party), (party, []))[1].append(receipt)
-    for party, receipts in by_party.values():
-        party.durable(receipts)
+def _tell(due: _Due) -> None:
+    receipts: dict[Party, list[Receipt]] = {}
+    for party, receipt in due.receipts:
+        receipts.setdefault(party, []).append(receipt)
+    for party, mine in receipts.items():
+        party.durable(mine)
+    recorded: dict[Party, list[int]] = {}
+    for party, channel in due.recorded:
+        recorded.setdefault(party, []).append(channel)
+    for party, channels in recorded.items():
+        party.recorded(channels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from aqueduct_core.aqueduct.chanid import Side
@@ -45,6 +45,16 @@ class Listening:
     @property
     def fingerprint(self) -> str:
         return self._listener.fingerprint
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """``connections_refused``: the first packets that found a limit reached (a client repeats
+        them); ``garbage_packets``: those that belong to no connection and open none."""
+        counts = self._listener.counts
+        return {
+            "connections_refused": counts.refused,
+            "garbage_packets": counts.garbage + counts.unknown_version,
+        }
 
     async def open(self, around: Surroundings, joined: Callable[[Session], None]) -> None:
         self._around = around

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 from aqueduct_core.errors import AqueductError, IntakeFailed
 from aqueduct_core.flight import faults
@@ -63,6 +63,12 @@ def run(settings: IntakeSettings, report: Callable[[dict[str, Any]], None]) -> i
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     return asyncio.run(_run(settings, report))
+
+
+def leave(code: int) -> NoReturn:
+    """End the process at once: a Flight call that its client still holds must not keep it."""
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def configure_logging() -> None:

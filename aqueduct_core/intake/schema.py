@@ -120,6 +120,12 @@ def expand(
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+def source_column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A field of ``source`` as a flat column of a stored batch."""
+    source = batch.column("source")
+    return source.values.flatten()[SOURCE.get_field_index(name)].take(_run_of_each_row(source))
+
+
 def _run_of_each_row(source: pa.RunEndEncodedArray) -> pa.Array:
     """The index of its run for each row; ``source`` may be a slice of a longer array."""
     ends = source.run_ends.to_numpy()

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -65,18 +66,21 @@ class Intake:
         self._fence = Fence(spool.directory, spool.id, spool.epoch)
         self._groups = GroupCommit(
             spool,
-            [_newest_timestamp(spool, log) for log in range(settings.partitions)],
+            [_newest_timestamp(spool, log) for log in range(spool.partitions)],
             group_bytes=settings.group_bytes,
             group_seconds=settings.group_commit,
             later=self._loop.call_later,
             failed=self._fail,
+            allowed=self._fence.check,
         )
+        serial = count(1)
         self._commits = Commits(settings.partitions, spool.cursors())
         self._around = Surroundings(
             groups=self._groups,
             clock=self._loop.time,
             wall_microseconds=lambda: time.time_ns() // 1000,
             ended=self._sessions.discard,
+            new_id=lambda: f"{spool.id[:8]}-{spool.epoch}-{next(serial)}",
             commits=self._commits,
         )
         self._trimming = Trimming(spool, self._fence, self._loop.call_later, self._groups.fail)
@@ -158,8 +162,11 @@ class Intake:
             connections=len(self._sessions),
             channels=sum(session.channels for session in self._sessions),
             draining=self._ending.is_set(),
+            held_bytes=self._groups.held_bytes,
             rates=self._meter.rates(now, counters.rows, counters.bytes),
-            counters=asdict(counters) | asdict(self._around.counters),
+            counters=asdict(counters)
+            | asdict(self._around.counters)
+            | {**self._front.counters, "marks_forgotten": self._spool.forgotten},
             subscriptions=self._front.subscriptions,
             complete=self._front.complete and self._groups.idle and not self._groups.holding,
         )
@@ -243,6 +250,7 @@ class Intake:
         for session in list(self._sessions):
             session.shutdown(code, self._reason)
         await self._front.close(code, self._reason)
+        self._groups.flush()  # what is told of the end of the connections
         self._loop.remove_reader(self._spool.fileno())
         self._host.end()
         await self._end_flight()

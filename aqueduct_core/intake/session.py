@@ -6,6 +6,7 @@ import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from aqueduct_core.aqueduct import chanid
@@ -17,10 +18,11 @@ from aqueduct_core.aqueduct.conventions import (
     read_channel,
     without_secrets,
 )
-from aqueduct_core.aqueduct.faults import LocalError
+from aqueduct_core.aqueduct.faults import Code, LocalError
 from aqueduct_core.aqueduct.news import (
     Attachment,
     Closed,
+    Complete,
     End,
     Ended,
     Headers,
@@ -31,7 +33,9 @@ from aqueduct_core.aqueduct.news import (
     Writable,
 )
 from aqueduct_core.dedupe.identity import floor_of, sent_by
-from aqueduct_core.intake.groups import GroupCommit, Offer, Receipt
+from aqueduct_core.intake.chronicle import Chronicle
+from aqueduct_core.intake.groups import GroupCommit
+from aqueduct_core.intake.offers import Offer, Receipt, Tally
 from aqueduct_core.intake.receipting import Receipting
 from aqueduct_core.intake.receipts import Commits
 from aqueduct_core.intake.records import Source
@@ -47,17 +51,19 @@ tree costs each channel the same; the number at its end is unique on the connect
 @dataclass(frozen=True, slots=True)
 class Channel:
     """A channel that flows to us. ``path`` is its place in the tree: ``0``, ``0/8``, …; ``root``
-    the number of the channel at the top of that tree."""
+    the number of the channel at the top of that tree; ``tally`` counts what is stored of it."""
 
     source: Source
     resumes: bool
     path: str
     root: int
+    tally: Tally = field(default_factory=Tally)
 
 
 @dataclass(slots=True)
 class SessionCounters:
-    """Over all sessions of the process."""
+    """Over all sessions of the process. ``over_limits``: connections that we closed because the
+    peer went over a limit; ``violations``: because it broke another rule of the protocol."""
 
     accepted: int = 0
     rejected: int = 0
@@ -65,6 +71,8 @@ class SessionCounters:
     cancelled: int = 0
     lost: int = 0
     nacked: int = 0
+    over_limits: int = 0
+    violations: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,8 @@ class Surroundings:
     ended: Callable[[Session], None]
     counters: SessionCounters = field(default_factory=SessionCounters)
     commits: Commits = field(default_factory=lambda: Commits(0, {}))
+    new_id: Callable[[], str] = lambda: secrets.token_hex(8)
+    """Names a connection; no two of a spool may have one name."""
 
 
 class Role(Protocol):
@@ -108,13 +118,14 @@ class Session:
     """Reads every channel of one connection that flows towards us.
 
     Halves that flow away are finished at once, but for one that wants receipts. Messages are
-    acked and their credit is returned only by `durable`. Ends with the news ``Closed``: then
-    nothing more is acked; what stands in an open group is stored all the same, and the producer's
-    repeat of it is recognised.
+    acked and their credit is returned only by `durable`, and the peer learns that a channel has
+    finished only after that is durable itself. Ends with the news ``Closed``: then nothing more is
+    acked; what stands in an open group is stored all the same, and the producer's repeat of it is
+    recognised.
     """
 
     def __init__(self, peer: str, engine: Connection, around: Surroundings, role: Role) -> None:
-        self.id = secrets.token_hex(4)
+        self.id = around.new_id()
         self.peer = peer
         self._role = role
         self._engine = engine
@@ -122,8 +133,10 @@ class Session:
         self._around = around
         self._channels: dict[int, Channel] = {}
         self._receipting = Receipting(engine, around.commits, around.clock, self.kick)
+        self._chronicle = Chronicle(self, self.id, around.groups, around.wall_microseconds)
         self._headers: Headers = ()
         self._producer: str | None = None
+        self._unanswered: Headers | None = None
 
     def __repr__(self) -> str:
         return f"<Session {self.id} of {self.peer}>"
@@ -141,11 +154,13 @@ class Session:
             if isinstance(item, Run):
                 self._run(item, timestamp)
             elif isinstance(item, Opened):
-                self._role.opened(self, item.headers)
+                self._opened(item.headers)
+            elif isinstance(item, Complete):
+                self._complete(item)
             elif isinstance(item, Ended):
                 self._ended(item)
             elif isinstance(item, Nacked):
-                self._around.counters.nacked += item.stop - item.first
+                self._nacked(item)
             elif isinstance(item, Closed):
                 self._close(item)
             else:
@@ -157,6 +172,7 @@ class Session:
         """Close the connection because of its headers; the peer is told the reason."""
         self._around.counters.rejected += 1
         log.warning("%s refused: %s", self, reason)
+        self._chronicle.rejected(reason)
         self._engine.shutdown(CODE_REJECTED, reason, self._around.clock())
         self.kick()
 
@@ -165,6 +181,7 @@ class Session:
         self._around.counters.accepted += 1
         self._headers = without_secrets(headers)
         self._producer = producer
+        self._chronicle.connected(producer)
         log.info("%s opened, producer %r", self, producer)
         self.kick()
 
@@ -182,6 +199,7 @@ class Session:
         )
         resumes = self._producer is not None and start is not None
         channel = self._channels[number] = Channel(source, resumes, str(number), number)
+        self._chronicle.opened(source)
         return channel
 
     def durable(self, receipts: list[Receipt]) -> None:
@@ -208,6 +226,24 @@ class Session:
             self._engine.consumed(receipt.channel, receipt.size, now)
             self.kick()
 
+    def recorded(self, channels: list[int]) -> None:
+        if self._engine.closed is None:
+            now = self._around.clock()
+            for channel in channels:
+                self._engine.confirm(channel, now)
+            self.kick()
+
+    def pause(self) -> None:
+        self._engine.pause()
+
+    def resume(self) -> None:
+        if self._engine.closed is None:
+            headers, self._unanswered = self._unanswered, None
+            if headers is not None:
+                self._role.opened(self, headers)
+            self._engine.resume(self._around.clock())
+            self.kick()
+
     def shutdown(self, code: int, reason: str) -> None:
         """End the connection; code 0 when nothing of it is left to do here."""
         if self._engine.closed is None:
@@ -230,16 +266,25 @@ class Session:
             self._engine.consumed(run.channel, run.size, self._around.clock())
             self.kick()
             return
+        told: list[Callable[[], None]] = []  # behind the message, in the log of events too
         for index, attachments in run.attachments.items():
             for attachment in attachments:
-                self._attach(channel, channel.source.number(run, index), attachment)
+                self._attach(channel, channel.source.number(run, index), attachment, told)
         self._role.received(channel)
         book = self._receipting.book
         self._around.groups.offer(
-            Offer(self, run, channel.source, channel.resumes, timestamp, book)
+            Offer(self, run, channel.source, channel.resumes, timestamp, book, channel.tally)
         )
+        for tell in told:
+            tell()
 
-    def _attach(self, parent: Channel, message: int, attachment: Attachment) -> None:
+    def _attach(
+        self,
+        parent: Channel,
+        message: int,
+        attachment: Attachment,
+        told: list[Callable[[], None]],
+    ) -> None:
         number = attachment.channel
         now = self._around.clock()
         if chanid.sender(number) is self._engine.side:
@@ -255,6 +300,7 @@ class Session:
             floor = floor_of(attachment.headers, claims.sequence_start or 0)
         except BadHeader as error:
             log.debug("%s: channel %s closed: %s", self, path, error)
+            told.append(partial(self._chronicle.unread, number, path, parent.source, str(error)))
             self._role.unread(parent, path, str(error))
             self._command(lambda: self._engine.close(number, now))
             return
@@ -272,6 +318,7 @@ class Session:
         )
         resumes = self._producer is not None and claims.sequence_start is not None
         self._channels[number] = Channel(source, resumes, path, parent.root)
+        told.append(partial(self._chronicle.opened, source))
         self._role.attached(self._channels[number])
 
     def _gives_receipts(self, attachment: Attachment) -> bool:
@@ -297,6 +344,28 @@ class Session:
         except LocalError as error:
             log.debug("%s: %s", self, error)
 
+    def _opened(self, headers: Headers) -> None:
+        if self._around.groups.crowded:
+            # not answered, the peer's messages wait at its end
+            self._unanswered = headers
+            self._around.groups.rest(self)
+        else:
+            self._role.opened(self, headers)
+
+    def _complete(self, complete: Complete) -> None:
+        channel = self._channels.get(complete.channel)
+        if channel is None:
+            now = self._around.clock()
+            self._command(lambda: self._engine.confirm(complete.channel, now))
+        else:
+            self._chronicle.complete(channel.source, channel.tally, complete.counts)
+
+    def _nacked(self, nacked: Nacked) -> None:
+        self._around.counters.nacked += nacked.stop - nacked.first
+        channel = self._channels.get(nacked.channel)
+        if channel is not None:
+            self._chronicle.nacked(channel.source, nacked.first, nacked.stop)
+
     def _ended(self, ended: Ended) -> None:
         channel = self._channels.pop(ended.channel, None)
         if channel is None:
@@ -308,17 +377,31 @@ class Session:
             counters.finished += 1
         elif ended.end is End.CANCELLED:
             counters.cancelled += 1
-            self._around.groups.withdraw(self, ended.channel)
+            self._withdraw(channel)
         elif ended.end is End.LOST:
             counters.lost += 1
-            self._around.groups.withdraw(self, ended.channel)
+            self._withdraw(channel)
+        self._chronicle.ended(channel.source, channel.tally, ended.end, ended.counts)
         log.debug("%s: channel %r %s", self, channel.source.channel, ended.end.value)
         self._role.ended(ended, channel)
+
+    def _withdraw(self, channel: Channel) -> None:
+        """What is not written yet of a channel that was given up is dropped (AQ-LIFE-14)."""
+        channel.tally.stored -= self._around.groups.withdraw(self, channel.source)
+
+    def _judge(self, closed: Closed) -> None:
+        if not closed.by_peer:
+            if closed.code == Code.RESOURCE_LIMIT:
+                self._around.counters.over_limits += 1
+            elif Code.NO_ERROR < closed.code < Code.INTERNAL:
+                self._around.counters.violations += 1
 
     def _close(self, closed: Closed) -> None:
         self._channels.clear()
         self._receipting.close()
         self._around.groups.withdraw(self)
+        self._chronicle.disconnected(closed)
+        self._judge(closed)
         self._around.ended(self)
         self._role.closed(self, closed)
         log.info(

@@ -167,6 +167,11 @@ class IntakeSettings:
             data = None
         if not isinstance(data, dict):
             raise _bad("the settings", "are not a JSON object")
+        return cls.from_mapping(data)
+
+    @classmethod
+    def from_mapping(cls, data: Mapping[str, Any]) -> Self:
+        """As `from_json`, of a value that was parsed already."""
         known("", data, _KEYS)
         if data.get("v", VERSION) != VERSION:
             raise _bad("v", f"is {data['v']}, this release reads {VERSION}")

@@ -3,7 +3,9 @@
 Knows Arrow schemas and bytes, no protocol.
 """
 
+from aqueduct_core.spool.checks import Checked, Rows
 from aqueduct_core.spool.disk import Disk
+from aqueduct_core.spool.identity import holder
 from aqueduct_core.spool.pieces import Piece, are_here, read_pieces
 from aqueduct_core.spool.reader import SpoolReader
 from aqueduct_core.spool.settings import Mark, SpoolSettings
@@ -11,15 +13,18 @@ from aqueduct_core.spool.spool import Spool
 from aqueduct_core.spool.sync import InlineSync, Sync, SyncerProcess
 
 __all__ = [
+    "Checked",
     "Disk",
     "InlineSync",
     "Mark",
     "Piece",
+    "Rows",
     "Spool",
     "SpoolReader",
     "SpoolSettings",
     "Sync",
     "SyncerProcess",
     "are_here",
+    "holder",
     "read_pieces",
 ]

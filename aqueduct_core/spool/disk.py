@@ -24,6 +24,10 @@ class Disk:
         """A new file to read and write; its name is durable after ``sync_directory``."""
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
 
+    def draft(self, path: Path) -> int:
+        """A file to write; what it held before is gone."""
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+
     def write(self, fd: int, pieces: Sequence[bytes | memoryview], at: int) -> int:
         """Write all pieces from position ``at``, with one ``pwritev`` if the kernel takes all."""
         todo = [memoryview(piece).cast("B") for piece in pieces if len(piece)]
@@ -62,7 +66,7 @@ class Disk:
     def replace(self, path: Path, content: bytes) -> None:
         """Put a small file in place at once: readers see the old one or the new one, durably."""
         fresh = path.with_name(path.name + ".new")
-        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+        fd = self.draft(fresh)
         try:
             self.write(fd, [content], 0)
             self.sync(fd)

@@ -132,3 +132,39 @@ class Lock:
     def release(self) -> None:
         os.ftruncate(self._fd, 0)
         os.close(self._fd)
+
+
+def holder(directory: Path) -> int | None:
+    """The process that owns the spool at this moment, as far as this host can see; None: nobody.
+
+    Looks at the locks of the kernel where it shows them, so that no owner is ever in the way.
+    """
+    try:
+        fd = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        written = os.pread(fd, 32, 0).decode(errors="replace").strip()
+        if not written.isdigit():
+            return None
+        pid, inode = int(written), os.fstat(fd).st_ino
+        try:
+            locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        except OSError:
+            return pid if _locked(fd) else None
+        held = any(
+            len(lock) > 5 and lock[1] == "FLOCK" and lock[5].rpartition(":")[2] == str(inode)
+            for lock in locks
+        )
+        return pid if held else None
+    finally:
+        os.close(fd)
+
+
+def _locked(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    fcntl.flock(fd, fcntl.LOCK_UN)
+    return False

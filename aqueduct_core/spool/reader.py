@@ -6,12 +6,11 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.catalog import CATALOG, Catalog, Known
+from aqueduct_core.spool.checks import Checked, Rows, check, missing
 from aqueduct_core.spool.health import io_failed
 from aqueduct_core.spool.identity import Identity
 from aqueduct_core.spool.opening import find_identity, is_of, load_index
@@ -22,15 +21,8 @@ from aqueduct_core.spool.scan import Scan, scan
 from aqueduct_core.spool.segment import Segment, segment_path
 from aqueduct_core.spool.stored import Stored
 
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A checked segment: readable records and rows, and the damaged (start, stop) bytes."""
-
-    segment: Segment
-    records: int
-    rows: int
-    damage: list[tuple[int, int]]
+TRIES = 5
+"""Times that the files are looked at anew because their owner trimmed a segment meanwhile."""
 
 
 class SpoolReader(Readable):
@@ -49,11 +41,14 @@ class SpoolReader(Readable):
         self.directory = directory
         self._catalog: Catalog | None = None
         try:
-            identity = find_identity(directory)
-            if identity is None:
-                raise FileNotFoundError(2, "No readable spool.json here", str(directory))
-            self._identity = identity
-            self._open(identity)
+            for left in reversed(range(TRIES)):
+                try:
+                    self._open()
+                    break
+                except FileNotFoundError:
+                    if not left:
+                        raise
+                    self.close()
         except (OSError, sqlite3.Error) as error:
             self.close()
             raise io_failed(directory, str(error)) from error
@@ -61,7 +56,11 @@ class SpoolReader(Readable):
             self.close()
             raise
 
-    def _open(self, identity: Identity) -> None:
+    def _open(self) -> None:
+        identity = find_identity(self.directory)
+        if identity is None:
+            raise FileNotFoundError(2, "No readable spool.json here", str(self.directory))
+        self._identity: Identity = identity
         known = Known()
         cursors: dict[str, list[int | None]] = {}
         entered: dict[int, Segment] = {}
@@ -72,11 +71,15 @@ class SpoolReader(Readable):
                 entered = self._catalog.segments(
                     lambda number: segment_path(self.directory, number)
                 )
+            else:
+                self.close()
         except sqlite3.Error:
             # everything can be had from the segments
-            entered = {}
+            self.close()
+            known, cursors, entered = Known(), {}, {}
         found = recover(self.directory, identity, known, entered, _read, time.time())
-        self.cursors = cursors or found.replay.cursors
+        # the heads of segments also know of cursors that were dropped since
+        self.cursors = cursors if known.durable.segment else found.replay.cursors | cursors
         self._stored = Stored(
             Codec(identity.schema),
             identity.partitions,
@@ -114,23 +117,23 @@ class SpoolReader(Readable):
     def bytes(self) -> int:
         return sum(segment.size for segment in self.segments)
 
+    @property
+    def catalog_readable(self) -> bool:
+        """Whether it could be used; else everything was had from the segments, as the next owner
+        will do."""
+        return self._catalog is not None
+
     def verify(self) -> Iterator[Checked]:
         """Check every record of every segment, one segment a step.
 
         Raises:
             SpoolFailed: IO.
         """
-        for segment in self.segments:
-            try:
-                found = scan(segment.path, segment.number, segment.size)
-            except OSError as error:
-                raise SpoolFailed(
-                    "IO", f"{segment.path} cannot be read: {error}", "Check the disk"
-                ) from error
-            if segment.stamp and found.records and found.stamp != segment.stamp:
-                found = found.void()
-            rows = sum(record.stop - record.first for record in found.rows)
-            yield Checked(segment, len(found.records), rows, found.damage)
+        return map(check, self.segments)
+
+    def missing(self) -> list[Rows]:
+        """Rows between the starts and the ends whose segment is not there."""
+        return missing(self.segments, self.ends())
 
     def close(self) -> None:
         if self._catalog is not None:

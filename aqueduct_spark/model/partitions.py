@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 
 from aqueduct_spark.model.selection import Selection
+from aqueduct_spark.model.values import Address
 
 if TYPE_CHECKING:
     from aqueduct_core.flight.credentials import Credentials
@@ -26,6 +27,7 @@ class LaunchOrder:
     Args:
         settings: of the intake process, with its secrets.
         rendezvous: ``host:port`` where intakes are registered and looked up.
+        outside: where the query listens, or whom it dials: how far its intakes can be reached.
         spool_id: identity of the spool that must be found there; None: it may be a new one.
         launch_timeout: longest wait in seconds for the process to be ready.
         lock_timeout: longest wait in seconds for another process to let go of the spool; an
@@ -35,6 +37,7 @@ class LaunchOrder:
     intake: int
     settings: IntakeSettings = field(repr=False)
     rendezvous: str
+    outside: Address
     spool_id: str | None
     launch_timeout: float
     lock_timeout: float

@@ -126,6 +126,8 @@ class BatchReadOptions:
         """Raises InvalidOption."""
         found, given = parse_options(options, Kind.BATCH_READ), given_names(options)
         source = find_source(found, given, Kind.BATCH_READ)
+        if found["view"] == "status":
+            _check_status(given, source)
         until = _until(found, given, source)
         starting = bound(found, given, "starting")
         ending = bound(found, given, "ending")
@@ -168,6 +170,35 @@ def rows_of(options: Mapping[str, str]) -> tuple[RowOptions, Source]:
         nearer_batch = as_stream.subclass == foreign or (stored and as_batch.subclass != foreign)
         raise (as_batch if nearer_batch else as_stream) from None
     return batch.rows, batch.source
+
+
+def _check_status(given: frozenset[str], source: Source) -> None:
+    """A status is of all there is, as it is now, and of intakes that run before the read does."""
+    if isinstance(source, Dial):
+        raise conflict(
+            "view=status and endpoint, whose intakes run only while a read lasts",
+            "Name 'intakes' or 'spool'",
+        )
+    for name in sorted(_OF_ROWS & given):
+        raise conflict(f"'{name}' has no meaning with view=status", f"Remove '{name}'")
+
+
+_OF_ROWS = frozenset(
+    {
+        "channels",
+        "channelsPattern",
+        "producers",
+        "startingOffsets",
+        "startingTimestamp",
+        "endingOffsets",
+        "endingTimestamp",
+        "until",
+        "untilTimeout",
+        "minPartitions",
+        "maxRecordsPerPartition",
+        "maxBytesPerPartition",
+    }
+)
 
 
 def _on_cancel(found: Mapping[str, Any], given: frozenset[str], until: Until) -> str:

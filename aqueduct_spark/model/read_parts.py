@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aqueduct_core.intake.settings import Limits
 from aqueduct_spark.model.option_parsing import conflict, missing
 from aqueduct_spark.model.selection import Selection
 from aqueduct_spark.model.starting import AtTime, Starting
@@ -86,6 +85,18 @@ class AdmissionOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitOptions:
+    """What hostile or many peers may use of an intake."""
+
+    connections: int | None
+    connections_per_address: int | None
+    channels: int
+    attachments: int
+    header_bytes: int
+    handshake_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class IntakeOptions:
     """What an intake that this query starts is told, whatever its source."""
 
@@ -94,7 +105,7 @@ class IntakeOptions:
     group_commit: float
     max_message_bytes: int
     transport: str
-    limits: Limits
+    limits: LimitOptions
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> IntakeOptions:
@@ -104,7 +115,7 @@ class IntakeOptions:
             group_commit=found["groupCommit"],
             max_message_bytes=found["maxMessageBytes"],
             transport=found["transport"],
-            limits=Limits(
+            limits=LimitOptions(
                 connections=found["limits.connections"],
                 connections_per_address=found["limits.connectionsPerAddress"],
                 channels=found["limits.channels"],

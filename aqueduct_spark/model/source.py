@@ -177,7 +177,7 @@ def _dial(found: Mapping[str, Any], kind: Kind) -> Dial:
                 str(found["numIntakes"]),
                 f"at most the number of addresses in 'endpoint', {len(endpoint.addresses)}",
             )
-    template = PLACE if found["subscribePayload"] is None else found["subscribePayload"]
+    template: str = found["subscribePayload"] or ""
     requests = tuple(
         Request(
             name,

@@ -47,8 +47,8 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         "",
         READ,
         READ,
-        "Names to ask the remote for; one request with one attached channel each. By default "
-        "one request without a name.",
+        "Names to ask the remote for; one request with one attached channel of that name each. "
+        "By default one request without a name.",
     ),
     OptionSpec(
         "subscribeHeaders",
@@ -66,7 +66,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         None,
         READ,
         READ,
-        "Payload of each request; {name} is put in. By default the name.",
+        "Payload of each request, empty by default; {name} is put in.",
     ),
     OptionSpec(
         "numIntakes",

@@ -6,83 +6,124 @@ Nothing here asks, waits or logs; every rule can be shown by a table of cases.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aqueduct_core.errors import DataLoss, InvalidOption
-from aqueduct_core.flight.tickets import IntakeStatus
 from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
-from aqueduct_spark.model.starting import Starting, starting_positions
-from aqueduct_spark.planning.limits import apportion
+from aqueduct_spark.model.starting import Specific, Starting, starting_positions
+from aqueduct_spark.planning.views import Seen
 
 Ends = tuple[int, ...]
-"""An exclusive end for each partition of one spool."""
+"""An exclusive end for each log of the view, of one spool."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a query asks for, as far as planning is concerned."""
+    """What a query asks for, as far as planning is concerned.
+
+    ``logs`` of each spool belong to the view; None: as many as it has.
+    """
 
     intakes: int
-    partitions: int
+    logs: int | None
+    view: str
     starting: Starting
     fail_on_data_loss: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """The end of the next batch, and the losses that were passed over on the way."""
+class Waiting:
+    """Rows ``[first, stop)`` that a batch could read. ``index`` is the place in ``to``."""
 
-    end: StreamOffset
+    intake: int
+    index: int
+    first: int
+    stop: int
+
+    @property
+    def rows(self) -> int:
+        return self.stop - self.first
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What the next batch may be made of.
+
+    Args:
+        entered: the start, with entries for intakes that are new, moved or lost something; it
+            adds no rows to the batch.
+        waiting: what may be read on top of it, each with at least one row.
+        missing: the numbers of the intakes that do not answer.
+        losses: what was passed over.
+    """
+
+    entered: StreamOffset
+    waiting: tuple[Waiting, ...]
+    missing: tuple[int, ...]
     losses: tuple[DataLoss, ...] = ()
 
 
-def advance(
+def survey(
     start: StreamOffset,
-    seen: Mapping[int, IntakeStatus],
+    seen: Mapping[int, Seen],
     terms: Terms,
     *,
-    limit: int | None = None,
     ceiling: Mapping[int, Ends] | None = None,
-) -> Step:
-    """The offset that a batch from ``start`` may go to; equal to ``start`` when nothing is new.
+    located: Mapping[int, Ends] | None = None,
+) -> Survey:
+    """What a batch from ``start`` may go to.
 
-    ``seen`` holds the intakes that answer. One that does not makes ``launch`` grow. One that the
-    offset does not know yet is entered with its starting position, and one that moved with its
-    new address; both give an empty batch, which makes the entry durable before anything builds
-    on it. The others go up to their durable end, within ``limit`` messages and ``ceiling``.
+    ``seen`` holds the intakes that answer. One that the offset does not know yet is entered with
+    its starting position, and one that moved with its new address; the first gives an empty batch,
+    which makes the entry durable before anything builds on it. The others go up to their durable
+    end, within ``ceiling``. ``located`` is needed for intakes that are new where the query starts
+    at a time.
 
     Raises:
         InvalidOption: the checkpoint was made with other numbers of intakes or partitions.
         DataLoss: ``fail_on_data_loss`` is set and messages between ``start`` and what is stored
             are gone.
     """
-    check_terms(start, terms)
-    end = start
+    check_terms(start, seen, terms)
+    entered = start
     losses: list[DataLoss] = []
-    available: list[tuple[int, int, int]] = []
+    waiting: list[Waiting] = []
     for intake in range(terms.intakes):
         status = seen.get(intake)
         if status is None:
             continue
         known = start.spool.get(intake)
         if known is None:
-            position, loss = _first_position(intake, status, terms)
+            position, loss = _first_position(intake, status, terms, located)
         else:
             position, loss = _reconcile(intake, known, status)
-            durable = clip(status.ends, None if ceiling is None else ceiling.get(intake))
             if position.id == known.id:
-                available += [
-                    (intake, p, max(0, durable[p] - position.to[p])) for p in range(len(durable))
+                durable = clip(status.ends, None if ceiling is None else ceiling.get(intake))
+                waiting += [
+                    Waiting(intake, index, to, stop)
+                    for index, (to, stop) in enumerate(zip(position.to, durable, strict=True))
+                    if to < stop
                 ]
         if loss is not None:
             if terms.fail_on_data_loss:
                 raise loss
             losses.append(loss)
-        end = end.with_position(intake, position)
-    end = _grant(end, available, limit)
-    if any(intake not in seen for intake in range(terms.intakes)):
-        end = end.launched()
-    return Step(end, tuple(losses))
+        entered = entered.with_position(intake, position)
+    missing = tuple(intake for intake in range(terms.intakes) if intake not in seen)
+    return Survey(entered, tuple(waiting), missing, tuple(losses))
+
+
+def granted(
+    entered: StreamOffset, waiting: Sequence[Waiting], shares: Sequence[int]
+) -> StreamOffset:
+    """``entered``, moved on by a share of what waits."""
+    for one, share in zip(waiting, shares, strict=True):
+        if share:
+            position = entered.spool[one.intake]
+            to = list(position.to)
+            to[one.index] += share
+            entered = entered.with_position(one.intake, replace(position, to=tuple(to)))
+    return entered
 
 
 def clip(ends: Sequence[int], ceiling: Sequence[int] | None) -> Ends:
@@ -92,45 +133,74 @@ def clip(ends: Sequence[int], ceiling: Sequence[int] | None) -> Ends:
     return tuple(min(end, most) for end, most in zip(ends, ceiling, strict=True))
 
 
-def reaches(offset: StreamOffset, seen: Mapping[int, IntakeStatus]) -> StreamOffset:
+def reaches(offset: StreamOffset, seen: Mapping[int, Seen]) -> StreamOffset:
     """``offset`` moved to the durable end of each intake in ``seen``: what could be read now."""
     for intake, status in seen.items():
-        position = SpoolPosition(status.id, status.flight, status.epoch, tuple(status.ends))
+        position = SpoolPosition(status.id, status.at, status.epoch, status.ends)
         offset = offset.with_position(intake, position)
     return offset
 
 
-def check_terms(start: StreamOffset, terms: Terms) -> None:
-    """Refuse options that do not fit the checkpoint. Raises InvalidOption.BAD_VALUE."""
-    for intake, position in start.spool.items():
-        if intake >= terms.intakes:
-            needed = max(start.spool) + 1
-            raise InvalidOption(
-                "BAD_VALUE",
-                f"Option 'numIntakes' is '{terms.intakes}', but the checkpoint was made with "
-                f"{needed}",
-                f"Set 'numIntakes' to {needed} or more, or start with a new checkpoint",
-            )
-        if len(position.to) != terms.partitions:
-            raise InvalidOption(
-                "BAD_VALUE",
-                f"Option 'partitionsPerIntake' is '{terms.partitions}', but the checkpoint was "
-                f"made with {len(position.to)}",
-                f"Set 'partitionsPerIntake' to {len(position.to)}, or start with a new "
-                "checkpoint and a new spool",
-            )
+def check_terms(start: StreamOffset, seen: Mapping[int, Seen], terms: Terms) -> None:
+    """Refuse options that do not fit the checkpoint or the spools. Raises InvalidOption."""
+    if start.spool and max(start.spool) >= terms.intakes:
+        needed = max(start.spool) + 1
+        option = "intakes" if terms.logs is None else "numIntakes"
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"Option '{option}' gives {terms.intakes}, but the checkpoint was made with {needed}",
+            f"Set '{option}' to {needed} or more, or start with a new checkpoint",
+        )
+    for intake in range(terms.intakes):
+        known, status = start.spool.get(intake), seen.get(intake)
+        wanted = terms.logs if status is None or terms.logs is not None else len(status.ends)
+        if wanted is None:
+            continue
+        if known is not None and len(known.to) != wanted:
+            raise _other_logs(terms, wanted, "the checkpoint was made with", len(known.to))
+        if status is not None and len(status.ends) != wanted:
+            raise _other_logs(terms, wanted, f"spool {status.id} has", len(status.ends))
+
+
+def _other_logs(terms: Terms, wanted: int, other: str, count: int) -> InvalidOption:
+    if terms.view == "events" or terms.logs is None:
+        return InvalidOption(
+            "BAD_VALUE",
+            f"Option 'view' is '{terms.view}', which has {wanted} partition(s) for each intake, "
+            f"but {other} {count}",
+            "Set 'view' as it was, or start with a new checkpoint",
+        )
+    return InvalidOption(
+        "BAD_VALUE",
+        f"Option 'partitionsPerIntake' is '{wanted}', but {other} {count}",
+        f"Set 'partitionsPerIntake' to {count}, or start with a new checkpoint and a new spool",
+    )
 
 
 def _first_position(
-    intake: int, status: IntakeStatus, terms: Terms
+    intake: int, status: Seen, terms: Terms, located: Mapping[int, Ends] | None
 ) -> tuple[SpoolPosition, DataLoss | None]:
-    asked = starting_positions(terms.starting, intake, status.starts, status.ends)
-    position = SpoolPosition(status.id, status.flight, status.epoch, asked)
-    return _within_stored(intake, position, status)
+    try:
+        asked = starting_positions(
+            terms.starting,
+            intake,
+            status.starts,
+            status.ends,
+            None if located is None else located.get(intake),
+        )
+    except ValueError as error:
+        raise InvalidOption(
+            "BAD_VALUE", f"Option 'startingOffsets': {error}", "Correct 'startingOffsets'"
+        ) from None
+    position = SpoolPosition(status.id, status.at, status.epoch, asked)
+    # What a time is located at may be behind the end that was seen before: nothing is lost by that.
+    if isinstance(terms.starting, Specific):
+        return _within_stored(intake, position, status)
+    return position, None
 
 
 def _reconcile(
-    intake: int, known: SpoolPosition, status: IntakeStatus
+    intake: int, known: SpoolPosition, status: Seen
 ) -> tuple[SpoolPosition, DataLoss | None]:
     """The position to go on from, and what was lost on the way to it."""
     if status.id != known.id:
@@ -141,20 +211,20 @@ def _reconcile(
             "Bring the old spool directory back, or start with a new checkpoint, or set "
             "failOnDataLoss=false to read the new spool from its start",
         )
-        fresh = SpoolPosition(status.id, status.flight, status.epoch, tuple(status.starts))
-        return fresh, loss
-    here = SpoolPosition(known.id, status.flight, status.epoch, known.to)
+        return SpoolPosition(status.id, status.at, status.epoch, status.starts), loss
+    here = SpoolPosition(known.id, status.at, status.epoch, known.to)
     return _within_stored(intake, here, status)
 
 
 def _within_stored(
-    intake: int, position: SpoolPosition, status: IntakeStatus
+    intake: int, position: SpoolPosition, status: Seen
 ) -> tuple[SpoolPosition, DataLoss | None]:
-    for partition, to in enumerate(position.to):
-        first, stop = status.starts[partition], status.ends[partition]
+    for index, to in enumerate(position.to):
+        first, stop = status.starts[index], status.ends[index]
         if first <= to <= stop:
             continue
-        where = f"offset {to} of partition {partition} of intake {intake} (spool {status.id})"
+        log = status.first_log + index
+        where = f"offset {to} of partition {log} of intake {intake} (spool {status.id})"
         remedy = "Start with a new checkpoint, or set failOnDataLoss=false to go on behind the hole"
         if to < first:
             loss = DataLoss("RANGE_GONE", f"{where} is gone, the first stored is {first}", remedy)
@@ -164,20 +234,5 @@ def _within_stored(
             min(max(end, low), high)
             for end, low, high in zip(position.to, status.starts, status.ends, strict=True)
         )
-        return SpoolPosition(position.id, position.at, position.epoch, inside), loss
+        return replace(position, to=inside), loss
     return position, None
-
-
-def _grant(
-    end: StreamOffset, available: Sequence[tuple[int, int, int]], limit: int | None
-) -> StreamOffset:
-    shares = apportion([count for _, _, count in available], limit)
-    for (intake, partition, _), share in zip(available, shares, strict=True):
-        if share:
-            position = end.spool[intake]
-            to = list(position.to)
-            to[partition] += share
-            end = end.with_position(
-                intake, SpoolPosition(position.id, position.at, position.epoch, tuple(to))
-            )
-    return end

@@ -75,7 +75,9 @@ def _at_least(pieces: Sequence[DataRange], wanted: int) -> list[DataRange]:
     """Each piece in as many even parts as its rows deserve, ``wanted`` in all where rows allow."""
     parts = [1] * len(pieces)
     # The piece with the most rows a part is split next; of equal ones the first.
-    heap = [(-_count(rows), i) for i, rows in enumerate(pieces) if _count(rows) > 1]
+    heap: list[tuple[float, int]] = [
+        (-_count(rows), i) for i, rows in enumerate(pieces) if _count(rows) > 1
+    ]
     heapq.heapify(heap)
     for _ in range(wanted - len(pieces)):
         if not heap:

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aqueduct_core.flight.tickets import IntakeStatus
 from aqueduct_spark.model.offsets import StreamOffset
+from aqueduct_spark.planning.views import Seen
 
 
 def commit_is_due(
-    start: StreamOffset,
-    seen: Mapping[int, IntakeStatus],
-    cursor: str,
-    ticked: StreamOffset | None,
+    start: StreamOffset, seen: Mapping[int, Seen], ticked: StreamOffset | None
 ) -> bool:
     """Whether a commit of ``start`` is outstanding and a tick would bring it.
 
@@ -29,7 +26,6 @@ def commit_is_due(
         status = seen.get(intake)
         if status is None or status.id != position.id:
             continue
-        committed = status.committed.get(cursor) or (0,) * len(position.to)
-        if any(to > done for to, done in zip(position.to, committed, strict=True)):
+        if any(to > done for to, done in zip(position.to, status.committed, strict=True)):
             return True
     return False

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
-from aqueduct_core.errors import AqueductError, IntakeFailed, InvalidOption, SpoolFailed
+from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.settings import IntakeSettings
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LEASE = 15.0
+LEASE = 10.0
 """Seconds after which an intake whose task is gone ends itself."""
 
 START_SECONDS = 60.0
@@ -52,17 +52,7 @@ CURSOR = "read"
 
 
 def dial_partitions(options: BatchReadOptions, source: Dial) -> Sequence[InputPartition]:
-    """One task for each address of the endpoint.
-
-    Raises:
-        InvalidOption: CONFLICT: there is no status of intakes that are still to be started.
-    """
-    if options.rows.view == "status":
-        raise InvalidOption(
-            "CONFLICT",
-            "view=status and endpoint: the intakes of such a read run only while it lasts",
-            "Read the status with 'intakes' or 'spool'",
-        )
+    """One task for each address of the endpoint."""
     return [
         DialPartition(
             intake, connect_settings(source, (address,), bounded=True), parent=source.spool

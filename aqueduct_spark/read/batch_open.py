@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight.tickets import Ticket
+from aqueduct_core.intake.event_rows import expand_events
 
 if TYPE_CHECKING:
     from aqueduct_core.flight.client import IntakeClient
@@ -20,8 +21,6 @@ def open_channels(client: IntakeClient, status: IntakeStatus, asked: Sequence[st
 
     For an error that should name them: where the events cannot be read, those asked for.
     """
-    from aqueduct_core.intake.event_rows import expand_events
-
     finished: set[str] = set()
     opened: dict[tuple[str, int], str] = {}
     start, end = status.events

@@ -31,6 +31,10 @@ PROBE_TIMEOUT = 5.0
 TRIES = 5
 """Times that an intake is asked again because rows were trimmed between two questions."""
 
+_STATES = {"failed": "failed", "ready": "unreachable"}
+"""By what the last intake wrote beside its spool. One that was killed could not write its end, so
+it may be gone, or not to be reached from here."""
+
 _ALL = 1 << 62
 """A step of sizes that no range reaches: the total is all that is asked for."""
 
@@ -185,20 +189,22 @@ def _of_directory(intake: int, directory: Path, reader: SpoolReader, now: float)
             [first] = reader.read(number, at, at + 1)
             oldest = max(0.0, now - oldest_timestamp(first) / 1_000_000)
         partitions.append(Partition(start, end, cursors, size, oldest))
+    state = _STATES.get(told.get("state", ""), "ended")
+    present = 0 if state != "unreachable" else None
     return _rows(
         partitions,
         intake=intake,
         spool=reader.id,
         epoch=reader.epoch,
-        state="failed" if told.get("state") == "failed" else "ended",
+        state=state,
         listen=None,
         flight=None,
         spoolBytes=reader.bytes,
         full=None,
-        connections=0,
-        channels=0,
-        messagesPerSecond=0.0,
-        bytesPerSecond=0.0,
+        connections=present,
+        channels=present,
+        messagesPerSecond=present,
+        bytesPerSecond=present,
     )
 
 

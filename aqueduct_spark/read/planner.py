@@ -1,83 +1,92 @@
 """The planner of a streaming query: lives in the driver's Python process, and moves no payload.
 
 All of it is made with the first call that needs it. Everything that outlives a call is in the
-offsets; what is kept here only saves work or asks less often.
+offsets and in the cursors; what is kept here only saves work or asks less often.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from pathlib import Path
+from collections.abc import Mapping
+from typing import cast
 
-from aqueduct_core.errors import IntakeFailed, InvalidOption
-from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.flight.tickets import IntakeStatus
+from aqueduct_core.flight.tickets import View
 from aqueduct_spark.model.offsets import StreamOffset
-from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
+from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
 from aqueduct_spark.model.read_options import StreamReadOptions
-from aqueduct_spark.model.source import Listen
-from aqueduct_spark.planning.progress import Ends, Terms, advance, reaches
-from aqueduct_spark.planning.ranges import data_ranges
+from aqueduct_spark.model.starting import AtTime
+from aqueduct_spark.planning.launches import Launches
+from aqueduct_spark.planning.patience import Patience
+from aqueduct_spark.planning.progress import Ends, Survey, Terms, granted, reaches, survey
+from aqueduct_spark.planning.ranges import DataRange, data_ranges
+from aqueduct_spark.planning.splits import split
 from aqueduct_spark.planning.ticks import commit_is_due
-from aqueduct_spark.receivers.fleet import CURSOR, Fleet
-from aqueduct_spark.receivers.hosts import bind_host, reachable_host
-from aqueduct_spark.receivers.orders import launch_order
-from aqueduct_spark.receivers.process import LOG_FILE
-from aqueduct_spark.receivers.rendezvous import Rendezvous
-from aqueduct_spark.receivers.renewal import Renewal
+from aqueduct_spark.planning.views import Reader, Seen
+from aqueduct_spark.read.cancellations import CancelWatch
+from aqueduct_spark.read.measuring import Measuring
+from aqueduct_spark.receivers.crew import muster
 
 log = logging.getLogger(__name__)
 
 LONG_POLL = 1.0
 """Longest time in seconds that a call of Spark is held when nothing is new."""
 
-MAX_LAUNCHES = 5
-"""Launches in a row without seeing all intakes: then they end as soon as they run."""
+RETRY_PAUSE = 0.2
+"""Seconds between two looks for an intake that is waited for."""
 
 
 class StreamPlanner:
-    """Plans the batches of one query run. Called by one thread; ends with `stop` or the process."""
+    """Plans the batches of one query run. Called by one thread; ends with `stop` or the process.
+
+    Any method may raise SpoolFailed.CURSOR_IN_USE when another query has the cursor, or took it
+    over, and IntakeFailed.UNREACHABLE when an intake cannot be had.
+    """
 
     def __init__(self, options: StreamReadOptions) -> None:
         self._options = options
+        events = options.rows.view == "events"
         self._terms = Terms(
             options.intakes,
-            options.partitions_per_intake or 1,
+            1 if events else options.partitions_per_intake,
+            options.rows.view,
             options.starting,
             options.fail_on_data_loss,
         )
-        source = options.source
-        if not isinstance(source, Listen):
-            raise InvalidOption("NOT_FOR_QUERY_TYPE", "Streams listen", "Set 'listen'")
-        self._spool = source.spool
-        self._credentials = Credentials.for_spool(Path(source.spool))
-        self._rendezvous = Rendezvous(bind_host(source.address), self._credentials)
-        self._address = f"{reachable_host(source.address)}:{self._rendezvous.port}"
-        self._fleet = Fleet(self._rendezvous, self._credentials, options.intakes)
-        self._renewal = Renewal(self._fleet, options.lease)
+        self._watch: CancelWatch | None = None
+        readers = [Reader(options.cursor, cast(View, options.rows.view))]
+        if options.on_cancel == "fail":
+            self._watch = CancelWatch(options.cursor, options.rows.selection, options.starting)
+            readers.append(self._watch.reader)
+        self._crew = muster(options, readers)
+        self._fleet = self._crew.fleet
+        self._measuring = Measuring(self._crew, options.admission.max_bytes)
+        self._launches = Launches(options.launch_timeout, options.fail_on_data_loss)
+        self._patience = self._new_patience()
         self._bounded = False
-        self._ceiling: dict[int, Ends] = {}
+        self._ceiling: dict[int, tuple[str, Ends]] = {}
         self._ticked: StreamOffset | None = None
-        self._launches = 0
+        self._seen: dict[int, Seen] = {}
         self._reach: StreamOffset | None = None
 
     def available_now(self) -> None:
         """From now on, nothing counts that is stored later than each intake is first seen."""
         self._bounded = True
 
-    def latest(self, start: StreamOffset, limit: int | None) -> StreamOffset:
+    def latest(self, start: StreamOffset, *, everything: bool = False) -> StreamOffset:
         """The end of the next batch; equal to ``start`` when there is nothing to do.
 
-        Waits for news up to `LONG_POLL`, but not for a query that is to end with what is there.
+        ``everything``: without the limits of the options. Waits for news up to `LONG_POLL`. A
+        query that is to end with what is there waits for intakes only, which it needs to end.
         """
-        seen = self._observe(start)
-        end = self._advance(start, seen, limit)
+        end = self._step(start, everything)
+        while self._bounded and end == start and len(self._seen) < self._options.intakes:
+            time.sleep(RETRY_PAUSE)
+            end = self._step(start, everything)
         if end == start and not self._bounded:
-            self._fleet.await_news(seen, LONG_POLL)
-            seen = self._observe(start)
-            end = self._advance(start, seen, limit)
-        if end == start and commit_is_due(start, seen, CURSOR, self._ticked):
+            self._fleet.await_news(self._seen, self._longest_wait())
+            end = self._step(start, everything)
+        if end == start and commit_is_due(start, self._seen, self._ticked):
             self._ticked = start
             end = start.ticked()
         return end
@@ -91,75 +100,134 @@ class StreamPlanner:
     ) -> list[LaunchPartition | DataPartition]:
         """The tasks of the batch between two offsets: the same rows whenever it is asked.
 
-        Launches come first, so that they have the first task slots.
+        Launches come first, so that they have the first task slots. There are some also where a
+        batch is repeated whose intakes are not there any more.
         """
+        touched = {rows.intake for rows in data_ranges(start, end, {})}
+        if end.launch > start.launch or not touched <= set(self._seen):
+            self._seen = self._observe_needed(end, touched)
         tasks: list[LaunchPartition | DataPartition] = []
-        if end.launch > start.launch:
-            running = self._fleet.observe(end)
-            tasks += [
-                LaunchPartition(self._order(intake, start))
-                for intake in range(self._options.intakes)
-                if intake not in running
-            ]
-        return tasks + [
-            DataPartition(
-                rows=rows,
-                order=self._order(rows.intake, end),
-                fetch_timeout=self._options.fetch_timeout,
-                lenient=not self._options.fail_on_data_loss,
-            )
-            for rows in data_ranges(start, end)
-        ]
+        if self._crew.launches:
+            wanted = set(range(self._options.intakes)) if end.launch > start.launch else touched
+            for intake in sorted(wanted - set(self._seen)):
+                tasks += self._launch_tasks(intake, end)
+        ranges = data_ranges(start, end, self._first_logs(touched))
+        split_options = self._options.split
+        sizes = self._measuring.for_split(ranges, split_options.max_bytes, self._seen)
+        return tasks + [self._data_task(rows, end) for rows in split(ranges, split_options, sizes)]
 
     def commit(self, end: StreamOffset) -> None:
         """Spark is done with everything before ``end``."""
         self._fleet.commit(end)
 
     def stop(self) -> None:
-        """Close what is open here. Intakes stay until their lease is over, to be adopted."""
-        self._renewal.stop()
-        self._fleet.close()
-        self._rendezvous.shutdown()
+        """Give the cursors back and close what is open here. Launched intakes stay until their
+        lease is over, to be adopted."""
+        self._crew.close()
 
-    def _observe(self, start: StreamOffset) -> dict[int, IntakeStatus]:
-        seen = self._fleet.observe(start)
-        if self._bounded:
-            for intake, status in seen.items():
-                self._ceiling.setdefault(intake, status.ends)
-        self._reach = reaches(start, seen)
+    def _step(self, start: StreamOffset, everything: bool) -> StreamOffset:
+        self._seen = self._fleet.observe(start)
+        self._reach = reaches(start, self._seen)
+        if self._watch is not None:
+            self._watch.look(start, self._fleet)
+        found = survey(
+            start,
+            self._seen,
+            self._terms,
+            ceiling=self._ceilings() if self._bounded else None,
+            located=self._located(start),
+        )
+        for loss in found.losses:
+            log.warning("failOnDataLoss=false: %s", loss)
+        end = self._admitted(found, everything)
+        if self._crew.launches:
+            if found.missing:
+                end = self._launching(found, start, end)
+            else:
+                self._crew.take_absent()
+                self._launches.note((), {}, {}, time.monotonic())
+        return end
+
+    def _admitted(self, found: Survey, everything: bool) -> StreamOffset:
+        rows, now = sum(one.rows for one in found.waiting), time.monotonic()
+        self._patience = self._patience.seeing(rows, now)
+        if everything:
+            return granted(found.entered, found.waiting, [one.rows for one in found.waiting])
+        if not self._bounded and self._patience.remaining(rows, now):
+            return found.entered
+        if rows:
+            self._patience = self._new_patience()
+        shares = self._measuring.shares(
+            found.waiting, self._options.admission.max_offsets, self._seen
+        )
+        return granted(found.entered, found.waiting, shares)
+
+    def _launching(self, found: Survey, start: StreamOffset, end: StreamOffset) -> StreamOffset:
+        spools = {intake: position.id for intake, position in start.spool.items()}
+        self._launches.note(found.missing, self._crew.take_absent(), spools, time.monotonic())
+        time.sleep(self._launches.pause())
+        return end.launched()
+
+    def _launch_tasks(self, intake: int, end: StreamOffset) -> list[LaunchPartition]:
+        known = end.spool.get(intake)
+        replace = self._launches.may_replace(intake, time.monotonic())
+        order = self._crew.order(intake, None if known is None or replace else known.id)
+        if order is None:
+            return []
+        # One only, where it may make a new spool: copies might make some on several hosts.
+        copies = 1 if order.spool_id is None else self._launches.copies(intake)
+        return [LaunchPartition(order)] * copies
+
+    def _data_task(self, rows: DataRange, end: StreamOffset) -> DataPartition:
+        return DataPartition(
+            rows=rows,
+            order=self._crew.order(rows.intake, end.spool[rows.intake].id),
+            fetch_timeout=self._options.fetch_timeout,
+            lenient=not self._options.fail_on_data_loss,
+            view=self._options.rows.view,
+            filters=self._options.rows.selection,
+            access=self._crew.access(),
+        )
+
+    def _observe_needed(self, end: StreamOffset, touched: set[int]) -> dict[int, Seen]:
+        """The intakes that answer; those on their own are waited for where rows are wanted."""
+        seen = self._fleet.observe(end)
+        while not self._crew.launches and not touched <= set(seen):
+            time.sleep(RETRY_PAUSE)
+            seen = self._fleet.observe(end)
         return seen
 
-    def _advance(
-        self, start: StreamOffset, seen: dict[int, IntakeStatus], limit: int | None
-    ) -> StreamOffset:
-        step = advance(
-            start,
-            seen,
-            self._terms,
-            limit=limit,
-            ceiling=self._ceiling if self._bounded else None,
-        )
-        for loss in step.losses:
-            log.warning("failOnDataLoss=false: %s", loss)
-        self._count_launch(launching=step.end.launch > start.launch, seen=seen)
-        return step.end
+    def _first_logs(self, touched: set[int]) -> Mapping[int, int]:
+        if self._options.rows.view != "events":
+            return {}
+        made = self._options.partitions_per_intake
+        return {i: self._seen[i].first_log if made is None else made for i in touched}
 
-    def _count_launch(self, *, launching: bool, seen: dict[int, IntakeStatus]) -> None:
-        if not launching:
-            self._launches = 0
-            return
-        if self._launches >= MAX_LAUNCHES:
-            gone = [i for i in range(self._options.intakes) if i not in seen]
-            raise IntakeFailed(
-                "UNREACHABLE",
-                f"Intakes {gone} were launched {self._launches} times in a row and did not stay",
-                f"Read {self._spool}/intake-{gone[0]}/{LOG_FILE}",
-            )
-        if self._launches:
-            time.sleep(min(LONG_POLL, 0.1 * 2**self._launches))
-        self._launches += 1
+    def _ceilings(self) -> dict[int, Ends]:
+        for intake, status in self._seen.items():
+            spool, _ = self._ceiling.get(intake, ("", ()))
+            if spool != status.id:
+                self._ceiling[intake] = (status.id, status.ends)
+        return {intake: ends for intake, (_, ends) in self._ceiling.items()}
 
-    def _order(self, intake: int, known: StreamOffset) -> LaunchOrder:
-        position = known.spool.get(intake)
-        must_be = position.id if position and self._options.fail_on_data_loss else None
-        return launch_order(self._options, intake, self._credentials, self._address, must_be)
+    def _located(self, start: StreamOffset) -> dict[int, Ends]:
+        """What the starting time means in spools that are new to the query."""
+        starting = self._terms.starting
+        if not isinstance(starting, AtTime):
+            return {}
+        located: dict[int, Ends] = {}
+        for intake in set(self._seen) - set(start.spool):
+            client = self._fleet.client(intake)
+            if client is not None:
+                view = cast(View, self._options.rows.view)
+                located[intake] = client.locate(starting.microseconds, view=view)
+        return located
+
+    def _new_patience(self) -> Patience:
+        return Patience(self._options.admission.min_offsets, self._options.admission.max_delay)
+
+    def _longest_wait(self) -> float:
+        since = self._patience.since
+        if since is None:
+            return LONG_POLL
+        return max(0.0, min(LONG_POLL, since + self._patience.longest - time.monotonic()))

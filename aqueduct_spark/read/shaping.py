@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from aqueduct_core.intake.event_rows import expand_events
 from aqueduct_core.intake.schema import expand
 from aqueduct_spark.model.selection import Selection
 from aqueduct_spark.read.filters import Sieve
@@ -89,6 +90,11 @@ def _expansion(view: str, include_headers: bool, include_metadata: bool) -> Expa
     def messages(batch: pa.RecordBatch, partition: int, first: int) -> pa.RecordBatch:
         return expand(batch, partition, first, include_headers, include_metadata)
 
+    def events(batch: pa.RecordBatch, partition: int, first: int) -> pa.RecordBatch:
+        return expand_events(batch, first)
+
     if view == "messages":
         return messages
+    if view == "events":
+        return events
     raise ValueError(f"no rows in view {view!r}")

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
-    ReadMaxRows,
+    ReadMaxBytes,
     SupportsTriggerAvailableNow,
 )
 
@@ -50,16 +50,17 @@ class AqueductStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamOffset().to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        most = self._options.admission.max_offsets
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+        """The limit on bytes, which always is one. Those of the options count in planning; Spark
+        asks for everything where it means to."""
+        return ReadMaxBytes(self._options.admission.max_bytes or sys.maxsize)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._living_planner().available_now()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         begin = StreamOffset.from_json(start)
-        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        end = self._living_planner().latest(begin, most)
+        everything = isinstance(limit, ReadAllAvailable)
+        end = self._living_planner().latest(begin, everything=everything)
         # Spark compares the text: what is equal goes back as it came.
         return start if end == begin else end.to_json()
 

@@ -14,7 +14,7 @@ from aqueduct_core.flight.tickets import Ticket
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
 from aqueduct_spark.read.local import rows_of
 from aqueduct_spark.read.shaping import Shape
-from aqueduct_spark.receivers.launch import ensure_intake
+from aqueduct_spark.receivers.launch import ensure_intake, launch_here
 from aqueduct_spark.receivers.registrations import Registration
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ _clients: dict[tuple[str, str], IntakeClient] = {}
 
 
 def launch(partition: LaunchPartition) -> Iterator[pa.RecordBatch]:
-    """Have the intake running when this returns; no rows."""
-    ensure_intake(partition.order)
+    """Have the intake running when this returns, unless its spool is on another host; no rows."""
+    launch_here(partition.order)
     return iter(())
 
 
@@ -96,11 +96,14 @@ def rows(
                     log.warning("failOnDataLoss=false: %s", error)
                     return
                 continue
-            held = _recovered(partition, partition.order, give_up)
-            if held.id != wanted.spool:
+            try:
+                held = _recovered(partition, partition.order, give_up)
+                if held.id != wanted.spool:
+                    raise _replaced(partition, held)
+            except DataLoss as lost:
                 if not partition.lenient:
-                    raise _replaced(partition, held) from None
-                log.warning("failOnDataLoss=false: %s", _replaced(partition, held))
+                    raise lost from None
+                log.warning("failOnDataLoss=false: %s", lost)
                 return
             address = held.at
 
@@ -112,7 +115,7 @@ def _recovered(partition: DataPartition, order: LaunchOrder, give_up: float) -> 
     return ensure_intake(
         replace(
             order,
-            spool_id=None if partition.lenient else wanted.spool,
+            spool_id=wanted.spool,
             launch_timeout=min(order.launch_timeout, remaining),
             lock_timeout=min(order.lock_timeout, remaining),
         )

@@ -5,159 +5,183 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
 
-from aqueduct_core.errors import AqueductError
+from aqueduct_core.errors import AqueductError, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.flight.tickets import IntakeStatus
+from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_spark.model.offsets import StreamOffset
-from aqueduct_spark.receivers.registrations import Registration
-from aqueduct_spark.receivers.rendezvous import Rendezvous
+from aqueduct_spark.planning.views import Reader, Seen, see
+from aqueduct_spark.receivers.claims import Claims
+from aqueduct_spark.receivers.rosters import Roster
 
 log = logging.getLogger(__name__)
 
-CURSOR = "query"
-"""The cursor that a query commits in the spool of an intake it launched: such a spool has one
-reader, so its name needs no identity, and a query that starts anew leaves no other one behind."""
-
 STATUS_TIMEOUT = 5.0
 """Seconds after which an intake counts as gone; a data task finds out by itself as well."""
-
 
 TURN = 0.05
 """Seconds for which one of several intakes is asked for news."""
 
 
-class _Lookup(NamedTuple):
-    address: str
-    spool_id: str | None
-
-
 class Fleet:
-    """Finds intakes by registration or by the address in an offset, and asks them.
+    """Finds the intakes of a query, holds its cursors there, and asks them.
 
-    May be used from several threads. Ends with `close`.
+    ``readers`` are the cursors; the first is that of the rows. ``credentials`` are asked for
+    whenever an intake is dialled. May be used from several threads. Ends with `close`.
     """
 
-    def __init__(self, rendezvous: Rendezvous, credentials: Credentials, intakes: int) -> None:
-        self._rendezvous = rendezvous
+    def __init__(
+        self,
+        roster: Roster,
+        credentials: Callable[[], Credentials],
+        readers: Sequence[Reader],
+    ) -> None:
+        self._roster = roster
         self._credentials = credentials
-        self._intakes = intakes
+        self._reader = readers[0]
+        self._claims = Claims(readers)
         self._lock = threading.Lock()
-        self._clients: dict[int, IntakeClient] = {}
+        self._clients: dict[str, IntakeClient] = {}
+        self._places: dict[int, str] = {}
+        self._statuses: dict[int, IntakeStatus] = {}
 
-    def observe(self, start: StreamOffset) -> dict[int, IntakeStatus]:
-        """The status of each intake that answers now. Those that are ending do not count."""
-        seen: dict[int, IntakeStatus] = {}
-        for intake in range(self._intakes):
-            for lookup in self._lookups(intake, start):
-                status = self._ask(intake, lookup)
-                if status is not None and not status.draining:
-                    seen[intake] = status
-                    self._make_known(intake, lookup.address, status)
-                    break
-        return seen
+    def observe(self, start: StreamOffset) -> dict[int, Seen]:
+        """Each intake that answers now, with its cursors held. Those that are ending do not count.
 
-    def await_news(self, seen: Mapping[int, IntakeStatus], timeout: float) -> None:
+        Raises:
+            SpoolFailed: CURSOR_IN_USE.
+            AqueductError: as `Roster.find`.
+        """
+        found = self._roster.find(start, self._ask)
+        statuses: dict[int, IntakeStatus] = {}
+        for intake, (address, status) in found.items():
+            client = self._client(address)
+            try:
+                self._claims.ensure(status.id, client)
+            except SpoolFailed as error:
+                if error.subclass == "CURSOR_IN_USE":
+                    raise
+                log.warning("intake %d: %s", intake, error)
+                continue
+            except AqueductError as error:
+                log.debug("intake %d is gone: %s", intake, error)
+                self._forget(client)
+                continue
+            statuses[intake] = status
+        with self._lock:
+            self._places = {intake: found[intake][0] for intake in statuses}
+            self._statuses = statuses
+        return {intake: see(status, self._reader) for intake, status in statuses.items()}
+
+    def await_news(self, seen: Mapping[int, Seen], timeout: float) -> None:
         """Return when an intake in ``seen`` is durable beyond what is seen, or after ``timeout``.
 
         An intake that stops answering is news too. Several are asked in turn, `TURN` seconds
         each: without threads there is nothing that could hold up the end of the process.
         """
-        with self._lock:
-            waiting = [(self._clients[i], seen[i].ends) for i in seen if i in self._clients]
+        waiting = [
+            (client, status.ends)
+            for intake, status in seen.items()
+            if (client := self.client(intake)) is not None
+        ]
         deadline = time.monotonic() + timeout
         turn = timeout if len(waiting) == 1 else TURN
         while waiting and (remaining := deadline - time.monotonic()) > 0:
             for client, ends in waiting:
                 try:
-                    status = client.wait(ends, min(turn, remaining))
+                    status = client.wait(ends, min(turn, remaining), view=self._reader.view)
                 except AqueductError:
                     return
-                if status.draining or any(
-                    now > then for now, then in zip(status.ends, ends, strict=False)
-                ):
+                now = see(status, self._reader).ends
+                if status.draining or any(a > b for a, b in zip(now, ends, strict=False)):
                     return
+        if not waiting:
+            time.sleep(max(0.0, deadline - time.monotonic()))
 
     def commit(self, end: StreamOffset) -> None:
-        """Tell each intake that is known what the query is done with. Never raises for one that
-        is gone: the next commit says the same and more."""
-        for intake, position in end.spool.items():
-            with self._lock:
-                client = self._clients.get(intake)
-            if client is None:
-                continue
-            try:
-                client.commit(CURSOR, position.to, spool=position.id)
-            except AqueductError as error:
-                log.warning("commit of intake %d: %s", intake, error)
+        """Tell each intake that is known what the query is done with. An intake that is gone is
+        passed over: the next commit says the same and more.
 
-    def renew(self, lease: float) -> None:
+        Raises:
+            SpoolFailed: CURSOR_IN_USE when another query took the cursor over.
+        """
+        for intake, position in end.spool.items():
+            self.commit_cursor(intake, self._reader, position.to, position.id)
+
+    def commit_cursor(self, intake: int, reader: Reader, ends: Sequence[int], spool: str) -> None:
+        """The same for one cursor in one spool."""
+        client = self.client(intake)
+        if client is None:
+            return
+        try:
+            client.commit(
+                reader.cursor, ends, spool=spool, owner=self._claims.owner, view=reader.view
+            )
+        except AqueductError as error:
+            if isinstance(error, SpoolFailed) and error.subclass == "CURSOR_IN_USE":
+                raise
+            log.warning("commit of intake %d: %s", intake, error)
+
+    def client(self, intake: int) -> IntakeClient | None:
+        """The client of an intake that was there at the last look."""
+        with self._lock:
+            return self._clients.get(self._places.get(intake, ""))
+
+    def statuses(self) -> dict[int, IntakeStatus]:
+        """What the intakes said of themselves at the last look."""
+        with self._lock:
+            return dict(self._statuses)
+
+    def renew_holds(self) -> None:
+        self._claims.renew()
+
+    def renew_leases(self, lease: float) -> None:
         """Keep all intakes running that are registered or were seen."""
         with self._lock:
-            addresses = {i: client.address for i, client in self._clients.items()}
-        addresses |= {i: held.at for i, held in self._rendezvous.registered().items()}
-        for intake, address in addresses.items():
+            addresses = set(self._places.values())
+        for address in addresses | self._roster.addresses():
+            client = self._client(address)
             try:
-                self._client(intake, address).renew(lease)
+                client.renew(lease)
             except AqueductError:
-                self._forget(intake, address)
+                self._forget(client)
 
     def close(self) -> None:
+        """Give the cursors back and hang up."""
+        self._claims.release()
         with self._lock:
             clients, self._clients = self._clients, {}
         for client in clients.values():
             client.close()
 
-    def _lookups(self, intake: int, start: StreamOffset) -> list[_Lookup]:
-        """Where the intake may be, best first. The spool id is known where nothing else vouches
-        for what listens at an address."""
-        lookups: list[_Lookup] = []
-        held = self._rendezvous.registered().get(intake)
-        if held is not None:
-            lookups.append(_Lookup(held.at, held.id))
-        position = start.spool.get(intake)
-        if position is not None and position.at not in {lookup.address for lookup in lookups}:
-            lookups.append(_Lookup(position.at, position.id))
-        return lookups
-
-    def _ask(self, intake: int, lookup: _Lookup) -> IntakeStatus | None:
+    def _ask(self, address: str) -> IntakeStatus | None:
         try:
-            status = self._client(intake, lookup.address).status()
+            client = self._client(address)
+        except AqueductError as error:  # of its credentials
+            log.warning("no intake can be asked: %s", error)
+            return None
+        try:
+            status = client.status()
         except AqueductError as error:
-            log.debug("intake %d does not answer at %s: %s", intake, lookup.address, error)
-            self._forget(intake, lookup.address)
+            log.debug("no intake answers at %s: %s", address, error)
+            self._forget(client)
             return None
-        if lookup.spool_id is not None and status.id != lookup.spool_id:
-            self._forget(intake, lookup.address)
-            return None
-        return status
+        return None if status.draining else status
 
-    def _make_known(self, intake: int, address: str, status: IntakeStatus) -> None:
-        """Tasks look for an adopted intake at the rendezvous, as for one that was launched."""
-        self._rendezvous.register(
-            Registration(
-                intake, status.id, status.epoch, address, status.pid, status.listen, fingerprint=""
-            )
-        )
-
-    def _client(self, intake: int, address: str) -> IntakeClient:
+    def _client(self, address: str) -> IntakeClient:
         with self._lock:
-            client = self._clients.get(intake)
-            if client is not None and client.address == address:
-                return client
-            fresh = IntakeClient(address, self._credentials, action_timeout=STATUS_TIMEOUT)
-            self._clients[intake] = fresh
-        if client is not None:
-            client.close()
-        return fresh
+            client = self._clients.get(address)
+            if client is None:
+                client = IntakeClient(address, self._credentials(), action_timeout=STATUS_TIMEOUT)
+                self._clients[address] = client
+        return client
 
-    def _forget(self, intake: int, address: str) -> None:
+    def _forget(self, client: IntakeClient) -> None:
+        """The next call dials anew, with the credentials as they are then."""
         with self._lock:
-            client = self._clients.get(intake)
-            if client is None or client.address != address:
+            if self._clients.get(client.address) is not client:
                 return
-            del self._clients[intake]
+            del self._clients[client.address]
         client.close()

@@ -1,23 +1,30 @@
 """Has an intake running: the one way, shared by launch tasks and by data tasks that miss one.
 
-It may be called any number of times and in several tasks at once. The spool belongs to one
-process at a time, so only one start succeeds; all callers end up with the same registration.
+It may be called any number of times and in several tasks at once, also on several hosts. A spool
+belongs to one process at a time, so only one start succeeds; all callers end up with the same
+registration.
 """
 
 from __future__ import annotations
 
+import logging
+import socket
 import time
 from dataclasses import replace
 from pathlib import Path
 
 from aqueduct_core.errors import AqueductError, DataLoss, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
+from aqueduct_core.flight.status import IntakeStatus
+from aqueduct_core.intake import status_file
+from aqueduct_core.spool.identity import IDENTITY
 from aqueduct_spark.model.partitions import LaunchOrder
-from aqueduct_spark.model.values import listen_address
 from aqueduct_spark.receivers.hosts import reachable_host
 from aqueduct_spark.receivers.process import start_intake
 from aqueduct_spark.receivers.registrations import Registration
 from aqueduct_spark.receivers.rendezvous import RendezvousClient
+
+log = logging.getLogger(__name__)
 
 PROBE_TIMEOUT = 5.0
 """Seconds for an intake that should be there to say that it is."""
@@ -25,6 +32,31 @@ PROBE_TIMEOUT = 5.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 2.0
 """Seconds between tries to get a spool that another process still owns; each is twice the one
 before, because each starts a process."""
+
+ABSENT_TIMEOUT = 10.0
+"""Seconds for which a data task on a host without the spool waits for the intake to run elsewhere:
+tasks for other ranges of it are on other executors."""
+
+SEARCH_PAUSE = 0.3
+"""Seconds for which a launch task in vain keeps its slot, so that its copies go to others."""
+
+
+def launch_here(order: LaunchOrder) -> Registration | None:
+    """Have the intake running, unless its spool exists elsewhere: then say so and return None.
+
+    For launch tasks: the planner offers the launch to other executors.
+
+    Raises:
+        AqueductError: as `ensure_intake`.
+    """
+    if _is_here(order):
+        return ensure_intake(order)
+    with _rendezvous(order) as rendezvous:
+        held = _found(rendezvous, order)
+        if held is None:
+            rendezvous.report_absent(order.intake, socket.gethostname())
+            time.sleep(SEARCH_PAUSE)
+    return held
 
 
 def ensure_intake(order: LaunchOrder) -> Registration:
@@ -37,43 +69,98 @@ def ensure_intake(order: LaunchOrder) -> Registration:
             DataLoss.SPOOL_REPLACED when the spool that must be there is not;
             IntakeFailed.UNREACHABLE when the planner is gone.
     """
-    give_up = time.monotonic() + order.lock_timeout
+    began = time.monotonic()
     pause = FIRST_PAUSE
-    with RendezvousClient(order.rendezvous, order.settings.credentials) as rendezvous:
+    with _rendezvous(order) as rendezvous:
         while True:
             held = rendezvous.lookup(order.intake)
             if held is not None and answers(held, order):
                 return held
-            try:
-                return rendezvous.register(_start(order))
-            except SpoolFailed as error:
-                if error.subclass != "LOCKED" or time.monotonic() > give_up:
-                    raise
+            waited = time.monotonic() - began
+            if not _is_here(order):
+                if waited > min(ABSENT_TIMEOUT, order.lock_timeout):
+                    raise _absent(order)
+            else:
+                try:
+                    return settle(rendezvous, _start(order), held, order)
+                except SpoolFailed as error:
+                    if error.subclass != "LOCKED":
+                        raise
+                    shared = _shared(order)
+                    if shared is not None:
+                        return settle(rendezvous, shared, held, order)
+                    if waited > order.lock_timeout:
+                        raise
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def answers(held: Registration, order: LaunchOrder) -> bool:
     """Whether the registered intake is there and serves the spool it was registered with."""
+    status = _ask(held.at, order)
+    return status is not None and status.id == held.id
+
+
+def _found(rendezvous: RendezvousClient, order: LaunchOrder) -> Registration | None:
+    held = rendezvous.lookup(order.intake)
+    return held if held is not None and answers(held, order) else None
+
+
+def settle(
+    rendezvous: RendezvousClient,
+    offered: Registration,
+    gone: Registration | None,
+    order: LaunchOrder,
+) -> Registration:
+    """The registration that stands. An intake of a second new spool has to end again."""
+    stands = rendezvous.register(offered, gone)
+    if stands.id != offered.id:
+        log.warning(
+            "intake %d serves spool %s; the one started beside it ends", order.intake, stands.id
+        )
+        try:
+            with IntakeClient(offered.at, order.settings.credentials) as client:
+                client.drain()
+        except AqueductError as error:
+            # Nobody renews its lease, so it ends all the same.
+            log.warning("%s", error)
+    return stands
+
+
+def _shared(order: LaunchOrder) -> Registration | None:
+    """The intake that has the spool, when it answers with our credentials: other queries read from
+    it as well, or a task before us started it and came to no end."""
+    directory = Path(order.settings.spool)
+    said = status_file.read(directory)
+    if said is None or not isinstance(said.get("flight"), str):
+        return None
+    status = _ask(said["flight"], order)
+    if status is None or status.id != said.get("id"):
+        return None
+    if order.spool_id is not None and status.id != order.spool_id:
+        return None
+    return Registration.of(order.intake, said["flight"], status)
+
+
+def _ask(address: str, order: LaunchOrder) -> IntakeStatus | None:
+    """The status of an intake that goes on; None when none answers there."""
     try:
         with IntakeClient(
-            held.at, order.settings.credentials, action_timeout=PROBE_TIMEOUT
+            address, order.settings.credentials, action_timeout=PROBE_TIMEOUT
         ) as client:
             status = client.status()
     except AqueductError:
-        return False
-    return status.id == held.id and not status.draining
+        return None
+    return None if status.draining else status
+
+
+def _is_here(order: LaunchOrder) -> bool:
+    """Whether the spool that must exist can be on this host; a new one can be anywhere."""
+    return order.spool_id is None or (Path(order.settings.spool) / IDENTITY).exists()
 
 
 def _start(order: LaunchOrder) -> Registration:
-    directory = Path(order.settings.spool)
-    if order.spool_id is not None and not directory.is_dir():
-        raise DataLoss(
-            "SPOOL_REPLACED",
-            f"Spool {order.spool_id} of intake {order.intake} is not at {directory} on this host",
-            "Bring it back or share it between executors, or start with a new checkpoint",
-        )
-    advertise = reachable_host(listen_address(order.settings.listen))
+    advertise = reachable_host(order.outside)
     ready = start_intake(replace(order.settings, advertise=advertise), order.launch_timeout)
     return Registration(
         order.intake,
@@ -81,6 +168,19 @@ def _start(order: LaunchOrder) -> Registration:
         ready.epoch,
         ready.flight,
         ready.pid,
-        ready.listen,
-        ready.fingerprint,
+        ready.listen or "",
+        ready.fingerprint or "",
     )
+
+
+def _absent(order: LaunchOrder) -> DataLoss:
+    return DataLoss(
+        "SPOOL_REPLACED",
+        f"Spool {order.spool_id} of intake {order.intake} is not at {order.settings.spool} on "
+        "this host, and no intake that serves it is known",
+        "Bring it back or share it between executors, or start with a new checkpoint",
+    )
+
+
+def _rendezvous(order: LaunchOrder) -> RendezvousClient:
+    return RendezvousClient(order.rendezvous, order.settings.credentials)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings import AuthSettings, IntakeSettings, TlsSettings
-from aqueduct_spark.model.access import ListenerTls, TokenSource
+from aqueduct_core.intake.connect_settings import ConnectSettings, Subscription
+from aqueduct_core.intake.settings import AuthSettings, IntakeSettings, Limits, TlsSettings
+from aqueduct_spark.model.access import ListenerTls
 from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.model.read_options import StreamReadOptions
-from aqueduct_spark.model.source import Listen
+from aqueduct_spark.model.read_parts import LimitOptions
+from aqueduct_spark.model.source import Dial, Listen
 from aqueduct_spark.model.tokens import Token
 from aqueduct_spark.model.values import Address
-from aqueduct_spark.receivers.hosts import bind_host
+from aqueduct_spark.receivers.hosts import bind_host, outside_of
 
 LOCK_GRACE = 5.0
 """Seconds beyond the lease until an intake that lost its query has let go of its spool."""
@@ -28,48 +29,92 @@ def launch_order(
     rendezvous: str,
     spool_id: str | None,
 ) -> LaunchOrder:
-    """What a task needs to have intake number ``intake`` running."""
+    """What a task needs to have intake number ``intake`` running.
+
+    Raises:
+        AuthFailed: MISSING when a variable with a token is not set.
+        ValueError: the intakes of the query are not launched but run already.
+    """
     source = options.source
-    if not isinstance(source, Listen):
-        raise InvalidOption(
-            "NOT_FOR_QUERY_TYPE", "Streams of this version have intakes that listen", "Set 'listen'"
-        )
-    listen = source.address
-    if listen.port:
-        listen = Address(listen.host, listen.port + intake)
+    if not isinstance(source, Listen | Dial):
+        raise ValueError("these intakes are not launched")
+    outside, token = outside_of(source), Token.of(source.auth)
+    listen, tls, auth, connect = None, TlsSettings(), AuthSettings(), None
+    if isinstance(source, Listen):
+        listen = str(_port_of(source.address, intake))
+        tls = _listener_tls(source.tls, source.address)
+        auth = AuthSettings(token_file=token.file, token=token.held)
+    else:
+        connect = connect_settings(source, source.endpoint.addresses[intake :: options.intakes])
+    told = options.intake
     settings = IntakeSettings(
-        spool=str(PurePosixPath(source.spool) / f"intake-{intake}"),
+        spool=str(PurePosixPath(source.spool or "") / f"intake-{intake}"),
         credentials=credentials,
         partitions=options.partitions_per_intake or 1,
-        listen=str(listen),
-        flight=f"{bind_host(listen)}:0",
-        tls=_tls(source.tls, listen),
-        auth=_auth(source.auth),
+        listen=listen,
+        connect=connect,
+        flight=f"{bind_host(outside)}:0",
+        tls=tls,
+        auth=auth,
+        limits=limits(told.limits),
         lease=options.lease,
-        group_commit=options.intake.group_commit,
-        spool_max_bytes=options.intake.spool_max_bytes,
-        retention=options.intake.retention,
-        max_message_bytes=options.intake.max_message_bytes,
-        transport=options.intake.transport,
+        group_commit=told.group_commit,
+        spool_max_bytes=told.spool_max_bytes,
+        retention=told.retention,
+        max_message_bytes=told.max_message_bytes,
+        transport=told.transport,
         name=f"intake-{intake}",
     )
     return LaunchOrder(
         intake=intake,
         settings=settings,
         rendezvous=rendezvous,
+        outside=outside,
         spool_id=spool_id,
         launch_timeout=options.launch_timeout,
-        lock_timeout=options.lease + LOCK_GRACE,
+        # A process that was halted for a while is waited for as long as one that has to start.
+        lock_timeout=max(options.lease + LOCK_GRACE, options.launch_timeout),
     )
 
 
-def _tls(tls: ListenerTls, listen: Address) -> TlsSettings:
+def connect_settings(
+    source: Dial, addresses: tuple[Address, ...], *, bounded: bool = False
+) -> ConnectSettings:
+    """What an intake is told that dials ``addresses`` of the endpoint. ``bounded``: for a read
+    that ends."""
+    token = Token.of(source.auth)
+    return ConnectSettings(
+        endpoints=tuple(str(address) for address in addresses),
+        subscriptions=tuple(
+            Subscription(request.name, request.headers, request.payload)
+            for request in source.requests
+        ),
+        ca_file=source.tls.ca_file,
+        server_name=source.tls.server_name,
+        insecure=source.tls.insecure,
+        token_file=token.file,
+        token=token.held,
+        bounded=bounded,
+    )
+
+
+def limits(options: LimitOptions) -> Limits:
+    return Limits(
+        connections=options.connections,
+        connections_per_address=options.connections_per_address,
+        channels=options.channels,
+        attachments=options.attachments,
+        header_bytes=options.header_bytes,
+        handshake_seconds=options.handshake_seconds,
+    )
+
+
+def _port_of(listen: Address, intake: int) -> Address:
+    return Address(listen.host, listen.port + intake) if listen.port else listen
+
+
+def _listener_tls(tls: ListenerTls, listen: Address) -> TlsSettings:
     if not tls.self_signed:
         return TlsSettings(tls.cert_file, tls.key_file)
     own = () if listen.loopback else (listen.host,)
     return TlsSettings(self_signed=(*_LOOPBACK_NAMES, *own))
-
-
-def _auth(source: TokenSource | None) -> AuthSettings:
-    token = Token.of(source)
-    return AuthSettings(token_file=token.file, token=token.held)

@@ -21,6 +21,9 @@ from aqueduct_spark.receivers.registrations import Registration, winner
 
 log = logging.getLogger(__name__)
 
+MAX_HOSTS, MAX_HOST = 256, 256
+"""Hosts that are remembered for one intake, and characters of the name of one."""
+
 CALL_TIMEOUT = 10.0
 """Seconds for one call of a task; the service answers from memory."""
 
@@ -41,16 +44,32 @@ class Rendezvous(fl.FlightServerBase):  # type: ignore[misc]
         )
         self._lock = threading.Lock()
         self._held: dict[int, Registration] = {}
+        self._absent: dict[int, set[str]] = {}
 
     def registered(self) -> dict[int, Registration]:
         with self._lock:
             return dict(self._held)
 
-    def register(self, offered: Registration) -> Registration:
-        """Make an intake known to all tasks; returns the registration that stands."""
+    def take_absent(self) -> dict[int, set[str]]:
+        """The hosts that said since the last call that the spool of an intake is not there."""
+        with self._lock:
+            absent, self._absent = self._absent, {}
+        return absent
+
+    def dismiss(self, gone: Registration) -> None:
+        """Forget a registration whose intake is not there any more."""
+        with self._lock:
+            if self._held.get(gone.intake) == gone:
+                del self._held[gone.intake]
+
+    def register(self, offered: Registration, gone: Registration | None = None) -> Registration:
+        """Make an intake known to all tasks; returns the registration that stands.
+
+        ``gone`` is the one that the caller has found dead; it does not stand in the way.
+        """
         with self._lock:
             held = self._held.get(offered.intake)
-            stands = winner(held, offered)
+            stands = winner(held, offered, gone)
             self._held[offered.intake] = stands
         if stands is not held:
             log.info(
@@ -67,8 +86,15 @@ class Rendezvous(fl.FlightServerBase):  # type: ignore[misc]
     def do_action(self, context: fl.ServerCallContext, action: fl.Action) -> list[bytes]:
         body = json.loads(action.body.to_pybytes())
         if action.type == "register":
-            stands = self.register(Registration.from_json(body))
+            gone = body["gone"] and Registration.from_json(body["gone"])
+            stands = self.register(Registration.from_json(body["offered"]), gone)
             return [json.dumps(stands.to_json()).encode()]
+        if action.type == "absent":
+            with self._lock:
+                hosts = self._absent.setdefault(int(body["intake"]), set())
+                if len(hosts) < MAX_HOSTS:
+                    hosts.add(str(body["host"])[:MAX_HOST])
+            return [b"{}"]
         if action.type == "lookup":
             held = self.registered().get(int(body["intake"]))
             return [json.dumps(held.to_json() if held else None).encode()]
@@ -100,10 +126,17 @@ class RendezvousClient:
     def __exit__(self, *exception: object) -> None:
         self._client.close()
 
-    def register(self, registration: Registration) -> Registration:
-        """Make an intake known; returns the registration that stands, which may be another."""
-        answer = self._ask("register", registration.to_json())
-        return Registration.from_json(answer)
+    def register(self, offered: Registration, gone: Registration | None = None) -> Registration:
+        """Make an intake known; returns the registration that stands, which may be another.
+
+        ``gone`` is the one that was found dead here.
+        """
+        body = {"offered": offered.to_json(), "gone": gone.to_json() if gone else None}
+        return Registration.from_json(self._ask("register", body))
+
+    def report_absent(self, intake: int, host: str) -> None:
+        """The spool of the intake is not on ``host``."""
+        self._ask("absent", {"intake": intake, "host": host})
 
     def lookup(self, intake: int) -> Registration | None:
         answer = self._ask("lookup", {"intake": intake})

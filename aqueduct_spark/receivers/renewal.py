@@ -1,10 +1,11 @@
-"""Keeps the intakes of a query running for as long as its planner lives."""
+"""Keeps the intakes and the cursors of a query for as long as its planner lives."""
 
 from __future__ import annotations
 
 import logging
 import os
 import threading
+import time
 
 from aqueduct_spark.receivers.fleet import Fleet
 
@@ -13,15 +14,23 @@ log = logging.getLogger(__name__)
 RENEWALS_PER_LEASE = 4
 """So that two renewals in a row may be late or lost."""
 
+HOLD_INTERVAL = 1.0
+"""Seconds between two renewals of the holds on cursors."""
+
+ORPHAN_GRACE = 5.0
+"""Seconds after which a planner without its driver ends, whatever it is waiting for."""
+
 
 class Renewal:
-    """A thread that renews the lease of all intakes of a fleet.
+    """A thread that renews the leases of all intakes of a fleet, and the holds on its cursors.
+
+    ``lease`` None: the intakes run on their own, and have no lease of this query.
 
     Ends with `stop`, with the process, or when the process has lost its parent, the driver: a
-    planner that hangs must not keep intakes for a query that is gone.
+    planner that hangs must not keep intakes for a query that is gone, and ends itself.
     """
 
-    def __init__(self, fleet: Fleet, lease: float) -> None:
+    def __init__(self, fleet: Fleet, lease: float | None) -> None:
         self._fleet = fleet
         self._lease = lease
         self._over = threading.Event()
@@ -34,11 +43,18 @@ class Renewal:
         self._thread.join(timeout=1.0)
 
     def _run(self) -> None:
-        while not self._over.wait(self._lease / RENEWALS_PER_LEASE):
+        every = self._lease / RENEWALS_PER_LEASE if self._lease else HOLD_INTERVAL
+        due = time.monotonic() + every
+        while not self._over.wait(min(HOLD_INTERVAL, every)):
             if os.getppid() != self._driver:
+                if not self._over.wait(ORPHAN_GRACE):
+                    os._exit(1)
                 return
             try:
-                self._fleet.renew(self._lease)
+                self._fleet.renew_holds()
+                if self._lease and time.monotonic() >= due:
+                    due = time.monotonic() + every
+                    self._fleet.renew_leases(self._lease)
             except Exception:
                 # A dead renewal thread would end all intakes later, far from the cause.
-                log.exception("renewal of leases failed")
+                log.exception("a renewal failed")

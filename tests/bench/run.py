@@ -14,6 +14,7 @@ BENCHES = {
     "tests.bench.channels": "10,000 channels open, 100,000 in turn: flat cost and memory",
     "tests.bench.transport": "receiving UDP: our loop against stock aioquic, both counting bytes",
     "tests.bench.spool": "the spool against a bare append with fdatasync",
+    "tests.bench.reading": "reading stored rows here: mapped segments against Flight",
     "tests.bench.pipeline": "wire → durable → DataFrame against stock aioquic counting bytes",
 }
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.core.intake.processes import Site
 from tests.faults.load import Load, load
+from tests.spark.conftest import pytest_configure, scene, spark  # noqa: F401
 
 
 @pytest.fixture

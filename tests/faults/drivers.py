@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,14 +82,15 @@ class Driver:
         more = {"SPARK_HOME": str(home)} if home else {}
         if not home:
             more = {"SPARK_HOME": os.path.dirname(pyspark.__file__)}
-        self._process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "tests.faults.driver", str(plan.write())],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=(plan.home / "driver.log").open("ab"),
-            env=environment(**more),
-            start_new_session=True,
-        )
+        with (plan.home / "driver.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-m", "tests.faults.driver", str(plan.write())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment(**more),
+                start_new_session=True,
+            )
         self._output = Output(self._process)
         self._jvm: int | None = None
         self._known: set[int] = set()
@@ -131,11 +133,11 @@ class Driver:
             self._known.update([self._jvm, *descendants(self._jvm)])
         return [pid for pid in [self._process.pid, *self._known] if alive(pid)]
 
-    def kill(self) -> None:
-        """kill -9 of the driver: its JVM and its Python program. The planner and the workers are
-        left to find out."""
+    def kill(self, more: Sequence[int] = ()) -> None:
+        """kill -9 of the driver: its JVM, its Python program, and ``more``. The planner and the
+        workers are left to find out."""
         family = self.family()
-        for pid in (self.jvm, self._process.pid):
+        for pid in (self.jvm, self._process.pid, *more):
             if alive(pid):
                 os.kill(pid, signal.SIGKILL)
         for pid in family:

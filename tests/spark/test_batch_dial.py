@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import time
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from aqueduct_core.errors import (
 )
 from aqueduct_spark.model.read_options import BatchReadOptions
 from aqueduct_spark.model.tokens import Token
+from aqueduct_spark.read import batch_dial
 from aqueduct_spark.read.batch_reader import AqueductBatchReader
 from tests.spark.producing import free_port
 from tests.support.remote import RemoteThread, Script, payloads
@@ -109,7 +112,7 @@ def test_a_finish_with_another_count_is_no_finish(home: Path, tmp_path: Path, vi
         read(remote, home, subscribe="a", untilTimeout="2s", view=view)
 
 
-def test_a_cancelled_channel_is_named(home: Path, tmp_path: Path) -> None:
+def test_fault_27_a_cancelled_channel_is_named(home: Path, tmp_path: Path) -> None:
     with (
         RemoteThread({"a": Script(3), "b": Script(3, end="cancel")}, tmp_path) as remote,
         pytest.raises(ChannelEnded, match="'b'") as ended,
@@ -118,7 +121,7 @@ def test_a_cancelled_channel_is_named(home: Path, tmp_path: Path) -> None:
     assert ended.value.subclass == "CANCELLED"
 
 
-def test_a_cancelled_channel_that_is_kept(home: Path, tmp_path: Path) -> None:
+def test_fault_27_a_cancelled_channel_that_is_kept(home: Path, tmp_path: Path) -> None:
     with RemoteThread({"a": Script(3), "b": Script(3, end="cancel")}, tmp_path) as remote:
         rows = read(remote, home, subscribe="a,b", onCancel="keep")
     assert len(values(rows, "a")) == 3
@@ -140,7 +143,7 @@ def test_a_channel_that_was_lost_is_named(
 def test_a_timeout_names_what_is_open(home: Path, tmp_path: Path) -> None:
     with RemoteThread({"a": Script(3), "b": Script(3, end="stay")}, tmp_path) as remote:
         begun = time.monotonic()
-        with pytest.raises(FinishTimeout, match=r"untilTimeout=2s.*: 'b'$") as late:
+        with pytest.raises(FinishTimeout, match=r"untilTimeout=2s.*: 'b'\. Raise") as late:
             read(remote, home, subscribe="a,b", untilTimeout="2s")
         assert time.monotonic() - begun < 20
     assert "'a'" not in late.value.what
@@ -219,7 +222,7 @@ def test_a_read_that_is_given_up_leaves_nothing(home: Path, tmp_path: Path) -> N
         assert not alive(pid)
 
 
-def test_fault_33_an_intake_that_is_killed_leaves_nothing(home: Path, tmp_path: Path) -> None:
+def test_fault_01_an_intake_that_is_killed_leaves_nothing(home: Path, tmp_path: Path) -> None:
     with RemoteThread({"a": Script(30, end="stay")}, tmp_path) as remote:
         task = reader(remote, home, subscribe="a")
         [partition] = task.partitions()
@@ -233,6 +236,43 @@ def test_fault_33_an_intake_that_is_killed_leaves_nothing(home: Path, tmp_path: 
         # The next attempt starts anew.
         again = [row for batch in take(task.read(partition), 30) for row in batch]
         assert len(again) == 30
+
+
+def first_batch_and_no_more(options: tuple[str, str, str], pipe: Connection) -> None:
+    """A worker in the middle of its task, with a lease short enough for a test."""
+    url, ca_file, spool = options
+    batch_dial.LEASE = 2.0
+    parsed = BatchReadOptions.parse(
+        {
+            "endpoint": url,
+            "tls.caFile": ca_file,
+            "spool": spool,
+            "subscribe": "a",
+            "untilTimeout": "60s",
+        }
+    )
+    task = AqueductBatchReader(parsed, Token(), None)
+    [partition] = task.partitions()
+    rows = task.read(partition)
+    pipe.send(next(rows).num_rows)
+    pipe.recv()
+
+
+def test_fault_06_a_worker_that_is_killed_leaves_nothing(home: Path, tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    with RemoteThread({"a": Script(30, end="stay")}, tmp_path) as remote:
+        ours, theirs = context.Pipe()
+        options = (remote.url, str(remote.ca_file), str(home))
+        worker = context.Process(target=first_batch_and_no_more, args=(options, theirs))
+        worker.start()
+        assert ours.poll(30)
+        directory, pid = intake_of(home)
+        worker.kill()
+        worker.join(10)
+        wait_until(lambda: not alive(pid), 20, "the end of the intake with its lease")
+        wait_until(lambda: not directory.exists(), 20, "the end of the directory")
+    ours.close()
+    theirs.close()
 
 
 def take(rows: Iterator[Any], count: int) -> Iterator[list[dict[str, Any]]]:

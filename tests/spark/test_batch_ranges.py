@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from aqueduct_core.errors import DataLoss, InvalidOption, SpoolFailed
@@ -266,3 +267,16 @@ def test_where_there_is_no_spool(tmp_path: Path) -> None:
         with pytest.raises(SpoolFailed, match="Option 'spool'") as failed:
             read(place)
         assert failed.value.subclass == "IO"
+
+
+def test_the_memory_of_a_task_does_not_grow_with_its_rows(tmp_path: Path) -> None:
+    filled(tmp_path / "s", (4_000,), size=10_000, grain=10)
+    reader = reader_of(tmp_path / "s")
+    [partition] = reader.partitions()
+    before, most, rows = pa.total_allocated_bytes(), 0, 0
+    for batch in reader.read(partition):
+        assert batch.nbytes <= 2 << 20
+        most = max(most, pa.total_allocated_bytes() - before)
+        rows += batch.num_rows
+    assert rows == 4_000
+    assert most < 8 << 20

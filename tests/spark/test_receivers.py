@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,16 +17,15 @@ import pytest
 from aqueduct_core.errors import AqueductError, AuthFailed, DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.schema import row_schema
-from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
 from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.planning.ranges import DataRange
 from aqueduct_spark.read import tasks
-from aqueduct_spark.receivers.fleet import Fleet
-from aqueduct_spark.receivers.launch import ensure_intake
+from aqueduct_spark.receivers.launch import ensure_intake, launch_here, settle
 from aqueduct_spark.receivers.orders import launch_order
-from aqueduct_spark.receivers.process import LOG_FILE
+from aqueduct_spark.receivers.process import LOG_FILE, Started, start_intake
 from aqueduct_spark.receivers.registrations import Registration, winner
 from aqueduct_spark.receivers.rendezvous import Rendezvous, RendezvousClient
 from tests.spark.producing import numbered, produce
@@ -51,6 +51,11 @@ class Ground:
         address = f"127.0.0.1:{self.rendezvous.port}"
         order = launch_order(self.options, 0, self.credentials, address, None)
         return replace(order, **changes)  # type: ignore[arg-type]
+
+    def other_order(self, intake: int) -> LaunchOrder:
+        """For an intake with another number, in its own directory."""
+        settings = replace(self.order().settings, spool=str(self.home / f"intake-{intake}"))
+        return self.order(intake=intake, settings=settings)
 
     def ensure(self, order: LaunchOrder | None = None) -> Registration:
         held = ensure_intake(order or self.order())
@@ -86,12 +91,14 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
         (replace(HELD, epoch=3, pid=12), True),
         (replace(HELD, epoch=2, pid=12), False),
         (replace(HELD, epoch=1, pid=12), False),
-        (replace(HELD, id="other", epoch=1), True),
+        (replace(HELD, id="other", epoch=9), False),  # of a second new spool, on another host
     ],
 )
 def test_registrations_are_fenced_by_epoch(offered: Registration, stands: bool) -> None:
     assert winner(HELD, offered) is (offered if stands else HELD)
+    assert winner(HELD, offered, replace(HELD, epoch=0)) is (offered if stands else HELD)
     assert winner(None, offered) is offered
+    assert winner(HELD, offered, HELD) is offered
 
 
 def test_tasks_at_once_start_one_intake(ground: Ground) -> None:
@@ -114,21 +121,69 @@ def test_a_lost_intake_comes_back_with_its_spool(ground: Ground) -> None:
     assert second.pid != first.pid
 
 
-def test_a_spool_of_another_process_is_refused(ground: Ground, tmp_path: Path) -> None:
-    ground.ensure()
+def test_an_intake_that_runs_already_is_shared(ground: Ground) -> None:
+    """By another query, or by the one whose launch task died before it could tell of it."""
+    first = ground.ensure()
+    with Rendezvous("127.0.0.1", ground.credentials) as other:
+        order = ground.order(rendezvous=f"127.0.0.1:{other.port}", spool_id=first.id)
+        shared = ensure_intake(order)
+        assert other.registered() == {0: shared}
+    assert shared == replace(first, fingerprint="")
+
+
+def test_an_intake_that_does_not_answer_keeps_its_spool(ground: Ground) -> None:
+    first = ground.ensure()
     with Rendezvous("127.0.0.1", ground.credentials) as other:
         stranger = ground.order(rendezvous=f"127.0.0.1:{other.port}", lock_timeout=0.5)
-        with pytest.raises(SpoolFailed) as refused:
-            ensure_intake(stranger)
+        os.kill(first.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(SpoolFailed) as refused:
+                ensure_intake(stranger)
+        finally:
+            os.kill(first.pid, signal.SIGCONT)
     assert refused.value.subclass == "LOCKED"
     assert "\n" not in str(refused.value)
 
 
 def test_a_spool_that_must_be_there_is_not_made(ground: Ground) -> None:
     with pytest.raises(DataLoss) as lost:
-        ensure_intake(ground.order(spool_id="1234"))
+        ensure_intake(ground.order(spool_id="1234", lock_timeout=0.5))
     assert lost.value.subclass == "SPOOL_REPLACED"
     assert not (ground.home / "intake-0").exists()
+
+
+def test_a_launch_where_the_spool_is_not_says_so(ground: Ground) -> None:
+    order = ground.order(spool_id="1234")
+    (ground.home / "intake-0").mkdir()  # empty: another host made it, or a log was kept there
+    assert launch_here(order) is None
+    assert ground.rendezvous.take_absent() == {0: {socket.gethostname()}}
+    assert ground.rendezvous.take_absent() == {}
+    assert ground.rendezvous.registered() == {}
+
+
+def test_a_launch_elsewhere_finds_the_intake_that_runs(ground: Ground) -> None:
+    first = ground.ensure()
+    elsewhere = replace(ground.order().settings, spool=str(ground.home / "intake-7"))
+    assert launch_here(ground.order(spool_id=first.id, settings=elsewhere)) == first
+    assert ground.rendezvous.take_absent() == {}
+
+
+def test_of_two_new_spools_the_second_ends(ground: Ground) -> None:
+    """A launch task that ran twice, on two hosts."""
+    first = ground.ensure()
+    second = replace(ground.order().settings, spool=str(ground.home / "intake-7"))
+    ready = start_intake(second, 20.0)
+    stands = _registered_after(ground, ready)
+    assert stands == first
+    ended(ready.pid, PATIENCE)
+
+
+def _registered_after(ground: Ground, ready: Started) -> Registration:
+    offered = Registration(
+        0, ready.id, ready.epoch, ready.flight, ready.pid, ready.listen or "", ""
+    )
+    with RendezvousClient(ground.order().rendezvous, ground.credentials) as client:
+        return settle(client, offered, None, ground.order())
 
 
 def test_the_reason_of_an_intake_that_cannot_run_is_told(ground: Ground) -> None:
@@ -158,33 +213,6 @@ def test_the_rendezvous_wants_the_token(ground: Ground) -> None:
         assert client.register(HELD) == HELD
         assert client.register(replace(HELD, epoch=1)) == HELD
         assert client.lookup(0) == HELD
-
-
-def test_a_fleet_finds_by_registration_and_by_offset(ground: Ground) -> None:
-    held = ground.ensure()
-    known = StreamOffset({0: SpoolPosition(held.id, held.at, held.epoch, (0, 0))})
-    stranger = StreamOffset({0: SpoolPosition("other", held.at, 1, (0, 0))})
-    fleet = Fleet(ground.rendezvous, ground.credentials, 1)
-    try:
-        assert fleet.observe(StreamOffset())[0].id == held.id
-    finally:
-        fleet.close()
-    with Rendezvous("127.0.0.1", ground.credentials) as empty:
-        restarted = Fleet(empty, ground.credentials, 1)
-        try:
-            assert restarted.observe(StreamOffset()) == {}
-            assert restarted.observe(stranger) == {}
-            assert restarted.observe(known)[0].id == held.id
-            # Tasks find an adopted intake as they find a launched one.
-            adopted = ground.ensure(ground.order(rendezvous=f"127.0.0.1:{empty.port}"))
-            assert (adopted.pid, adopted.at) == (held.pid, held.at)
-        finally:
-            restarted.close()
-    foreign = Fleet(ground.rendezvous, Credentials.fresh(), 1)
-    try:
-        assert foreign.observe(known) == {}
-    finally:
-        foreign.close()
 
 
 def test_an_intake_nobody_renews_ends_itself(ground: Ground) -> None:
@@ -236,11 +264,11 @@ class TestRows:
     ) -> None:
         partition = self.partition(ground, held)
         table = self.read(partition)
-        real = IntakeClient.read
+        real = tasks.rows_of
         broken: list[int] = []
 
-        def breaks_once(client: IntakeClient, ticket: object) -> Iterator[pa.RecordBatch]:
-            for batch in real(client, ticket):  # type: ignore[arg-type]
+        def breaks_once(client: IntakeClient, ticket: Ticket) -> Iterator[pa.RecordBatch]:
+            for batch in real(client, ticket):
                 if broken:
                     yield batch
                     continue
@@ -248,7 +276,7 @@ class TestRows:
                 yield batch.slice(0, batch.num_rows // 2)
                 raise IntakeFailed("UNREACHABLE", "the connection broke", "Try again")
 
-        monkeypatch.setattr(IntakeClient, "read", breaks_once)
+        monkeypatch.setattr(tasks, "rows_of", breaks_once)
         assert self.read(partition).equals(table)
         assert broken
 
@@ -267,8 +295,7 @@ class TestRows:
     ) -> None:
         partition = self.partition(ground, held)
         table = self.read(partition)
-        settings = replace(ground.order().settings, spool=str(ground.home / "intake-1"))
-        other = ground.ensure(ground.order(intake=1, settings=settings))
+        other = ground.ensure(ground.other_order(1))
         moved = replace(partition, rows=replace(partition.rows, at=other.at))
         assert self.read(moved).equals(table)
         foreign = replace(moved, rows=replace(moved.rows, spool="gone"))

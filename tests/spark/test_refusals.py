@@ -34,14 +34,6 @@ def test_options_are_refused_at_load(scene: Scene) -> None:
     assert error_line(missing.value).startswith("[AQUEDUCT_AUTH.MISSING]")
 
 
-def test_reads_that_are_not_built_say_so(scene: Scene) -> None:
-    reader = scene.spark.read.format("aqueduct")
-    frame = reader.option("listen", "127.0.0.1:0").option("spool", str(scene.spool)).load()
-    with pytest.raises(Exception, match="AQUEDUCT_") as refused:
-        frame.count()
-    assert "no batch read in this version" in error_line(refused.value)
-
-
 def test_a_port_in_use(scene: Scene) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         other.bind(("127.0.0.1", 0))
@@ -58,14 +50,14 @@ def test_a_certificate_that_is_not_there(scene: Scene, tmp_path: Path) -> None:
     assert "no.pem" in line
 
 
-def test_a_spool_of_another_query(scene: Scene) -> None:
-    scene.lease = "1s"
+def test_fault_32_a_cursor_of_another_query(scene: Scene) -> None:
     first = scene.start()
     before = scene.intake()
+    first.processAllAvailable()
     scene.checkpoint = scene.checkpoint.with_name("second")
     scene.table = scene.table.with_name("second-table")
     line = failure_of(scene.start())
-    assert line.startswith("[AQUEDUCT_SPOOL.LOCKED]")
+    assert line.startswith("[AQUEDUCT_SPOOL.CURSOR_IN_USE]")
     # The first query is not disturbed.
     assert first.isActive
     assert alive(before["pid"])
@@ -78,7 +70,7 @@ def test_a_spool_that_is_gone(scene: Scene) -> None:
     first.stop()
     scene.kill(scene.intake()["pid"])
     (scene.spool / "intake-0").rename(scene.spool / "elsewhere")
-    line = failure_of(scene.start())
+    line = failure_of(scene.start(scene.frame(launchTimeout="2s")))
     assert line.startswith("[AQUEDUCT_DATA_LOSS.SPOOL_REPLACED]")
     (scene.spool / "elsewhere").rename(scene.spool / "intake-0")
     assert scene.await_rows(scene.start(), 10).count() == 10

@@ -63,10 +63,10 @@ def test_without_a_name_one_empty_request_is_sent() -> None:
     assert source.requests == (Request("", (), ""),)
 
 
-def test_the_payload_of_a_request_is_its_name_by_default() -> None:
+def test_the_payload_of_a_request_is_empty_by_default() -> None:
     source = stream(DIAL | {"subscribe": "x"}).source
     assert isinstance(source, Dial)
-    assert source.requests == (Request("x", (), "x"),)
+    assert source.requests == (Request("x", (), ""),)
 
 
 def test_a_stream_of_standalone_intakes() -> None:

@@ -82,6 +82,8 @@ class Remote:
     server: Server
     requests: list[Request] = field(default_factory=list)
     connections: int = 0
+    acked: dict[str, int] = field(default_factory=dict)
+    """Messages of each channel that were acked, over all requests for it that have ended."""
     _open: set[ServerConnection] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _asked: dict[str, int] = field(default_factory=dict)
@@ -154,7 +156,10 @@ class Remote:
                     self.start(child)
                 else:
                     await sender.send(payload)
-            await self._end(connection, sender, script.end)
+            try:
+                await self._end(connection, sender, script.end)
+            finally:
+                self.acked[name] = self.acked.get(name, 0) + sender.statistics.acked
 
     async def _attach(
         self,
@@ -251,6 +256,10 @@ class RemoteThread:
     @property
     def connections(self) -> int:
         return self._remote.connections
+
+    @property
+    def acked(self) -> dict[str, int]:
+        return dict(self._remote.acked)
 
     def vanish(self) -> None:
         """Abort every connection; new ones are taken."""

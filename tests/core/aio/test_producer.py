@@ -29,6 +29,7 @@ class Store:
         self.repeats = 0
         self.connections: list[ServerConnection] = []
         self.entry_starts: list[int | None] = []
+        self.starts: list[int] = []
         self.headers: list[Any] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -56,6 +57,7 @@ class Store:
         claims = read_channel(receiver.headers)
         assert claims.name is not None
         assert claims.sequence_start is not None
+        self.starts.append(claims.sequence_start)
         try:
             async for message in receiver:
                 if not message.reliable:

@@ -5,25 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from aqueduct_core.errors import AqueductError
-from aqueduct_core.intake.groups import GroupCommit, Receipt
+from aqueduct_core.intake.event_rows import expand_events
+from aqueduct_core.intake.groups import GroupCommit
+from aqueduct_core.intake.offers import Receipt
 from aqueduct_core.intake.schema import SPOOL_SCHEMA, expand
 from aqueduct_core.spool import InlineSync, Spool, SpoolSettings
 
 
 class Peer:
-    """A connection: what became durable of it, and what was dropped."""
+    """A connection: what became durable of it, what was dropped, and whether it rests."""
 
     def __init__(self) -> None:
         self.acked: list[Receipt] = []
         self.lost: list[Receipt] = []
+        self.finished: list[int] = []
+        self.resting = 0
 
     def durable(self, receipts: list[Receipt]) -> None:
         self.acked += receipts
 
     def dropped(self, receipt: Receipt) -> None:
         self.lost.append(receipt)
+
+    def recorded(self, channels: list[int]) -> None:
+        self.finished += channels
+
+    def pause(self) -> None:
+        self.resting += 1
+
+    def resume(self) -> None:
+        self.resting -= 1
 
 
 class Bench:
@@ -58,15 +72,27 @@ class Bench:
         self.fire()
         self.pump()
 
-    def rows(self) -> list[dict[str, object]]:
+    def rows(self) -> list[dict[str, Any]]:
         return [
             row
-            for partition, end in enumerate(self.spool.ends())
+            for partition, end in enumerate(self.spool.ends()[:-1])
             for batch in self.spool.read(partition, 0, end)
             for row in expand(batch, partition, 0, True, True).to_pylist()
         ]
 
-    def values(self) -> list[object]:
+    def pass_all(self) -> None:
+        """A query is done with all messages."""
+        self.spool.commit("query", [*self.spool.ends()[:-1], None])
+
+    def events(self) -> list[dict[str, Any]]:
+        log = self.spool.partitions - 1
+        return [
+            row
+            for batch in self.spool.read(log, 0, self.spool.ends()[log])
+            for row in expand_events(batch, 0).to_pylist()
+        ]
+
+    def values(self) -> list[Any]:
         return [row["value"] for row in self.rows()]
 
 
@@ -77,8 +103,8 @@ def bench(
     spool = Spool.open(
         directory,
         schema=SPOOL_SCHEMA,
-        partitions=partitions,
-        settings=SpoolSettings(max_bytes=max_bytes),
+        partitions=partitions + 1,
+        settings=SpoolSettings(max_bytes=max_bytes, owed_logs=partitions),
         sync=InlineSync,
     )
     with spool:

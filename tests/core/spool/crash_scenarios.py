@@ -1,160 +1,183 @@
 """Run as a program: an owner that dies at a numbered step, once for every step it takes.
 
-``argv``: directory, first point, last point. For each point a forked owner works in
-``<directory>/<point>`` until it dies there, and leaves in ``reported`` what it was told to be
-durable.
+``argv``: scenario, directory, number of the first point, and of the last. For each point a forked
+owner works in ``<directory>/<point>`` until it dies there. It leaves in ``reported`` what it was
+told to be durable, and in ``unstepped`` what it changed outside of a step.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from aqueduct_core.spool import Disk, InlineSync
-from aqueduct_core.spool.catalog import Catalog
+from aqueduct_core.spool import Spool
+from tests.core.spool.crash_states import STATES
 from tests.core.spool.rows import append, batch, open_spool
+from tests.core.spool.stepping import (
+    DIED,
+    DONE,
+    SteppedDisk,
+    Steps,
+    step_catalog,
+    stepped_sync,
+    watch_changes,
+)
 
-DIED = 7
-DONE = 8
-
-
-class Steps:
-    """Counts what changes the disk. A step has a point before it and one after it; a write has one
-    more, half way."""
-
-    def __init__(self, point: int) -> None:
-        self._left = point
-
-    def take(self, act: Callable[[], Any], half: Callable[[], Any] | None = None) -> Any:
-        self._point()
-        if half is not None:
-            self._point(half)
-        result = act()
-        self._point()
-        return result
-
-    def _point(self, last_act: Callable[[], Any] | None = None) -> None:
-        if not self._left:
-            if last_act is not None:
-                last_act()
-            os._exit(DIED)
-        self._left -= 1
+Say = Callable[..., None]
+PLENTY, MOST = 1 << 20, 9000
+WIDE = 3
+"""Logs at the end of each scenario."""
 
 
-class SteppedDisk(Disk):
-    def __init__(self, steps: Steps) -> None:
-        self.steps = steps
-
-    def create(self, path: Path) -> int:
-        return int(self.steps.take(lambda: super(SteppedDisk, self).create(path)))
-
-    def write(self, fd: int, pieces: Sequence[bytes | memoryview], at: int) -> int:
-        data = b"".join(pieces)
-        return int(
-            self.steps.take(
-                lambda: super(SteppedDisk, self).write(fd, pieces, at),
-                lambda: os.pwrite(fd, data[: len(data) * 2 // 3], at),
-            )
-        )
-
-    def truncate(self, fd: int, size: int) -> None:
-        self.steps.take(lambda: super(SteppedDisk, self).truncate(fd, size))
-
-    # a process that dies loses nothing of the cache: the steps count, the waiting is left out
-
-    def sync(self, fd: int) -> None:
-        self.steps.take(lambda: None)
-
-    def sync_directory(self, directory: Path) -> None:
-        self.steps.take(lambda: None)
-
-    def unlink(self, path: Path) -> None:
-        self.steps.take(lambda: super(SteppedDisk, self).unlink(path))
-
-    def rename(self, old: Path, new: Path) -> None:
-        self.steps.take(lambda: super(SteppedDisk, self).rename(old, new))
+def opened(directory: Path, steps: Steps, say: Say, disk: SteppedDisk, **given: Any) -> Spool:
+    spool = open_spool(directory, disk=disk, sync=stepped_sync(steps), **given)
+    say(epoch=spool.epoch, ends=spool.ends())
+    spool.on_durable = lambda group: say(ends=spool.ends())
+    return spool
 
 
-def stepped_sync(steps: Steps) -> Callable[[], InlineSync]:
-    class SteppedSync(InlineSync):
-        def sync(self, fd: int) -> None:
-            steps.take(lambda: None)
-
-        def request(self, group: int) -> None:
-            steps.take(lambda: super(SteppedSync, self).request(group))
-
-    return SteppedSync
-
-
-def step_catalog(steps: Steps) -> None:
-    """Every transaction of the catalog is a step."""
-    change = Catalog._change
-
-    def stepped(catalog: Catalog, act: Any) -> None:
-        steps.take(lambda: change(catalog, act))
-
-    Catalog._change = stepped  # type: ignore[method-assign]
-
-
-def owner(directory: Path, point: int) -> None:
-    """Two lives of a spool with rolls, commits, trimming and a full spool; dies at the point."""
-    steps = Steps(point)
-    step_catalog(steps)
-    report = os.open(directory / "reported", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-
-    def say(**what: Any) -> None:
-        os.write(report, json.dumps(what).encode() + b"\n")
-
-    for life in range(2):
-        spool = open_spool(
-            directory / "spool",
-            disk=SteppedDisk(steps),
-            sync=stepped_sync(steps),
+def lives(directory: Path, steps: Steps, say: Say) -> None:
+    """Three lives of a spool: rolls, commits, trimming, a log more, a cursor that comes and goes, a
+    full spool."""
+    for life in range(3):
+        partitions = min(WIDE, 2 + life)
+        spool = opened(
+            directory,
+            steps,
+            say,
+            SteppedDisk(steps),
+            partitions=partitions,
             segment_bytes=2000,
-            max_bytes=7000,
+            max_bytes=8000,
         )
-        say(epoch=spool.epoch, ends=spool.ends())
-        spool.on_durable = lambda group, spool=spool: say(ends=spool.ends())  # type: ignore[misc]
         ends = spool.ends()
+        reads = [True, True, False][:partitions]
+        enter(spool, say, "q", reads)
+        if life:
+            enter(spool, say, "side", [not read for read in reads])
         for i in range(3):
-            append(spool, ends, [2, i % 2])
+            append(spool, ends, [2, i % 2, 1][:partitions])
             if i % 2:
                 append(spool, ends, [1, 1])
             spool.flush()
             if i != 1:
                 spool.pump()
         spool.settle(5)
-        spool.commit("q", [end - 2 * (1 - life) for end in spool.ends()])
-        say(cursor=spool.cursors()["q"])
+        commit(spool, say, 2 if life == 0 else 0)
         while spool.trim():
             pass
         if life:
+            say(dropping="side")
+            spool.drop("side")
+            say(dropped="side")
+        if life == 2:
             while not spool.full:
-                append(spool, ends, [4, 4])
+                append(spool, ends, [4, 4, 1])
                 spool.settle(5)
-            spool.commit("q", spool.ends())
-            say(cursor=spool.cursors()["q"])
+            commit(spool, say, 0)
             while spool.trim():
                 pass
         spool.close()
+
+
+def enter(spool: Spool, say: Say, cursor: str, reads: list[bool]) -> None:
+    say(entering=cursor)
+    spool.enter_cursor(cursor, reads)
+    say(entered=cursor)
+
+
+def commit(spool: Spool, say: Say, behind: int) -> None:
+    ends = [end - behind for end in spool.ends()]
+    spool.commit("q", [*ends[:2], *[None] * (spool.partitions - 2)])
+    say(cursor=spool.cursors()["q"])
+
+
+def without_space(directory: Path, steps: Steps, say: Say) -> None:
+    """A disk that is full at a group, at the start of a segment and at a roll; space returns."""
+    disk = SteppedDisk(steps, PLENTY)
+    spool = opened(directory, steps, say, disk, partitions=WIDE, segment_bytes=1500, max_bytes=MOST)
+    ends = spool.ends()
+    enter(spool, say, "q", [True, True, False])
+    for room in (300, 1900, 40, 0):
+        disk.room = room
+        while True:
+            append(spool, ends, [2, 1, 1])
+            if not spool.settle(5):
+                break
+        commit(spool, say, 0)
+        while spool.trim():
+            pass
+        disk.room = PLENTY
+        spool.settle(5)
+    while spool.bytes < MOST:
+        append(spool, ends, [2, 1, 1])
+        spool.settle(5)
+    commit(spool, say, 0)
+    # all is read: the segment in use is closed so that it can go, first without space for a new one
+    disk.room = 100
+    while spool.trim():
+        pass
+    assert spool.full
+    disk.room = PLENTY
+    while spool.trim():
+        pass
+    assert not spool.full
+    spool.close()
+
+
+def recovers(directory: Path, steps: Steps, say: Say) -> None:
+    """An opening of what a crash or an operator left, and a life after it."""
+    spool = opened(directory, steps, say, SteppedDisk(steps), partitions=WIDE, segment_bytes=2000)
+    ends = spool.ends()
+    append(spool, ends, [1, 1, 1])
+    spool.settle(5)
+    spool.close()
+
+
+SCENARIOS = {"lives": lives, "without_space": without_space}
+
+
+def say_to(fd: int, text: str) -> None:
+    os.write(fd, text.encode() + b"\n")
+
+
+def owner(scenario: str, directory: Path, point: int) -> None:
+    steps = Steps(point)
+    step_catalog(steps)
+    report = os.open(directory / "reported", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    unstepped = os.open(directory / "unstepped", os.O_WRONLY | os.O_CREAT)
+
+    def say(**what: Any) -> None:
+        say_to(report, json.dumps(what))
+
+    spool = directory / "spool"
+    watch_changes(steps, spool, lambda text: say_to(unstepped, text))
+    SCENARIOS.get(scenario, recovers)(spool, steps, say)
     os._exit(DONE)
 
 
 def main() -> None:
-    root, first, last = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    scenario, root = sys.argv[1], Path(sys.argv[2])
+    first, last = int(sys.argv[3]), int(sys.argv[4])
     # what is imported late is imported once, before the forks
     batch(0, 0, 1)
+    state = root.with_name(f"{root.name} state")
+    if scenario in STATES:
+        STATES[scenario](state)
     for point in range(first, last):
         directory = root / str(point)
         directory.mkdir()
+        if scenario in STATES:
+            shutil.copytree(state, directory / "spool")
         child = os.fork()
         if not child:
             try:
-                owner(directory, point)
+                owner(scenario, directory, point)
             finally:
                 os._exit(1)
         _, status = os.waitpid(child, 0)

@@ -1,0 +1,113 @@
+"""The spool directories that a command line names, and who owns each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from aqueduct_core.errors import InvalidOption, SpoolFailed
+from aqueduct_core.flight.client import IntakeClient
+from aqueduct_core.flight.credentials import KEYS_FILE, Credentials
+from aqueduct_core.intake import status_file
+from aqueduct_core.intake.layout import LAYOUT, layout_of
+from aqueduct_core.spool import SpoolReader, holder
+from aqueduct_core.spool.identity import IDENTITY
+
+_INTAKE = re.compile(r"intake-(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The directory of one intake. ``number`` is that of the intake, None when it was named
+    itself."""
+
+    directory: Path
+    number: int | None
+
+    def reader(self) -> SpoolReader:
+        """
+        Raises:
+            SpoolFailed: IO, VERSION, CORRUPT.
+        """
+        return SpoolReader(self.directory)
+
+    def owner(self) -> int | None:
+        """The process that owns it now."""
+        return holder(self.directory)
+
+    def kind(self, log: int) -> str:
+        """``messages`` or ``events``; a spool from before there were events has none."""
+        partitions = layout_of(self.directory)
+        return "events" if partitions is not None and log >= partitions else "messages"
+
+    @contextmanager
+    def intake(self) -> Iterator[IntakeClient]:
+        """The running intake of the directory.
+
+        Raises:
+            SpoolFailed: LOCKED when it cannot be asked, as its address or keys are not here.
+        """
+        told = status_file.read(self.directory) or {}
+        keys = [
+            place
+            for place in (self.directory, self.directory.parent)
+            # looked at before: reading credentials where there are none would make some
+            if (place / KEYS_FILE).is_file()
+        ]
+        if not told.get("flight") or not keys:
+            raise SpoolFailed(
+                "LOCKED",
+                f"{self.directory} is in use by process {self.owner()}, which tells no address",
+                "Stop that process and try again",
+            )
+        with IntakeClient(
+            str(told["flight"]), Credentials.for_spool(keys[0]).for_clients()
+        ) as client:
+            yield client
+
+
+def places(directory: Path) -> list[Place]:
+    """The spool in a directory, or those of the intakes below it, in order.
+
+    Raises:
+        SpoolFailed: IO when there is none.
+    """
+    if (directory / IDENTITY).exists() or (directory / LAYOUT).exists():
+        return [Place(directory, None)]
+    try:
+        numbers = [int(match[1]) for each in directory.iterdir() if (match := _intake(each))]
+    except OSError as error:
+        raise SpoolFailed(
+            "IO", f"{directory} cannot be read: {error.strerror}", "Name a directory of a spool"
+        ) from None
+    if not numbers:
+        raise SpoolFailed(
+            "IO",
+            f"{directory} holds no spool, and none of intakes below it",
+            "Name the directory of an intake, or the spool option of a query",
+        )
+    return [Place(directory / f"intake-{number}", number) for number in sorted(numbers)]
+
+
+def _intake(path: Path) -> re.Match[str] | None:
+    return _INTAKE.fullmatch(path.name) if path.is_dir() else None
+
+
+def only_place(directory: Path, reason: str) -> Place:
+    """The one spool of a directory.
+
+    Raises:
+        InvalidOption: MISSING when there are several; the reason says what it is needed for.
+        SpoolFailed: IO when there is none.
+    """
+    found = places(directory)
+    if len(found) > 1:
+        raise InvalidOption(
+            "MISSING",
+            f"{directory} has {len(found)} intakes, and {reason} is about one",
+            f"Name the directory of one, such as {found[0].directory}",
+        )
+    return found[0]

@@ -1,0 +1,177 @@
+"""The events of one connection: what is told of it, in order and once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aqueduct_core.aqueduct.news import Closed, Counts, End
+from aqueduct_core.intake.events import Event, EventCounts, Kind
+from aqueduct_core.intake.groups import GroupCommit
+from aqueduct_core.intake.offers import Occurrence, Party, Tally
+from aqueduct_core.intake.records import Source
+
+_KINDS: dict[End, Kind] = {
+    End.FINISHED: "finished",
+    End.CANCELLED: "cancelled",
+    End.CLOSED: "closed",
+    End.OVERFLOW: "closed",
+    End.LOST: "lost",
+}
+_REASONS = {
+    End.OVERFLOW: "more waited than a limit allows",
+    End.LOST: "lost in transit: a message that carried it, or its parent, never came",
+}
+
+
+class Chronicle:
+    """Records ``connected``, then for each channel that flows to us ``opened`` and one event of its
+    end, then ``disconnected`` with the counts of all of them; or ``rejected`` alone.
+
+    Channels that are open when the connection ends get no event of their own: ``disconnected``
+    says it of all. A finish is recorded as soon as nothing is missing, so that it is durable before
+    the peer learns it; whatever becomes of the channel afterwards, it has finished.
+    """
+
+    def __init__(
+        self, party: Party, connection: str, groups: GroupCommit, clock: Callable[[], int]
+    ) -> None:
+        self._party = party
+        self._connection = connection
+        self._groups = groups
+        self._clock = clock
+        self._producer: str | None = None
+        self._admitted = False
+        self._over = False
+        self._finished: set[int] = set()
+        self._total = EventCounts()
+
+    def connected(self, producer: str | None) -> None:
+        self._admitted = True
+        self._producer = producer or self._connection
+        self._record(self._event("connected"))
+
+    def rejected(self, reason: str) -> None:
+        """The connection is refused: nothing else is told of it."""
+        if not self._over:
+            self._over = True
+            self._record(self._event("rejected", reason=reason))
+
+    def disconnected(self, closed: Closed) -> None:
+        if not self._admitted:
+            if not closed.by_peer and closed.code:
+                self.rejected(closed.reason)
+            return
+        if not self._over:
+            self._over = True
+            by = "peer" if closed.by_peer else "intake"
+            reason = f"closed by {by}, code {closed.code}"
+            if closed.reason:
+                reason += f": {closed.reason}"
+            self._record(self._event("disconnected", reason=reason, counts=self._total))
+
+    def opened(self, source: Source) -> None:
+        self._record(self._of("opened", source))
+
+    def unread(self, channel: int, path: str, parent: Source, reason: str) -> None:
+        """A channel that we closed at once, for its headers."""
+        self._record(
+            Event(
+                "closed",
+                self._clock(),
+                self._connection,
+                self._producer,
+                path,
+                channel,
+                parent.channel_id,
+                reason=reason,
+            )
+        )
+
+    def complete(self, source: Source, tally: Tally, counts: Counts) -> None:
+        """All messages of the channel are offered: it has finished, once they are stored."""
+        self._finished.add(source.channel_id)
+        self._end("finished", source, tally, counts, confirms=True)
+
+    def ended(self, source: Source, tally: Tally, end: End, counts: Counts) -> None:
+        """A half has ended."""
+        self._add(tally, counts)
+        if source.channel_id in self._finished:
+            self._finished.discard(source.channel_id)
+        elif end is not End.CONNECTION_LOST:
+            self._end(_KINDS[end], source, tally, counts, reason=_REASONS.get(end))
+
+    def nacked(self, source: Source, first: int, stop: int) -> None:
+        """Datagram messages ``[first, stop)`` were nacked."""
+        self._groups.nacked(self._party, source, first, stop, self._clock())
+
+    def gap(self, source: Source, first: int, stop: int) -> None:
+        """The producer declared that the logical numbers ``[first, stop)`` will never come."""
+        self._record(self._of("gap", source, first=first, last=stop - 1))
+
+    def _end(
+        self,
+        kind: Kind,
+        source: Source,
+        tally: Tally,
+        counts: Counts,
+        *,
+        reason: str | None = None,
+        confirms: bool = False,
+    ) -> None:
+        finished = kind == "finished"
+        told = EventCounts(
+            reliable_sent=counts.reliable_sent if finished or counts.reliable_sent else None,
+            unreliable_sent=counts.unreliable_sent,
+            acked=counts.unreliable_acked,
+            nacked=counts.nacked,
+            late=counts.late,
+        )
+        event = self._of(kind, source, reason=reason, counts=told)
+        self._groups.record(Occurrence(self._party, event, tally, confirms))
+
+    def _add(self, tally: Tally, counts: Counts) -> None:
+        total = self._total
+        self._total = EventCounts(
+            (total.reliable_sent or 0) + counts.reliable_sent,
+            total.reliable_stored + tally.stored,
+            total.unreliable_sent + counts.unreliable_sent,
+            total.acked + counts.unreliable_acked,
+            total.nacked + counts.nacked,
+            total.late + counts.late,
+            total.deduped + tally.deduped,
+        )
+
+    def _event(
+        self, kind: Kind, *, reason: str | None = None, counts: EventCounts | None = None
+    ) -> Event:
+        return Event(
+            kind, self._clock(), self._connection, self._producer, reason=reason, counts=counts
+        )
+
+    def _of(
+        self,
+        kind: Kind,
+        source: Source,
+        *,
+        reason: str | None = None,
+        counts: EventCounts | None = None,
+        first: int | None = None,
+        last: int | None = None,
+    ) -> Event:
+        return Event(
+            kind,
+            self._clock(),
+            source.connection,
+            source.producer,
+            source.channel,
+            source.channel_id,
+            source.parent_channel_id,
+            source.parent_message,
+            reason,
+            counts,
+            first,
+            last,
+        )
+
+    def _record(self, event: Event) -> None:
+        self._groups.record(Occurrence(self._party, event))

@@ -1,0 +1,97 @@
+"""What connections hand over for storage, and what they hear back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from aqueduct_core.aqueduct.news import Run
+from aqueduct_core.intake.events import Event
+from aqueduct_core.intake.receipts import Book
+from aqueduct_core.intake.records import Source
+
+
+class Receipt(NamedTuple):
+    """Messages ``[first, stop)`` of a channel (wire numbers), of ``size`` bytes on the wire."""
+
+    channel: int
+    reliable: bool
+    first: int
+    stop: int
+    size: int
+
+
+class Party(Protocol):
+    """Who offers: one connection."""
+
+    def durable(self, receipts: list[Receipt]) -> None:
+        """These messages are on disk, from this connection or an earlier one."""
+
+    def dropped(self, receipt: Receipt) -> None:
+        """These messages will not be stored; they must not be acked."""
+
+    def recorded(self, channels: list[int]) -> None:
+        """The finishes of these channels, and all rows that they count, are on disk."""
+
+    def pause(self) -> None:
+        """Too much of this connection waits for room: bring no more until `resume`."""
+
+    def resume(self) -> None:
+        """Nothing waits any more."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the reliable messages of one channel; counted when they are accepted."""
+
+    stored: int = 0
+    deduped: int = 0
+
+
+class Offer(NamedTuple):
+    """A run with its origin. ``resumes``: the producer keeps logical numbers of this channel.
+    ``book``: where its producer's receipts are kept, if it wants any."""
+
+    party: Party
+    run: Run
+    source: Source
+    resumes: bool
+    timestamp: int
+    book: Book | None = None
+    tally: Tally | None = None
+
+    @property
+    def receipt(self) -> Receipt:
+        run = self.run
+        return Receipt(run.channel, run.reliable, run.first, run.first + run.count, run.size)
+
+
+class Occurrence(NamedTuple):
+    """An event with its origin. ``tally``: what its counts lack until all that was offered before
+    it is accepted. ``confirms``: a finish, which the party hears of when it is durable."""
+
+    party: Party
+    event: Event
+    tally: Tally | None = None
+    confirms: bool = False
+
+    def completed(self) -> Event:
+        """The event with its counts as they are now."""
+        event, tally = self.event, self.tally
+        if tally is None or event.counts is None:
+            return event
+        counts = replace(event.counts, reliable_stored=tally.stored, deduped=tally.deduped)
+        return replace(event, counts=counts)
+
+
+@dataclass(slots=True)
+class Counters:
+    """Messages, groups and events since the start of the process."""
+
+    rows: int = 0
+    bytes: int = 0
+    deduped: int = 0
+    unreliable_dropped: int = 0
+    withdrawn: int = 0
+    groups: int = 0
+    events: int = 0

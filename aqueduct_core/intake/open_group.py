@@ -1,0 +1,189 @@
+"""The group that is gathered now: pieces of messages, events, and who is to hear of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from aqueduct_core.intake.events import Event, to_event_batch
+from aqueduct_core.intake.offers import Occurrence, Offer, Party, Receipt
+from aqueduct_core.intake.receipts import Book, Key
+from aqueduct_core.intake.records import Piece, Source, to_batch
+from aqueduct_core.primitives.ranges import Range, RangeSet
+from aqueduct_core.spool import Mark
+
+MAX_BATCH_BYTES = 1 << 30
+"""Payload bytes of one record batch; Arrow's ``binary`` ends at 2 GiB."""
+
+
+class Noted(NamedTuple):
+    """Messages that are committed when ``partition`` is, up to its end after this group.
+
+    ``source`` None: they were stored before."""
+
+    book: Book
+    key: Key
+    ranges: tuple[Range, ...]
+    partition: int
+    source: Source | None = None
+
+
+class Taken(NamedTuple):
+    """What a group took of an offer, or gave back."""
+
+    rows: int = 0
+    size: int = 0
+    repeats: int = 0
+
+
+class Record(NamedTuple):
+    """One append to the spool."""
+
+    log: int
+    batch: pa.RecordBatch
+    marks: Sequence[Mark]
+
+
+class OpenGroup:
+    """Ends when its `records` were handed to the spool.
+
+    ``latest`` are the newest timestamps of all logs, which groups raise in turn; the last log is
+    that of events. Events come behind all messages of the group, and in their own order.
+    """
+
+    __slots__ = ("_events", "_latest", "_pieces", "_relied", "_taken", "_withdrawn", "marks",
+                 "noted", "receipts", "recorded", "size")  # fmt: skip
+
+    def __init__(self, latest: list[int]) -> None:
+        self.size = 0
+        self.receipts: list[tuple[Party, Receipt]] = []
+        self.recorded: list[tuple[Party, int]] = []
+        self.noted: list[Noted] = []
+        self.marks: dict[tuple[str, str], RangeSet] = {}
+        self._latest = latest
+        self._pieces: dict[int, list[Piece]] = {}
+        self._events: list[Event] = []
+        self._relied: set[tuple[str, str]] = set()
+        self._taken: dict[int, Taken] = {}
+        self._withdrawn: dict[int, Source] = {}
+
+    @property
+    def empty(self) -> bool:
+        return not (self.receipts or self._events)
+
+    @property
+    def writes(self) -> bool:
+        """Whether there is anything for the disk; a group of repeats has only receipts."""
+        return bool(self._pieces or self._events)
+
+    def take(self, offer: Offer, partition: int, seen: RangeSet | None) -> Taken:
+        """Take a run in, but for what is ``seen`` (logical numbers that are stored) or stands
+        here already."""
+        run, source, latest = offer.run, offer.source, self._latest
+        self.receipts.append((offer.party, offer.receipt))
+        if offer.book is not None:
+            self.noted.append(_noted(offer.book, offer, partition))
+        wanted = [(0, run.count)] if seen is None else self._wanted(offer, seen)
+        rows = size = 0
+        for low, high in wanted:
+            timestamp = latest[partition] = max(offer.timestamp, latest[partition])
+            piece = Piece(source, run, low, high, timestamp, offer.resumes)
+            self._pieces.setdefault(partition, []).append(piece)
+            rows += high - low
+            size += piece.size
+        self.size += run.size
+        before = self._taken.get(id(source))
+        if before is None:
+            self._taken[id(source)] = Taken(rows, size)
+        else:
+            self._taken[id(source)] = Taken(before.rows + rows, before.size + size)
+        return Taken(rows, size, run.count - rows)
+
+    def record(self, occurrence: Occurrence) -> None:
+        """Take an event in; its counts are those of now."""
+        event = occurrence.completed()
+        if event.timestamp < self._latest[-1]:
+            event = replace(event, timestamp=self._latest[-1])
+        self._latest[-1] = event.timestamp
+        self._events.append(event)
+        self.size += event.size
+        if occurrence.confirms and event.channel_id is not None:
+            self.recorded.append((occurrence.party, event.channel_id))
+
+    def withdraw(self, source: Source) -> Taken:
+        """Leave out what stands here of a channel that was cancelled: those rows.
+
+        Its receipts stay: the channel is over, so they ack nothing, and its credit goes back. Rows
+        stay when another connection's message is left out as a repeat of one of them, now or later:
+        it is acked with this group, so its copy has to be in it.
+        """
+        taken = self._taken.pop(id(source), None)
+        if taken is None or (source.producer, source.channel) in self._relied:
+            return Taken()
+        self._withdrawn[id(source)] = source
+        return taken
+
+    def records(self) -> Iterator[Record]:
+        gone = {
+            key
+            for key, source in self._withdrawn.items()
+            if (source.producer, source.channel) not in self._relied
+        }
+        if gone:
+            self.noted = [noted for noted in self.noted if id(noted.source) not in gone]
+        for partition, pieces in self._pieces.items():
+            kept = [piece for piece in pieces if id(piece.source) not in gone] if gone else pieces
+            for part in _bounded(kept) if kept else ():
+                yield Record(partition, to_batch(part), _marks(part))
+        if self._events:
+            log = len(self._latest) - 1
+            yield Record(log, to_event_batch(self._events, log), ())
+
+    def _wanted(self, offer: Offer, seen: RangeSet) -> list[Range]:
+        """The index ranges of the run that are not stored yet; they are marked as such."""
+        run, source = offer.run, offer.source
+        base = source.number(run, 0)
+        name = source.producer, source.channel
+        marks = self.marks.setdefault(name, RangeSet())
+        missing = seen.missing(base, base + run.count)
+        if any(marks.overlaps(first, stop) for first, stop in missing):
+            self._relied.add(name)
+        fresh = [new for first, stop in missing for new in marks.add(first, stop)]
+        marks.add(0, source.floor)
+        return [(first - base, stop - base) for first, stop in fresh]
+
+
+def _bounded(pieces: list[Piece]) -> list[list[Piece]]:
+    """The pieces in lists of at most `MAX_BATCH_BYTES` (a longer piece stands alone)."""
+    lists: list[list[Piece]] = [[]]
+    size = 0
+    for piece in pieces:
+        if lists[-1] and size + piece.size > MAX_BATCH_BYTES:
+            lists.append([])
+            size = 0
+        lists[-1].append(piece)
+        size += piece.size
+    return lists
+
+
+def _marks(pieces: list[Piece]) -> list[Mark]:
+    """What becomes stored with exactly these pieces: a torn group keeps whole batches only."""
+    stored: dict[tuple[str, str], RangeSet] = {}
+    for piece in pieces:
+        if piece.resumes and piece.run.reliable:
+            ranges = stored.setdefault((piece.source.producer, piece.source.channel), RangeSet())
+            first = piece.source.number(piece.run, piece.low)
+            ranges.add(first, first + piece.high - piece.low)
+            ranges.add(0, piece.source.floor)
+    return [Mark(*key, first, stop) for key, ranges in stored.items() for first, stop in ranges]
+
+
+def _noted(book: Book, offer: Offer, partition: int) -> Noted:
+    run, source = offer.run, offer.source
+    logical = offer.resumes and run.reliable
+    key = Key(source.channel, run.reliable, None if logical else source.channel_id)
+    first = run.first + (source.start if logical else 0)
+    return Noted(book, key, ((first, first + run.count),), partition, source)

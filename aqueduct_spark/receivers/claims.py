@@ -1,0 +1,100 @@
+"""The planner's holds on its cursors: one planner owns a cursor at a time."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+
+from aqueduct_core.errors import AqueductError, SpoolFailed
+from aqueduct_core.flight.client import IntakeClient
+from aqueduct_spark.planning.views import Reader
+
+log = logging.getLogger(__name__)
+
+HOLD = 5.0
+"""Seconds for which a hold lasts; it is renewed about every second."""
+
+TAKE_OVER = 8.0
+"""Seconds of waiting for the hold of another planner to run out, which it does when that one was
+killed."""
+
+RETRY_PAUSE = 0.25
+"""Seconds between two tries of it."""
+
+
+class Claims:
+    """Holds every cursor of a query in the spool of each of its intakes.
+
+    May be used from several threads. Ends with `release`; a hold that is not renewed runs out.
+    """
+
+    def __init__(self, readers: Sequence[Reader]) -> None:
+        self._readers = readers
+        self.owner = secrets.token_hex(16)
+        self._lock = threading.Lock()
+        self._held: dict[str, IntakeClient] = {}
+        self._ours: set[str] = set()
+        self._lost: SpoolFailed | None = None
+
+    def ensure(self, spool: str, client: IntakeClient) -> None:
+        """Hold the cursors in ``spool``, which ``client`` serves.
+
+        Waits up to `TAKE_OVER` for a planner that is gone, where there was no hold before.
+
+        Raises:
+            SpoolFailed: CURSOR_IN_USE: another query has a cursor, or took it over.
+            AqueductError: the intake does not answer.
+        """
+        with self._lock:
+            if self._lost is not None:
+                raise self._lost
+            if self._held.get(spool) is client:
+                return
+            patience = 0.0 if spool in self._ours else TAKE_OVER
+        give_up = time.monotonic() + patience
+        while True:
+            try:
+                self._hold(client)
+                break
+            except SpoolFailed as error:
+                if error.subclass != "CURSOR_IN_USE" or time.monotonic() > give_up:
+                    raise
+                log.info("waiting for a cursor: %s", error)
+                time.sleep(RETRY_PAUSE)
+        with self._lock:
+            self._held[spool] = client
+            self._ours.add(spool)
+
+    def renew(self) -> None:
+        """Keep what is held. A cursor that another query took over is told by `ensure`."""
+        with self._lock:
+            held = dict(self._held)
+        for spool, client in held.items():
+            try:
+                self._hold(client)
+            except AqueductError as error:
+                with self._lock:
+                    if isinstance(error, SpoolFailed) and error.subclass == "CURSOR_IN_USE":
+                        self._lost = error
+                    elif self._held.get(spool) is client:
+                        # The intake is gone or another one; the next look at it holds anew.
+                        del self._held[spool]
+
+    def release(self) -> None:
+        """Give all holds back, so that the next run need not wait. Never raises."""
+        with self._lock:
+            held, self._held = self._held, {}
+        for client in held.values():
+            for reader in self._readers:
+                try:
+                    client.release(reader.cursor, self.owner)
+                except AqueductError as error:
+                    log.debug("a hold was not given back: %s", error)
+                    break
+
+    def _hold(self, client: IntakeClient) -> None:
+        for reader in self._readers:
+            client.hold(reader.cursor, self.owner, view=reader.view, seconds=HOLD)

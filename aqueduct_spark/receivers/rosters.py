@@ -1,0 +1,110 @@
+"""Where the intakes of a query may be found, and which number each has."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from aqueduct_core.errors import IntakeFailed
+from aqueduct_core.flight.status import IntakeStatus
+from aqueduct_spark.model.offsets import StreamOffset
+from aqueduct_spark.planning.placement import numbered
+from aqueduct_spark.receivers.registrations import Registration
+from aqueduct_spark.receivers.rendezvous import Rendezvous
+
+Ask: TypeAlias = Callable[[str], IntakeStatus | None]
+"""The status of the intake at an address; None when none answers there that goes on."""
+
+
+class Roster(Protocol):
+    """Finds intakes."""
+
+    def find(self, start: StreamOffset, ask: Ask) -> dict[int, tuple[str, IntakeStatus]]:
+        """Address and status of each intake that answers, by its number.
+
+        Raises:
+            AqueductError: those that answer are not the ones of the query, or one that must run
+                did not answer for too long.
+        """
+
+    def addresses(self) -> set[str]:
+        """Where intakes are registered that may not have been asked yet."""
+
+
+class LaunchedIntakes:
+    """Intakes that tasks launch: they are registered at the rendezvous, or were at the address in
+    the offset and outlived their driver."""
+
+    def __init__(self, rendezvous: Rendezvous, intakes: int) -> None:
+        self._rendezvous = rendezvous
+        self._intakes = intakes
+
+    def find(self, start: StreamOffset, ask: Ask) -> dict[int, tuple[str, IntakeStatus]]:
+        found: dict[int, tuple[str, IntakeStatus]] = {}
+        for intake in range(self._intakes):
+            held = self._rendezvous.registered().get(intake)
+            position = start.spool.get(intake)
+            # Nothing else vouches for what listens at an address than the spool it should serve.
+            lookups = [(held.at, held.id)] if held is not None else []
+            if position is not None and (held is None or held.at != position.at):
+                lookups.append((position.at, position.id))
+            for address, spool in lookups:
+                status = ask(address)
+                if status is not None and status.id == spool:
+                    found[intake] = (address, status)
+                    # Tasks look for an adopted intake at the rendezvous, as for a launched one.
+                    adopted = Registration.of(intake, address, status)
+                    if held is None or not adopted.same_process(held):
+                        self._rendezvous.register(adopted, held)
+                    break
+        return found
+
+    def addresses(self) -> set[str]:
+        return {held.at for held in self._rendezvous.registered().values()}
+
+
+class StandaloneIntakes:
+    """Intakes that run on their own, at known addresses; each is waited for ``timeout`` seconds."""
+
+    def __init__(self, addresses: Sequence[str], timeout: float) -> None:
+        self._addresses = addresses
+        self._timeout = timeout
+        self._missing_since: float | None = None
+
+    def find(self, start: StreamOffset, ask: Ask) -> dict[int, tuple[str, IntakeStatus]]:
+        statuses = [ask(address) for address in self._addresses]
+        known = {number: position.id for number, position in start.spool.items()}
+        places = numbered(known, [None if status is None else status.id for status in statuses])
+        found: dict[int, tuple[str, IntakeStatus]] = {}
+        for number, place in places.items():
+            status = statuses[place]
+            if status is not None:
+                found[number] = (self._addresses[place], status)
+        if len(found) == len(self._addresses):
+            self._missing_since = None
+            return found
+        now = time.monotonic()
+        self._missing_since = now if self._missing_since is None else self._missing_since
+        if now - self._missing_since > self._timeout:
+            raise self._unreachable(statuses, known)
+        return found
+
+    def addresses(self) -> set[str]:
+        return set()
+
+    def _unreachable(
+        self, statuses: Sequence[IntakeStatus | None], known: dict[int, str]
+    ) -> IntakeFailed:
+        silent = [a for a, s in zip(self._addresses, statuses, strict=True) if s is None]
+        served = {status.id for status in statuses if status is not None}
+        spools = sorted(spool for spool in known.values() if spool not in served)
+        what = f"The standalone intakes at {', '.join(silent)} did not answer"
+        if spools:
+            what += f", and no other serves the spools {', '.join(spools)}"
+        return IntakeFailed(
+            "UNREACHABLE",
+            f"{what} within {self._timeout:g} s",
+            "Check that they run and that option 'intakes' names their Flight addresses, or raise "
+            "'launchTimeout'",
+        )

@@ -1,0 +1,166 @@
+"""``aqueduct send --producer`` to a real intake: what broke off half way is completed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.core.cli.running import AQUEDUCT, TIMEOUT, aqueduct, one_error, totals
+from tests.core.intake.processes import IntakeProcess, Site
+from tests.support.waiting import environment, wait_until
+
+LINES = 20_000
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "lines.txt"
+    path.write_text("".join(f"line {number}\n" for number in range(LINES)))
+    return path
+
+
+def stored(intake: IntakeProcess, channel: str = "lines") -> list[tuple[int, bytes]]:
+    return [(row["messageNum"], row["value"]) for row in intake.rows() if row["channel"] == channel]
+
+
+def expected(first: int, stop: int) -> list[tuple[int, bytes]]:
+    return [(number, b"line %d" % number) for number in range(first, stop)]
+
+
+def ca(site: Site, directory: Path) -> Path:
+    path = directory / "ca.pem"
+    assert site.client_tls.ca_pem is not None
+    path.write_bytes(site.client_tls.ca_pem)
+    return path
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_same_command_again_completes_what_a_crash_left(
+    site: Site, tmp_path: Path, file: Path, how: signal.Signals
+) -> None:
+    with site.intake() as intake:
+        command = [
+            "send",
+            intake.url,
+            "--ca",
+            str(ca(site, tmp_path)),
+            "--producer",
+            "p",
+            str(file),
+        ]
+        # a pipe that is held open: the command is in the midst of its input when it dies
+        process = subprocess.Popen(
+            [*AQUEDUCT, *command[:-1], "-"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+        )
+        assert process.stdin is not None
+        half = file.read_bytes().splitlines(keepends=True)[: LINES // 2]
+        process.stdin.write(b"".join(half))
+        process.stdin.flush()
+        wait_until(lambda: intake.status().counters["rows"] >= LINES // 4, TIMEOUT, "a quarter")
+        process.send_signal(how)
+        out, _ = process.communicate(timeout=TIMEOUT)
+        assert process.returncode != 0
+        if how is not signal.SIGKILL:
+            assert b"sent=" in out
+        again = aqueduct(*command)
+        assert again.returncode == 0, again.stderr
+        assert totals(again)["acked"] == LINES
+        assert stored(intake) == expected(0, LINES)
+        third = aqueduct(*command, "--resume-from", str(LINES))
+        assert (third.returncode, totals(third)["sent"]) == (0, 0)
+        assert len(stored(intake)) == LINES
+
+
+def test_resume_from_sends_only_the_rest(site: Site, tmp_path: Path, file: Path) -> None:
+    with site.intake() as intake:
+        command = ["send", intake.url, "--ca", str(ca(site, tmp_path)), "--producer", "p"]
+        first = "".join(f"line {number}\n" for number in range(100)).encode()
+        assert aqueduct(*command, stdin=first).returncode == 0
+        rest = aqueduct(*command, "--resume-from", "60", str(file))
+        assert totals(rest)["sent"] == LINES - 60
+        assert stored(intake) == expected(0, LINES)
+        more = aqueduct(*command, "--sequence-start", str(LINES), stdin=b"line 20000\nline 20001\n")
+        assert more.returncode == 0
+        assert stored(intake) == expected(0, LINES + 2)
+
+
+def test_a_command_that_gives_up_says_where_to_resume(site: Site, tmp_path: Path) -> None:
+    with site.intake() as intake:
+        process = subprocess.Popen(
+            [*AQUEDUCT, "send", intake.url, "--ca", str(ca(site, tmp_path)), "--producer", "p",
+             "--ack-timeout", "1s"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=environment(),
+        )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write(b"0\n1\n2\n")
+        process.stdin.flush()
+        wait_until(lambda: intake.status().counters["rows"] >= 3, TIMEOUT, "three rows")
+        intake.kill()
+        out, errors = process.communicate(b"3\n4\n", timeout=TIMEOUT)
+    assert process.returncode == 1
+    assert out.startswith(b"sent=5 ")
+    assert b"messages up to 3 (exclusive) are stored" in errors
+    assert b"--resume-from 3" in errors
+
+
+def test_wait_committed_returns_with_the_commit_of_a_query(site: Site, tmp_path: Path) -> None:
+    with site.intake() as intake, intake.client() as query:
+        command = [
+            "send", intake.url, "--ca", str(ca(site, tmp_path)), "--producer", "p",
+            "--wait", "committed",
+        ]  # fmt: skip
+        late = aqueduct(*command, "--ack-timeout", "300ms", stdin=b"a\nb\n")
+        assert late.returncode == 1
+        assert b"[AQUEDUCT_SINK.ACK_TIMEOUT] 2 messages are not committed" in late.stderr
+        assert late.stdout.startswith(b"committed=0\nsent=2 acked=2 ")
+        process = subprocess.Popen(
+            [*AQUEDUCT, *command],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=environment(),
+        )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write(b"a\nb\nc\n")
+        process.stdin.close()
+        process.stdin = None
+
+        def ended() -> bool:
+            query.commit("query", query.status().ends)
+            return process.poll() is not None
+
+        wait_until(ended, TIMEOUT, "the end of send")
+        out, errors = process.communicate(timeout=TIMEOUT)
+        assert process.returncode == 0, errors
+        assert out.startswith(b"committed=3\nsent=3 acked=3 ")
+
+
+@pytest.mark.parametrize(
+    ("options", "subclass"),
+    [
+        (["--wait", "committed"], "MISSING"),
+        (["--sequence-start", "5"], "MISSING"),
+        (["--resume-from", "0"], "MISSING"),
+        (["--producer", "p", "--sequence-start", "5", "--resume-from", "4"], "BAD_VALUE"),
+        (["--producer", "p", "--wait", "committed", "--reliability", "unreliable"], "CONFLICT"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options: list[str], subclass: str) -> None:
+    result = aqueduct("send", "aqueduct://127.0.0.1:1", *options)
+    one_error(result, f"AQUEDUCT_INVALID_OPTION.{subclass}")
+
+
+def test_a_number_is_decimal_digits() -> None:
+    result = aqueduct("send", "aqueduct://127.0.0.1:1", "--producer", "p", "--resume-from", "x")
+    assert b"'x' is not a number" in result.stderr

@@ -1,0 +1,80 @@
+"""``make soak``: long runs that break things on purpose.
+
+    python -m tests.soak [kills|backpressure|many|cluster …] [--seconds S] [--bounces N] [--out DIR]
+
+Each scenario prints its progress, writes a table to ``DIR/<scenario>.md`` and a picture beside
+it. Exit code 0 only when the ledger of each balanced: lost_after_ack, duplicates and order_breaks
+are 0, and nothing was left running.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from tests.soak import backpressure, cluster, kills, many
+from tests.soak.progress import Progress
+
+SCENARIOS = ("kills", "backpressure", "many", "cluster")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("scenarios", nargs="*", default=[])
+    parser.add_argument(
+        "--seconds", type=float, default=0.0, help="of the kill loop; 0: by bounces"
+    )
+    parser.add_argument("--bounces", type=int, default=5, help="hits of each kind")
+    parser.add_argument("--halt", type=float, default=kills.HALT_SECONDS, help="s of a SIGSTOP")
+    parser.add_argument("--pressure-seconds", type=float, default=300.0)
+    parser.add_argument("--master", default="local-cluster[2,1,1024]", help="of the kill loop")
+    parser.add_argument("--targets", default=",".join(kills.TARGETS))
+    parser.add_argument("--signals", default=",".join(kills.SIGNALS))
+    parser.add_argument("--out", type=Path, default=Path("soak-out"))
+    options = parser.parse_args()
+    unknown = [name for name in options.scenarios if name not in SCENARIOS]
+    if unknown:
+        parser.error(f"no scenario {unknown[0]}: {', '.join(SCENARIOS)}")
+    out: Path = options.out.resolve()
+    worst = 0
+    for name in options.scenarios or SCENARIOS:
+        home = out / name
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir(parents=True)
+        progress = Progress(name)
+        good, report = _run(name, home, progress, options)
+        (out / f"{name}.md").write_text(report)
+        for picture in home.glob("*.png"):
+            shutil.copy(picture, out / picture.name)
+        print(report, flush=True)
+        progress.say(f"{'good' if good else 'BAD'}; {out / f'{name}.md'}")
+        worst = max(worst, 0 if good else 1)
+    return worst
+
+
+def _run(
+    name: str, home: Path, progress: Progress, options: argparse.Namespace
+) -> tuple[bool, str]:
+    match name:
+        case "kills":
+            return kills.run(
+                home,
+                progress,
+                bounces=options.bounces,
+                seconds=options.seconds,
+                master=options.master,
+                targets=tuple(options.targets.split(",")),
+                signals=tuple(options.signals.split(",")),
+                halt=options.halt,
+            )
+        case "backpressure":
+            return backpressure.run(home, progress, seconds=options.pressure_seconds)
+        case "many":
+            return many.run(home, progress)
+    return cluster.run(home, progress)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

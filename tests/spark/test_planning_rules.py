@@ -1,0 +1,124 @@
+"""When intakes are launched again, which number they have, and when few messages wait: tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from aqueduct_core.errors import DataLoss, IntakeFailed, InvalidOption
+from aqueduct_spark.planning.launches import MAX_COPIES, MAX_LAUNCHES, Launches
+from aqueduct_spark.planning.patience import Patience
+from aqueduct_spark.planning.placement import numbered
+
+# --- launches -------------------------------------------------------------------------------------
+
+
+def test_an_intake_that_does_not_stay_is_given_up() -> None:
+    launches = Launches(60.0, True)
+    for n in range(MAX_LAUNCHES):
+        launches.note([0, 1] if n else [0], {}, {}, float(n))
+        assert launches.copies(0) == 1
+    with pytest.raises(IntakeFailed, match="Intake 0 was launched 5 times") as failed:
+        launches.note([0, 1], {}, {}, 9.0)
+    assert failed.value.subclass == "UNREACHABLE"
+
+
+def test_an_intake_that_came_counts_anew() -> None:
+    launches = Launches(60.0, True)
+    for n in range(3 * MAX_LAUNCHES):
+        launches.note([0] if n % 3 else [], {}, {}, float(n))
+
+
+def test_pauses_grow() -> None:
+    launches = Launches(60.0, True)
+    assert launches.pause() == 0
+    pauses = []
+    for n in range(MAX_LAUNCHES):
+        launches.note([0], {}, {}, float(n))
+        pauses.append(launches.pause())
+    assert pauses == sorted(pauses)
+    assert pauses[0] == 0
+    assert pauses[-1] == 1
+
+
+def test_a_spool_that_is_elsewhere_is_offered_to_more_executors() -> None:
+    launches = Launches(60.0, True)
+    copies = []
+    for n in range(3 * MAX_LAUNCHES):
+        launches.note([0], {0: {f"host-{n}"}} if n else {}, {0: "a"}, float(n))
+        copies.append(launches.copies(0))
+        assert not launches.may_replace(0, float(n))
+    assert copies[:4] == [1, 2, 4, MAX_COPIES]
+    assert set(copies[4:]) == {MAX_COPIES}
+    with pytest.raises(DataLoss, match=r"Spool a of intake 0 .*host-1, host-10, ") as lost:
+        launches.note([0], {}, {0: "a"}, 61.0)
+    assert lost.value.subclass == "SPOOL_REPLACED"
+
+
+def test_a_lost_spool_may_be_replaced_where_losses_are_passed_over() -> None:
+    launches = Launches(60.0, False)
+    launches.note([0], {}, {0: "a"}, 0.0)
+    launches.note([0], {0: {"h"}}, {0: "a"}, 10.0)
+    assert not launches.may_replace(0, 69.0)
+    launches.note([0], {0: {"h"}}, {0: "a"}, 70.0)
+    assert launches.may_replace(0, 70.0)
+    assert not launches.may_replace(1, 70.0)
+    launches.note([], {}, {}, 71.0)
+    assert not launches.may_replace(0, 999.0)
+
+
+# --- placement ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("known", "served", "found"),
+    [
+        ({}, [], {}),
+        ({}, ["a", "b"], {0: 0, 1: 1}),
+        ({}, [None, "b"], {1: 1}),
+        ({0: "a", 1: "b"}, ["b", "a"], {0: 1, 1: 0}),  # the order of addresses has no say
+        ({0: "a", 1: "b"}, [None, "a"], {0: 1}),
+        ({0: "a", 1: "b"}, ["c", None], {}),  # its number may be that of the one not seen
+        ({0: "a"}, ["b", "a"], {0: 1, 1: 0}),  # one more, named first
+        ({0: "a"}, ["a", "b", "c"], {0: 0, 1: 1, 2: 2}),
+        ({0: "a"}, ["b", None, "c"], {2: 2, 1: 0}),
+        ({0: "a", 1: "b"}, ["a", "c"], {0: 0, 1: 1}),  # replaced: planning tells of the loss
+        ({0: "a", 1: "b"}, ["c", "a"], {0: 1, 1: 0}),
+        ({0: "a", 1: "b"}, ["b"], {1: 0}),  # fewer addresses: planning refuses them
+    ],
+)
+def test_numbers_of_standalone_intakes(
+    known: dict[int, str], served: list[str | None], found: dict[int, int]
+) -> None:
+    assert numbered(known, served) == found
+
+
+def test_an_intake_named_twice_is_refused() -> None:
+    with pytest.raises(InvalidOption, match="spool a twice"):
+        numbered({}, ["a", "b", "a"])
+
+
+# --- patience -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("least", "rows", "now", "remaining"),
+    [
+        (None, 1, 0.0, 0.0),
+        (10, 0, 0.0, 0.0),
+        (10, 1, 0.0, 60.0),
+        (10, 9, 59.0, 1.0),
+        (10, 9, 60.0, 0.0),
+        (10, 10, 0.0, 0.0),
+    ],
+)
+def test_few_messages_wait_but_not_for_ever(
+    least: int | None, rows: int, now: float, remaining: float
+) -> None:
+    patience = Patience(least, 60.0).seeing(min(rows, 1), 0.0).seeing(rows, now)
+    assert patience.remaining(rows, now) == remaining
+
+
+def test_the_wait_begins_with_the_first_message() -> None:
+    patience = Patience(10, 60.0).seeing(0, 0.0).seeing(1, 100.0).seeing(2, 130.0)
+    assert patience.remaining(2, 130.0) == 30.0
+    assert patience.seeing(0, 140.0).seeing(1, 150.0).remaining(1, 150.0) == 60.0
