@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from aqueduct_spark.read.batch_planner import Snapshot
 
 
+SPARKS_OWN = frozenset({"checkpointlocation"})
+"""Options of a streaming write that Spark reads itself and hands on."""
+
+
 class AqueductDataSource(DataSource):
     """Channels of the Aqueduct protocol.
 
@@ -103,7 +107,8 @@ class AqueductDataSource(DataSource):
                 "cannot be replaced",
                 'Write with mode("append")',
             )
-        options = WriteOptions.parse(self.options, kind)
+        given = {k: v for k, v in self.options.items() if k.lower() not in SPARKS_OWN}
+        options = WriteOptions.parse(given, kind)
         check_write_schema(schema, options.payload_format)
         return options
 
