@@ -26,6 +26,7 @@ from aqueduct_core.errors import (
     VersionMismatch,
 )
 from aqueduct_core.transport.dialer import dial
+from aqueduct_core.transport.port import SILENCE
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tickets import TicketStore
 from aqueduct_core.transport.tls import ClientTls
@@ -189,6 +190,12 @@ class Connecting:
         return ClientConnection(wire, driver, headers)
 
 
+def broken(closed: Closed) -> bool:
+    """Whether we ended a connection because its peer broke the protocol."""
+    ours = not closed.by_peer and closed.reason != SILENCE
+    return ours and closed.code in set(Code) - {Code.NO_ERROR}
+
+
 def refusal(where: HostPort, closed: Closed) -> AqueductError:
     """Why a server closed a connection in place of accepting it."""
     reason = closed.reason or "no reason given"
@@ -204,7 +211,7 @@ def refusal(where: HostPort, closed: Closed) -> AqueductError:
             f"{where} speaks another revision of the protocol: {reason}",
             "Use matching versions on both ends",
         )
-    if not closed.by_peer and closed.code in set(Code) - {Code.NO_ERROR}:
+    if broken(closed):
         return ProtocolViolation(
             "",
             f"{where} broke the protocol (code {closed.code}): {reason}",

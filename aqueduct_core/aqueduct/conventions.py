@@ -162,15 +162,20 @@ def _read_text(headers: Headers, key: bytes, limit: int) -> str | None:
     if not 0 < len(value) <= limit:
         raise BadHeader(f"header {key.decode()} has {len(value)} bytes; 1 to {limit} are allowed")
     try:
-        return value.decode()
+        text = value.decode()
     except UnicodeDecodeError:
         raise BadHeader(f"header {key.decode()} is not UTF-8") from None
+    if "\0" in text:
+        raise BadHeader(f"header {key.decode()} holds a NUL")
+    return text
 
 
 def _text(key: str, value: str, limit: int) -> bytes:
     data = value.encode()
     if not 0 < len(data) <= limit:
         raise BadHeader(f"{key} has {len(data)} bytes; 1 to {limit} are allowed")
+    if b"\0" in data:
+        raise BadHeader(f"{key} holds a NUL")
     return data
 
 

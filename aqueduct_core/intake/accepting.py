@@ -53,6 +53,9 @@ class Accepting:
     def told(self, news: News) -> None:
         pass
 
+    def recorded(self, channels: list[int]) -> None:
+        pass
+
     def attached(self, channel: Channel) -> None:
         pass
 

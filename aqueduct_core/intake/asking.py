@@ -6,12 +6,13 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
+from aqueduct_core.aio.connect import broken
 from aqueduct_core.aqueduct import chanid
 from aqueduct_core.aqueduct.connection import Attach, Connection
 from aqueduct_core.aqueduct.conventions import BadHeader, channel_headers, read_connection
 from aqueduct_core.aqueduct.faults import LocalError, TooMany
-from aqueduct_core.aqueduct.news import Closed, Ended, Headers, News, Numbered
-from aqueduct_core.intake.demand import Demand, Wish
+from aqueduct_core.aqueduct.news import Closed, Complete, Ended, Headers, News, Numbered
+from aqueduct_core.intake.demand import Demand, Tree, Wish
 from aqueduct_core.intake.session import Channel, Session
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class Asking:
         self._numberless: deque[Wish] = deque()  # sent, and waiting for credit (AQ-FLOW-5)
         self._blocked = False
         self._timer: float | None = None
+        self._whole: dict[int, Tree] = {}  # channels that lack only that their end is durable
 
     @property
     def idle(self) -> bool:
@@ -103,24 +105,36 @@ class Asking:
 
     def received(self, channel: Channel) -> None:
         self.progress = True
-        self._demand.received(channel.root, resumes=channel.resumes)
+        self._demand.received(channel.source.channel_id, resumes=channel.resumes)
 
     def told(self, news: News) -> None:
         if isinstance(news, Numbered) and news.channel == chanid.ENTRYPOINT and news.attached:
             self._reading(self._numberless.popleft(), news.attached[0])
+        elif isinstance(news, Complete):
+            self._demand.completed(news.channel)
         elif self._blocked:
             self.ask()
 
     def attached(self, channel: Channel) -> None:
-        self._demand.attached(channel.root)
+        source = channel.source
+        assert source.parent_channel_id is not None
+        self._demand.attached(source.parent_channel_id, source.channel_id)
+
+    def recorded(self, channels: list[int]) -> None:
+        for channel in channels:
+            tree = self._whole.pop(channel, None)
+            if tree is None:
+                self._demand.recorded(channel)
+            else:
+                self._demand.settle(tree, channel)
+                self._stirred()
 
     def unread(self, parent: Channel, path: str, reason: str) -> None:
-        self._demand.unread(parent.root, path, reason)
+        self._demand.unread(parent.source.channel_id, path, reason)
 
     def ended(self, ended: Ended, channel: Channel | None) -> None:
         if channel is not None:
             self._demand.ended(
-                channel.root,
                 ended.channel,
                 channel.source.channel,
                 ended.end,
@@ -135,7 +149,8 @@ class Asking:
 
     def closed(self, session: Session, closed: Closed) -> None:
         self._return_numberless()
-        self._demand.lost(_reason(closed), self._clock())
+        for tree in self._demand.lost(_reason(closed), self._clock()):
+            self._whole |= dict.fromkeys(tree.open - tree.durable, tree)
         self._session = None
         self._over(closed)
 
@@ -190,6 +205,9 @@ class Asking:
 
 
 def _reason(closed: Closed) -> str:
-    who = "the remote" if closed.by_peer else "us" if closed.code else "the network"
     text = f": {closed.reason[:200]}" if closed.reason else ""
-    return f"the connection was ended by {who}, code {closed.code}{text}"
+    if closed.by_peer:
+        return f"the remote closed the connection, code {closed.code}{text}"
+    if broken(closed):
+        return f"the remote broke the protocol, code {closed.code}{text}"
+    return f"the connection was lost{text}"

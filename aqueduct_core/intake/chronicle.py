@@ -69,8 +69,9 @@ class Chronicle:
                 reason += f": {closed.reason}"
             self._record(self._event("disconnected", reason=reason, counts=self._total))
 
-    def opened(self, source: Source) -> None:
-        self._record(self._of("opened", source))
+    def opened(self, source: Source, resumes: bool) -> None:
+        start = source.start if resumes else 0
+        self._groups.record(Occurrence(self._party, self._of("opened", source), start=start))
 
     def unread(self, channel: int, path: str, parent: Source, reason: str) -> None:
         """A channel that we closed at once, for its headers."""
@@ -103,10 +104,6 @@ class Chronicle:
     def nacked(self, source: Source, first: int, stop: int) -> None:
         """Datagram messages ``[first, stop)`` were nacked."""
         self._groups.nacked(self._party, source, first, stop, self._clock())
-
-    def gap(self, source: Source, first: int, stop: int) -> None:
-        """The producer declared that the logical numbers ``[first, stop)`` will never come."""
-        self._record(self._of("gap", source, first=first, last=stop - 1))
 
     def _end(
         self,
@@ -155,8 +152,6 @@ class Chronicle:
         *,
         reason: str | None = None,
         counts: EventCounts | None = None,
-        first: int | None = None,
-        last: int | None = None,
     ) -> Event:
         return Event(
             kind,
@@ -169,8 +164,6 @@ class Chronicle:
             source.parent_message,
             reason,
             counts,
-            first,
-            last,
         )
 
     def _record(self, event: Event) -> None:

@@ -10,6 +10,7 @@ missing. What happens to one that was not:
 | cancelled, lost, closed, overflow             | asked for again | failed for good              |
 | connection lost, every row would be known    | asked for again | asked for again              |
 | connection lost, rows might come twice       | asked for again | failed for good              |
+| connection lost when nothing was missing     | fulfilled, once that is durable                |
 | finished, and a channel below it did not     | fulfilled, told | failed for good              |
 
 Asked for again means: after a back-off of the wish, which starts anew once messages come. A
@@ -33,6 +34,10 @@ from aqueduct_core.intake.connect_settings import ConnectSettings, Subscription
 
 INCOMPLETE = "incomplete"
 
+LAST_WRITE = 5.0
+"""Seconds for the last messages of a tree to become durable after its connection is gone. They
+take a group commit, unless the spool is full: then they are not stored, and asked for again."""
+
 
 class Phase(Enum):
     WAITING = auto()
@@ -53,11 +58,15 @@ class Wish:
 
 @dataclass(slots=True, eq=False)
 class Tree:
-    """``open`` channels have not ended. ``exact``: a repeat would not bring a row twice.
-    ``spoilt``: a channel below the first one did not finish."""
+    """``open`` channels have not ended; of those in ``complete`` nothing is missing, and of those
+    in ``durable`` that is on disk. ``exact``: a repeat would not bring a row twice. ``spoilt``: a
+    channel below the first one did not finish."""
 
     wish: Wish
-    open: int = 1
+    root: int
+    open: set[int] = field(default_factory=set)
+    complete: set[int] = field(default_factory=set)
+    durable: set[int] = field(default_factory=set)
     exact: bool = True
     spoilt: bool = False
 
@@ -81,10 +90,10 @@ class Demand:
         self.fulfilled: list[str] = []
         self._endpoint = endpoint
         self._bounded = settings.bounded
-        self._trees: dict[int, Tree] = {}
+        self._trees: dict[int, Tree] = {}  # of each channel that has not ended
         self._counts = dict.fromkeys(Phase, 0)
         self._serial = itertools.count()
-        self._waiting: list[tuple[float, int, Wish]] = []
+        self._waiting: list[tuple[float, int, Wish, bool]] = []
         known = set(fulfilled)
         for subscription in settings.subscriptions:
             wish = Wish(subscription, Backoff(settings.first_wait, settings.longest_wait))
@@ -120,11 +129,16 @@ class Demand:
 
     def take(self, now: float) -> Wish | None:
         """The next wish to ask for; None: none is due."""
-        if not self._waiting or self._waiting[0][0] > now:
-            return None
-        wish = heapq.heappop(self._waiting)[2]
-        self._move(wish, Phase.ASKED)
-        return wish
+        while self._waiting and self._waiting[0][0] <= now:
+            _, _, wish, final = heapq.heappop(self._waiting)
+            if wish.phase is not Phase.WAITING:
+                continue  # fulfilled after all
+            if not final:
+                self._move(wish, Phase.ASKED)
+                return wish
+            self._fail(wish.subscription.name, INCOMPLETE, "its last messages were not stored")
+            self._move(wish, Phase.FAILED)
+        return None
 
     def put_back(self, wish: Wish, now: float) -> None:
         """It could not be asked for yet, or its request went down with its connection."""
@@ -132,66 +146,97 @@ class Demand:
 
     def opened(self, wish: Wish, channel: int) -> None:
         """The request left; ``channel`` is the one that hangs on it."""
-        self._trees[channel] = Tree(wish)
+        self._trees[channel] = Tree(wish, channel, {channel})
 
-    def received(self, root: int, *, resumes: bool) -> None:
-        """Messages came in the tree of ``root``; ``resumes``: a repeat of them is recognised."""
-        tree = self._trees.get(root)
+    def received(self, channel: int, *, resumes: bool) -> None:
+        """Messages came on a channel; ``resumes``: a repeat of them is recognised."""
+        tree = self._trees.get(channel)
         if tree is not None:
             tree.exact = tree.exact and resumes
             tree.wish.backoff.reset()
 
-    def attached(self, root: int) -> None:
-        """One more channel of this tree flows to us."""
-        tree = self._trees.get(root)
+    def attached(self, parent: int, channel: int) -> None:
+        """One more channel flows to us, in a message of ``parent``."""
+        tree = self._trees.get(parent)
         if tree is not None:
-            tree.open += 1
+            tree.open.add(channel)
+            self._trees[channel] = tree
+
+    def completed(self, channel: int) -> None:
+        """The channel finished and nothing of it is missing; it is not durable yet."""
+        tree = self._trees.get(channel)
+        if tree is not None:
+            tree.complete.add(channel)
+
+    def recorded(self, channel: int) -> None:
+        """What was completed is durable; the channel's end is near."""
+        tree = self._trees.get(channel)
+        if tree is not None:
+            tree.durable.add(channel)
 
     def refused(self, wish: Wish, reason: str) -> None:
         """It cannot be asked for at all: the request breaks a limit."""
         self._fail(wish.subscription.name, "refused", reason)
         self._move(wish, Phase.FAILED)
 
-    def unread(self, root: int, name: str, reason: str) -> None:
-        """A channel of this tree that flows to us cannot be read; it was closed."""
-        tree = self._trees.get(root)
+    def unread(self, parent: int, name: str, reason: str) -> None:
+        """A channel in a message of ``parent`` that flows to us cannot be read; it was closed."""
+        tree = self._trees.get(parent)
         if tree is not None:
             tree.spoilt = True
             self._fail(name, End.CLOSED.value, reason)
 
-    def ended(
-        self, root: int, channel: int, name: str, end: End, counts: Counts, now: float
-    ) -> None:
-        """A channel of the tree ended. A lost connection is told by `lost`."""
-        tree = self._trees.get(root)
-        if tree is None or end is End.CONNECTION_LOST:
+    def ended(self, channel: int, name: str, end: End, counts: Counts, now: float) -> None:
+        """A channel ended. A lost connection is told by `lost`."""
+        if end is End.CONNECTION_LOST:
+            return
+        tree = self._trees.pop(channel, None)
+        if tree is None:
             return
         missing = _missing(counts) if end is End.FINISHED else None
         good = end is End.FINISHED and missing is None
         if not good:
             kind = INCOMPLETE if missing else end.value
             self._fail(name, kind, missing or f"{_WORDS[end]} at {self._endpoint}")
-        if channel == root and not good:
-            del self._trees[root]
+        if channel == tree.root and not good:
+            for other in tree.open:
+                self._trees.pop(other, None)
             self._again(tree.wish, now, final=self._bounded)
             return
         tree.spoilt = tree.spoilt or not good
-        tree.open -= 1
-        if tree.open == 0:
-            del self._trees[root]
+        tree.open.discard(channel)
+        if not tree.open:
             if tree.spoilt and self._bounded:
                 self._move(tree.wish, Phase.FAILED)
             else:
                 self._fulfil(tree.wish)
 
-    def lost(self, reason: str, now: float) -> None:
-        """The connection is gone, and with it every channel on it."""
-        trees, self._trees = self._trees, {}
-        for tree in trees.values():
-            final = self._bounded and not (tree.exact and not tree.spoilt)
-            if final:
-                self._fail(tree.wish.subscription.name, End.CONNECTION_LOST.value, reason)
-            self._again(tree.wish, now, final=final, pause=False)
+    def lost(self, reason: str, now: float) -> list[Tree]:
+        """The connection is gone, and with it every channel on it. Returns the trees of which
+        nothing is missing but that their end is durable: `settle` is to be told of these."""
+        trees, self._trees = list(dict.fromkeys(self._trees.values())), {}
+        whole: list[Tree] = []
+        for tree in trees:
+            if tree.spoilt or not tree.open <= tree.complete:
+                self._cut(tree, reason, now)
+            elif tree.open <= tree.durable:
+                self._fulfil(tree.wish)
+            else:
+                self._wait(tree.wish, now + LAST_WRITE, final=self._bounded)
+                whole.append(tree)
+        return whole
+
+    def settle(self, tree: Tree, channel: int) -> None:
+        """A channel of a tree that `lost` returned is durable now."""
+        tree.durable.add(channel)
+        if tree.open <= tree.durable and tree.wish.phase is Phase.WAITING:
+            self._fulfil(tree.wish)
+
+    def _cut(self, tree: Tree, reason: str, now: float) -> None:
+        final = self._bounded and not (tree.exact and not tree.spoilt)
+        if final:
+            self._fail(tree.wish.subscription.name, End.CONNECTION_LOST.value, reason)
+        self._again(tree.wish, now, final=final, pause=False)
 
     def _again(self, wish: Wish, now: float, *, final: bool, pause: bool = True) -> None:
         if final:
@@ -199,9 +244,10 @@ class Demand:
         else:
             self._wait(wish, now + wish.backoff.next() if pause else now)
 
-    def _wait(self, wish: Wish, due: float) -> None:
+    def _wait(self, wish: Wish, due: float, *, final: bool = False) -> None:
+        """``final``: it is given up, not asked for, when it is due."""
         self._move(wish, Phase.WAITING)
-        heapq.heappush(self._waiting, (due, next(self._serial), wish))
+        heapq.heappush(self._waiting, (due, next(self._serial), wish, final))
 
     def _fulfil(self, wish: Wish) -> None:
         self._move(wish, Phase.FULFILLED)

@@ -96,14 +96,13 @@ class Event:
     def value(self) -> bytes:
         content: dict[str, Any] = {"kind": self.kind}
         if self.reason is not None:
-            content["reason"] = self.reason[:MAX_REASON]
+            reason = self.reason[:MAX_REASON]  # of a peer, so it may hold what is no text
+            content["reason"] = reason.encode("utf-8", "backslashreplace").decode()
         if self.counts is not None:
             content["counts"] = self.counts.to_json()
         if self.first is not None:
             content["first"], content["last"] = self.first, self.last
-        return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode(
-            "utf-8", "backslashreplace"
-        )
+        return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def to_event_batch(events: Sequence[Event], log: int) -> pa.RecordBatch:

@@ -28,13 +28,14 @@ from typing import Protocol
 import pyarrow as pa
 
 from aqueduct_core.errors import AqueductError, SpoolFailed
+from aqueduct_core.intake import declared
 from aqueduct_core.intake.backlog import Backlog
 from aqueduct_core.intake.offers import Counters, Occurrence, Offer, Party, Receipt
 from aqueduct_core.intake.open_group import Noted, OpenGroup, Taken
 from aqueduct_core.intake.receipts import Book, Key
 from aqueduct_core.intake.records import Source
 from aqueduct_core.intake.summaries import Nacks, Rejections
-from aqueduct_core.primitives.ranges import RangeSet
+from aqueduct_core.primitives.ranges import Range, RangeSet
 from aqueduct_core.spool import Mark
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class Store(Protocol):
     def flush(self) -> bool: ...
     def seen(self, producer: str, channel: str) -> RangeSet: ...
     def seen_of(self, producer: str) -> Iterable[tuple[str, RangeSet]]: ...
+    def floor(self, producer: str, channel: str) -> int: ...
     def ends(self) -> list[int]: ...
 
 
@@ -127,8 +129,9 @@ class GroupCommit:
 
     @property
     def crowded(self) -> bool:
-        """So much waits that connections which bring more are to rest (`rest`)."""
-        return self._backlog.crowded
+        """So much waits that connections which bring more are to rest (`rest`); or the end has
+        come."""
+        return self._stopped or self._backlog.crowded
 
     @property
     def held_bytes(self) -> int:
@@ -152,7 +155,7 @@ class GroupCommit:
 
     def record(self, occurrence: Occurrence) -> None:
         """Store an event, behind all that was offered and recorded before. It waits like a run."""
-        if self._broken:
+        if self._broken or (self._stopped and occurrence.confirms):
             return
         if occurrence.event.kind == "rejected" and not self._rejections.single(occurrence):
             self._begin()
@@ -185,22 +188,15 @@ class GroupCommit:
         return taken.rows
 
     def recall(self, book: Book, producer: str) -> None:
-        """Note in ``book`` what this identity has stored or has in the open group by now."""
-        group = self._open
-        known = {channel: RangeSet(seen) for channel, seen in self._store.seen_of(producer)}
-        for (owner, channel), marks in group.marks.items():
-            if owner == producer:
-                for first, stop in marks:
-                    known.setdefault(channel, RangeSet()).add(first, stop)
-        noted = [
-            Noted(book, Key(channel, True), tuple(ranges), self._partition(producer, channel))
-            for channel, ranges in known.items()
-            if ranges
-        ]
-        if group.receipts:
-            group.noted += noted
-        else:
-            self._note(noted)
+        """Note in ``book`` what this identity has stored by now."""
+        self.flush()
+        self._note(
+            [
+                Noted(book, Key(channel, True), tuple(seen), self._partition(producer, channel))
+                for channel, seen in self._store.seen_of(producer)
+                if declared.is_channel(channel)
+            ]
+        )
 
     def stop(self) -> None:
         """Take no runs any more: later ones, and those held back, are neither stored nor acked.
@@ -281,6 +277,8 @@ class GroupCommit:
         source, run, group = offer.source, offer.run, self._open
         logical = offer.resumes and run.reliable
         seen = self._store.seen(source.producer, source.channel) if logical else None
+        if logical:
+            self._mind_floor(source, source.number(run, 0), run.count)
         taken = group.take(offer, self._partition(source.producer, source.channel), seen)
         counters = self.counters
         counters.rows += taken.rows
@@ -297,9 +295,40 @@ class GroupCommit:
         event = occurrence.event
         for nacked in self._nacks.take(event.connection, event.channel_id):
             self._put(nacked)
+        if occurrence.start:
+            self._declare(occurrence)
         self._put(occurrence)
         if self._open.size >= self._group_bytes:
             self.flush()
+
+    def _mind_floor(self, source: Source, first: int, count: int) -> None:
+        """Count what may have been stored before and is not known to be any more."""
+        floor = min(self._store.floor(source.producer, source.channel), first + count)
+        if floor <= first:
+            return
+        known = RangeSet(self._store.seen(source.producer, source.channel))
+        for low, high in self._open.marks.get((source.producer, source.channel), ()):
+            known.add(low, high)
+        more = sum(stop - start for start, stop in known.missing(first, floor))
+        if more and not self.counters.dedupe_window_exceeded:
+            log.warning(
+                "dedupe_window_exceeded: producer %r sends numbers from %d on of channel %r, of "
+                "which it is not remembered any more whether they are stored; they are stored",
+                source.producer,
+                first,
+                source.channel,
+            )
+        self.counters.dedupe_window_exceeded += more
+
+    def _declare(self, occurrence: Occurrence) -> None:
+        """A channel goes on at a number: what it left out below is a hole, told once."""
+        event = occurrence.event
+        producer, channel = event.producer or "", event.channel or ""
+        known: list[Iterable[Range]] = []
+        for name in (channel, declared.told(channel)):
+            known += [self._store.seen(producer, name), self._open.marks.get((producer, name), ())]
+        for hole in declared.holes(occurrence.start, *known):
+            self._put(Occurrence(occurrence.party, declared.gap(event, hole)))
 
     def _put(self, occurrence: Occurrence) -> None:
         self._open.record(occurrence)
@@ -365,7 +394,8 @@ class GroupCommit:
         if self._backlog or self._store.full:
             self._retry_later()
             return
-        self._backlog.awake()
+        if not self._stopped:
+            self._backlog.awake()
         if self._nacks or self._rejections.more:
             self.flush()
 

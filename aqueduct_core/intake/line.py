@@ -10,7 +10,7 @@ from typing import Any
 
 from aqueduct_core.aio.address import HostPort
 from aqueduct_core.aio.backoff import Backoff
-from aqueduct_core.aio.connect import refusal
+from aqueduct_core.aio.connect import broken, refusal
 from aqueduct_core.aio.token_file import read_token
 from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.config import Config
@@ -242,7 +242,7 @@ class Line:
 def _lost(where: HostPort, closed: Closed) -> AqueductError:
     """Why a connection that was up is not there any more."""
     reason = closed.reason[:200] or "no reason given"
-    if not closed.by_peer and closed.code in set(Code) - {Code.NO_ERROR}:
+    if broken(closed):
         return ProtocolViolation(
             "",
             f"{where} broke the protocol (code {closed.code}): {reason}",
@@ -250,6 +250,6 @@ def _lost(where: HostPort, closed: Closed) -> AqueductError:
         )
     return ConnectFailed(
         "NO_REPLY",
-        f"the connection to {where} ended (code {closed.code}): {reason}",
+        f"the connection to {where} ended: {reason}",
         "It is dialled again; look into the log of the remote",
     )

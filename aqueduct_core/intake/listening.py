@@ -19,6 +19,10 @@ from aqueduct_core.transport.listener import Listener, PeerInfo, listen
 from aqueduct_core.transport.settings import ListenLimits
 from aqueduct_core.transport.tls import ServerTls
 
+SHARED_WINDOW = 128 << 20
+"""Bytes. While the spool is full each producer may fill its window, and all of that is in memory:
+8 producers have the full window each, 500 have about 650 MB in all."""
+
 
 class Listening:
     """A `Front` that listens. Raises where it is made: InvalidOption, TlsFailed (certificate,
@@ -87,7 +91,8 @@ class Listening:
 def listen_limits(settings: IntakeSettings) -> ListenLimits:
     limits = settings.limits
     return ListenLimits(
-        **given(connections=limits.connections, per_address=limits.connections_per_address)
+        shared_window=SHARED_WINDOW,
+        **given(connections=limits.connections, per_address=limits.connections_per_address),
     )
 
 

@@ -48,16 +48,22 @@ class Tally:
     deduped: int = 0
 
 
+class Books(Protocol):
+    """Who knows whether a connection wants receipts."""
+
+    book: Book | None
+
+
 class Offer(NamedTuple):
     """A run with its origin. ``resumes``: the producer keeps logical numbers of this channel.
-    ``book``: where its producer's receipts are kept, if it wants any."""
+    ``books``: where its producer's receipts are kept, if it wants any by then."""
 
     party: Party
     run: Run
     source: Source
     resumes: bool
     timestamp: int
-    book: Book | None = None
+    books: Books | None = None
     tally: Tally | None = None
 
     @property
@@ -68,12 +74,15 @@ class Offer(NamedTuple):
 
 class Occurrence(NamedTuple):
     """An event with its origin. ``tally``: what its counts lack until all that was offered before
-    it is accepted. ``confirms``: a finish, which the party hears of when it is durable."""
+    it is accepted. ``confirms``: a finish, which the party hears of when it is durable. ``start``:
+    of a channel that opened, the logical number that its producer begins with (0 also where it
+    keeps none)."""
 
     party: Party
     event: Event
     tally: Tally | None = None
     confirms: bool = False
+    start: int = 0
 
     def completed(self) -> Event:
         """The event with its counts as they are now."""
@@ -86,11 +95,13 @@ class Occurrence(NamedTuple):
 
 @dataclass(slots=True)
 class Counters:
-    """Messages, groups and events since the start of the process."""
+    """Messages, groups and events since the start of the process. ``dedupe_window_exceeded``:
+    messages that were stored although they may be repeats of some that were forgotten."""
 
     rows: int = 0
     bytes: int = 0
     deduped: int = 0
+    dedupe_window_exceeded: int = 0
     unreliable_dropped: int = 0
     withdrawn: int = 0
     groups: int = 0

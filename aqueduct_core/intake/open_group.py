@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from aqueduct_core.intake import declared
 from aqueduct_core.intake.events import Event, to_event_batch
 from aqueduct_core.intake.offers import Occurrence, Offer, Party, Receipt
 from aqueduct_core.intake.receipts import Book, Key
@@ -84,8 +85,9 @@ class OpenGroup:
         here already."""
         run, source, latest = offer.run, offer.source, self._latest
         self.receipts.append((offer.party, offer.receipt))
-        if offer.book is not None:
-            self.noted.append(_noted(offer.book, offer, partition))
+        book = offer.books.book if offer.books is not None else None
+        if book is not None:
+            self.noted.append(_noted(book, offer, partition))
         wanted = [(0, run.count)] if seen is None else self._wanted(offer, seen)
         rows = size = 0
         for low, high in wanted:
@@ -109,6 +111,8 @@ class OpenGroup:
             event = replace(event, timestamp=self._latest[-1])
         self._latest[-1] = event.timestamp
         self._events.append(event)
+        for producer, name, first, stop in declared.marks((event,)):
+            self.marks.setdefault((producer, name), RangeSet()).add(first, stop)
         self.size += event.size
         if occurrence.confirms and event.channel_id is not None:
             self.recorded.append((occurrence.party, event.channel_id))
@@ -140,7 +144,7 @@ class OpenGroup:
                 yield Record(partition, to_batch(part), _marks(part))
         if self._events:
             log = len(self._latest) - 1
-            yield Record(log, to_event_batch(self._events, log), ())
+            yield Record(log, to_event_batch(self._events, log), declared.marks(self._events))
 
     def _wanted(self, offer: Offer, seen: RangeSet) -> list[Range]:
         """The index ranges of the run that are not stored yet; they are marked as such."""

@@ -39,8 +39,9 @@ log = logging.getLogger(__name__)
 DRAIN_SECONDS = 5.0
 """For the last group to become durable and its acks to reach the peers, at an orderly end."""
 
-FLIGHT_SECONDS = 3.0
-"""For reads under way at the end; a task whose read breaks off asks the next intake."""
+FLIGHT_SECONDS = 1.0
+"""For reads under way at the end, which end with their next batch; whoever takes none does not hold
+the spool. A task whose read breaks off asks the next intake."""
 
 
 class Intake:
@@ -269,6 +270,8 @@ class Intake:
     async def _settle(self) -> None:
         """The last group becomes durable, and its acks go out."""
         self._idle.clear()
+        for session in self._sessions:
+            session.pause()
         self._groups.stop()
         try:
             async with asyncio.timeout(DRAIN_SECONDS):

@@ -50,13 +50,12 @@ tree costs each channel the same; the number at its end is unique on the connect
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel that flows to us. ``path`` is its place in the tree: ``0``, ``0/8``, …; ``root``
-    the number of the channel at the top of that tree; ``tally`` counts what is stored of it."""
+    """A channel that flows to us. ``path`` is its place in the tree: ``0``, ``0/8``, …; ``tally``
+    counts what is stored of it."""
 
     source: Source
     resumes: bool
     path: str
-    root: int
     tally: Tally = field(default_factory=Tally)
 
 
@@ -99,7 +98,11 @@ class Role(Protocol):
         """Messages of a channel came, and are offered for storage."""
 
     def told(self, news: News) -> None:
-        """What the engine says of channels on which we send."""
+        """What the engine says of channels on which we send; and ``Complete``."""
+
+    def recorded(self, channels: list[int]) -> None:
+        """The finishes of these channels are durable, with all their messages. It may come after
+        `closed`."""
 
     def attached(self, channel: Channel) -> None:
         """One more channel flows to us, in a message of another one that does."""
@@ -198,8 +201,8 @@ class Session:
             connection_headers=self._headers,
         )
         resumes = self._producer is not None and start is not None
-        channel = self._channels[number] = Channel(source, resumes, str(number), number)
-        self._chronicle.opened(source)
+        channel = self._channels[number] = Channel(source, resumes, str(number))
+        self._chronicle.opened(source, resumes)
         return channel
 
     def durable(self, receipts: list[Receipt]) -> None:
@@ -227,6 +230,7 @@ class Session:
             self.kick()
 
     def recorded(self, channels: list[int]) -> None:
+        self._role.recorded(channels)
         if self._engine.closed is None:
             now = self._around.clock()
             for channel in channels:
@@ -271,9 +275,16 @@ class Session:
             for attachment in attachments:
                 self._attach(channel, channel.source.number(run, index), attachment, told)
         self._role.received(channel)
-        book = self._receipting.book
         self._around.groups.offer(
-            Offer(self, run, channel.source, channel.resumes, timestamp, book, channel.tally)
+            Offer(
+                self,
+                run,
+                channel.source,
+                channel.resumes,
+                timestamp,
+                self._receipting,
+                channel.tally,
+            )
         )
         for tell in told:
             tell()
@@ -317,8 +328,8 @@ class Session:
             connection_headers=self._headers,
         )
         resumes = self._producer is not None and claims.sequence_start is not None
-        self._channels[number] = Channel(source, resumes, path, parent.root)
-        told.append(partial(self._chronicle.opened, source))
+        self._channels[number] = Channel(source, resumes, path)
+        told.append(partial(self._chronicle.opened, source, resumes))
         self._role.attached(self._channels[number])
 
     def _gives_receipts(self, attachment: Attachment) -> bool:
@@ -358,6 +369,7 @@ class Session:
             now = self._around.clock()
             self._command(lambda: self._engine.confirm(complete.channel, now))
         else:
+            self._role.told(complete)
             self._chronicle.complete(channel.source, channel.tally, complete.counts)
 
     def _nacked(self, nacked: Nacked) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aqueduct_core.spool.catalog_file import checksum, connect, look, rows
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import NOTHING, Durable
 from aqueduct_core.spool.segment import Segment
@@ -26,16 +27,6 @@ from aqueduct_core.spool.width import padded, widened
 log = logging.getLogger(__name__)
 
 CATALOG = "catalog.sqlite"
-
-FORMAT = 2
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS segments(
-    number INTEGER PRIMARY KEY, size INTEGER, starts TEXT, ends TEXT, sealed REAL, positions BLOB,
-    stamp TEXT NOT NULL DEFAULT '');
-CREATE TABLE IF NOT EXISTS cursors(name TEXT PRIMARY KEY, ends TEXT);
-CREATE TABLE IF NOT EXISTS known(name TEXT PRIMARY KEY, value TEXT);
-"""
 
 
 class Owner(NamedTuple):
@@ -64,12 +55,24 @@ class Catalog:
     """
 
     def __init__(self, db: sqlite3.Connection, partitions: int) -> None:
-        """Use ``open`` or ``look``."""
+        """Use ``open`` or ``look``.
+
+        Raises:
+            sqlite3.DatabaseError: a row is damaged.
+        """
         self._lock = threading.Lock()
         self._db = db
         self._partitions = partitions
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        self._stamp = "stamp" if version > 1 else "''"
+        try:
+            self.known()
+            self.cursors()
+            self.segments(lambda number: Path(str(number)))
+        except (ValueError, TypeError) as error:
+            db.close()
+            raise sqlite3.DatabaseError(f"a row is damaged: {error}") from None
+        except BaseException:
+            db.close()
+            raise
 
     @classmethod
     def open(cls, path: Path, partitions: int, disk: Disk) -> Catalog:
@@ -80,7 +83,7 @@ class Catalog:
             sqlite3.Error: the disk failed.
         """
         try:
-            return cls(_connect(path), partitions)
+            return cls(connect(path), partitions)
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise
@@ -90,7 +93,7 @@ class Catalog:
             if beside.exists():
                 disk.unlink(beside)
         disk.rename(path, path.with_name(path.name + ".damaged"))
-        return cls(_connect(path), partitions)
+        return cls(connect(path), partitions)
 
     @classmethod
     def look(cls, path: Path, partitions: int) -> Catalog:
@@ -99,15 +102,12 @@ class Catalog:
         Raises:
             sqlite3.Error: there is none, or it is damaged.
         """
-        return cls(_look(path), partitions)
+        return cls(look(path), partitions)
 
     def segments(self, path_of: Callable[[int], Path]) -> dict[int, Segment]:
         """The closed segments, without their indexes."""
         found = {}
-        for number, size, starts, ends, sealed, stamp in self._rows(
-            f"SELECT number, size, starts, ends, sealed, {self._stamp} FROM segments"
-            " ORDER BY number"
-        ):
+        for number, size, starts, ends, sealed, stamp in self._rows("segments"):
             segment = Segment(
                 path_of(number), number, self._offsets(starts), self._offsets(ends), stamp
             )
@@ -117,19 +117,20 @@ class Catalog:
 
     def positions(self, number: int) -> bytes | None:
         """The packed index of a closed segment."""
-        for (data,) in self._rows("SELECT positions FROM segments WHERE number = ?", number):
-            return bytes(data)
-        return None
+        query = "SELECT positions FROM segments WHERE number = ?"
+        with self._lock:
+            found = self._db.execute(query, (number,)).fetchone()
+        return None if found is None else bytes(found[0])
 
     def cursors(self) -> dict[str, list[int | None]]:
         return {
             name: padded(json.loads(ends), self._partitions, None)
-            for name, ends in self._rows("SELECT * FROM cursors")
+            for name, ends in self._rows("cursors")
         }
 
     def known(self) -> Known:
         """``Known()`` when the catalog is new."""
-        found = {name: json.loads(value) for name, value in self._rows("SELECT * FROM known")}
+        found = {name: json.loads(value) for name, value in self._rows("known")}
         after, state = found.get("state", (0, None))
         return Known(
             Durable.told(found.get("durable", [0, 0, []]), self._partitions),
@@ -144,7 +145,7 @@ class Catalog:
         def act(db: sqlite3.Connection) -> None:
             for table in ("segments", "cursors", "known") if anew else ():
                 db.execute(f"DELETE FROM {table}")
-            db.execute("INSERT OR REPLACE INTO known VALUES ('owner', ?)", (json.dumps(owner),))
+            _put_known(db, "owner", owner)
 
         self._change(act)
 
@@ -162,29 +163,17 @@ class Catalog:
         """
 
         def act(db: sqlite3.Connection) -> None:
-            db.executemany(
-                "INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (
-                        segment.number,
-                        segment.size,
-                        json.dumps(segment.starts),
-                        json.dumps(segment.ends),
-                        segment.sealed,
-                        segment.index.pack() if segment.index else b"",
-                        segment.stamp,
-                    )
-                    for segment in segments
-                ],
-            )
-            db.executemany(
-                "INSERT OR REPLACE INTO cursors VALUES (?, ?)",
-                [(name, json.dumps(list(ends))) for name, ends in (cursors or {}).items()],
-            )
-            known = [("durable", json.dumps(durable))]
+            for segment in segments:
+                _put_segment(db, segment)
+            for name, position in (cursors or {}).items():
+                ends = json.dumps(list(position))
+                db.execute(
+                    "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)",
+                    (name, ends, checksum(name, ends)),
+                )
+            _put_known(db, "durable", durable)
             if segments and state is not None:
-                known.append(("state", json.dumps([segments[-1].number, state])))
-            db.executemany("INSERT OR REPLACE INTO known VALUES (?, ?)", known)
+                _put_known(db, "state", [segments[-1].number, state])
 
         self._change(act)
 
@@ -206,37 +195,22 @@ class Catalog:
     def _offsets(self, text: str) -> list[int]:
         return padded(json.loads(text), self._partitions, 0)
 
-    def _rows(self, query: str, *values: object) -> list[Any]:
+    def _rows(self, table: str) -> list[tuple[Any, ...]]:
         with self._lock:
-            return self._db.execute(query, values).fetchall()
+            return list(rows(self._db, table))
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, check_same_thread=False, timeout=10.0)
-    try:
-        db.execute("PRAGMA journal_mode = WAL")
-        # each commit is durable: a cursor that was confirmed must not fall back
-        db.execute("PRAGMA synchronous = FULL")
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if not 0 <= version <= FORMAT:
-            raise sqlite3.DatabaseError(f"catalog version {version}")
-        if version != FORMAT:
-            stamps = "ALTER TABLE segments ADD COLUMN stamp TEXT NOT NULL DEFAULT '';"
-            db.executescript(
-                f"BEGIN; {stamps if version == 1 else _SCHEMA} PRAGMA user_version = {FORMAT};"
-                " COMMIT;"
-            )
-    except BaseException:
-        db.close()
-        raise
-    return db
+def _put_known(db: sqlite3.Connection, name: str, value: object) -> None:
+    text = json.dumps(value)
+    db.execute("INSERT OR REPLACE INTO known VALUES (?, ?, ?)", (name, text, checksum(name, text)))
 
 
-def _look(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
-    try:
-        db.execute("SELECT * FROM known").fetchall()
-    except BaseException:
-        db.close()
-        raise
-    return db
+def _put_segment(db: sqlite3.Connection, segment: Segment) -> None:
+    starts, ends = json.dumps(segment.starts), json.dumps(segment.ends)
+    number, size, sealed = segment.number, segment.size, segment.sealed
+    index = segment.index.pack() if segment.index else b""
+    crc = checksum(number, size, starts, ends, sealed, segment.stamp)
+    db.execute(
+        "INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (number, size, starts, ends, sealed, index, segment.stamp, crc),
+    )

@@ -70,6 +70,10 @@ class Disk:
         try:
             self.write(fd, [content], 0)
             self.sync(fd)
+        except OSError:
+            # where there is no space it would only take some more
+            self.unlink(fresh)
+            raise
         finally:
             os.close(fd)
         self.rename(fresh, path)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from aqueduct_core.errors import SpoolFailed
 
-NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT))
+NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+"""What was not written is undone and tried again: a full disk, a quota, a limit of file sizes."""
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,16 @@ class Health:
         if self.failure is not None:
             raise io_failed(self._directory, self.failure)
 
+    def fenced(self) -> SpoolFailed:
+        """The lock is not ours any more: nothing is written, or reported, from now on."""
+        self.failure = "its lock was taken away"
+        log.error("the lock of the spool in %s was taken away", self._directory)
+        return SpoolFailed(
+            "LOCKED",
+            f"the lock of {self._directory} was taken away: another process may own it",
+            "Never remove that file; start the owner again when no other process owns the spool",
+        )
+
     @contextmanager
     def guard(self) -> Iterator[None]:
         """Errors inside are final, but for a catalog that finds no space.
@@ -49,10 +60,29 @@ class Health:
             log.error("the spool in %s stores nothing any more: %s", self._directory, error)
             raise io_failed(self._directory, self.failure) from error
 
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """The same for the replacing of a small file: without space the old one stays.
+
+        Raises:
+            SpoolFailed: FULL or IO.
+        """
+        with self.guard():
+            try:
+                yield
+            except OSError as error:
+                if error.errno not in NO_SPACE:
+                    raise
+                raise SpoolFailed(
+                    "FULL", f"{self._directory}: {error}", "Free some space on that disk"
+                ) from error
+
 
 def no_space(error: Exception) -> bool:
     """Whether the catalog found no space: it undoes the change, and may be tried again."""
-    return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+    code = getattr(error, "sqlite_errorcode", 0)
+    # the second when its shared memory, a file beside it, finds none
+    return code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 
 
 def not_opened(directory: Path, error: Exception) -> SpoolFailed:

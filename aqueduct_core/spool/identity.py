@@ -8,6 +8,8 @@ import os
 import secrets
 import uuid
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +18,8 @@ import pyarrow as pa
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import NOTHING, Durable
+from aqueduct_core.spool.retention import Position
+from aqueduct_core.spool.width import padded
 
 FORMAT = 2
 """The version of everything in the directory. A newer one is refused, never guessed at.
@@ -32,6 +36,8 @@ class Identity:
 
     ``life`` is random at each opening: a file that an owner of another life wrote is a copy put
     back. ``durable`` was true at some time: a lower bound that no other file has to confirm.
+    ``cursors`` are those there are, each with a position that it had at some time; None where
+    format 1 did not say.
     """
 
     id: str
@@ -40,6 +46,7 @@ class Identity:
     schema: pa.Schema
     life: str = ""
     durable: Durable = NOTHING
+    cursors: Mapping[str, Position] | None = None
 
     @classmethod
     def fresh(cls, partitions: int, schema: pa.Schema) -> Identity:
@@ -51,14 +58,18 @@ class Identity:
     def wide(self, partitions: int) -> Identity:
         """With at least so many logs."""
         partitions = max(partitions, self.partitions)
-        return replace(self, partitions=partitions, durable=self.durable.wide(partitions))
+        cursors = self.cursors and {
+            name: padded(position, partitions, None) for name, position in self.cursors.items()
+        }
+        durable = self.durable.wide(partitions)
+        return replace(self, partitions=partitions, durable=durable, cursors=cursors)
 
     def opened(self, after: int) -> Identity:
         """That of the next owner, with an epoch above ``after``."""
         return replace(self, epoch=max(self.epoch, after) + 1, life=secrets.token_hex(8))
 
-    def knowing(self, durable: Durable) -> Identity:
-        return replace(self, durable=durable)
+    def knowing(self, durable: Durable, cursors: Mapping[str, Position]) -> Identity:
+        return replace(self, durable=durable, cursors=dict(cursors))
 
     def save(self, directory: Path, disk: Disk) -> None:
         content = {
@@ -68,6 +79,7 @@ class Identity:
             "partitions": self.partitions,
             "life": self.life,
             "durable": self.durable,
+            "cursors": self.cursors,
             "schema": b64encode(self.schema.serialize().to_pybytes()).decode(),
         }
         disk.replace(directory / IDENTITY, json.dumps(content).encode() + b"\n")
@@ -101,7 +113,8 @@ def load_identity(directory: Path) -> Identity | None:
             schema,
             str(content.get("life", "")),
             Durable.told(content.get("durable", [0, 0, []]), partitions),
-        )
+            content.get("cursors"),
+        ).wide(partitions)
     except (ValueError, KeyError, TypeError, pa.ArrowException):
         return None
 
@@ -115,7 +128,8 @@ class Lock:
             SpoolFailed: LOCKED with the process id of the owner.
         """
         # the file stays for ever: a lock on an unlinked file would lock nobody out
-        self._fd = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        self._path = directory / LOCK
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -126,8 +140,24 @@ class Lock:
                 f"{directory} is in use by process {holder}",
                 "Stop that process, or give this one another directory",
             ) from None
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, b"%d\n" % os.getpid(), 0)
+        # for people, and it need not fit on a full disk
+        with suppress(OSError):
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, b"%d\n" % os.getpid(), 0)
+
+    def held(self) -> bool:
+        """Whether it still locks others out: not when the file was removed, as the next owner then
+        locks another one.
+
+        Asked after a sync and before its news is told: what was on the disk before another owner
+        came, that one has found.
+        """
+        try:
+            there = os.stat(self._path)
+        except OSError:
+            return False
+        ours = os.fstat(self._fd)
+        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
     def release(self) -> None:
         os.ftruncate(self._fd, 0)

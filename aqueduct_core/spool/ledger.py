@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aqueduct_core.errors import SpoolFailed
@@ -12,11 +12,14 @@ from aqueduct_core.spool.catalog import Catalog
 from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.health import Health
 from aqueduct_core.spool.losses import offset_ahead
-from aqueduct_core.spool.retention import Position, check_reads, raised
+from aqueduct_core.spool.retention import Cursors, Position, check_reads, raised
 from aqueduct_core.spool.stored import Stored
 from aqueduct_core.spool.writer import Active
 
 log = logging.getLogger(__name__)
+
+Remember = Callable[[Durable, Cursors], None]
+"""Note what is durable, and which cursors there are, where it outlives the catalog."""
 
 
 class Ledger:
@@ -33,15 +36,18 @@ class Ledger:
         stored: Stored,
         cursors: dict[str, list[int | None]],
         newest: int,
+        remember: Remember,
     ) -> None:
         self._catalog = catalog
         self._health = health
         self._stored = stored
         self._cursors = cursors
         self._unnoted = False
+        self._new = False
         self._waiting: list[Active] = []
         self._state: dict[str, Any] | None = None
         self._newest = newest
+        self._remember = remember
 
     @property
     def cursors(self) -> dict[str, list[int | None]]:
@@ -66,8 +72,11 @@ class Ledger:
         position = raised(self._cursors.get(cursor), ends)
         if position == self._cursors.get(cursor) and not self._unnoted:
             return
+        self._new = self._new or cursor not in self._cursors
         self._cursors[cursor] = position
         self._unnoted = True
+        if self._new:
+            self._tell_identity(group)
         with self._health.guard():
             self._catalog.enter(self.durable(group), cursors=self._cursors)
         self._unnoted = False
@@ -83,10 +92,28 @@ class Ledger:
         starts = zip(self._stored.starts, reads, strict=True)
         self.commit(cursor, old or [at if read else None for at, read in starts], group)
 
-    def drop(self, cursor: str) -> None:
-        if self._cursors.pop(cursor, None) is not None:
-            with self._health.guard():
-                self._catalog.drop_cursor(cursor)
+    def drop(self, cursor: str, group: int) -> None:
+        """
+        Raises:
+            SpoolFailed: FULL when it could not be noted (it is forgotten until a crash); IO.
+        """
+        if self._cursors.pop(cursor, None) is None:
+            return
+        with self._health.guard():
+            self._catalog.drop_cursor(cursor)
+        self._tell_identity(group)
+
+    def _tell_identity(self, group: int) -> None:
+        """Which cursors there are: so none is forgotten, or comes back, with a lost catalog."""
+        try:
+            with self._health.noting():
+                self._remember(self.durable(group), self._cursors)
+        except SpoolFailed as error:
+            if error.subclass != "FULL":
+                raise
+            log.warning("no space to note the cursors anywhere but in the catalog")
+        else:
+            self._new = False
 
     def close_segments(self, closed: Sequence[Active], state: dict[str, Any] | None) -> None:
         """Segments that are closed and durable; ``state`` is that after the last of them."""

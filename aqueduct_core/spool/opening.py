@@ -170,7 +170,7 @@ def take_over(
     lost = not known.durable.segment
     cursors = catalog.cursors()
     if lost:
-        cursors = found.replay.cursors | cursors
+        cursors = found.replay.cursors(identity.cursors) | cursors
     newest = found.segments[-1] if found.segments else None
     durable = Durable(
         newest.number if newest else known.durable.segment,
@@ -186,18 +186,9 @@ def take_over(
     for number in found.gone:
         log.warning("segment %d of %s is not there any more", number, directory)
         catalog.drop_segment(number)
-    if durable.group > identity.durable.group:
-        identity.knowing(durable).save(directory, disk)
+    if durable.group > identity.durable.group or set(cursors) != set(identity.cursors or ()):
+        identity.knowing(durable, cursors).save(directory, disk)
     return found, cursors
-
-
-def note_end(directory: Path, identity: Identity, durable: Durable, disk: Disk) -> None:
-    """Say in the identity what is durable as an owner ends: if the catalog and the last group are
-    damaged together, that group is still not taken for one that a crash tore off."""
-    try:
-        identity.knowing(durable).save(directory, disk)
-    except OSError as error:
-        log.warning("%s: the end is noted in the catalog alone: %s", directory, error)
 
 
 def read_from_disk(path: Path, number: int, disk: Disk) -> Scan:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pyarrow as pa
 
+from aqueduct_core.spool.identity import Identity
 from aqueduct_core.spool.pieces import Piece, pieces_of
 from aqueduct_core.spool.sizes import measured
 from aqueduct_core.spool.stored import Stored
@@ -14,7 +16,27 @@ from aqueduct_core.spool.stored import Stored
 class Readable:
     """Rows by range, what they take, and where they lie. Any thread may call."""
 
+    _directory: Path
+    _identity: Identity
     _stored: Stored
+
+    @property
+    def directory(self) -> Path:
+        return self._directory
+
+    @property
+    def id(self) -> str:
+        """A UUID that never changes."""
+        return self._identity.id
+
+    @property
+    def epoch(self) -> int:
+        """Raised at each opening by an owner: the higher one is the present owner, or the last."""
+        return self._identity.epoch
+
+    @property
+    def partitions(self) -> int:
+        return self._identity.partitions
 
     @property
     def schema(self) -> pa.Schema:

@@ -12,7 +12,6 @@ from typing import Self
 from aqueduct_core.spool.catalog import CATALOG, Catalog, Known
 from aqueduct_core.spool.checks import Checked, Rows, check, missing
 from aqueduct_core.spool.health import io_failed
-from aqueduct_core.spool.identity import Identity
 from aqueduct_core.spool.opening import find_identity, is_of, load_index
 from aqueduct_core.spool.readable import Readable
 from aqueduct_core.spool.record import Codec
@@ -38,7 +37,7 @@ class SpoolReader(Readable):
         Raises:
             SpoolFailed: IO when there is no spool, VERSION, CORRUPT.
         """
-        self.directory = directory
+        self._directory = directory
         self._catalog: Catalog | None = None
         try:
             for left in reversed(range(TRIES)):
@@ -57,19 +56,19 @@ class SpoolReader(Readable):
             raise
 
     def _open(self) -> None:
-        identity = find_identity(self.directory)
+        identity = find_identity(self._directory)
         if identity is None:
-            raise FileNotFoundError(2, "No readable spool.json here", str(self.directory))
-        self._identity: Identity = identity
+            raise FileNotFoundError(2, "No readable spool.json here", str(self._directory))
+        self._identity = identity
         known = Known()
         cursors: dict[str, list[int | None]] = {}
         entered: dict[int, Segment] = {}
         try:
-            self._catalog = Catalog.look(self.directory / CATALOG, identity.partitions)
+            self._catalog = Catalog.look(self._directory / CATALOG, identity.partitions)
             if is_of(self._catalog.known().owner, identity):
                 known, cursors = self._catalog.known(), self._catalog.cursors()
                 entered = self._catalog.segments(
-                    lambda number: segment_path(self.directory, number)
+                    lambda number: segment_path(self._directory, number)
                 )
             else:
                 self.close()
@@ -77,9 +76,10 @@ class SpoolReader(Readable):
             # everything can be had from the segments
             self.close()
             known, cursors, entered = Known(), {}, {}
-        found = recover(self.directory, identity, known, entered, _read, time.time())
-        # the heads of segments also know of cursors that were dropped since
-        self.cursors = cursors if known.durable.segment else found.replay.cursors | cursors
+        found = recover(self._directory, identity, known, entered, _read, time.time())
+        if not known.durable.segment:
+            cursors = found.replay.cursors(identity.cursors) | cursors
+        self.cursors = cursors
         self._stored = Stored(
             Codec(identity.schema),
             identity.partitions,
@@ -94,19 +94,6 @@ class SpoolReader(Readable):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def id(self) -> str:
-        return self._identity.id
-
-    @property
-    def epoch(self) -> int:
-        """Of the present owner, or the last one."""
-        return self._identity.epoch
-
-    @property
-    def partitions(self) -> int:
-        return self._identity.partitions
 
     @property
     def segments(self) -> tuple[Segment, ...]:

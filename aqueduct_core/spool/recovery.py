@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +14,7 @@ from aqueduct_core.spool.catalog import Known
 from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.identity import Identity
 from aqueduct_core.spool.record import Codec, Record
+from aqueduct_core.spool.retention import Position, raised
 from aqueduct_core.spool.scan import Scan
 from aqueduct_core.spool.segment import Segment, segment_numbers, segment_path
 from aqueduct_core.spool.settings import Mark
@@ -33,9 +34,15 @@ class Replay:
     state: dict[str, Any] | None
     marks: list[Mark]
 
-    @property
-    def cursors(self) -> dict[str, list[int | None]]:
-        return dict(self.state["cursors"]) if self.state else {}
+    def cursors(self, told: Mapping[str, Position] | None) -> dict[str, list[int | None]]:
+        """The cursors that an identity told of, as far as the state knows that they went on; those
+        of the state when it told of none."""
+        found = dict(self.state["cursors"]) if self.state else {}
+        if told is None:
+            return found
+        return {
+            name: raised(position, found.get(name, position)) for name, position in told.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,8 @@ def recover(
         path = segment_path(directory, number)
         before = entered.get(number)
         # the newest is always read: it holds the newest marks
-        if before and number != numbers[-1] and path.stat().st_size == before.size:
+        # what is behind the end of a closed segment was written by an owner that had lost its lock
+        if before and number != numbers[-1] and path.stat().st_size >= before.size:
             reading.segments[number] = before
         else:
             reading.scan(number)
@@ -162,7 +170,10 @@ class _Reading:
         self.durable = max([self.durable, *(record.durable for record in found.records)])
         if found.head is not None:
             if self.scans:
-                self._last_groups[max(self.scans)] = found.head.group
+                last = max(self.scans)
+                self._last_groups[last] = found.head.group
+                # what follows was written by an owner that had lost its lock
+                self.scans[last] = self.scans[last].until(found.head.group)
             for older in list(self.scans):
                 last_group = self._last_groups.get(older)
                 if last_group is not None and last_group <= found.head.durable:
@@ -246,7 +257,9 @@ class _Reading:
         found = self._checked(number)
         stamp = self._stamps.get(number)
         if not stamp or not found.records or found.stamp == stamp:
-            return found
+            before = self._entered.get(number)
+            longer = before is not None and found.size > before.size
+            return found.before(before.size) if before is not None and longer else found
         if number == self._noted.segment and number not in self._entered:
             raise unknown_end(self._path(number), "was swapped for another file")
         log.warning("%s was swapped for another file: no row in it counts", self._path(number))

@@ -48,6 +48,11 @@ class Scan:
         """The scan of a file that is not to be believed: all of it is damaged."""
         return Scan(self.number, self.size, [], [(0, self.size)])
 
+    def until(self, group: int) -> Scan:
+        """The scan without the groups after this one."""
+        records = [record for record in self.records if record.group <= group]
+        return Scan(self.number, self.size, records, self.damage)
+
     def before(self, position: int) -> Scan:
         """The scan of the file cut off at a position."""
         return Scan(

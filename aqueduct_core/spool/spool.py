@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.spool.catalog import Catalog
 from aqueduct_core.spool.disk import Disk
+from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.health import Health, not_opened
 from aqueduct_core.spool.identity import Identity, Lock
 from aqueduct_core.spool.ledger import Ledger
@@ -24,18 +26,19 @@ from aqueduct_core.spool.opening import (
     identify,
     load_index,
     make_directory,
-    note_end,
     open_catalog,
     take_over,
 )
 from aqueduct_core.spool.readable import Readable
 from aqueduct_core.spool.record import Codec
-from aqueduct_core.spool.retention import Position
+from aqueduct_core.spool.retention import Cursors, Position
 from aqueduct_core.spool.room import Room
 from aqueduct_core.spool.settings import Mark, SpoolSettings
 from aqueduct_core.spool.stored import Stored
 from aqueduct_core.spool.sync import Sync, SyncerProcess, SyncFactory, wait_readable
 from aqueduct_core.spool.writer import Writer
+
+log = logging.getLogger(__name__)
 
 
 def _nobody(group: int) -> None:
@@ -92,7 +95,7 @@ class Spool(Readable):
         self._stored.publish(found.ends)
         last = found.segments[-1] if found.segments else None
         newest, stamp = (last.number, last.stamp) if last else (0, "")
-        self._ledger = Ledger(catalog, self._health, self._stored, cursors, newest)
+        self._ledger = Ledger(catalog, self._health, self._stored, cursors, newest, self._remember)
         self._writer = Writer(
             directory,
             codec,
@@ -161,24 +164,6 @@ class Spool(Readable):
         return f"<Spool {self.id} epoch {self.epoch} in {self._directory}, ends {self.ends()}>"
 
     # What it is
-
-    @property
-    def directory(self) -> Path:
-        return self._directory
-
-    @property
-    def id(self) -> str:
-        """A UUID that never changes."""
-        return self._identity.id
-
-    @property
-    def epoch(self) -> int:
-        """Raised at each opening: the higher one is the owner."""
-        return self._identity.epoch
-
-    @property
-    def partitions(self) -> int:
-        return self._identity.partitions
 
     @property
     def group(self) -> int:
@@ -260,13 +245,16 @@ class Spool(Readable):
         blocks on the disk, but for the catalog when a segment was closed.
 
         Raises:
-            SpoolFailed: IO: the disk failed, nothing that is not durable yet ever will be.
+            SpoolFailed: IO: the disk failed, nothing that is not durable yet ever will be. LOCKED:
+            the lock was taken away, and another process may own the spool.
         """
         self._check()
         with self._health.guard():
             settled = self._writer.settle()
         if settled is None:
             return
+        if not self._lock.held():
+            raise self._health.fenced()
         self._stored.publish(settled.ends)
         self._ledger.close_segments(settled.closed, settled.state)
         self.on_durable(settled.group)
@@ -336,9 +324,13 @@ class Spool(Readable):
         self._ledger.enter_cursor(cursor, reads, self._writer.durable)
 
     def drop(self, cursor: str) -> None:
-        """Forget a reader: it holds nothing back any more."""
+        """Forget a reader: it holds nothing back any more. Durable when this returns.
+
+        Raises:
+            SpoolFailed: FULL when it could not be noted (it is forgotten until a crash); IO.
+        """
         self._check()
-        self._ledger.drop(cursor)
+        self._ledger.drop(cursor, self._writer.durable)
 
     def trim(self, now: float | None = None) -> bool:
         """Unlink the oldest segment if every cursor has passed it; true when another may follow.
@@ -394,9 +386,15 @@ class Spool(Readable):
         if last is not None:
             self._ledger.close_segments([last], self._state())
         self._ledger.enter(self._writer.durable, self._ledger.newest)
-        note_end(
-            self._directory, self._identity, self._ledger.durable(self._writer.durable), self._disk
-        )
+        try:
+            # if the catalog and the last group are damaged together, that group is still not taken
+            # for one that a crash tore off
+            self._remember(self._ledger.durable(self._writer.durable), self._ledger.cursors)
+        except OSError as error:
+            log.warning("%s: the end is noted in the catalog alone: %s", self._directory, error)
+
+    def _remember(self, durable: Durable, cursors: Cursors) -> None:
+        self._identity.knowing(durable, cursors).save(self._directory, self._disk)
 
     def _state(self) -> dict[str, Any]:
         """What the head of a segment says of all before it."""

@@ -13,7 +13,7 @@ from aqueduct_core.errors import AqueductError, ConnectFailed, InvalidOption, Tl
 from aqueduct_core.transport.addresses import connected, refused, resolve, shown
 from aqueduct_core.transport.doubt import ASK_EVERY, Doubt
 from aqueduct_core.transport.driver import Driver, OnNews, lost_before_ready
-from aqueduct_core.transport.port import Address, Resumption
+from aqueduct_core.transport.port import SILENCE, Address, Resumption
 from aqueduct_core.transport.registry import stack
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tickets import DEFAULT_TICKETS, TicketStore, server_key
@@ -213,7 +213,7 @@ class _Attempt:
                 f"no reply from {where}",
                 "Check host, port and firewalls: QUIC needs UDP",
             )
-        if reason in ("handshake timeout", "Idle timeout"):
+        if reason in ("handshake timeout", SILENCE):
             return ConnectFailed(
                 "TIMEOUT",
                 f"{where} answered, but the handshake was not complete in time",

@@ -18,7 +18,7 @@ from aqueduct_core.transport.driver import Driver, OnNews
 from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Hello, Stack, Terms
 from aqueduct_core.transport.registry import stack
 from aqueduct_core.transport.sessions import SessionTable
-from aqueduct_core.transport.settings import LinkSettings, ListenLimits
+from aqueduct_core.transport.settings import LinkSettings, ListenLimits, share
 from aqueduct_core.transport.tls import Identity, ServerTls
 from aqueduct_core.transport.udp import UdpSocket
 
@@ -202,7 +202,12 @@ class Listener:
         if terms is None:
             return None
         driver = Driver(
-            self._library.accept(self.settings, self._identity, hello, terms),
+            self._library.accept(
+                share(self.settings, len(self.drivers), limits.shared_window),
+                self._identity,
+                hello,
+                terms,
+            ),
             address,
             make_engine=self._welcome,
             send=self._socket.send,

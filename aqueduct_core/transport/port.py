@@ -28,6 +28,9 @@ Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int]
 """A socket address as the operating system gives it: IPv4 pair or IPv6 quadruple."""
 
 CONNECTION_ID_LENGTH = 8
+SILENCE = "Idle timeout"
+"""The reason of a link that ended because nothing was heard for its idle timeout; the code that
+comes with it is QUIC's own and says nothing."""
 """Bytes of the connection ids that we choose; a short header carries no length (RFC 9000 §17.3)."""
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aqueduct_core.errors import InvalidOption
 
 SMALLEST_DATAGRAM = 1_200
 LARGEST_DATAGRAM = 65_000
+LEAST_WINDOW = 256 * 1024
+"""Enough for 5 MB/s over a path of 50 ms; a message may be larger than the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,9 @@ class ListenLimits:
             It is held, within the windows of ``LinkSettings``, and seen by nobody until then,
             so it cannot be replayed (AQ-0RTT-3).
         sessions: sessions remembered, each for one use; the oldest are forgotten first.
+        shared_window: bytes that all connections share in fair parts as their connection window, so
+            that many of them together cannot make us hold a window each; None: each has the window
+            of ``LinkSettings``. See ``share``.
     """
 
     connections: int = 4_096
@@ -85,10 +90,30 @@ class ListenLimits:
     resume: bool = False
     early_data: bool = False
     sessions: int = 4_096
+    shared_window: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("connections", "per_address", "handshakes", "sessions"):
             _within(self, name, 1, 1 << 30)
+        if self.shared_window is not None:
+            _within(self, "shared_window", LEAST_WINDOW, 1 << 40)
+
+
+def share(settings: LinkSettings, connections: int, shared: int | None) -> LinkSettings:
+    """The settings for one more connection beside ``connections`` others.
+
+    Its part of ``shared`` bytes, not above the window of ``settings`` and not below
+    ``LEAST_WINDOW``. What was granted to a connection stays its own, so *n* that come one after
+    another have about ``shared · (1 + ln n)`` in all, or ``LEAST_WINDOW`` each.
+    """
+    if shared is None:
+        return settings
+    window = min(settings.connection_window, max(LEAST_WINDOW, shared // (connections + 1)))
+    if window == settings.connection_window:
+        return settings
+    return replace(
+        settings, connection_window=window, stream_window=min(window, settings.stream_window)
+    )
 
 
 def _within(settings: object, name: str, low: float, high: float) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aqueduct_core.errors import InvalidOption
+from aqueduct_spark.model.cursors import DEFAULT_CURSORS
 from aqueduct_spark.model.option_parsing import (
     bad_value,
     conflict,
@@ -29,8 +30,6 @@ from aqueduct_spark.model.read_parts import (
 from aqueduct_spark.model.source import Dial, Source, Standalone, Stored, find_source
 from aqueduct_spark.model.starting import Specific, Starting
 from aqueduct_spark.model.until import AtOffset, Finish, Until
-
-DEFAULT_CURSORS = {"messages": "query", "events": "events"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aqueduct_spark.model import values
+from aqueduct_spark.model.cursors import cursor_name
 from aqueduct_spark.model.option_spec import (
     BATCH_READ,
     READ,
@@ -84,7 +85,7 @@ READ_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "cursor",
-        values.short_text(64),
+        cursor_name,
         None,
         STREAM_READ,
         STREAM_READ,
@@ -214,7 +215,7 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         READ,
         READ,
         "What becomes of the stored messages of a cancelled channel: they stay rows, or the "
-        "query fails.",
+        "query fails. A read with until=finish fails unless keep is written.",
     ),
     OptionSpec(
         "fetchTimeout",

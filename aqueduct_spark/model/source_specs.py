@@ -39,7 +39,8 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         READ,
         READ,
         "Directory of the durable log; executors that may run its intake have to see it. "
-        "Alone in a batch read: what is stored there is read.",
+        "Alone in a batch read: what is stored there is read; with endpoint in a batch read: where "
+        "its tasks keep what is on its way (temporary files by default).",
     ),
     OptionSpec(
         "subscribe",

@@ -126,6 +126,21 @@ def granted(
     return entered
 
 
+def passed_over(
+    start: StreamOffset, entered: StreamOffset, seen: Mapping[int, Seen]
+) -> tuple[int, ...]:
+    """The intakes that are new to the query and in which its cursor is ahead of where it starts.
+
+    The cursor is that of an earlier query of that name. It would not keep the rows between.
+    """
+    return tuple(
+        intake
+        for intake, position in entered.spool.items()
+        if intake not in start.spool
+        and any(done > to for done, to in zip(seen[intake].committed, position.to, strict=True))
+    )
+
+
 def clip(ends: Sequence[int], ceiling: Sequence[int] | None) -> Ends:
     """``ends``, but not beyond ``ceiling``."""
     if ceiling is None:

@@ -80,10 +80,7 @@ def settle(options: BatchReadOptions, token: Token) -> Snapshot:
                 located_start=_located(holding, options.starting, view, extent.ends),
                 located_end=_located(holding, options.ending, view, extent.ends),
             )
-            for loss in found.losses:
-                if options.fail_on_data_loss:
-                    raise loss
-                log.warning("failOnDataLoss=false: %s", loss)
+            _tell(found.losses, options)
             ranges += found.ranges
         sizes = _sizes(holdings, ranges, options.split.max_bytes)
     return Snapshot(tuple(split(ranges, options.split, sizes)))
@@ -173,10 +170,7 @@ def _follow_partitions(
             extent = holding.extent(view)
             located = _located(holding, options.starting, view, extent.ends)
             found = bounds(extent, options.starting, options.ending, located_start=located)
-            for loss in found.losses:
-                if options.fail_on_data_loss:
-                    raise loss
-                log.warning("failOnDataLoss=false: %s", loss)
+            _tell(found.losses, options)
             firsts = {rows.partition: rows.first for rows in found.ranges}
             starts = tuple(
                 firsts.get(log, end) for log, end in zip(extent.logs, extent.ends, strict=True)
@@ -225,6 +219,13 @@ def _sizes(
             continue  # trimmed in this moment: the task that reads it tells so, or finds less
         sizes[rows.intake, rows.partition] = marks
     return sizes
+
+
+def _tell(losses: Sequence[DataLoss], options: BatchReadOptions) -> None:
+    for loss in losses:
+        if options.fail_on_data_loss:
+            raise loss
+        log.warning("failOnDataLoss=false: %s", loss)
 
 
 def _located(

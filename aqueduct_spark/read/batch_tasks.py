@@ -15,6 +15,7 @@ from aqueduct_spark.read.shaping import Shape
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from aqueduct_core.spool.reader import SpoolReader
     from aqueduct_spark.model.read_options import BatchReadOptions
     from aqueduct_spark.read.batch_partitions import StoredPartition
 
@@ -39,12 +40,13 @@ def stored_rows(partition: StoredPartition, options: BatchReadOptions) -> Iterat
     while following < wanted.stop:
         try:
             with opened(Path(wanted.at), wanted.spool) as reader:
-                first = reader.starts()[wanted.partition]
-                if following < first and not options.fail_on_data_loss:
-                    _tell(f"offsets {following} to {min(first, wanted.stop)} of {wanted} are gone")
-                    following = min(first, wanted.stop)
-                rows = reader.read(wanted.partition, following, wanted.stop)
-                for batch in joined(rows):
+                first, stop = following, wanted.stop
+                if not options.fail_on_data_loss:
+                    first, stop = stretch(reader, wanted.partition, following, stop)
+                if first > following:
+                    _tell(f"offsets {following} to {first} (exclusive) of {wanted} are gone")
+                    following = first
+                for batch in joined(reader.read(wanted.partition, following, stop)):
                     yield from shape.rows(batch, wanted.partition, following)
                     following += batch.num_rows
         except DataLoss as error:
@@ -53,6 +55,22 @@ def stored_rows(partition: StoredPartition, options: BatchReadOptions) -> Iterat
             _tell(str(error))
             if error.subclass != "RANGE_GONE":
                 return
+
+
+def stretch(reader: SpoolReader, partition: int, start: int, stop: int) -> tuple[int, int]:
+    """The first rows of ``[start, stop)`` stored without a hole; ``(stop, stop)``: none."""
+    first = end = stop
+    for segment in reader.segments:
+        low, high = segment.starts[partition], segment.ends[partition]
+        if high <= max(low, start) or low >= stop:
+            continue
+        if first == stop:
+            first, end = max(start, low), min(high, stop)
+        elif low == end:
+            end = min(high, stop)
+        else:
+            break
+    return first, end
 
 
 def _tell(what: str) -> None:

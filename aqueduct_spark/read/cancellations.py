@@ -16,6 +16,7 @@ from aqueduct_core.errors import AqueductError, ChannelEnded, DataLoss
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Ticket
+from aqueduct_spark.model.cursors import SUFFIX
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.model.selection import Selection
 from aqueduct_spark.model.starting import AtTime, Latest, Starting
@@ -24,9 +25,6 @@ from aqueduct_spark.read.shaping import Shape
 from aqueduct_spark.receivers.fleet import Fleet
 
 log = logging.getLogger(__name__)
-
-SUFFIX = ".cancels"
-"""Behind the name of the query's cursor: the name of the one for its events."""
 
 
 class CancelWatch:

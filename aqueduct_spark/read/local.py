@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from aqueduct_core.errors import DataLoss, SpoolFailed
+from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.joining import joined
 from aqueduct_core.flight.tickets import Ticket
@@ -25,6 +25,12 @@ from aqueduct_core.spool.pieces import are_here, read_pieces
 log = logging.getLogger(__name__)
 
 HOSTS_KEPT = 1024
+
+PIECES = 2_000
+"""Places that one answer should hold, about; some 300 KB."""
+
+FIRST_SPAN, LEAST_SPAN, MOST_SPAN = 32_768, 4_096, 1 << 24
+"""Rows that one answer is for: as many as records of the size seen so far make `PIECES` of."""
 
 
 def rows_of(client: IntakeClient, ticket: Ticket) -> Iterator[pa.RecordBatch]:
@@ -38,18 +44,28 @@ def rows_of(client: IntakeClient, ticket: Ticket) -> Iterator[pa.RecordBatch]:
             for batch in _mapped(client, ticket):
                 yield batch
                 position += batch.num_rows
-        except (SpoolFailed, DataLoss, OSError) as error:
-            # The intake is asked for the rest: it knows better whether that is gone or damaged.
+        except (SpoolFailed, DataLoss, IntakeFailed, OSError) as error:
+            # The intake is asked for the rest: it knows better whether that is gone or damaged,
+            # and a read waits longer for an answer than a question about places does.
             log.info("%s is read over Flight from offset %d: %s", ticket, position, error)
     if position < ticket.end:
         yield from client.read(replace(ticket, start=position))
 
 
 def _mapped(client: IntakeClient, ticket: Ticket) -> Iterator[pa.RecordBatch]:
-    """The rows of the ticket, or none at all where its files are not here."""
-    pieces = client.pieces(ticket)
-    if are_here(pieces):
+    """The rows of the ticket up to the first that is not in a file here.
+
+    Places are asked for in turns, so that a long range of small records takes little memory.
+    """
+    start, span = ticket.start, FIRST_SPAN
+    while start < ticket.end:
+        end = min(start + span, ticket.end)
+        pieces = client.pieces(replace(ticket, start=start, end=end))
+        if not are_here(pieces):
+            return
         yield from joined(read_pieces(pieces, SPOOL_SCHEMA))
+        start = end
+        span = max(LEAST_SPAN, min(MOST_SPAN, span * PIECES // max(1, len(pieces))))
 
 
 @lru_cache(HOSTS_KEPT)

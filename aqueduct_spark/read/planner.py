@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from aqueduct_core.flight.tickets import View
+from aqueduct_spark.model.cursors import SUFFIX
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
 from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.model.starting import AtTime
 from aqueduct_spark.planning.launches import Launches
 from aqueduct_spark.planning.patience import Patience
-from aqueduct_spark.planning.progress import Ends, Survey, Terms, granted, reaches, survey
+from aqueduct_spark.planning.progress import (
+    Ends,
+    Survey,
+    Terms,
+    granted,
+    passed_over,
+    reaches,
+    survey,
+)
 from aqueduct_spark.planning.ranges import DataRange, data_ranges
 from aqueduct_spark.planning.splits import split
 from aqueduct_spark.planning.ticks import commit_is_due
@@ -114,7 +123,7 @@ class StreamPlanner:
         ranges = data_ranges(start, end, self._first_logs(touched))
         split_options = self._options.split
         sizes = self._measuring.for_split(ranges, split_options.max_bytes, self._seen)
-        return tasks + [self._data_task(rows, end) for rows in split(ranges, split_options, sizes)]
+        return tasks + self._data_tasks(split(ranges, split_options, sizes))
 
     def commit(self, end: StreamOffset) -> None:
         """Spark is done with everything before ``end``."""
@@ -127,16 +136,15 @@ class StreamPlanner:
 
     def _step(self, start: StreamOffset, everything: bool) -> StreamOffset:
         self._seen = self._fleet.observe(start)
+        found = self._survey(start)
+        passed = passed_over(start, found.entered, self._seen)
+        if passed:
+            for intake in passed:
+                self._fleet.begin_anew(intake)
+            self._seen = self._fleet.observe(start)
+            found = self._survey(start)
         self._reach = reaches(start, self._seen)
-        if self._watch is not None:
-            self._watch.look(start, self._fleet)
-        found = survey(
-            start,
-            self._seen,
-            self._terms,
-            ceiling=self._ceilings() if self._bounded else None,
-            located=self._located(start),
-        )
+        self._look_at_events(start)
         for loss in found.losses:
             log.warning("failOnDataLoss=false: %s", loss)
         end = self._admitted(found, everything)
@@ -147,6 +155,25 @@ class StreamPlanner:
                 self._crew.take_absent()
                 self._launches.note((), {}, {}, time.monotonic())
         return end
+
+    def _survey(self, start: StreamOffset) -> Survey:
+        return survey(
+            start,
+            self._seen,
+            self._terms,
+            ceiling=self._ceilings() if self._bounded else None,
+            located=self._located(start),
+        )
+
+    def _look_at_events(self, start: StreamOffset) -> None:
+        if self._watch is not None:
+            self._watch.look(start, self._fleet)
+            return
+        # Of an earlier run with onCancel=fail: it would hold back the log of events for ever.
+        left = self._options.cursor + SUFFIX
+        for intake, status in self._fleet.statuses().items():
+            if left in status.events_committed:
+                self._fleet.drop_cursor(intake, left)
 
     def _admitted(self, found: Survey, everything: bool) -> StreamOffset:
         rows, now = sum(one.rows for one in found.waiting), time.monotonic()
@@ -178,16 +205,22 @@ class StreamPlanner:
         copies = 1 if order.spool_id is None else self._launches.copies(intake)
         return [LaunchPartition(order)] * copies
 
-    def _data_task(self, rows: DataRange, end: StreamOffset) -> DataPartition:
-        return DataPartition(
-            rows=rows,
-            order=self._crew.order(rows.intake, end.spool[rows.intake].id),
-            fetch_timeout=self._options.fetch_timeout,
-            lenient=not self._options.fail_on_data_loss,
-            view=self._options.rows.view,
-            filters=self._options.rows.selection,
-            access=self._crew.access(),
-        )
+    def _data_tasks(self, pieces: Sequence[DataRange]) -> list[DataPartition]:
+        spools = {rows.intake: rows.spool for rows in pieces}
+        orders = {intake: self._crew.order(intake, spool) for intake, spool in spools.items()}
+        access = self._crew.access()
+        return [
+            DataPartition(
+                rows=rows,
+                order=orders[rows.intake],
+                fetch_timeout=self._options.fetch_timeout,
+                lenient=not self._options.fail_on_data_loss,
+                view=self._options.rows.view,
+                filters=self._options.rows.selection,
+                access=access,
+            )
+            for rows in pieces
+        ]
 
     def _observe_needed(self, end: StreamOffset, touched: set[int]) -> dict[int, Seen]:
         """The intakes that answer; those on their own are waited for where rows are wanted."""

@@ -12,6 +12,7 @@ from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, TlsFaile
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
+from aqueduct_spark.read.gaps import stretch
 from aqueduct_spark.read.local import rows_of
 from aqueduct_spark.read.shaping import Shape
 from aqueduct_spark.receivers.launch import ensure_intake, launch_here
@@ -60,28 +61,29 @@ def rows(
     )
     wanted = partition.rows
     address = wanted.at
-    following = wanted.first
+    following, until = wanted.first, wanted.stop
     give_up = time.monotonic() + partition.fetch_timeout
     while following < wanted.stop:
         try:
             client = _client(partition, address)
-            ticket = Ticket(wanted.spool, wanted.partition, following, wanted.stop)
+            ticket = Ticket(wanted.spool, wanted.partition, following, until)
             for batch in rows_of(client, ticket):
                 yield from shape.rows(batch, wanted.partition, following)
                 following += batch.num_rows
                 give_up = time.monotonic() + partition.fetch_timeout
-            if following < wanted.stop:
+            if following < until:
                 raise IntakeFailed(
                     "UNREACHABLE",
                     f"the intake at {address} ended the rows of partition {wanted.partition} at "
-                    f"{following}, before {wanted.stop}",
+                    f"{following}, before {until}",
                     "Read its log",
                 )
+            until = wanted.stop
         except (IntakeFailed, TlsFailed, DataLoss) as error:
             if isinstance(error, DataLoss) and error.subclass != "SPOOL_REPLACED":
                 if not partition.lenient:
                     raise
-                following = _behind_loss(partition, address, following, error)
+                following, until = _behind_loss(partition, address, following, error)
                 continue
             # TlsFailed and SPOOL_REPLACED: another one has the address of an intake that is gone.
             _forget(address, wanted.spool)
@@ -132,17 +134,21 @@ def _replaced(partition: DataPartition, held: Registration) -> DataLoss:
     )
 
 
-def _behind_loss(partition: DataPartition, address: str, following: int, loss: DataLoss) -> int:
-    """The first offset of the range that is still stored; its end when none is."""
+def _behind_loss(
+    partition: DataPartition, address: str, following: int, loss: DataLoss
+) -> tuple[int, int]:
+    """The rows that can be read next; the end of the range twice when there are none."""
     wanted = partition.rows
     log.warning("failOnDataLoss=false: %s", loss)
+    ticket = Ticket(wanted.spool, wanted.partition, following, wanted.stop)
     try:
-        status = _client(partition, address).status()
-    except AqueductError:
-        return wanted.stop
-    events = wanted.partition == len(status.starts)
-    first = status.events[0] if events else status.starts[wanted.partition]
-    return first if following < first < wanted.stop else wanted.stop
+        first, stop = stretch(_client(partition, address), ticket)
+    except AqueductError as error:
+        log.warning("failOnDataLoss=false: what is left of %s is not known: %s", ticket, error)
+        return wanted.stop, wanted.stop
+    if first > following:
+        log.warning("failOnDataLoss=false: offsets %d to %d are left out", following, first)
+    return first, stop
 
 
 def _client(partition: DataPartition, address: str) -> IntakeClient:

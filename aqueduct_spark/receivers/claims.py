@@ -83,6 +83,17 @@ class Claims:
                         # The intake is gone or another one; the next look at it holds anew.
                         del self._held[spool]
 
+    def begin_anew(self, client: IntakeClient) -> None:
+        """Have the cursors where the stored rows begin: those of an earlier query are ahead.
+
+        Raises:
+            AqueductError: as `ensure`.
+        """
+        for reader in self._readers:
+            client.release(reader.cursor, self.owner)
+            client.drop_cursor(reader.cursor)
+        self._hold(client)
+
     def release(self) -> None:
         """Give all holds back, so that the next run need not wait. Never raises."""
         with self._lock:

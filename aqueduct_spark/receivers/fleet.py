@@ -115,14 +115,31 @@ class Fleet:
         client = self.client(intake)
         if client is None:
             return
+        owner = self._claims.owner
+        _unless_in_use(
+            intake,
+            lambda: client.commit(reader.cursor, ends, spool=spool, owner=owner, view=reader.view),
+        )
+
+    def begin_anew(self, intake: int) -> None:
+        """Have the cursors in one spool where its rows begin. An intake that is gone meanwhile is
+        passed over.
+
+        Raises:
+            SpoolFailed: CURSOR_IN_USE.
+        """
+        client = self.client(intake)
+        if client is not None:
+            _unless_in_use(intake, lambda: self._claims.begin_anew(client))
+
+    def drop_cursor(self, intake: int, cursor: str) -> None:
+        """Have a cursor forgotten that nobody needs. One that is in use stays."""
+        client = self.client(intake)
         try:
-            client.commit(
-                reader.cursor, ends, spool=spool, owner=self._claims.owner, view=reader.view
-            )
+            if client is not None:
+                client.drop_cursor(cursor)
         except AqueductError as error:
-            if isinstance(error, SpoolFailed) and error.subclass == "CURSOR_IN_USE":
-                raise
-            log.warning("commit of intake %d: %s", intake, error)
+            log.info("cursor %s of intake %d: %s", cursor, intake, error)
 
     def client(self, intake: int) -> IntakeClient | None:
         """The client of an intake that was there at the last look."""
@@ -185,3 +202,13 @@ class Fleet:
                 return
             del self._clients[client.address]
         client.close()
+
+
+def _unless_in_use(intake: int, call: Callable[[], None]) -> None:
+    """Do what may be left undone where the intake is gone; only a cursor in use is an error."""
+    try:
+        call()
+    except AqueductError as error:
+        if isinstance(error, SpoolFailed) and error.subclass == "CURSOR_IN_USE":
+            raise
+        log.warning("intake %d: %s", intake, error)

@@ -10,6 +10,9 @@ FILE holds JSON: ``master``, ``conf`` (more Spark configuration), ``options`` (o
 * ``batches-freeze``: the same, but the planner is stopped (SIGSTOP) and the batch returns: the
   driver stands behind the commit log, before its next call of the source.
 
+With ``attempts``, a directory, each attempt of a task leaves a file ``BATCH-PARTITION-ATTEMPT``
+with its process id there; first attempts stop behind their first rows while ``hold`` is in it.
+
 Standard output has one line for each fact: ``jvm PID``, ``held N``, ``frozen N``, ``over ERROR``.
 Exit code 0 after the end of an AvailableNow query, 3 when the query failed.
 """
@@ -21,14 +24,20 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.faults.processes import planners_of
 from tests.spark.scene import SPARK_CONF
+
+HOLD_TURNS = 600
+"""Tenths of a second that a held attempt lasts at most."""
 
 
 def main(file: str) -> int:
@@ -42,7 +51,10 @@ def main(file: str) -> int:
     spark.sparkContext.setLogLevel(plan.get("log", "OFF"))
     jvm = spark._jvm.ProcessHandle.current().pid()
     say("jvm", jvm)
-    stream = spark.readStream.format("aqueduct").options(**plan["options"]).load().writeStream
+    frame = spark.readStream.format("aqueduct").options(**plan["options"]).load()
+    if plan.get("attempts"):
+        frame = frame.mapInArrow(watched(plan["attempts"]), frame.schema)
+    stream = frame.writeStream
     table = Path(plan["table"])
     if plan["sink"] == "parquet":
         stream = stream.format("parquet").option("path", str(table))
@@ -78,6 +90,27 @@ def keeper(sink: str, table: Path, jvm: int) -> Callable[[DataFrame, int], None]
             say("frozen", number)
 
     return keep
+
+
+def watched(folder: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def pass_on(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        batch = context.getLocalProperty("streaming.sql.batchId")
+        attempt = context.attemptNumber()
+        name = f"{batch}-{context.partitionId()}-{attempt}"
+        for part in parts:
+            yield part
+            file = Path(folder) / name
+            if not file.exists():
+                (Path(folder) / f".{name}").write_text(str(os.getpid()))
+                (Path(folder) / f".{name}").rename(file)
+            for _ in range(HOLD_TURNS):
+                if attempt or not (Path(folder) / "hold").exists():
+                    break
+                time.sleep(0.1)
+
+    return pass_on
 
 
 def say(word: str, fact: object) -> None:

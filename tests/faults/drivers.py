@@ -33,6 +33,7 @@ class Plan:
         self.sink = "parquet"
         self.trigger: dict[str, Any] = {}
         self.conf: dict[str, str] = {}
+        self.attempts: Path | None = None
         self.options = {"spool": str(self.spool), "lease": "10s", **options}
         self._drivers: list[Driver] = []
 
@@ -53,6 +54,7 @@ class Plan:
                     "table": str(self.table),
                     "sink": self.sink,
                     "trigger": self.trigger,
+                    "attempts": str(self.attempts) if self.attempts else "",
                 }
             )
         )

@@ -19,6 +19,7 @@ from aqueduct_spark.model.tokens import Token
 from aqueduct_spark.read.batch_bounds import Extent, bounds, check_known
 from aqueduct_spark.read.batch_planner import settle
 from aqueduct_spark.read.batch_reader import AqueductBatchReader
+from aqueduct_spark.read.batch_spools import opened
 from tests.spark.spools import MORNING, filled, open_spool, rows, store, value
 
 EXTENT = Extent(3, "id", "/spool", (0, 1), (10, 0), (100, 50))
@@ -241,6 +242,22 @@ def test_rows_trimmed_while_reading(trimmed: tuple[Path, Spool]) -> None:
             pass
     assert lost.value.subclass == "RANGE_GONE"
     assert head == list(range(len(head)))
+
+
+def test_a_segment_that_is_missing_in_the_middle(tmp_path: Path) -> None:
+    home = tmp_path / "holes"
+    filled(home, (400,), size=5000, grain=20, segment_bytes=250_000)
+    strict, lenient = reader_of(home), reader_of(home, failOnDataLoss="false")
+    with opened(home) as spool:
+        third = spool.segments[2]
+        first, stop = third.starts[0], third.ends[0]
+    assert 0 < first < stop < 400
+    third.path.unlink()
+    with pytest.raises(DataLoss, match=f"offsets {first} to ") as lost:
+        read_by(strict)
+    assert lost.value.subclass == "RANGE_GONE"
+    found = [n for _, n, _ in read_by(lenient)]
+    assert found == [*range(first), *range(stop, 400)]
 
 
 def test_offsets_that_are_gone_when_planned(trimmed: tuple[Path, Spool]) -> None:

@@ -12,14 +12,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from aqueduct_core.errors import DataLoss, SpoolFailed
+from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.server import FlightHost
+from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.spool import Spool
 from aqueduct_core.spool.pieces import Piece
-from aqueduct_spark.read import local
+from aqueduct_spark.model.partitions import DataPartition
+from aqueduct_spark.planning.ranges import DataRange
+from aqueduct_spark.read import local, tasks
+from aqueduct_spark.read.batch_spools import opened
+from aqueduct_spark.read.gaps import stretch
 from aqueduct_spark.read.local import is_this_host, rows_of
 from tests.spark.spools import open_spool, rows, store
 
@@ -33,13 +38,28 @@ class Served:
         self.spool = spool
         self.schema = spool.schema
         self.reads: list[Ticket] = []
+        self.asked: list[Ticket] = []
         self.lie: dict[str, Any] = {}
+
+    def status(self) -> IntakeStatus:
+        spool = self.spool
+        return IntakeStatus(
+            id=spool.id,
+            epoch=spool.epoch,
+            ends=tuple(spool.ends()[:2]),
+            starts=tuple(spool.starts()[:2]),
+            committed={},
+            listen="",
+            flight="",
+            pid=os.getpid(),
+        )
 
     def read(self, ticket: Ticket) -> Iterator[pa.RecordBatch]:
         self.reads.append(ticket)
         return self.spool.read(ticket.partition, ticket.start, ticket.end)
 
     def pieces(self, ticket: Ticket) -> list[Piece]:
+        self.asked.append(ticket)
         found = self.spool.pieces(ticket.partition, ticket.start, ticket.end)
         return [piece._replace(**self.lie) for piece in found]
 
@@ -97,6 +117,29 @@ def test_any_range_is_the_same(served: Served, client: IntakeClient) -> None:
     assert list(rows_of(client, ticket(served, 0, 7, 7))) == []
 
 
+def test_places_are_asked_for_in_turns(
+    served: Served, client: IntakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "FIRST_SPAN", 64)
+    monkeypatch.setattr(local, "LEAST_SPAN", 16)
+    monkeypatch.setattr(local, "PIECES", 4)
+    mapped = list(rows_of(client, ticket(served, 0, 3, 997)))
+    assert served.reads == []
+    assert 10 < len(served.asked) < 60
+    assert table(mapped) == table(list(client.read(ticket(served, 0, 3, 997))))
+
+
+def test_an_intake_that_does_not_say_where(
+    served: Served, client: IntakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(asked: Ticket) -> list[Piece]:
+        raise IntakeFailed("UNREACHABLE", "did not answer within 10 s", "Wait")
+
+    monkeypatch.setattr(client, "pieces", silent)
+    assert sum(b.num_rows for b in rows_of(client, ticket(served))) == 1_000
+    assert served.reads == [ticket(served)]
+
+
 def test_another_file_of_that_name(served: Served, client: IntakeClient) -> None:
     lies: list[dict[str, Any]] = [
         {"inode": 1},
@@ -139,6 +182,52 @@ def test_files_that_go_after_they_were_named(
     with pytest.raises(DataLoss) as lost:
         list(rows_of(client, ticket(served)))
     assert lost.value.subclass == "RANGE_GONE"
+
+
+@pytest.mark.parametrize("asked", [(0, 1_000), (150, 151), (190, 420), (0, 5), (999, 1_000)])
+def test_what_is_left_around_a_hole(
+    served: Served, client: IntakeClient, asked: tuple[int, int]
+) -> None:
+    with opened(served.spool.directory) as reader:
+        third = reader.segments[2]
+    low, high = third.starts[0], third.ends[0]
+    third.path.unlink()
+    expected = [n for n in range(*asked) if not low <= n < high]
+    at, stop = asked
+    found: list[int] = []
+    turns = 0
+    while at < stop:
+        first, end = stretch(client, ticket(served, 0, at, stop))
+        assert at <= first <= end <= stop
+        found += range(first, end)
+        at, turns = end, turns + 1
+        assert turns < 5
+    assert found == expected
+
+
+def test_fault_20_a_task_goes_on_behind_a_hole_only_when_it_may(
+    served: Served, client: IntakeClient
+) -> None:
+    with opened(served.spool.directory) as reader:
+        third = reader.segments[2]
+    low, high = third.starts[0], third.ends[0]
+    third.path.unlink()
+    wanted = DataRange(0, served.spool.id, client.address, 0, 0, 1_000)
+    task = DataPartition(wanted, None, fetch_timeout=5.0, lenient=True, access=CREDENTIALS)
+
+    def read(task: DataPartition) -> list[int]:
+        batches = tasks.rows(task, include_headers=False, include_metadata=False)
+        return [n for batch in batches for n in batch.column("offset").to_pylist()]
+
+    try:
+        assert read(task) == [*range(low), *range(high, 1_000)]
+        with pytest.raises(DataLoss, match=f"offsets {low} to ") as lost:
+            read(replace(task, lenient=False))
+        assert lost.value.subclass == "RANGE_GONE"
+        beyond = replace(wanted, first=900, stop=1_200)
+        assert read(replace(task, rows=beyond)) == list(range(900, 1_000))
+    finally:
+        tasks._forget(client.address, served.spool.id)
 
 
 def test_what_was_read_outlives_the_file(served: Served, client: IntakeClient) -> None:

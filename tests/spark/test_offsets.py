@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -49,6 +50,25 @@ def test_what_is_written_is_read_again(offset: StreamOffset) -> None:
     again = StreamOffset.from_json(json.loads(text))
     assert again == offset
     assert json.dumps(again.to_json()) == text
+
+
+FIXTURES = Path(__file__).parent / "fixtures" / "offsets_v1"
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_offsets_of_version_1_are_read_for_ever(number: int) -> None:
+    """Offset files as checkpoints have them: of a launch, of a first entry, of two intakes of
+    which one is missing, and of a view with one log. Spark compares offsets by their text."""
+    text = (FIXTURES / str(number)).read_text().splitlines()[-1]
+    offset = StreamOffset.from_json(json.loads(text))
+    assert json.dumps(offset.to_json()) == text
+    assert offset.launch == (1, 1, 3, 3)[number]
+    assert [p.to for p in offset.spool.values()] == [
+        [],
+        [(0, 0)],
+        [(120, 98), (9007199254740993, 0)],
+        [(17,)],
+    ][number]
 
 
 def test_a_newer_version_is_refused_by_its_number() -> None:

@@ -10,7 +10,16 @@ from aqueduct_core.errors import DataLoss, InvalidOption
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
 from aqueduct_spark.model.starting import AtTime, Earliest, Latest, Specific, Starting
-from aqueduct_spark.planning.progress import Survey, Terms, Waiting, clip, granted, reaches, survey
+from aqueduct_spark.planning.progress import (
+    Survey,
+    Terms,
+    Waiting,
+    clip,
+    granted,
+    passed_over,
+    reaches,
+    survey,
+)
 from aqueduct_spark.planning.ranges import DataRange, data_ranges
 from aqueduct_spark.planning.ticks import commit_is_due
 from aqueduct_spark.planning.views import Reader, Seen, see
@@ -162,6 +171,22 @@ def test_losses_stop_the_query_or_are_told_and_passed(
     found = survey(offset(5, 7), {0: seen}, replace(TERMS, fail_on_data_loss=False))
     assert [loss.subclass for loss in found.losses] == [subclass]
     assert all_of(found).spool[0] == behind
+
+
+@pytest.mark.parametrize(
+    ("start", "committed", "passed"),
+    [
+        (StreamOffset(launch=1), (0, 0), ()),
+        (StreamOffset(launch=1), (2, 3), ()),
+        (StreamOffset(launch=1), (2, 4), (0,)),
+        (offset(2, 3), (9, 9), ()),
+    ],
+)
+def test_a_new_query_is_not_bound_by_the_cursor_of_an_old_one(
+    start: StreamOffset, committed: tuple[int, ...], passed: tuple[int, ...]
+) -> None:
+    seen = {0: status((9, 9), (2, 3), committed=committed)}
+    assert passed_over(start, survey(start, seen, TERMS).entered, seen) == passed
 
 
 def test_truncation_behind_the_position_is_no_loss() -> None:

@@ -319,6 +319,49 @@ def test_partitions_do_not_show_secrets(ground: Ground) -> None:
         assert "PRIVATE" not in repr(partition)
 
 
+def test_an_intake_is_told_its_limits_and_where_it_listens(tmp_path: Path) -> None:
+    options = StreamReadOptions.parse(
+        {
+            "listen": "127.0.0.1:4433",
+            "spool": str(tmp_path),
+            "numIntakes": "3",
+            "limits.connections": "7",
+            "limits.headerBytes": "2k",
+            "limits.handshakeTimeout": "3s",
+        }
+    )
+    settings = launch_order(options, 2, Credentials.fresh(), "h:1", None).settings
+    assert (settings.listen, settings.connect) == ("127.0.0.1:4435", None)
+    assert settings.limits.connections == 7
+    assert settings.limits.header_bytes == 2048
+    assert settings.limits.handshake_seconds == 3
+
+
+def test_an_intake_is_told_whom_to_dial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THE_TOKEN", "s3cret")
+    options = StreamReadOptions.parse(
+        {
+            "endpoint": "aqueduct://a:1,b:2,c:3",
+            "spool": str(tmp_path),
+            "numIntakes": "2",
+            "subscribe": "x,y",
+            "subscribePayload": "give {name}",
+            "tls.caFile": "/ca.pem",
+            "auth.tokenEnv": "THE_TOKEN",
+        }
+    )
+    orders = [launch_order(options, i, Credentials.fresh(), "h:1", None) for i in range(2)]
+    told = [order.settings.connect for order in orders]
+    assert told[0] is not None
+    assert told[1] is not None
+    assert (told[0].endpoints, told[1].endpoints) == (("a:1", "c:3"), ("b:2",))
+    assert [s.request_payload for s in told[0].subscriptions] == [b"give x", b"give y"]
+    assert (told[0].ca_file, told[0].token) == ("/ca.pem", "s3cret")
+    assert "s3cret" not in repr(orders)
+    # What it dials is not on this machine, so neither are its readers.
+    assert orders[0].settings.flight == "0.0.0.0:0"
+
+
 def test_a_token_variable_must_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     options = StreamReadOptions.parse(
         {"listen": "127.0.0.1:0", "spool": str(tmp_path), "auth.tokenEnv": "THE_TOKEN"}

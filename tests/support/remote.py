@@ -31,9 +31,10 @@ from aqueduct_core.aqueduct.conventions import connection_headers
 from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.transport.tls import ClientTls, ServerTls
 
-End = Literal["finish", "cancel", "stay", "vanish", "drop", "overcount", "undercount"]
+End = Literal["finish", "cancel", "stay", "vanish", "drop", "overcount", "undercount", "hurry"]
 """What follows the messages: FINISH_SENDER; CANCEL_SENDER; nothing; the connection is aborted;
-the request is thrown away unread; a finish that names one message more, or less, than were sent."""
+the request is thrown away unread; a finish that names one message more, or less, than were sent;
+a finish, and the connection is aborted once it arrived, without waiting for an ack."""
 
 START_SECONDS = 20.0
 
@@ -182,6 +183,11 @@ class Remote:
             half.reliable_sent += 1 if end == "overcount" else -1  # type: ignore[union-attr]
         if end in ("finish", "overcount", "undercount"):
             await sender.finish()
+            return
+        if end == "hurry":
+            sender._core().finish()
+            await connection._driver.writable(1)
+            connection.abort("hurried")
             return
         await sender.flush()
         if end == "cancel":

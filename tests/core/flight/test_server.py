@@ -269,3 +269,30 @@ def test_garbage_in_an_action_is_refused_and_the_server_stays(body: bytes) -> No
         with pytest.raises(fl.FlightServerError):
             raw.do_get(fl.Ticket(b"garbage"), options).read_all()
         assert client.status().epoch == 3
+
+
+class Counting(MemoryHost):
+    """Counts the batches that were asked for."""
+
+    given = 0
+
+    def _rows(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        for one in super()._rows(start, end):
+            self.given += 1
+            yield one
+
+
+def test_slow_readers_wait_for_their_own_pace_and_hold_little() -> None:
+    """A hundred megabytes for each; the server gives what the transport between them holds."""
+    host = Counting(rows=2_000, grain=10, size=BATCH_BYTES // 10)
+    with serving(host) as server, client_of(server) as one, client_of(server) as other:
+        readers = [client.read(Ticket(SPOOL, 0, 0, 2_000)) for client in (one, other)]
+        for reader in readers:
+            next(reader)
+        settled = 0
+        while settled != host.given:  # until nothing moves any more
+            settled = host.given
+            threading.Event().wait(0.3)
+        assert settled < 60
+        assert [sum(batch.num_rows for batch in reader) for reader in readers] == [1_990, 1_990]
+        assert host.given == 400

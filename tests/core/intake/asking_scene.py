@@ -14,6 +14,7 @@ from aqueduct_core.intake.session import Session, Surroundings
 from tests.core.intake.bench import Bench
 from tests.support.pair import Pair
 
+STORED = Config(ack_mode=AckMode.ON_STORED, confirm_finish=True)
 NOW = 1_800_000_000_000_000
 
 
@@ -52,7 +53,7 @@ class AskingScene:
     ) -> None:
         self.bench = b
         self.demand = demand
-        self.pair = Pair(client=Config(ack_mode=AckMode.ON_STORED), server=server or Config())
+        self.pair = Pair(client=STORED, server=server or Config())
         self.pair.now = now
         self.timers: list[tuple[float, Any]] = []
         self.over: list[Closed] = []
@@ -82,6 +83,16 @@ class AskingScene:
         return self.pair.server
 
     def step(self, seconds: float = 0.05) -> None:
+        """A piece of time, then the news, then a group, then what is due."""
+        self.hear(seconds)
+        self.bench.settle()
+        due = [timer for timer in self.timers if timer[0] <= self.pair.now]
+        self.timers = [timer for timer in self.timers if timer[0] > self.pair.now]
+        for _, call in due:
+            call()
+
+    def hear(self, seconds: float = 0.05) -> None:
+        """A piece of time and the news of it; nothing becomes durable."""
         self.pair.run(seconds)
         for item in self.pair.news(Side.SERVER):
             self.told.append(item)
@@ -92,11 +103,6 @@ class AskingScene:
         news = self.pair.news(Side.CLIENT)
         if news:
             self.session.on_news(Turns(), news)  # type: ignore[arg-type]
-        self.bench.settle()
-        due = [timer for timer in self.timers if timer[0] <= self.pair.now]
-        self.timers = [timer for timer in self.timers if timer[0] > self.pair.now]
-        for _, call in due:
-            call()
 
     def rest(self, seconds: float = 1.0) -> None:
         for _ in range(round(seconds / 0.05)):

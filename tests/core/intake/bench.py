@@ -47,6 +47,7 @@ class Bench:
         self.spool = spool
         self.timers: list[tuple[float, Callable[[], None]]] = []
         self.failures: list[AqueductError] = []
+        self._events: list[dict[str, Any]] = []
         self.groups = GroupCommit(
             spool,
             [0] * spool.partitions,
@@ -73,24 +74,26 @@ class Bench:
         self.pump()
 
     def rows(self) -> list[dict[str, Any]]:
+        """Of messages that are durable and still stored."""
+        starts = self.spool.starts()
         return [
             row
             for partition, end in enumerate(self.spool.ends()[:-1])
-            for batch in self.spool.read(partition, 0, end)
+            for batch in self.spool.read(partition, starts[partition], end)
             for row in expand(batch, partition, 0, True, True).to_pylist()
         ]
 
     def pass_all(self) -> None:
-        """A query is done with all messages."""
+        """A query is done with all messages; events that go with them stay known here."""
+        self.events()
         self.spool.commit("query", [*self.spool.ends()[:-1], None])
 
     def events(self) -> list[dict[str, Any]]:
+        """All events that became durable so far."""
         log = self.spool.partitions - 1
-        return [
-            row
-            for batch in self.spool.read(log, 0, self.spool.ends()[log])
-            for row in expand_events(batch, 0).to_pylist()
-        ]
+        for batch in self.spool.read(log, len(self._events), self.spool.ends()[log]):
+            self._events += expand_events(batch, len(self._events)).to_pylist()
+        return list(self._events)
 
     def values(self) -> list[Any]:
         return [row["value"] for row in self.rows()]
@@ -98,13 +101,19 @@ class Bench:
 
 @contextmanager
 def bench(
-    directory: Path, *, partitions: int = 1, max_bytes: int = 1 << 30, group_bytes: int = 1 << 20
+    directory: Path,
+    *,
+    partitions: int = 1,
+    max_bytes: int = 1 << 30,
+    group_bytes: int = 1 << 20,
+    **more: int,
 ) -> Iterator[Bench]:
+    """``more``: settings of the spool."""
     spool = Spool.open(
         directory,
         schema=SPOOL_SCHEMA,
         partitions=partitions + 1,
-        settings=SpoolSettings(max_bytes=max_bytes, owed_logs=partitions),
+        settings=SpoolSettings(max_bytes=max_bytes, owed_logs=partitions, **more),
         sync=InlineSync,
     )
     with spool:

@@ -17,6 +17,7 @@ from aqueduct_core.flight import faults
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import IntakeStatus, Ticket
+from aqueduct_core.intake.event_rows import expand_events
 from aqueduct_core.intake.schema import expand
 from aqueduct_core.intake.settings import IntakeSettings, TlsSettings
 from aqueduct_core.transport.tls import ClientTls, ServerTls
@@ -131,6 +132,17 @@ class IntakeProcess:
                 )
                 for row in _rows(client, status.id, partition, start, end, metadata)
             ]
+
+    def events(self) -> list[dict[str, Any]]:
+        """Every event that is durable and still stored, as users see it."""
+        with self.client() as client:
+            status = client.status()
+            offset, end = status.events
+            found: list[dict[str, Any]] = []
+            for batch in client.read(Ticket(status.id, len(status.ends), offset, end)):
+                found += expand_events(batch, offset).to_pylist()
+                offset += batch.num_rows
+            return found
 
     def terminate(self) -> int:
         """SIGTERM, and the exit code."""

@@ -175,9 +175,10 @@ def test_a_request_that_is_thrown_away_is_told(tmp_path: Path) -> None:
 
 
 def lose(scene: AskingScene) -> None:
+    """The network is gone; nothing becomes durable by that."""
     for engine in (scene.pair.client, scene.pair.server):
         engine.absorb(LinkLost(0, "Idle timeout", False), scene.pair.now)
-    scene.step()
+    scene.hear(0.0)
 
 
 def test_after_a_lost_connection_only_what_has_not_finished_is_asked_for(tmp_path: Path) -> None:
@@ -234,6 +235,71 @@ def test_a_bounded_read_does_not_store_rows_twice(tmp_path: Path) -> None:
         second.rest()
         assert list(second.asked) == ["b"]
         assert not wants.settled
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_what_was_whole_when_the_connection_went_is_not_asked_for_again(
+    tmp_path: Path, bounded: bool
+) -> None:
+    """The remote finishes and is gone before our group is durable."""
+    wants = demand("a", bounded=bounded)
+    with bench(tmp_path) as b:
+        first = AskingScene(b, wants)
+        first.rest()
+        (channel,) = first.asked["a"]
+        child = first.attach(channel)
+        first.send(child, b"below")
+        first.finish(child)
+        first.finish(channel)
+        first.hear()
+        lose(first)
+        assert (wants.finished, wants.settled) == (0, False)
+        first.step()
+        assert (wants.finished, wants.settled, wants.failures) == (1, True, 0)
+        second = AskingScene(b, wants, now=first.pair.now)
+        second.rest(7.0)
+        assert (second.asked, wants.settled) == ({}, True)
+        assert [row["value"] for row in rows(b)] == [b"with a channel", b"below"]
+
+
+def test_a_finish_that_was_durable_when_the_connection_went_counts(tmp_path: Path) -> None:
+    wants = demand("a", bounded=True)
+    with bench(tmp_path) as b:
+        first = AskingScene(b, wants)
+        first.rest()
+        first.send(first.asked["a"][0], b"x")
+        first.finish(first.asked["a"][0])
+        first.hear()
+        b.settle()
+        lose(first)
+        assert (wants.finished, wants.settled) == (1, True)
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_what_was_whole_and_found_no_room_is_asked_for_again_or_has_failed(
+    tmp_path: Path, bounded: bool
+) -> None:
+    wants = demand("filler", "a", bounded=bounded)
+    with bench(tmp_path, max_bytes=64_000) as b:
+        first = AskingScene(b, wants)
+        first.rest()
+        first.send(first.asked["filler"][0], bytes(70_000))
+        first.finish(first.asked["filler"][0])
+        first.rest()
+        assert (b.spool.full, wants.finished) == (True, 1)
+        first.send(first.asked["a"][0], b"x")
+        first.finish(first.asked["a"][0])
+        first.rest()
+        lose(first)
+        first.rest()
+        assert (wants.finished, wants.failures) == (1, 0)
+        second = AskingScene(b, wants, now=first.pair.now)
+        second.rest(6.0)
+        if bounded:
+            assert wants.failed[0][:2] == ("a", "incomplete")
+            assert (wants.settled, second.asked) == (True, {})
+        else:
+            assert list(second.asked) == ["a"]
 
 
 def test_a_finish_below_what_was_sent_closes_the_connection(tmp_path: Path) -> None:

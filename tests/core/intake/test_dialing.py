@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,15 @@ from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.subscriptions import Subscriptions
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.connect_settings import ConnectSettings, Subscription
+from aqueduct_core.intake.event_rows import expand_events
 from aqueduct_core.intake.settings import Limits
 from tests.core.intake.processes import IntakeProcess, Site
-from tests.support.remote import RemoteThread, Script, payloads
+from tests.support.remote import RemoteThread, Script, Scripts, payloads
 from tests.support.remote_process import RemoteProcess
 from tests.support.waiting import wait_until
 
-SECONDS = 15.0
+SECONDS = 40.0
+"""For anything that is bound to happen, on a busy machine."""
 
 
 @pytest.fixture
@@ -64,6 +67,10 @@ def values(intake: IntakeProcess, channel: str) -> list[bytes]:
 
 def until_stored(intake: IntakeProcess, channel: str, count: int) -> None:
     wait_until(lambda: len(values(intake, channel)) == count, SECONDS, f"{count} rows")
+
+
+def holds(intake: IntakeProcess, rows: int) -> bool:
+    return sum(intake.status().ends) >= rows
 
 
 def test_it_reads_all_that_was_asked_for_and_then_is_complete(site: Site, tmp_path: Path) -> None:
@@ -117,6 +124,21 @@ def test_fault_1_a_remote_that_is_killed_and_comes_back_is_dialled_again(
             assert {row["producer"] for row in intake.rows()} == {"remote"}
 
 
+def test_fault_1_an_intake_that_is_killed_goes_on_where_it_was(site: Site, tmp_path: Path) -> None:
+    """The remote sends all of it to each intake that asks; it numbers its messages."""
+    scripts = {name: Script(messages=4000, size=1000) for name in ("a", "b")}
+    with RemoteThread(scripts, tmp_path, producer="remote", sequence_start=0) as remote:
+        settings = connect(remote, *scripts)
+        for rows in (500, 2500, 4500):
+            with site.intake(connect=settings) as intake:
+                wait_until(partial(holds, intake, rows), SECONDS, f"{rows} rows")
+                intake.kill()
+        with site.intake(connect=settings) as intake:
+            until(intake, lambda status: status.complete)
+            for name, script in scripts.items():
+                assert values(intake, name) == payloads(name, script)
+
+
 def test_fault_23_a_remote_that_halts_longer_than_the_idle_timeout(
     site: Site, tmp_path: Path
 ) -> None:
@@ -129,7 +151,8 @@ def test_fault_23_a_remote_that_halts_longer_than_the_idle_timeout(
             until(intake, lambda status: status.counters["rows"] > 100)
             remote.signal(signal.SIGSTOP)
             status = until(intake, lambda status: subscriptions(status).endpoints[0].error)
-            assert not subscriptions(status).endpoints[0].connected
+            (endpoint,) = subscriptions(status).endpoints
+            assert (endpoint.connected, endpoint.refused) == (False, False)
             remote.signal(signal.SIGCONT)
             until(intake, lambda status: status.complete)
             assert values(intake, "a") == payloads("a", script)
@@ -191,6 +214,52 @@ def test_what_cannot_be_read_is_an_error_at_the_start(site: Site, tmp_path: Path
     with pytest.raises(AuthFailed, match="/nowhere/t"), site.intake(connect=settings):
         pass
     assert not site.spool.exists()
+
+
+def test_a_remote_that_does_not_wait_for_the_last_acks(site: Site, tmp_path: Path) -> None:
+    """It finishes and is gone: nothing is missing, so nothing is asked for again."""
+    with (
+        RemoteThread({"a": Script(messages=5, end="hurry")}, tmp_path) as remote,
+        site.intake(connect=connect(remote, "a", bounded=True), group_commit=0.4) as intake,
+    ):
+        status = until(intake, lambda status: status.complete)
+        assert subscriptions(status).failures == 0
+        assert values(intake, "a") == payloads("a", Script(messages=5))
+        assert len(remote.requests) == 1
+
+
+def test_events_tell_the_life_of_what_was_asked_for(site: Site, tmp_path: Path) -> None:
+    scripts: Scripts = {
+        "a": Script(messages=5, children=1, child_messages=2),
+        "cut": [Script(messages=2, end="cancel"), Script(messages=4)],
+    }
+    with (
+        RemoteThread(scripts, tmp_path, producer="remote") as remote,
+        site.intake(connect=connect(remote, *scripts)) as intake,
+        intake.client() as client,
+    ):
+        status = until(intake, lambda status: status.complete)
+        partitions = len(status.ends)
+        start, end = status.events
+        events = [
+            event
+            for batch in client.read(Ticket(status.id, partitions, start, end))
+            for event in expand_events(batch, start).to_pylist()
+        ]
+    told: dict[str | None, list[str]] = {}
+    for event in events:
+        told.setdefault(event["channel"], []).append(event["kind"])
+    assert told == {
+        None: ["connected", "disconnected"],
+        "a": ["opened", "finished"],
+        "a/0": ["opened", "finished"],
+        "cut": ["opened", "cancelled", "opened", "finished"],
+    }
+    counts = {event["channel"]: event["counts"] for event in events if event["kind"] == "finished"}
+    sent = {channel: each["reliableSent"] for channel, each in counts.items()}
+    assert sent == {"a": 5, "a/0": 2, "cut": 4}
+    assert all(each["reliableStored"] == each["reliableSent"] for each in counts.values())
+    assert {event["producer"] for event in events} == {"remote"}
 
 
 def test_a_bounded_read_names_the_channel_that_did_not_finish(site: Site, tmp_path: Path) -> None:
@@ -270,11 +339,16 @@ def test_fault_15_a_full_spool_holds_the_remote_back_until_there_is_room(
             site.intake(connect=settings, spool_max_bytes=2_000_000, partitions=1) as intake,
             intake.client() as client,
         ):
+
+            def stalled() -> IntakeStatus | None:
+                known = client.status()
+                return known if client.wait(known.ends, 0.5).ends == known.ends else None
+
             until(intake, lambda status: status.full)
-            full = client.status()
+            full = wait_until(stalled, SECONDS, "a remote that waits")
+            assert (full.full, full.complete) == (True, False)
             assert full.bytes < 5_000_000
-            again = client.wait(full.ends, 0.5)
-            assert (again.ends, again.complete) == (full.ends, False)
+            assert full.ends[0] < 40
             seen = 0
 
             def read_on() -> bool:

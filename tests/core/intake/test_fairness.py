@@ -20,7 +20,7 @@ from aqueduct_core.transport.settings import LinkSettings
 from tests.core.cli.running import AQUEDUCT
 from tests.core.intake.bench import bench
 from tests.core.intake.processes import IntakeProcess, Site
-from tests.core.intake.test_session import Scene
+from tests.core.intake.scene import Scene
 from tests.support.waiting import environment
 
 GROUP = 100_000

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from aqueduct_core.dedupe.numbering import batch_floor
-from aqueduct_core.intake.offers import Offer
+from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.intake.events import Event, EventCounts, Kind
+from aqueduct_core.intake.offers import Occurrence, Offer, Tally
 from aqueduct_core.intake.records import Source
 from aqueduct_core.intake.schema import SPOOL_SCHEMA
+from aqueduct_core.intake.summaries import MAX_REJECTED
 from aqueduct_core.spool import InlineSync, Spool
 from tests.core.intake.bench import Bench, Peer, bench
 from tests.core.intake.runs import run
@@ -253,21 +255,163 @@ def test_after_a_failure_of_the_disk_nothing_is_acked_any_more(
     assert [(r.first, r.stop) for r in peer.acked] == [(0, 1)]
 
 
-def test_a_batch_that_begins_ends_the_batches_before_it(tmp_path: Path) -> None:
-    """A sink's rows are numbered by batch: one range is remembered, and late ones are repeats."""
-    peer, late = Peer(), Peer()
+def event(peer: Peer, kind: Kind, number: int = 0, **given: object) -> Occurrence:
+    return Occurrence(peer, Event(kind, NOW + number, "cafe", "p", **given))  # type: ignore[arg-type]
 
-    def batch(number: int, row: int = 0) -> Source:
-        floor = batch_floor(number)
-        return Source("c", "w/0", "cafe", 8, floor + row, floor)
+
+def test_events_come_behind_the_rows_of_their_group_and_in_order(tmp_path: Path) -> None:
+    peer = Peer()
+    with bench(tmp_path, partitions=2) as b:
+        b.groups.record(event(peer, "connected"))
+        b.groups.offer(offer(peer, [b"a"]))
+        finished = Event("finished", NOW - 50, "cafe", "p", "c", 8, counts=EventCounts(1))
+        tally = Tally(stored=1)
+        b.groups.record(Occurrence(peer, finished, tally, confirms=True))
+        assert (b.events(), peer.finished) == ([], [])
+        b.settle()
+        events = b.events()
+        assert [e["kind"] for e in events] == ["connected", "finished"]
+        assert events[0]["timestamp"] == events[1]["timestamp"]  # never back
+        assert events[1]["counts"]["reliableStored"] == 1
+        assert peer.finished == [8]
+        assert b.groups.counters.groups == 1
+
+
+def test_an_event_alone_makes_a_group_within_its_time(tmp_path: Path) -> None:
+    peer = Peer()
+    with bench(tmp_path) as b:
+        b.groups.record(event(peer, "connected"))
+        assert [seconds for seconds, _ in b.timers] == [0.02]
+        assert not b.groups.idle
+        b.settle()
+        assert [e["kind"] for e in b.events()] == ["connected"]
+        assert b.groups.idle
+
+
+def test_many_events_end_a_group_by_size(tmp_path: Path) -> None:
+    peer = Peer()
+    with bench(tmp_path, group_bytes=10_000) as b:
+        for number in range(200):
+            b.groups.record(event(peer, "opened", number, channel=f"c{number}", channel_id=number))
+        b.settle()
+        assert b.groups.counters.groups > 4
+        assert [e["channel"] for e in b.events()] == [f"c{number}" for number in range(200)]
+
+
+def test_nacks_are_told_before_the_end_of_their_channel(tmp_path: Path) -> None:
+    peer = Peer()
+    with bench(tmp_path) as b:
+        for first in (0, 1, 5, 2):
+            b.groups.nacked(peer, source(), first, first + 1, NOW)
+        b.groups.record(event(peer, "closed", channel="c", channel_id=8))
+        b.groups.nacked(peer, source("d"), 7, 9, NOW)
+        b.settle()
+        assert [(e["kind"], e["first"], e["last"]) for e in b.events()] == [
+            ("nacked", 0, 2),
+            ("nacked", 5, 5),
+            ("closed", None, None),
+            ("nacked", 7, 8),
+        ]
+
+
+def fill(b: Bench) -> None:
+    b.groups.offer(offer(Peer(), [b"x" * 70_000], channel=800, origin=source("filler")))
+    b.settle()
+    assert b.spool.full
+
+
+def free(b: Bench) -> None:
+    b.pass_all()
+    while b.spool.full:
+        b.spool.trim()
+    for _ in range(3):
+        b.settle()
+
+
+def test_without_room_nacks_stay_one_range_and_come_later(tmp_path: Path) -> None:
+    peer = Peer()
+    with bench(tmp_path, max_bytes=64_000) as b:
+        fill(b)
+        for number in range(10_000):
+            b.groups.nacked(peer, source(), number, number + 1, NOW)
+        b.settle()
+        assert b.events() == []
+        assert not b.groups.holding
+        free(b)
+        (nacked,) = b.events()
+        assert (nacked["first"], nacked["last"]) == (0, 9_999)
+
+
+def test_refused_connections_without_end_take_little(tmp_path: Path) -> None:
+    peer = Peer()
+    with bench(tmp_path, max_bytes=64_000) as b:
+        fill(b)
+        for number in range(5_000):
+            b.groups.record(event(peer, "rejected", number, reason="no token"))
+        assert b.groups.held_bytes < 200_000
+        free(b)
+        events = b.events()
+        assert len(events) == MAX_REJECTED + 1
+        assert events[-1]["reason"].startswith(f"{5_000 - MAX_REJECTED} more connections were ref")
+        b.groups.record(event(peer, "rejected", 9_999, reason="again"))
+        b.settle()
+        assert b.events()[-1]["reason"] == "again"
+
+
+def test_what_is_withdrawn_from_the_open_group_is_not_stored_and_may_come_again(
+    tmp_path: Path,
+) -> None:
+    peer, again = Peer(), Peer()
+    with bench(tmp_path) as b:
+        mine = source()
+        b.groups.offer(offer(peer, [b"0", b"1"], origin=mine))
+        b.groups.offer(offer(peer, [b"other"], channel=16, origin=source("d")))
+        assert b.groups.withdraw(peer, mine) == 2
+        assert b.groups.withdraw(peer, mine) == 0
+        b.settle()
+        assert b.values() == [b"other"]
+        assert {receipt.channel for receipt in peer.acked} == {8, 16}  # its credit goes back
+        b.groups.offer(offer(again, [b"0", b"1"], origin=source()))
+        b.settle()
+        assert b.values() == [b"other", b"0", b"1"]
+        assert b.groups.counters.rows == 3
+
+
+def test_a_group_of_which_all_was_withdrawn_settles(tmp_path: Path) -> None:
+    peer = Peer()
+    with bench(tmp_path) as b:
+        mine = source()
+        b.groups.offer(offer(peer, [b"0"], origin=mine))
+        b.groups.withdraw(peer, mine)
+        b.settle()
+        assert (b.values(), b.groups.idle) == ([], True)
+
+
+def test_at_the_stop_events_that_wait_are_stored_and_messages_are_not(tmp_path: Path) -> None:
+    peer = Peer()
+    with bench(tmp_path, max_bytes=64_000) as b:
+        fill(b)
+        b.groups.record(event(peer, "opened", channel="c", channel_id=8))
+        b.groups.offer(offer(peer, [b"a"]))
+        done = Event("finished", NOW, "cafe", "p", "c", 8, counts=EventCounts(1))
+        b.groups.record(Occurrence(peer, done, Tally(), confirms=True))
+        b.groups.stop()
+        b.groups.record(event(peer, "disconnected", 5))
+        b.groups.flush()
+        b.settle()
+        assert [e["kind"] for e in b.events()] == ["opened", "disconnected"]
+        assert (peer.finished, peer.acked) == ([], [])
+
+
+def test_who_is_not_allowed_any_more_writes_nothing(tmp_path: Path) -> None:
+    peer = Peer()
+
+    def gone() -> None:
+        raise SpoolFailed("LOCKED", "another intake has it", "Let it")
 
     with bench(tmp_path) as b:
-        for number in range(5):
-            b.groups.offer(offer(peer, [b"row %d" % number], origin=batch(number)))
-            b.settle()
-        b.groups.offer(offer(late, [b"late", b"late too"], origin=batch(3)))
-        b.groups.offer(offer(peer, [b"row 4", b"next"], origin=batch(4)))
+        b.groups._allowed = gone
+        b.groups.offer(offer(peer, [b"a"]))
         b.settle()
-        assert b.values() == [*(b"row %d" % n for n in range(5)), b"next"]
-        assert [(r.first, r.stop) for r in late.acked] == [(0, 2)]
-        assert list(b.spool.seen("w/0", "c")) == [(0, batch_floor(4) + 2)]
+        assert [error.subclass for error in b.failures] == ["LOCKED"]
+        assert (b.values(), peer.acked, b.spool.open_bytes) == ([], [], 0)

@@ -3,116 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from aqueduct_core.aqueduct.config import AckMode, Config
-from aqueduct_core.aqueduct.connection import Attach, Connection, Mode, Side
+from aqueduct_core.aqueduct.connection import Attach, Mode, Side
 from aqueduct_core.aqueduct.conventions import (
     CODE_REJECTED,
     channel_headers,
     connection_headers,
 )
-from aqueduct_core.aqueduct.news import Closed, Delivered, End, Ended, Headers, News
+from aqueduct_core.aqueduct.news import Closed, End, Headers
 from aqueduct_core.engine.contract import LinkLost
-from aqueduct_core.intake.accepting import Accepting
-from aqueduct_core.intake.session import MAX_PATH, Session, Surroundings
-from tests.core.intake.bench import Bench, bench
-from tests.support.pair import LinkShape, Pair
+from aqueduct_core.intake.session import MAX_PATH
+from tests.core.intake.bench import bench
+from tests.core.intake.scene import Scene, Turns, of
+from tests.support.pair import LinkShape
 from tests.support.rules import rule
-
-NOW = 1_800_000_000_000_000
-STORED = Config(ack_mode=AckMode.ON_STORED, confirm_finish=True)
-
-
-class Turns:
-    """Stands in for the driver: every turn of the scene carries all orders out anyway."""
-
-    unsent = 0
-
-    def kick(self) -> None:
-        pass
-
-
-class Scene:
-    """A client engine, a link, and a session that stores on ``b``."""
-
-    def __init__(
-        self,
-        b: Bench,
-        *,
-        headers: Headers = (),
-        shape: LinkShape | None = None,
-        seed: int = 0,
-        refusal: Callable[[str | None], str | None] = lambda _: None,
-    ) -> None:
-        self.bench = b
-        self.pair = Pair(seed, shape, server=STORED, headers=headers)
-        self.told: list[News] = []
-        self.ended: list[Session] = []
-        self.around = Surroundings(
-            groups=b.groups,
-            clock=lambda: self.pair.now,
-            wall_microseconds=lambda: NOW + int(self.pair.now * 1_000_000),
-            ended=self.ended.append,
-        )
-        role = Accepting(self.pair.server, refusal, self.around.clock)
-        self.session = Session("peer", self.pair.server, self.around, role)
-
-    @property
-    def client(self) -> Connection:
-        return self.pair.client
-
-    def step(self, seconds: float = 0.05) -> None:
-        """A piece of time, then the news, then a group."""
-        self.pair.run(seconds)
-        news = self.pair.news(Side.SERVER)
-        if news:
-            self.session.on_news(Turns(), news)  # type: ignore[arg-type]
-        self.bench.settle()
-        self.told += self.pair.news(Side.CLIENT)
-
-    def take(self, seconds: float = 0.05) -> None:
-        """A piece of time, then the news; the group stays open."""
-        self.pair.run(seconds)
-        news = self.pair.news(Side.SERVER)
-        if news:
-            self.session.on_news(Turns(), news)  # type: ignore[arg-type]
-
-    def rest(self, seconds: float = 4.0) -> None:
-        for _ in range(int(seconds / 0.05)):
-            self.step()
-
-    def attach(self, *headers: Headers, sends: bool = True, carrier: bytes = b"") -> list[int]:
-        attaches = [Attach(sends, headers=each) for each in headers]
-        return list(self.client.send(0, carrier, now=self.pair.now, attach=attaches).attached)
-
-    def send(self, channel: int, *payloads: bytes, mode: Mode = Mode.ORDERED) -> None:
-        for payload in payloads:
-            self.client.send(channel, payload, now=self.pair.now, mode=mode)
-
-    def end_of(self, channel: int) -> End | None:
-        ends = [n.end for n in self.told if isinstance(n, Ended) and n.channel == channel]
-        return ends[0] if ends else None
-
-    def delivered(self, channel: int, acked: bool) -> list[int]:
-        return sorted(
-            number
-            for news in self.told
-            if isinstance(news, Delivered) and news.channel == channel and news.acked is acked
-            for number in range(news.first, news.stop)
-        )
-
-    @property
-    def closed(self) -> Closed | None:
-        return next((news for news in self.told if isinstance(news, Closed)), None)
-
-
-def of(b: Bench, channel: str) -> list[dict[str, Any]]:
-    return [row for row in b.rows() if row["channel"] == channel]
 
 
 @rule("AQ-ACK-15", "AQ-LIFE-15")

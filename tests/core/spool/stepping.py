@@ -113,7 +113,7 @@ def step_catalog(steps: Steps) -> None:
 
     Catalog._change = stepped(Catalog._change)  # type: ignore[method-assign]
     Catalog.close = stepped(Catalog.close)  # type: ignore[method-assign]
-    catalog_module._connect = stepped(catalog_module._connect)
+    catalog_module.connect = stepped(catalog_module.connect)
 
 
 CHANGES = ("pwritev", "pwrite", "write", "ftruncate", "fsync", "fdatasync", "unlink", "remove",

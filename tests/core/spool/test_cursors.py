@@ -78,8 +78,8 @@ def test_a_cursor_is_entered_once_at_the_starts(tmp_path: Path) -> None:
     for name in ("catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm"):
         (tmp_path / name).unlink(missing_ok=True)
     with open_spool(tmp_path) as spool:
-        # the head of the newest segment knows of none: readers enter theirs again
-        assert spool.cursors() == {}
+        # the identity knows of both, as they were when the owner ended
+        assert spool.cursors() == {"first": [8, 4], "late": [6, None]}
         assert spool.starts() == [6, 3]
 
 
@@ -124,3 +124,21 @@ def test_a_cursor_of_some_logs_is_in_the_head_of_a_segment(tmp_path: Path) -> No
     with open_spool(tmp_path) as spool:
         assert spool.cursors() == {"query": [None, 1]}
     assert len(segments(tmp_path)) == 3
+
+
+def test_with_the_catalog_no_cursor_is_lost_and_none_comes_back(tmp_path: Path) -> None:
+    """A crash, and no catalog after it: the identity says which cursors there are."""
+    with open_spool(tmp_path / "spool", segment_bytes=1) as spool:
+        for name in ("gone", "kept", "late"):
+            store(spool, [1, 1])
+            spool.enter_cursor(name, [True, name != "late"])
+        spool.commit("kept", [1, 1])
+        store(spool, [1, 1])
+        spool.commit("kept", [2, 2])
+        spool.drop("gone")
+        ignored = shutil.ignore_patterns("catalog*")
+        shutil.copytree(tmp_path / "spool", tmp_path / "crashed", ignore=ignored)
+    with SpoolReader(tmp_path / "crashed") as reader:
+        assert reader.cursors == {"kept": [2, 2], "late": [0, None]}
+    with open_spool(tmp_path / "crashed") as spool:
+        assert spool.cursors() == {"kept": [2, 2], "late": [0, None]}

@@ -6,6 +6,7 @@ import pytest
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.transport import LinkSettings, ListenLimits
+from aqueduct_core.transport.settings import LEAST_WINDOW, share
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,19 @@ def test_limits_are_at_least_one() -> None:
 def test_the_defaults_are_legal() -> None:
     assert LinkSettings().alpn == "aqueduct"
     assert ListenLimits().connections >= 1
+
+
+def test_a_part_of_the_shared_window_is_never_too_small_and_never_more_than_one_may_have() -> None:
+    settings = LinkSettings(connection_window=16 << 20, stream_window=4 << 20)
+    assert share(settings, 1_000, None) is settings
+    assert share(settings, 0, 128 << 20) is settings
+    windows = [share(settings, n, 128 << 20).connection_window for n in range(4_096)]
+    assert windows == sorted(windows, reverse=True)
+    assert windows[7] == 16 << 20
+    assert windows[31] == 4 << 20
+    assert windows[-1] == LEAST_WINDOW
+    assert sum(windows[:500]) < 700 << 20
+    crowded = share(settings, 1_000, 128 << 20)
+    assert crowded.stream_window == crowded.connection_window == LEAST_WINDOW
+    with pytest.raises(InvalidOption, match="shared_window"):
+        ListenLimits(shared_window=1)
