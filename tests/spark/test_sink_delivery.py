@@ -5,9 +5,22 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from aqueduct_core.aio.address import HostPort
+from aqueduct_core.aio.connect import refusal
+from aqueduct_core.aio.serve import bearer, serve
 from aqueduct_core.aqueduct.config import AckMode, Config
+from aqueduct_core.aqueduct.faults import Code
+from aqueduct_core.aqueduct.news import Closed
 from aqueduct_core.dedupe import Deduplicator, channel_key
-from aqueduct_core.errors import AqueductError, ConnectFailed, SinkFailed
+from aqueduct_core.errors import (
+    AqueductError,
+    AuthFailed,
+    ConnectFailed,
+    SinkFailed,
+    TlsFailed,
+    VersionMismatch,
+)
+from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_spark.write.pool import Pool
 from tests.core.aio.scene import in_loop, server_tls
 from tests.spark.plain_peer import Peer, eventually, listening
@@ -289,3 +302,35 @@ async def test_errors_are_ours_and_can_be_pickled() -> None:
             await Attempt(options(peer.url)).run([numbered(10_000)])
     again = pickle.loads(pickle.dumps(failed.value))
     assert str(again) == str(failed.value)
+
+
+@in_loop
+async def test_endpoints_that_cannot_be_used_are_told_apart() -> None:
+    """One line each, before any row was sent."""
+    tls = server_tls()
+    async with (
+        serve("127.0.0.1", 0, tls=tls, settings=LinkSettings(alpn="other")) as foreign,
+        serve("127.0.0.1", 0, tls=tls, authorize=bearer("the token")) as guarded,
+    ):
+        cases = [
+            (foreign.url, {}, None, ConnectFailed, "NO_REPLY"),
+            (guarded.url, {}, None, AuthFailed, "REJECTED"),
+            (guarded.url, {}, "wrong-secret", AuthFailed, "REJECTED"),
+            (guarded.url, {"tls_insecure": "false"}, "the token", TlsFailed, "UNKNOWN_CA"),
+        ]
+        for url, more, token, kind, subclass in cases:
+            with pytest.raises(kind) as refused:
+                await Attempt(options(url, **more), token=token).run([numbered(3)])
+            assert isinstance(refused.value, AqueductError)
+            assert refused.value.subclass == subclass
+            text = str(refused.value)
+            assert "\n" not in text
+            assert "the token" not in text.replace("Check the token", "")
+            assert "wrong-secret" not in text
+
+
+def test_another_version() -> None:
+    where = HostPort("host", 4433)
+    error = refusal(where, Closed(Code.VERSION, "version 9", by_peer=True))
+    assert isinstance(error, VersionMismatch)
+    assert "host:4433" in error.what
