@@ -32,11 +32,11 @@ def run(options: argparse.Namespace) -> int:
     from aqueduct_core.intake.access_files import write_access
 
     settings, keys = config_file.read(options.config)
+    access = write_access(keys, settings.credentials)
     logging.getLogger().setLevel(logging.INFO)
     logging.getLogger("quic").setLevel(logging.WARNING)
 
     def report(ready: dict[str, Any]) -> None:
-        access = write_access(keys, settings.credentials)
         line = {
             "ready": True,
             "pid": ready["pid"],

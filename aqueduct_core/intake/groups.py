@@ -22,52 +22,25 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
 
 import pyarrow as pa
 
 from aqueduct_core.errors import AqueductError, SpoolFailed
 from aqueduct_core.intake import declared
 from aqueduct_core.intake.backlog import Backlog
-from aqueduct_core.intake.offers import Counters, Occurrence, Offer, Party, Receipt
+from aqueduct_core.intake.due import Due
+from aqueduct_core.intake.offers import Counters, Occurrence, Offer, Party
 from aqueduct_core.intake.open_group import Noted, OpenGroup, Taken
 from aqueduct_core.intake.receipts import Book, Key
 from aqueduct_core.intake.records import Source
+from aqueduct_core.intake.store import Store
 from aqueduct_core.intake.summaries import Nacks, Rejections
 from aqueduct_core.primitives.ranges import Range, RangeSet
-from aqueduct_core.spool import Mark
 
 log = logging.getLogger(__name__)
 
 RETRY = 0.05
 """Seconds between two looks for room while the spool is full."""
-
-
-class Store(Protocol):
-    """What is needed of the spool."""
-
-    @property
-    def group(self) -> int: ...
-    @property
-    def full(self) -> bool: ...
-    def append(
-        self, partition: int, batch: pa.RecordBatch, marks: Sequence[Mark] = ()
-    ) -> tuple[int, int]: ...
-    def flush(self) -> bool: ...
-    def seen(self, producer: str, channel: str) -> RangeSet: ...
-    def seen_of(self, producer: str) -> Iterable[tuple[str, RangeSet]]: ...
-    def floor(self, producer: str, channel: str) -> int: ...
-    def ends(self) -> list[int]: ...
-
-
-@dataclass(slots=True)
-class _Due:
-    """Who hears of a group that is on its way to the disk."""
-
-    receipts: list[tuple[Party, Receipt]] = field(default_factory=list)
-    recorded: list[tuple[Party, int]] = field(default_factory=list)
-    size: int = 0
 
 
 class GroupCommit:
@@ -110,7 +83,7 @@ class GroupCommit:
         self._opened = 0
         self._timed = False
         self._ends = list(store.ends())
-        self._under_way: dict[int, _Due] = {}
+        self._under_way: dict[int, Due] = {}
         self._backlog = Backlog()
         self._nacks = Nacks()
         self._rejections = Rejections()
@@ -227,7 +200,7 @@ class GroupCommit:
             if not records:  # all of it was withdrawn
                 self._settle_after_last(group)
                 return
-            due = self._under_way.setdefault(number, _Due())
+            due = self._under_way.setdefault(number, Due())
             due.receipts += group.receipts
             due.recorded += group.recorded
             due.size += group.size
@@ -252,12 +225,12 @@ class GroupCommit:
         """The groups up to this number are on disk."""
         if self._broken:
             return
-        settled = _Due()
+        settled = Due()
         for number in [number for number in self._under_way if number <= group]:
             due = self._under_way.pop(number)
             settled.receipts += due.receipts
             settled.recorded += due.recorded
-        _tell(settled)
+        settled.tell()
 
     def fail(self, error: AqueductError) -> None:
         """Store and ack nothing from now on; what is not durable stays un-acked."""
@@ -361,7 +334,7 @@ class GroupCommit:
         if self._under_way:
             self._under_way[max(self._under_way)].receipts += group.receipts
         else:
-            _tell(_Due(group.receipts))
+            Due(group.receipts).tell()
         self._note(group.noted)
 
     def _write(self) -> None:
@@ -398,16 +371,3 @@ class GroupCommit:
             self._backlog.awake()
         if self._nacks or self._rejections.more:
             self.flush()
-
-
-def _tell(due: _Due) -> None:
-    receipts: dict[Party, list[Receipt]] = {}
-    for party, receipt in due.receipts:
-        receipts.setdefault(party, []).append(receipt)
-    for party, mine in receipts.items():
-        party.durable(mine)
-    recorded: dict[Party, list[int]] = {}
-    for party, channel in due.recorded:
-        recorded.setdefault(party, []).append(channel)
-    for party, channels in recorded.items():
-        party.recorded(channels)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from aqueduct_core.errors import IntakeFailed
+from aqueduct_core.errors import IntakeFailed, SpoolFailed
 from aqueduct_core.flight.status import IntakeStatus, Rates
 from aqueduct_core.flight.subscriptions import Subscriptions
 from aqueduct_core.flight.tickets import Commit, Hold, View, require_spool
@@ -14,6 +16,8 @@ from aqueduct_core.intake.fence import Fence
 from aqueduct_core.intake.holds import Holds
 from aqueduct_core.intake.lease import Lease
 from aqueduct_core.spool import Spool
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,8 @@ class Serving:
         # first who: another query must not make, or read, a cursor that is in use
         self._holds.hold(hold.cursor, hold.owner, hold.seconds, now)
         try:
-            self._spool.enter_cursor(hold.cursor, self._reads(hold.view))
+            with self._noted_later(hold.cursor):
+                self._spool.enter_cursor(hold.cursor, self._reads(hold.view))
         except BaseException:
             self._holds.release(hold.cursor, hold.owner)
             raise
@@ -128,7 +133,8 @@ class Serving:
         if len(commit.ends) != sum(reads):
             raise ValueError(f"{len(commit.ends)} ends for the {commit.view} of {commit.cursor!r}")
         ends = iter(commit.ends)
-        self._spool.commit(commit.cursor, [next(ends) if read else None for read in reads])
+        with self._noted_later(commit.cursor):
+            self._spool.commit(commit.cursor, [next(ends) if read else None for read in reads])
         self._moved()
 
     def drop_cursor(self, cursor: str) -> None:
@@ -143,6 +149,19 @@ class Serving:
 
     def drain(self) -> None:
         self._drain()
+
+    @contextmanager
+    def _noted_later(self, cursor: str) -> Iterator[None]:
+        """A full disk must not fail a query: what it has read gives the space back. The position
+        counts in memory, and is written with the next commit; until then a restart would only
+        keep more than it has to."""
+        known = cursor in self._spool.cursors()
+        try:
+            yield
+        except SpoolFailed as error:
+            if error.subclass != "FULL" or not known:
+                raise
+            log.warning("cursor %r could not be noted: %s", cursor, error.what)
 
     def _begin(self) -> None:
         self._fence.check()

@@ -28,6 +28,20 @@ log = logging.getLogger(__name__)
 
 CATALOG = "catalog.sqlite"
 
+_NOT_ITS_OWN = frozenset(
+    (
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_PERM,
+    )
+)
+"""Errors of the disk or the system, which a new catalog would meet as well."""
+
 
 class Owner(NamedTuple):
     """Who began to write a catalog last: the spool, its epoch, and the ``lives`` (`identity`) of
@@ -85,7 +99,7 @@ class Catalog:
         try:
             return cls(connect(path), partitions)
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_ITS_OWN:
                 raise
             log.warning("the catalog %s is damaged (%s): it is built anew", path, error)
         for suffix in ("-wal", "-shm"):

@@ -7,11 +7,13 @@ import json
 import os
 import secrets
 import uuid
+import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -82,6 +84,7 @@ class Identity:
             "cursors": self.cursors,
             "schema": b64encode(self.schema.serialize().to_pybytes()).decode(),
         }
+        content["crc"] = _checksum(content)
         disk.replace(directory / IDENTITY, json.dumps(content).encode() + b"\n")
 
 
@@ -104,6 +107,8 @@ def load_identity(directory: Path) -> Identity | None:
             "Use the release that wrote it, or a newer one",
         )
     try:
+        if version > 1 and content.pop("crc") != _checksum(content):
+            return None
         schema = pa.ipc.read_schema(pa.py_buffer(b64decode(content["schema"])))
         partitions = int(content["partitions"])
         return Identity(
@@ -117,6 +122,10 @@ def load_identity(directory: Path) -> Identity | None:
         ).wide(partitions)
     except (ValueError, KeyError, TypeError, pa.ArrowException):
         return None
+
+
+def _checksum(content: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content).encode())
 
 
 class Lock:

@@ -19,6 +19,10 @@ log = logging.getLogger(__name__)
 FINENESS = 32
 """Marks for each limit's worth of bytes: so near to the limit a share or a piece comes."""
 
+LEAST_ROWS, GUESS = 1024, 4
+"""Rows that are asked about first, at least, and how many times more than the limit seems to
+allow; the same factor from one try to the next."""
+
 LEAST_STEP = 1 << 14
 """Bytes between two marks at least; an intake groups rows coarser than that."""
 
@@ -63,10 +67,18 @@ class Measuring:
         return found
 
     def _ask(self, status: Seen, one: Waiting, stop: int, most: int) -> Marks | None:
-        rows = DataRange(
-            one.intake, status.id, status.at, status.first_log + one.index, one.first, stop
-        )
-        return self._sizes(rows, max(LEAST_STEP, most // FINENESS))
+        """The sizes of the rows up to ``stop``, or of enough of them to be more than ``most``: an
+        intake looks at each record of what it is asked about."""
+        stored = sum(e - s for s, e in zip(status.starts, status.ends, strict=True))
+        count = max(LEAST_ROWS, GUESS * most * stored // max(1, status.bytes))
+        log_number = status.first_log + one.index
+        while True:
+            end = min(stop, one.first + count)
+            rows = DataRange(one.intake, status.id, status.at, log_number, one.first, end)
+            marks = self._sizes(rows, max(LEAST_STEP, most // FINENESS))
+            if not marks or end == stop or marks[-1][1] > most:
+                return marks
+            count *= GUESS
 
     def _sizes(self, rows: DataRange, step: int) -> Marks | None:
         client = self._crew.fleet.client(rows.intake)

@@ -41,6 +41,10 @@ log = logging.getLogger(__name__)
 LONG_POLL = 1.0
 """Longest time in seconds that a call of Spark is held when nothing is new."""
 
+REPEAT_COPIES = 4
+"""Launch tasks for an intake that a repeated batch has to read from: one may find its spool, and
+the data tasks of that batch cannot wait for another."""
+
 RETRY_PAUSE = 0.2
 """Seconds between two looks for an intake that is waited for."""
 
@@ -117,9 +121,10 @@ class StreamPlanner:
             self._seen = self._observe_needed(end, touched)
         tasks: list[LaunchPartition | DataPartition] = []
         if self._crew.launches:
-            wanted = set(range(self._options.intakes)) if end.launch > start.launch else touched
+            again = end.launch == start.launch
+            wanted = touched if again else set(range(self._options.intakes))
             for intake in sorted(wanted - set(self._seen)):
-                tasks += self._launch_tasks(intake, end)
+                tasks += self._launch_tasks(intake, end, again)
         ranges = data_ranges(start, end, self._first_logs(touched))
         split_options = self._options.split
         sizes = self._measuring.for_split(ranges, split_options.max_bytes, self._seen)
@@ -195,14 +200,16 @@ class StreamPlanner:
         time.sleep(self._launches.pause())
         return end.launched()
 
-    def _launch_tasks(self, intake: int, end: StreamOffset) -> list[LaunchPartition]:
+    def _launch_tasks(self, intake: int, end: StreamOffset, again: bool) -> list[LaunchPartition]:
         known = end.spool.get(intake)
         replace = self._launches.may_replace(intake, time.monotonic())
         order = self._crew.order(intake, None if known is None or replace else known.id)
         if order is None:
             return []
         # One only, where it may make a new spool: copies might make some on several hosts.
-        copies = 1 if order.spool_id is None else self._launches.copies(intake)
+        if order.spool_id is None:
+            return [LaunchPartition(order)]
+        copies = REPEAT_COPIES if again else self._launches.copies(intake)
         return [LaunchPartition(order)] * copies
 
     def _data_tasks(self, pieces: Sequence[DataRange]) -> list[DataPartition]:

@@ -39,8 +39,10 @@ class Claims:
         self._ours: set[str] = set()
         self._lost: SpoolFailed | None = None
 
-    def ensure(self, spool: str, client: IntakeClient) -> None:
+    def ensure(self, spool: str, client: IntakeClient) -> bool:
         """Hold the cursors in ``spool``, which ``client`` serves.
+
+        Returns whether they were not held before: then what was known of the spool is out of date.
 
         Waits up to `TAKE_OVER` for a planner that is gone, where there was no hold before.
 
@@ -52,7 +54,7 @@ class Claims:
             if self._lost is not None:
                 raise self._lost
             if self._held.get(spool) is client:
-                return
+                return False
             patience = 0.0 if spool in self._ours else TAKE_OVER
         give_up = time.monotonic() + patience
         while True:
@@ -67,6 +69,7 @@ class Claims:
         with self._lock:
             self._held[spool] = client
             self._ours.add(spool)
+        return True
 
     def renew(self) -> None:
         """Keep what is held. A cursor that another query took over is told by `ensure`."""

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from aqueduct_core.errors import AqueductError, SpoolFailed
+from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.status import IntakeStatus
@@ -59,7 +59,8 @@ class Fleet:
         for intake, (address, status) in found.items():
             client = self._client(address)
             try:
-                self._claims.ensure(status.id, client)
+                if self._claims.ensure(status.id, client):
+                    status = client.status()  # nothing is trimmed behind us from now on
             except SpoolFailed as error:
                 if error.subclass == "CURSOR_IN_USE":
                     raise
@@ -173,19 +174,22 @@ class Fleet:
         for client in clients.values():
             client.close()
 
-    def _ask(self, address: str) -> IntakeStatus | None:
+    def _ask(self, address: str) -> IntakeStatus | AqueductError:
         try:
             client = self._client(address)
         except AqueductError as error:  # of its credentials
-            log.warning("no intake can be asked: %s", error)
-            return None
+            return error
         try:
             status = client.status()
         except AqueductError as error:
             log.debug("no intake answers at %s: %s", address, error)
             self._forget(client)
-            return None
-        return None if status.draining else status
+            return error
+        if status.draining:
+            return IntakeFailed(
+                "UNREACHABLE", f"the intake at {address} is about to end", "Start it again"
+            )
+        return status
 
     def _client(self, address: str) -> IntakeClient:
         with self._lock:

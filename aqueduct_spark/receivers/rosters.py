@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from aqueduct_core.errors import IntakeFailed
+from aqueduct_core.errors import AqueductError, AuthFailed, IntakeFailed, TlsFailed
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.planning.placement import numbered
 from aqueduct_spark.receivers.registrations import Registration
 from aqueduct_spark.receivers.rendezvous import Rendezvous
 
-Ask: TypeAlias = Callable[[str], IntakeStatus | None]
-"""The status of the intake at an address; None when none answers there that goes on."""
+Ask: TypeAlias = Callable[[str], IntakeStatus | AqueductError]
+"""The status of the intake at an address, or why none answers there that goes on."""
 
 
 class Roster(Protocol):
@@ -51,7 +51,7 @@ class LaunchedIntakes:
                 lookups.append((position.at, position.id))
             for address, spool in lookups:
                 status = ask(address)
-                if status is not None and status.id == spool:
+                if isinstance(status, IntakeStatus) and status.id == spool:
                     found[intake] = (address, status)
                     # Tasks look for an adopted intake at the rendezvous, as for a launched one.
                     adopted = Registration.of(intake, address, status)
@@ -65,46 +65,55 @@ class LaunchedIntakes:
 
 
 class StandaloneIntakes:
-    """Intakes that run on their own, at known addresses; each is waited for ``timeout`` seconds."""
+    """Intakes that run on their own, at known addresses; each is waited for ``timeout`` seconds.
+
+    Credentials that none of them takes are told at once, as long as they never were taken.
+    """
 
     def __init__(self, addresses: Sequence[str], timeout: float) -> None:
         self._addresses = addresses
         self._timeout = timeout
         self._missing_since: float | None = None
+        self._trusted = False
 
     def find(self, start: StreamOffset, ask: Ask) -> dict[int, tuple[str, IntakeStatus]]:
-        statuses = [ask(address) for address in self._addresses]
+        answers = [ask(address) for address in self._addresses]
+        statuses = [a if isinstance(a, IntakeStatus) else None for a in answers]
         known = {number: position.id for number, position in start.spool.items()}
-        places = numbered(known, [None if status is None else status.id for status in statuses])
+        places = numbered(known, [None if s is None else s.id for s in statuses])
         found: dict[int, tuple[str, IntakeStatus]] = {}
         for number, place in places.items():
             status = statuses[place]
             if status is not None:
                 found[number] = (self._addresses[place], status)
+        self._trusted = self._trusted or bool(found)
         if len(found) == len(self._addresses):
             self._missing_since = None
             return found
-        now = time.monotonic()
-        self._missing_since = now if self._missing_since is None else self._missing_since
-        if now - self._missing_since > self._timeout:
-            raise self._unreachable(statuses, known)
+        self._check_wait(answers, known)
         return found
 
     def addresses(self) -> set[str]:
         return set()
 
-    def _unreachable(
-        self, statuses: Sequence[IntakeStatus | None], known: dict[int, str]
-    ) -> IntakeFailed:
-        silent = [a for a, s in zip(self._addresses, statuses, strict=True) if s is None]
-        served = {status.id for status in statuses if status is not None}
+    def _check_wait(
+        self, answers: Sequence[IntakeStatus | AqueductError], known: dict[int, str]
+    ) -> None:
+        for answer in answers:
+            if isinstance(answer, AuthFailed | TlsFailed) and not self._trusted:
+                raise answer
+        now = time.monotonic()
+        self._missing_since = now if self._missing_since is None else self._missing_since
+        if now - self._missing_since <= self._timeout:
+            return
+        reasons = [a.what for a in answers if isinstance(a, AqueductError)]
+        served = {answer.id for answer in answers if isinstance(answer, IntakeStatus)}
         spools = sorted(spool for spool in known.values() if spool not in served)
-        what = f"The standalone intakes at {', '.join(silent)} did not answer"
         if spools:
-            what += f", and no other serves the spools {', '.join(spools)}"
-        return IntakeFailed(
+            reasons.append(f"none serves the spools {', '.join(spools)}")
+        raise IntakeFailed(
             "UNREACHABLE",
-            f"{what} within {self._timeout:g} s",
+            f"Standalone intakes were not there for {self._timeout:g} s: {'; '.join(reasons)}",
             "Check that they run and that option 'intakes' names their Flight addresses, or raise "
             "'launchTimeout'",
         )

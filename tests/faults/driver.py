@@ -11,7 +11,8 @@ FILE holds JSON: ``master``, ``conf`` (more Spark configuration), ``options`` (o
   driver stands behind the commit log, before its next call of the source.
 
 With ``attempts``, a directory, each attempt of a task leaves a file ``BATCH-PARTITION-ATTEMPT``
-with its process id there; first attempts stop behind their first rows while ``hold`` is in it.
+with its process id there. When the file ``hold`` is in it, one first attempt takes it, stops behind
+its first rows and says so in the file ``held``; it goes on when that one is gone.
 
 Standard output has one line for each fact: ``jvm PID``, ``held N``, ``frozen N``, ``over ERROR``.
 Exit code 0 after the end of an AvailableNow query, 3 when the query failed.
@@ -105,12 +106,26 @@ def watched(folder: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
             if not file.exists():
                 (Path(folder) / f".{name}").write_text(str(os.getpid()))
                 (Path(folder) / f".{name}").rename(file)
+            held = Path(folder) / "held"
+            if attempt or not taken(Path(folder) / "hold", held, name):
+                continue
             for _ in range(HOLD_TURNS):
-                if attempt or not (Path(folder) / "hold").exists():
+                if not held.exists():
                     break
                 time.sleep(0.1)
 
     return pass_on
+
+
+def taken(hold: Path, held: Path, name: str) -> bool:
+    """Whether this task is the one that was to be held: one of all gets the file."""
+    try:
+        hold.rename(held.with_name(f".{name}"))
+    except FileNotFoundError:
+        return False
+    held.with_name(f".{name}").write_text(name)
+    held.with_name(f".{name}").rename(held)
+    return True
 
 
 def say(word: str, fact: object) -> None:

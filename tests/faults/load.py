@@ -69,6 +69,21 @@ class Load:
         for producer in self.producers:
             producer.run_out()
 
+    def run_out_of(self, channel: str) -> None:
+        """Wait until the flow of that channel has sent the most that it may, and is settled."""
+
+        def over() -> bool:
+            for producer in self.producers:
+                producer.check()
+            return all(
+                entry.settled and entry.sent == flow.most
+                for producer in self.producers
+                for entry, flow in zip(producer.entries, producer.flows, strict=True)
+                if entry.channel == channel
+            )
+
+        wait_until(over, PATIENCE, f"the end of channel {channel}")
+
     def finish(self) -> list[Entry]:
         """All send no more; every message has its outcome on return."""
         return [entry for producer in self.producers for entry in producer.finish()]

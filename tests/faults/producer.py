@@ -274,6 +274,10 @@ class ProducerThread:
             self._thread.join(60)
 
     @property
+    def flows(self) -> list[Flow]:
+        return self._arguments[2]
+
+    @property
     def entries(self) -> list[Entry]:
         assert self._producing is not None
         return [book.entry() for book in self._producing.books]

@@ -134,7 +134,7 @@ class SinkTable:
         self._table = SCHEMA.empty_table()
 
     def read(self) -> pa.Table:
-        fresh = [file for file in self._files() if file not in self._seen]
+        fresh = [file for file in self.files() if file not in self._seen]
         if fresh:
             self._table = pa.concat_tables([self._table, *map(_rows_of, fresh)])
             self._seen.update(fresh)
@@ -146,7 +146,8 @@ class SinkTable:
     def rows(self) -> int:
         return self.read().num_rows
 
-    def _files(self) -> list[str]:
+    def files(self) -> list[str]:
+        """Those that the log of the sink names."""
         log = self._path / "_spark_metadata"
         if not log.is_dir():
             return []

@@ -91,7 +91,7 @@ def kill_in_mid_read(two_hosts: Cluster, attempts: Path) -> int:
     [victim] = [pid for pid in executors(two_hosts) if worker in descendants(pid)]
     os.kill(victim, signal.SIGKILL)
     ended(victim, PATIENCE)
-    (attempts / "hold").unlink()
+    (attempts / "held").unlink()
     batch, partition, _ = task.split("-")
 
     def again() -> bool:
@@ -111,20 +111,16 @@ def race(attempts: Path) -> str:
 
     wait_until(second, PATIENCE, "a speculative attempt")
     assert alive(int((attempts / task).read_text())), "the first attempt still runs"
-    (attempts / "hold").unlink()
+    (attempts / "held").unlink()
     return f"{batch}-{partition}"
 
 
 def held(attempts: Path) -> str:
-    """Hold first attempts from now on; the name of one that is in the middle of its rows."""
-    known = {path.name for path in attempts.iterdir()}
+    """Hold a task from now on; its name, once it is in the middle of its rows."""
     (attempts / "hold").touch()
-
-    def new() -> str | None:
-        names = (path.name for path in attempts.glob("[0-9]*-0"))
-        return next((name for name in sorted(names) if name not in known), None)
-
-    return wait_until(new, PATIENCE, "a task that is held")
+    file = attempts / "held"
+    wait_until(file.exists, PATIENCE, "a task that is held")
+    return file.read_text()
 
 
 def go_on(plan: Plan, driver: Driver) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from aqueduct_core.errors import IntakeFailed, SpoolFailed
+from aqueduct_core.errors import AuthFailed, IntakeFailed, SpoolFailed, TlsFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
@@ -186,3 +187,11 @@ def test_standalone_intakes_are_known_by_their_spools(ground: Ground, fleets: li
     with pytest.raises(IntakeFailed, match=f"{nobody}.*{one.id}") as failed:
         impatient.observe(known)
     assert failed.value.subclass == "UNREACHABLE"
+    stranger = Credentials.fresh()
+    wrong = replace(ground.credentials, token=stranger.token)
+    for credentials, error in ((wrong, AuthFailed), (stranger, TlsFailed)):
+        fleets.append(
+            Fleet(StandaloneIntakes([one.at], 60.0), lambda c=credentials: c, [QUERY])  # type: ignore[misc]
+        )
+        with pytest.raises(error):
+            fleets[-1].observe(known)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -271,6 +274,23 @@ def test_an_intake_that_is_lost_does_not_hold_up_the_others(yard: Yard) -> None:
     loop.until(300)
     for name, count in (("one", 100), ("two", 100), ("three", 50), ("four", 50)):
         assert values(loop.rows, name) == numbered(count)
+
+
+def test_an_intake_that_is_halted_is_waited_for(yard: Yard) -> None:
+    loop = begun(yard)
+    produce(yard.url(), numbered(100))
+    loop.until(100)
+    pid = yard.intake()["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    again = threading.Timer(8.0, os.kill, args=(pid, signal.SIGCONT))
+    again.start()
+    launches = loop.at.launch
+    while loop.at.launch == launches:
+        loop.batch()  # it counts as lost, and the task that is to start it waits for it
+    again.join()
+    produce(yard.url(), numbered(50), name="more")
+    assert values(loop.until(150), "more") == numbered(50)
+    assert yard.intake()["pid"] == pid
 
 
 def test_a_spool_that_is_on_another_host_is_found(

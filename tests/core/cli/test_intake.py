@@ -101,6 +101,9 @@ def test_mistakes_are_one_line(config: Path, tmp_path: Path) -> None:
         used = f"127.0.0.1:{server.getsockname()[1]}"
         text = right.replace("partitions", f'flight = "{used}"\npartitions')
         assert used in error(text, "AQUEDUCT_INTAKE.UNREACHABLE")
+    (tmp_path / "occupied").write_text("")
+    text = right.replace("partitions", f'keys = "{tmp_path}/occupied"\npartitions')
+    assert "occupied" in error(text, "AQUEDUCT_SPOOL.IO")
     done = aqueduct("intake", "--config", tmp_path / "none.toml")
     one_error(done, "AQUEDUCT_INVALID_OPTION.BAD_VALUE")
     assert aqueduct("intake").returncode == 2

@@ -1,0 +1,86 @@
+"""What a session is given: what all sessions share, and the role that it plays."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from aqueduct_core.aqueduct.news import Closed, Ended, Headers, News
+from aqueduct_core.intake.groups import GroupCommit
+from aqueduct_core.intake.offers import Tally
+from aqueduct_core.intake.receipts import Commits
+from aqueduct_core.intake.records import Source
+
+if TYPE_CHECKING:
+    from aqueduct_core.intake.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel that flows to us. ``path`` is its place in the tree: ``0``, ``0/8``, …; ``tally``
+    counts what is stored of it."""
+
+    source: Source
+    resumes: bool
+    path: str
+    tally: Tally = field(default_factory=Tally)
+
+
+@dataclass(slots=True)
+class SessionCounters:
+    """Over all sessions of the process. ``over_limits``: connections that we closed because the
+    peer went over a limit; ``violations``: because it broke another rule of the protocol."""
+
+    accepted: int = 0
+    rejected: int = 0
+    finished: int = 0
+    cancelled: int = 0
+    lost: int = 0
+    nacked: int = 0
+    over_limits: int = 0
+    violations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all sessions of an intake share."""
+
+    groups: GroupCommit
+    clock: Callable[[], float]
+    wall_microseconds: Callable[[], int]
+    ended: Callable[[Session], None]
+    counters: SessionCounters = field(default_factory=SessionCounters)
+    commits: Commits = field(default_factory=lambda: Commits(0, {}))
+    new_id: Callable[[], str] = lambda: secrets.token_hex(8)
+    """Names a connection; no two of a spool may have one name."""
+
+
+class Role(Protocol):
+    """What differs between a connection that was accepted and one that was dialled."""
+
+    def opened(self, session: Session, headers: Headers) -> None:
+        """The peer's connection headers are here: `Session.admit` it or `Session.refuse` it."""
+
+    def received(self, channel: Channel) -> None:
+        """Messages of a channel came, and are offered for storage."""
+
+    def told(self, news: News) -> None:
+        """What the engine says of channels on which we send; and ``Complete``."""
+
+    def recorded(self, channels: list[int]) -> None:
+        """The finishes of these channels are durable, with all their messages. It may come after
+        `closed`."""
+
+    def attached(self, channel: Channel) -> None:
+        """One more channel flows to us, in a message of another one that does."""
+
+    def unread(self, parent: Channel, path: str, reason: str) -> None:
+        """A channel in a message of ``parent`` flows to us and cannot be read: it is closed."""
+
+    def ended(self, ended: Ended, channel: Channel | None) -> None:
+        """A half has ended; ``channel`` None: not one that flowed to us."""
+
+    def closed(self, session: Session, closed: Closed) -> None:
+        """The connection is over, and so is everything on it."""
