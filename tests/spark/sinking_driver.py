@@ -1,6 +1,6 @@
 """A driver for tests of the sink; its one argument is a JSON object:
 
-    {"job": "faults", "endpoint": …, "ca": …, "rows": n, "faults": [name, …]}
+    {"job": "faults", "master": …, "endpoint": …, "ca": …, "rows": n, "faults": [name, …]}
     {"job": "stream", "endpoint": …, "ca": …, "input": dir, "checkpoint": dir}
 
 The first writes a frame for each fault, on executors of their own; the second writes the files of
@@ -43,9 +43,10 @@ def session(master: str, more: dict[str, str]) -> SparkSession:
 def faults(given: dict[str, Any]) -> None:
     more = SPECULATION | {
         "spark.executor.memory": "512m",
+        "spark.driver.host": "127.0.0.1",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(given["rows"] // 20),
     }
-    spark = session("local-cluster[2,1,512]", more)
+    spark = session(given["master"], more)
     spark.dataSource.register(SabotagedSource)
     for fault in given["faults"]:
         frame = spark.range(0, given["rows"], 1, 2).select(

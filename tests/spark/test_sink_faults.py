@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.core.intake.processes import IntakeProcess, Site
+from tests.faults.cluster import cluster
 from tests.support.waiting import Output, ended, environment, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -72,9 +73,12 @@ def assert_in_order(rows: list[dict[str, Any]]) -> None:
 def test_fault_07_and_08_attempts_that_fail_die_or_run_twice(tmp_path: Path) -> None:
     """A task that fails twice, an executor killed before and after the last ack, speculation."""
     site = Site(tmp_path)
-    with site.intake(lease=600.0) as intake:
+    # speculation starts the second attempt on another host
+    hosts = cluster(tmp_path / "cluster", "127.0.0.2", "127.0.0.3")
+    with site.intake(lease=600.0) as intake, hosts as spark:
         given = {"endpoint": intake.url, "ca": authority(site, tmp_path), "rows": ROWS}
-        with driver(job="faults", faults=FAULTS, **given) as (process, output):
+        given |= {"master": spark.url, "faults": FAULTS}
+        with driver(job="faults", **given) as (process, output):
             for fault in FAULTS:
                 output.wait_for(f"done {fault}", PATIENCE)
             assert process.wait(60) == 0
