@@ -83,21 +83,24 @@ class Backlog:
             for party in resting:
                 party.resume()
 
-    def withdraw(self, party: Party, channel: int | None) -> list[Receipt]:
+    def withdraw(self, party: Party, channel: int | None) -> tuple[list[Receipt], bool]:
         """Take out the runs of a channel, or of a connection that is over (``channel`` None), and
-        a finish that is not confirmed then; the receipts of the runs. Other events stay: what they
-        tell has happened."""
+        its finish, which has not come true then: the receipts of the runs, and whether there was
+        one. Other events stay: what they tell has happened."""
         if channel is None:
             self._resting.pop(party, None)
         lists = self._of.get(party, {})
         gone: list[Receipt] = []
+        finish = False
         for key in list(lists) if channel is None else [channel] if channel in lists else []:
             kept: deque[int] = deque()
             for number in lists[key]:
                 item = self._items[number]
                 if isinstance(item, Offer):
                     gone.append(item.receipt)
-                elif not item.confirms:
+                elif item.confirms:
+                    finish = True
+                else:
                     kept.append(number)
                     continue
                 self._forget(number, item)
@@ -109,7 +112,7 @@ class Backlog:
             del self._of[party]
         if len(self._order) > 2 * len(self._items) + 64:
             self._order = deque(self._items)
-        return gone
+        return gone, finish
 
     def clear(self) -> list[Item]:
         """Take out everything, in order; nobody rests any more, and nobody is told."""

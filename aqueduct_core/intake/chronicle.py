@@ -29,7 +29,7 @@ class Chronicle:
 
     Channels that are open when the connection ends get no event of their own: ``disconnected``
     says it of all. A finish is recorded as soon as nothing is missing, so that it is durable before
-    the peer learns it; whatever becomes of the channel afterwards, it has finished.
+    the peer learns it; once it is accepted the channel has finished, whatever becomes of it.
     """
 
     def __init__(
@@ -92,6 +92,10 @@ class Chronicle:
         """All messages of the channel are offered: it has finished, once they are stored."""
         self._finished.add(source.channel_id)
         self._end("finished", source, tally, counts, confirms=True)
+
+    def unfinished(self, source: Source) -> None:
+        """The channel was given up before its finish was accepted: it will have another end."""
+        self._finished.discard(source.channel_id)
 
     def ended(self, source: Source, tally: Tally, end: End, counts: Counts) -> None:
         """A half has ended."""

@@ -148,17 +148,20 @@ class GroupCommit:
         """Bring a connection to rest until nothing waits any more."""
         self._backlog.rest(party)
 
-    def withdraw(self, party: Party, source: Source | None = None) -> int:
+    def withdraw(self, party: Party, source: Source | None = None) -> tuple[int, bool]:
         """Drop what is not written yet of a channel that was cancelled or is lost; of a connection
-        that is over (``source`` None) only what is held back. How many accepted rows went."""
-        for receipt in self._backlog.withdraw(party, None if source is None else source.channel_id):
+        that is over (``source`` None) only what is held back. How many accepted rows went, and
+        whether a finish went with what it counts."""
+        channel = None if source is None else source.channel_id
+        receipts, finish = self._backlog.withdraw(party, channel)
+        for receipt in receipts:
             self.counters.withdrawn += receipt.stop - receipt.first
             party.dropped(receipt)
         taken = Taken() if source is None else self._open.withdraw(source)
         self.counters.rows -= taken.rows
         self.counters.bytes -= taken.size
         self.counters.withdrawn += taken.rows
-        return taken.rows
+        return taken.rows, finish
 
     def recall(self, book: Book, producer: str) -> None:
         """Note in ``book`` what this identity has stored by now."""

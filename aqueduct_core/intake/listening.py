@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from aqueduct_core.aqueduct.connection import Connection
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.accepting import Accepting
 from aqueduct_core.intake.admission import Admission
+from aqueduct_core.intake.certificate_files import LOOK_SECONDS, CertificateFiles
 from aqueduct_core.intake.engine_settings import engine_config, given, link_settings
 from aqueduct_core.intake.host_port import address, joined
 from aqueduct_core.intake.session import Session, Surroundings
@@ -19,13 +22,16 @@ from aqueduct_core.transport.listener import Listener, PeerInfo, listen
 from aqueduct_core.transport.settings import ListenLimits
 from aqueduct_core.transport.tls import ServerTls
 
+log = logging.getLogger(__name__)
+
 SHARED_WINDOW = 128 << 20
 """Bytes. While the spool is full each producer may fill its window, and all of that is in memory:
 8 producers have the full window each, 500 have about 650 MB in all."""
 
 
 class Listening:
-    """A `Front` that listens. Raises where it is made: InvalidOption, TlsFailed (certificate,
+    """A `Front` that listens. Certificate files that are replaced are shown to those who come from
+    then on. Raises where it is made: InvalidOption, TlsFailed (certificate,
     token file); where it is opened: ConnectFailed (the address)."""
 
     subscriptions = None
@@ -36,6 +42,8 @@ class Listening:
         self._where = where
         self._tls = server_tls(settings)
         self._tls.checked()
+        self._files = certificate_files(settings)
+        self._looking: asyncio.TimerHandle | None = None
         self._admission = Admission(settings.auth)
         self._config = engine_config(settings)
         self._listener: Listener
@@ -73,12 +81,27 @@ class Listening:
             limits=listen_limits(self._settings),
             transport=self._settings.transport,
         )
+        self._look_later()
 
     def refuse(self) -> None:
         self._listener.refuse()
 
     async def close(self, code: int, reason: str) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
         await self._listener.close(code, reason)
+
+    def _look_later(self) -> None:
+        if self._files is not None:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        assert self._files is not None
+        renewed = self._files.renewed()
+        if renewed is not None:
+            self._listener.renew(renewed.identity)
+            log.info("a new certificate, SHA-256 %s", renewed.fingerprint)
+        self._look_later()
 
     def _welcome(self, peer: PeerInfo, now: float) -> tuple[Connection, OnNews]:
         engine = Connection(Side.SERVER, config=self._config, now=now)
@@ -108,3 +131,11 @@ def server_tls(settings: IntakeSettings) -> ServerTls:
             "Set tls.certFile and tls.keyFile, or tls.selfSigned",
         )
     return ServerTls(cert_file=Path(tls.cert_file), key_file=Path(tls.key_file))
+
+
+def certificate_files(settings: IntakeSettings) -> CertificateFiles | None:
+    """The files to keep an eye on; None for a certificate that was made at the start."""
+    tls = settings.tls
+    if tls.self_signed or tls.cert_file is None or tls.key_file is None:
+        return None
+    return CertificateFiles(Path(tls.cert_file), Path(tls.key_file))

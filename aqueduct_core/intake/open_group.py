@@ -55,8 +55,8 @@ class OpenGroup:
     that of events. Events come behind all messages of the group, and in their own order.
     """
 
-    __slots__ = ("_events", "_latest", "_pieces", "_relied", "_taken", "_withdrawn", "marks",
-                 "noted", "receipts", "recorded", "size")  # fmt: skip
+    __slots__ = ("_events", "_finished", "_latest", "_pieces", "_relied", "_taken", "_withdrawn",
+                 "marks", "noted", "receipts", "recorded", "size")  # fmt: skip
 
     def __init__(self, latest: list[int]) -> None:
         self.size = 0
@@ -68,6 +68,7 @@ class OpenGroup:
         self._pieces: dict[int, list[Piece]] = {}
         self._events: list[Event] = []
         self._relied: set[tuple[str, str]] = set()
+        self._finished: set[tuple[str, int]] = set()
         self._taken: dict[int, Taken] = {}
         self._withdrawn: dict[int, Source] = {}
 
@@ -116,16 +117,20 @@ class OpenGroup:
         self.size += event.size
         if occurrence.confirms and event.channel_id is not None:
             self.recorded.append((occurrence.party, event.channel_id))
+            self._finished.add((event.connection, event.channel_id))
 
     def withdraw(self, source: Source) -> Taken:
         """Leave out what stands here of a channel that was cancelled: those rows.
 
         Its receipts stay: the channel is over, so they ack nothing, and its credit goes back. Rows
-        stay when another connection's message is left out as a repeat of one of them, now or later:
-        it is acked with this group, so its copy has to be in it.
+        stay when the channel's finish is here too, which counts them; and when another connection's
+        message is left out as a repeat of one of them, now or later: it is acked with this group,
+        so its copy has to be in it.
         """
         taken = self._taken.pop(id(source), None)
         if taken is None or (source.producer, source.channel) in self._relied:
+            return Taken()
+        if (source.connection, source.channel_id) in self._finished:
             return Taken()
         self._withdrawn[id(source)] = source
         return taken

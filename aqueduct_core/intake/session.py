@@ -328,7 +328,10 @@ class Session:
 
     def _withdraw(self, channel: Channel) -> None:
         """What is not written yet of a channel that was given up is dropped (AQ-LIFE-14)."""
-        channel.tally.stored -= self._around.groups.withdraw(self, channel.source)
+        rows, finish = self._around.groups.withdraw(self, channel.source)
+        channel.tally.stored -= rows
+        if finish:
+            self._chronicle.unfinished(channel.source)
 
     def _judge(self, closed: Closed) -> None:
         if not closed.by_peer:

@@ -130,6 +130,11 @@ class Listener:
     def socket_counts(self) -> Any:
         return self._socket.counts
 
+    def renew(self, identity: Identity) -> None:
+        """Show this certificate to those who come from now on; connections that are there stay."""
+        self._identity = identity
+        self.fingerprint = identity.fingerprint
+
     def refuse(self) -> None:
         """Accept nobody any more; connections that are there stay."""
         self._closing = True

@@ -26,13 +26,14 @@ def produce(
     mode: str = "ordered",
     producer: str = "tester",
     token: str | None = None,
+    tls: ClientTls = INSECURE,
     channel_headers: Sequence[tuple[str, str]] = (),
     message_headers: Sequence[tuple[str, str]] = (),
 ) -> SenderStatistics:
     """Send everything on one channel, wait for all acks, finish, close."""
 
     async def run() -> SenderStatistics:
-        async with connect(endpoint, tls=INSECURE, producer=producer, token=token) as connection:
+        async with connect(endpoint, tls=tls, producer=producer, token=token) as connection:
             sender, receiver = channel(mode, name=name, headers=channel_headers)
             await connection.entrypoint.send(b"", attach=receiver)
             if message_headers:

@@ -36,8 +36,9 @@ def test_a_channel_takes_back_its_runs_and_its_finish_but_nothing_that_has_happe
     stays = [offer(other, 8), offer(peer, 16), event(peer, 8), event(peer)]
     for item in (offer(peer, 8), event(peer, 8, confirms=True), *stays, offer(peer, 8)):
         backlog.add(item)
-    assert [receipt.channel for receipt in backlog.withdraw(peer, 8)] == [8, 8]
-    assert backlog.withdraw(peer, 8) == []
+    receipts, finish = backlog.withdraw(peer, 8)
+    assert ([receipt.channel for receipt in receipts], finish) == ([8, 8], True)
+    assert backlog.withdraw(peer, 8) == ([], False)
     assert [backlog.take() for _ in stays] == stays
     assert backlog.size == 0
 
@@ -47,7 +48,8 @@ def test_a_connection_that_is_over_takes_all_its_runs_back() -> None:
     for channel in (8, 16, 8, 24):
         backlog.add(offer(peer, channel))
         backlog.add(offer(other, channel))
-    assert [receipt.channel for receipt in backlog.withdraw(peer, None)] == [8, 8, 16, 24]
+    receipts, finish = backlog.withdraw(peer, None)
+    assert ([receipt.channel for receipt in receipts], finish) == ([8, 8, 16, 24], False)
     assert [item.party for item in backlog.clear()] == [other] * 4
     assert (backlog.size, len(backlog)) == (0, 0)
 
@@ -80,7 +82,7 @@ def test_in_a_crowd_each_that_brings_more_rests() -> None:
     assert backlog.crowded
     assert late.resting == 1
     assert crowd[0].resting == 0
-    assert backlog.withdraw(late, None) == []  # events stay, but nobody is woken for it
+    assert backlog.withdraw(late, None) == ([], False)  # events stay, but nobody is woken for it
     for _ in range(len(backlog)):
         backlog.take()
     backlog.awake()

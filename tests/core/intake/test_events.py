@@ -243,7 +243,7 @@ def test_fault_27_cancel_racing_finish_is_one_end_and_the_rows_agree(
         assert scene.closed is None
 
 
-def deep(scene: Scene, depth: int) -> list[int]:
+def deep(scene: Scene, depth: int, *, finish: bool = False) -> list[int]:
     """A chain of channels, each attached to a message of the one before; the first one hangs on a
     message that may be lost."""
     (channel,) = scene.attach(channel_headers(name="top"))
@@ -256,11 +256,17 @@ def deep(scene: Scene, depth: int) -> list[int]:
         chain += sent.attached
     for each in chain:
         scene.send(each, b"row")
+    if finish:
+        for each in chain:
+            scene.client.finish(each, scene.pair.now)
     return chain
 
 
+@pytest.mark.parametrize("finish", [False, True])
 @rule("AQ-LOST-4")
-def test_fault_26_a_lost_parent_is_one_lost_event_for_each_descendant(tmp_path: Path) -> None:
+def test_fault_26_a_lost_parent_is_one_lost_event_for_each_descendant(
+    tmp_path: Path, finish: bool
+) -> None:
     """There is no room for the datagram that carries a tree: it is nacked, so its channels are
     lost, each once, and none of their messages is a row."""
     with bench(tmp_path, max_bytes=64_000) as b:
@@ -270,7 +276,7 @@ def test_fault_26_a_lost_parent_is_one_lost_event_for_each_descendant(tmp_path: 
         scene.send(filler, bytes(70_000))
         scene.rest(0.3)
         assert b.spool.full
-        chain = deep(scene, 6)
+        chain = deep(scene, 6, finish=finish)
         scene.rest(4.0)
         b.pass_all()
         while b.spool.full:

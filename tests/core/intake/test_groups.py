@@ -366,8 +366,8 @@ def test_what_is_withdrawn_from_the_open_group_is_not_stored_and_may_come_again(
         mine = source()
         b.groups.offer(offer(peer, [b"0", b"1"], origin=mine))
         b.groups.offer(offer(peer, [b"other"], channel=16, origin=source("d")))
-        assert b.groups.withdraw(peer, mine) == 2
-        assert b.groups.withdraw(peer, mine) == 0
+        assert b.groups.withdraw(peer, mine) == (2, False)
+        assert b.groups.withdraw(peer, mine) == (0, False)
         b.settle()
         assert b.values() == [b"other"]
         assert {receipt.channel for receipt in peer.acked} == {8, 16}  # its credit goes back
@@ -415,3 +415,30 @@ def test_who_is_not_allowed_any_more_writes_nothing(tmp_path: Path) -> None:
         b.settle()
         assert [error.subclass for error in b.failures] == ["LOCKED"]
         assert (b.values(), peer.acked, b.spool.open_bytes) == ([], [], 0)
+
+
+def test_rows_that_an_accepted_finish_counts_are_not_withdrawn(tmp_path: Path) -> None:
+    peer = Peer()
+    with bench(tmp_path) as b:
+        mine, tally = source(), Tally()
+        b.groups.offer(offer(peer, [b"0"], origin=mine)._replace(tally=tally))
+        done = Event("finished", NOW, "cafe", "p", "c", 8, counts=EventCounts(1))
+        b.groups.record(Occurrence(peer, done, tally, confirms=True))
+        assert b.groups.withdraw(peer, mine) == (0, False)
+        b.settle()
+        assert b.values() == [b"0"]
+        assert [e["counts"]["reliableStored"] for e in b.events()] == [1]
+
+
+def test_a_finish_that_waits_goes_with_the_rows_that_it_counts(tmp_path: Path) -> None:
+    peer = Peer()
+    with bench(tmp_path, max_bytes=64_000) as b:
+        mine = source()
+        fill(b)
+        b.groups.offer(offer(peer, [b"0"], origin=mine))
+        done = Event("finished", NOW, "cafe", "p", "c", 8, counts=EventCounts(1))
+        b.groups.record(Occurrence(peer, done, Tally(), confirms=True))
+        assert b.groups.withdraw(peer, mine) == (0, True)
+        free(b)
+        assert [e["kind"] for e in b.events()] == []
+        assert b.values() == []

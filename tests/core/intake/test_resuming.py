@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions import channel_headers, connection_headers
 from aqueduct_core.aqueduct.news import End
 from aqueduct_core.engine.contract import LinkLost
 from tests.core.intake.bench import Bench, bench
+from tests.core.intake.processes import Site
 from tests.core.intake.scene import Scene, of
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
 
 
 def dialled(b: Bench, producer: str = "p") -> Scene:
@@ -189,3 +197,33 @@ def test_fault_33_inside_the_memory_the_whole_history_is_stored_once(tmp_path: P
             for name, count in history.items():
                 assert numbers(b, name) == list(range(count))
             assert b.groups.counters.dedupe_window_exceeded == 0
+
+
+def test_a_hole_that_a_real_producer_declares_is_an_event_across_a_kill(site: Site) -> None:
+    async def first(url: str) -> None:
+        async with Producer(url, producer="p", tls=site.client_tls) as producing:
+            readings = producing.channel("readings")
+            await readings.send_many([b"x"] * 10)
+            readings.skip_to(50)
+            await readings.send_many([b"y"] * 5)
+            await readings.stored()
+            await producing.abort()
+
+    async def again(url: str) -> None:
+        async with Producer(url, producer="p", tls=site.client_tls) as producing:
+            readings = producing.channel("readings", start=53)
+            await readings.send_many([b"y"] * 4)
+            readings.skip_to(60)
+            await readings.finish()
+
+    with site.intake() as intake:
+        asyncio.run(asyncio.wait_for(first(intake.url), 30))
+    with site.intake() as intake:
+        asyncio.run(asyncio.wait_for(again(intake.url), 30))
+        rows = [row for row in intake.rows() if row["channel"] == "readings"]
+        assert [row["messageNum"] for row in rows] == [*range(10), *range(50, 57)]
+        events = [event for event in intake.events() if event["kind"] == "gap"]
+        assert [(e["channel"], e["first"], e["last"]) for e in events] == [
+            ("readings", 10, 49),
+            ("readings", 57, 59),
+        ]
