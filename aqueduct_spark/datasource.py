@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aqueduct_spark.read.batch_planner import Snapshot
 
 
-SPARKS_OWN = frozenset({"checkpointlocation"})
+SPARKS_OWN = frozenset({"checkpointlocation", "queryname"})
 """Options of a streaming write that Spark reads itself and hands on."""
 
 

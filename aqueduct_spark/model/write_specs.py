@@ -30,7 +30,8 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         WRITE,
         WRITE,
         "Who writes, the scope of idempotence; told to the receiver as the producer. The id of the "
-        "query for a stream, a fresh id for a batch. Rows that are written again with the same "
+        "query for a stream (not its name, which a new checkpoint may have too), a fresh id for a "
+        "batch. Rows that are written again with the same "
         "writerId, batchId, partition and place are the same rows: an intake stores them once.",
     ),
     OptionSpec(

@@ -77,7 +77,8 @@ def test_a_bridge_and_the_replay_of_its_spool(tmp_path: Path) -> None:
         )
         output = Output(process)
         try:
-            near = intake_status(tmp_path / "spool", 0, 120)
+            output.wait_for("intake 0 listens on", 120)
+            near = intake_status(tmp_path / "spool", 0, 30)
             produce(f"aqueduct://{near['listen']}", numbered(ROWS), name="readings")
             stop.touch()
             output.wait_for(f"bridge: {ROWS}", 120)
