@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 
 from aqueduct_spark.receivers.fleet import Fleet
 
@@ -14,8 +13,8 @@ log = logging.getLogger(__name__)
 RENEWALS_PER_LEASE = 4
 """So that two renewals in a row may be late or lost."""
 
-HOLD_INTERVAL = 1.0
-"""Seconds between two renewals of the holds on cursors."""
+LONGEST_INTERVAL = 1.0
+"""Seconds between two renewals at most; a hold on a cursor lasts some of them."""
 
 ORPHAN_GRACE = 5.0
 """Seconds after which a planner without its driver ends, whatever it is waiting for."""
@@ -33,6 +32,9 @@ class Renewal:
     def __init__(self, fleet: Fleet, lease: float | None) -> None:
         self._fleet = fleet
         self._lease = lease
+        self._interval = LONGEST_INTERVAL
+        if lease is not None:
+            self._interval = min(LONGEST_INTERVAL, lease / RENEWALS_PER_LEASE)
         self._over = threading.Event()
         self._driver = os.getppid()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
@@ -43,18 +45,16 @@ class Renewal:
         self._thread.join(timeout=1.0)
 
     def _run(self) -> None:
-        every = self._lease / RENEWALS_PER_LEASE if self._lease else HOLD_INTERVAL
-        due = time.monotonic() + every
-        while not self._over.wait(min(HOLD_INTERVAL, every)):
+        while not self._over.wait(self._interval):
             if os.getppid() != self._driver:
                 if not self._over.wait(ORPHAN_GRACE):
                     os._exit(1)
                 return
             try:
-                self._fleet.renew_holds()
-                if self._lease and time.monotonic() >= due:
-                    due = time.monotonic() + every
+                # Leases first: a hold that runs out is taken again, an intake that ended is gone.
+                if self._lease:
                     self._fleet.renew_leases(self._lease)
+                self._fleet.renew_holds()
             except Exception:
                 # A dead renewal thread would end all intakes later, far from the cause.
                 log.exception("a renewal failed")

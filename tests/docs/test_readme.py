@@ -58,7 +58,25 @@ def test_the_first_stream_runs(tmp_path: Path) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         output.close()
-        os.kill(status["pid"], signal.SIGTERM)
+    os.kill(status["pid"], signal.SIGTERM)
+    shown = what_is_stored(tmp_path)
+    assert "hello" in shown
+    assert "finished" in shown
+
+
+def what_is_stored(folder: Path) -> str:
+    """What the bounded reads of the README show of the first stream."""
+    session = block("A first stream", "python").split("rows = ", 1)[0]
+    script = folder / "stored.py"
+    script.write_text(
+        session
+        + block("Other ways to read and write", "python")
+        + 'stored.selectExpr("CAST(value AS STRING) AS line").show()\n'
+        + 'events.select("kind").show()\n'
+    )
+    command = [sys.executable, str(script)]
+    run = subprocess.run(command, cwd=folder, capture_output=True, timeout=120, check=True)
+    return run.stdout.decode()
 
 
 def test_the_asyncio_example_runs(tmp_path: Path) -> None:

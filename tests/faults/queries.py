@@ -13,8 +13,10 @@ from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import IntakeStatus
 from tests.faults.ledger import Entry, reconcile
-from tests.spark.scene import PATIENCE
 from tests.support.waiting import wait_until
+
+PATIENCE = 100.0
+"""Seconds for anything that is bound to happen in Spark, on a machine with much else to do."""
 
 
 def drained(query: Any, table: Callable[[], pa.Table], entries: Sequence[Entry]) -> pa.Table:

@@ -18,13 +18,13 @@ from tests.faults.drivers import Plan
 from tests.faults.ledger import balance
 from tests.faults.load import Load
 from tests.faults.producer import Flow
-from tests.faults.queries import committed, drained
+from tests.faults.queries import PATIENCE, committed, drained
 from tests.faults.tables import SinkTable
 from tests.spark.producing import free_port
-from tests.spark.scene import PATIENCE, Scene
+from tests.spark.scene import Scene
 from tests.support.waiting import ended, wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 FLOWS = [Flow("ordered", "readings", 400.0, 100), Flow("unordered", "events", 100.0, 100)]
 

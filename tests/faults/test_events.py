@@ -15,14 +15,14 @@ from tests.faults.ledger import balance
 from tests.faults.load import Load
 from tests.faults.network import Network
 from tests.faults.producer import Flow
-from tests.faults.queries import drained, intake_says
+from tests.faults.queries import PATIENCE, drained, intake_says
 from tests.faults.tables import SinkTable
 from tests.spark.producing import INSECURE, free_port
-from tests.spark.scene import PATIENCE, Scene, error_line
+from tests.spark.scene import Scene, error_line
 from tests.support.proxy import Impairment
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 LARGE = 700
 DEPTH = 5
