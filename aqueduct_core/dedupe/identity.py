@@ -48,7 +48,7 @@ def channel_key(connection: Headers, channel: Headers) -> ChannelKey | None:
         sent_by(who.producer, channel),
         what.name,
         what.sequence_start,
-        floor_of(channel, what.sequence_start),
+        floor_of(channel, what.sequence_start) or 0,
     )
 
 
@@ -59,14 +59,14 @@ def sent_by(producer: str, channel: Headers) -> str:
     return producer if partition is None else f"{producer}/{parse_decimal(PARTITION, partition)}"
 
 
-def floor_of(channel: Headers, start: int) -> int:
-    """The number below which all was dealt with before this channel's batch; 0: none is known.
+def floor_of(channel: Headers, start: int) -> int | None:
+    """The number below which all was done before this channel's batch; None: it has no batches.
 
     Raises: BadHeader, also for a ``batch`` that ``start`` does not belong to.
     """
     value = single(channel, BATCH)
     if value is None:
-        return 0
+        return None
     batch = parse_decimal(BATCH, value)
     if not in_batch(start, batch):
         raise BadHeader(f"header {BATCH.decode()} does not fit the sequence-start")

@@ -81,7 +81,7 @@ def test_a_bridge_and_the_replay_of_its_spool(tmp_path: Path) -> None:
             near = intake_status(tmp_path / "spool", 0, 30)
             produce(f"aqueduct://{near['listen']}", numbered(ROWS), name="readings")
             stop.touch()
-            output.wait_for(f"bridge: {ROWS}", 120)
+            output.wait_for(f"bridge: {ROWS + 1} rows", 120)  # and the entrypoint message
             assert process.wait(60) == 0
         finally:
             process.kill()

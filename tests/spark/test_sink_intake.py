@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.errors import ConnectFailed, SinkFailed
+from aqueduct_core.flight.tickets import Ticket
+from aqueduct_core.intake.event_rows import expand_events
 from aqueduct_spark.write.pool import Pool
 from tests.core.aio.scene import in_loop
 from tests.core.intake.processes import IntakeProcess, Site
@@ -56,6 +58,10 @@ async def test_attempts_of_a_task_and_batches_of_a_query(tmp_path: Path) -> None
         producers = {row["producer"] for row in intake.rows() if row["channel"] != "0"}
         assert producers == {"w/0", "w/1"}
         assert not any(row["headers"] for row in intake.rows(metadata=True))
+        # numbers that jump from batch to batch are no holes
+        kinds = event_kinds(intake)
+        assert "opened" in kinds
+        assert "gap" not in kinds
 
 
 @in_loop
@@ -103,6 +109,17 @@ async def test_without_idempotence_each_attempt_counts(tmp_path: Path) -> None:
         for _ in range(2):
             await Attempt(options(intake.url, idempotence="none")).run([numbered(10)])
         assert set(values(intake).values()) == {2}
+
+
+def event_kinds(intake: IntakeProcess) -> set[str]:
+    with intake.client() as client:
+        status = client.status()
+        ticket = Ticket(status.id, len(status.ends), *status.events)
+        return {
+            row["kind"]
+            for batch in client.read(ticket)
+            for row in expand_events(batch, status.events[0]).to_pylist()
+        }
 
 
 @contextlib.contextmanager
