@@ -13,7 +13,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         READ | WRITE,
         READ | WRITE,
         "Whom to dial: aqueduct://host:port[,host:port…]. A read dials all of them, a write "
-        "the first that answers.",
+        "spreads its channels over them (endpointPolicy).",
     ),
     OptionSpec(
         "listen",

@@ -39,7 +39,7 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         values.integer(0, MAX_BATCH),
         None,
         BATCH_WRITE,
-        WRITE,
+        BATCH_WRITE,
         "Number of this write among those with the same writerId, rising, such as that of "
         "foreachBatch; 0 by default.",
     ),
