@@ -51,6 +51,7 @@ def flows(flow: Flow) -> None:
 
 
 def test_a_restart_within_the_lease_adopts_the_intake(scene: Scene) -> None:
+    scene.lease = "60s"
     first = scene.start()
     produce(scene.endpoint(), numbered(300), name="one")
     scene.await_rows(first, 300)
