@@ -154,6 +154,8 @@ class SinkFailed(AqueductError):
         "ACK_TIMEOUT": "57014",
         "RECEIVER_CLOSED": "08006",
         "LOST_IN_TRANSIT": "08006",
+        "CONNECTION_LOST": "08006",
+        "CANCELLED": "57014",
         "LOSS_ABOVE_LIMIT": "22000",
         "MESSAGE_TOO_LARGE": "54000",
         "NO_RECEIPTS": "0A000",

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from aqueduct_core.errors import AqueductError, InvalidOption, SaveModeRefused
+from aqueduct_core.errors import AqueductError, SaveModeRefused
+from aqueduct_spark.model.option_spec import Kind
 from aqueduct_spark.model.read_options import BatchReadOptions, StreamReadOptions, rows_of
 from aqueduct_spark.model.source import Source, Standalone, Stored
 from aqueduct_spark.model.tokens import Token
@@ -19,6 +20,7 @@ from aqueduct_spark.model.write_options import WriteOptions
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
         DataSourceReader,
+        DataSourceStreamArrowWriter,
         DataSourceStreamReader,
         DataSourceStreamWriter,
         DataSourceWriter,
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from aqueduct_spark.read.batch_planner import Snapshot
+
+
+SPARKS_OWN = frozenset({"checkpointlocation", "queryname"})
+"""Options of a streaming write that Spark reads itself and hands on."""
 
 
 class AqueductDataSource(DataSource):
@@ -45,7 +51,7 @@ class AqueductDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of a read. Called at ``load()``, so all options are checked here."""
-        from aqueduct_spark.model.schemas import read_schema
+        from aqueduct_spark.model.read_schemas import open_schema
 
         rows, source = rows_of(self.options)
         token = _token(source)  # a variable that is not set is refused here, not in a batch
@@ -56,46 +62,55 @@ class AqueductDataSource(DataSource):
                 self._snapshot = _settled(BatchReadOptions.parse(self.options), token)
             except AqueductError:
                 pass  # it may be meant for a stream; a bounded read meets it with its first action
-        return read_schema(rows)
+        return open_schema(rows)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from aqueduct_spark.model.schemas import check_read_schema
+        from aqueduct_spark.model.read_schemas import decoding
         from aqueduct_spark.read.stream_reader import AqueductStreamReader
 
-        check_read_schema(schema, self.schema())
-        return AqueductStreamReader(StreamReadOptions.parse(self.options))
+        options = StreamReadOptions.parse(self.options)
+        _token(options.source)
+        return AqueductStreamReader(options, decoding(schema, options.rows))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from aqueduct_spark.model.schemas import check_read_schema, read_schema
+        from aqueduct_spark.model.read_schemas import decoding
         from aqueduct_spark.read.batch_reader import AqueductBatchReader
 
         options = BatchReadOptions.parse(self.options)
-        check_read_schema(schema, read_schema(options.rows))
+        decode = decoding(schema, options.rows)
         token = _token(options.source)
         if self._snapshot is None:
             self._snapshot = _settled(options, token)
-        return AqueductBatchReader(options, token, self._snapshot)
+        return AqueductBatchReader(options, token, self._snapshot, decode)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from aqueduct_spark.model.schemas import check_write_schema
         from aqueduct_spark.write.batch_writer import AqueductBatchWriter
+
+        options = self._write_options(schema, overwrite, Kind.BATCH_WRITE)
+        return AqueductBatchWriter(options, Token.of(options.auth))
+
+    def streamWriter(
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamWriter | DataSourceStreamArrowWriter:
+        from aqueduct_spark.write.stream_writer import AqueductStreamWriter
+
+        options = self._write_options(schema, overwrite, Kind.STREAM_WRITE)
+        return AqueductStreamWriter(options, Token.of(options.auth))
+
+    def _write_options(self, schema: StructType, overwrite: bool, kind: Kind) -> WriteOptions:
+        from aqueduct_spark.model.write_schemas import check_write_schema
 
         if overwrite:
             raise SaveModeRefused(
                 "",
-                "Mode overwrite is refused: messages that were sent cannot be replaced",
+                "Mode overwrite (complete for a stream) is refused: messages that were sent "
+                "cannot be replaced",
                 'Write with mode("append")',
             )
-        check_write_schema(schema)
-        options = WriteOptions.parse(self.options)
-        return AqueductBatchWriter(options, Token.of(options.auth))
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        raise InvalidOption(
-            "NOT_FOR_QUERY_TYPE",
-            "Format aqueduct has no stream write in this version",
-            'Write each batch with foreachBatch and df.write.format("aqueduct")',
-        )
+        given = {k: v for k, v in self.options.items() if k.lower() not in SPARKS_OWN}
+        options = WriteOptions.parse(given, kind)
+        check_write_schema(schema, options.payload_format)
+        return options
 
 
 def _token(source: Source) -> Token:

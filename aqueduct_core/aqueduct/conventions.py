@@ -20,7 +20,12 @@ SEQUENCE_START = b"sequence-start"
 NAME = b"name"
 RECEIPTS = b"receipts"
 BATCH = b"batch"
+PARTITION = b"partition"
 ROW = b"row"
+DEDUPLICATES = b"deduplicates"
+
+BY_SEQUENCE = b"sequence"
+"""Value of ``deduplicates``: who accepts stores each logical number of a channel once."""
 
 MAX_PRODUCER_BYTES = 64
 MAX_NAME_BYTES = 256

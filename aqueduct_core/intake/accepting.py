@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aqueduct_core.aqueduct.connection import Connection
-from aqueduct_core.aqueduct.conventions import BadHeader, read_connection
+from aqueduct_core.aqueduct.conventions import (
+    BY_SEQUENCE,
+    DEDUPLICATES,
+    BadHeader,
+    read_connection,
+)
 from aqueduct_core.aqueduct.news import Closed, Ended, Headers, News
 from aqueduct_core.intake.session import Channel, Session
 
-SERVER_HEADERS: Headers = ()
-"""We answer with no headers of our own: nothing of the intake is the producer's business."""
+SERVER_HEADERS: Headers = ((DEDUPLICATES, BY_SEQUENCE),)
+"""A sink whose rows are numbered need not say who it is with each row. Nothing else of the intake
+is the producer's business."""
 
 ENTRYPOINT_NAME = "0"
 

@@ -70,7 +70,7 @@ class Chronicle:
             self._record(self._event("disconnected", reason=reason, counts=self._total))
 
     def opened(self, source: Source, resumes: bool) -> None:
-        start = source.start if resumes else 0
+        start = source.start if resumes and source.floor is None else 0  # a sink leaves no holes
         self._groups.record(Occurrence(self._party, self._of("opened", source), start=start))
 
     def unread(self, channel: int, path: str, parent: Source, reason: str) -> None:

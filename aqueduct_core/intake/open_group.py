@@ -161,6 +161,7 @@ class OpenGroup:
         if any(marks.overlaps(first, stop) for first, stop in missing):
             self._relied.add(name)
         fresh = [new for first, stop in missing for new in marks.add(first, stop)]
+        marks.add(0, source.floor or 0)
         return [(first - base, stop - base) for first, stop in fresh]
 
 
@@ -185,6 +186,7 @@ def _marks(pieces: list[Piece]) -> list[Mark]:
             ranges = stored.setdefault((piece.source.producer, piece.source.channel), RangeSet())
             first = piece.source.number(piece.run, piece.low)
             ranges.add(first, first + piece.high - piece.low)
+            ranges.add(0, piece.source.floor or 0)
     return [Mark(*key, first, stop) for key, ranges in stored.items() for first, stop in ranges]
 
 

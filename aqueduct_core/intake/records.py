@@ -19,8 +19,10 @@ class Source:
     """What all messages of one channel share.
 
     ``channel`` is its name, ``producer`` the identity of who sends. ``start`` is the logical
-    number of its reliable message 0. ``parent_message`` is the number of the message that it
-    was attached to, as the row of that message shows it; the entrypoint has no parent.
+    number of its reliable message 0, ``floor`` that below which its producer is done; None where
+    it is no sink, whose numbers jump from batch to batch.
+    ``parent_message`` is the number of the message that it was attached to, as the row of that
+    message shows it; the entrypoint has no parent.
     """
 
     channel: str
@@ -28,6 +30,7 @@ class Source:
     connection: str
     channel_id: int
     start: int = 0
+    floor: int | None = None
     parent_channel_id: int | None = None
     parent_message: int | None = None
     channel_headers: Headers = ()

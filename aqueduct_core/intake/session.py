@@ -29,6 +29,7 @@ from aqueduct_core.aqueduct.news import (
     Run,
     Writable,
 )
+from aqueduct_core.dedupe.identity import floor_of, sent_by
 from aqueduct_core.intake.chronicle import Chronicle
 from aqueduct_core.intake.offers import Offer, Receipt
 from aqueduct_core.intake.receipting import Receipting
@@ -235,6 +236,8 @@ class Session:
             path = f"…/{number}"
         try:
             claims = read_channel(attachment.headers)
+            producer = sent_by(parent.source.producer, attachment.headers)
+            floor = floor_of(attachment.headers, claims.sequence_start or 0)
         except BadHeader as error:
             log.debug("%s: channel %s closed: %s", self, path, error)
             told.append(partial(self._chronicle.unread, number, path, parent.source, str(error)))
@@ -243,10 +246,11 @@ class Session:
             return
         source = Source(
             channel=claims.name or path,
-            producer=parent.source.producer,
+            producer=producer,
             connection=self.id,
             channel_id=number,
             start=claims.sequence_start or 0,
+            floor=floor,
             parent_channel_id=parent.source.channel_id,
             parent_message=message,
             channel_headers=attachment.headers,

@@ -6,7 +6,6 @@ from aqueduct_spark.model import values
 from aqueduct_spark.model.cursors import cursor_name
 from aqueduct_spark.model.option_spec import (
     BATCH_READ,
-    BATCH_WRITE,
     READ,
     STREAM_READ,
     WRITE,
@@ -70,9 +69,10 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         values.choice("binary", "text", "json", "arrow"),
         "binary",
         READ | WRITE,
-        READ | BATCH_WRITE,
-        "How payloads become values.",
-        only=("binary",),
+        READ | WRITE,
+        "How payloads become values, and values payloads: binary, text, json (an object for each "
+        "row) or arrow (an IPC stream for each batch of rows); the last two need .schema(…) on "
+        "read.",
     ),
     OptionSpec(
         "mode",
@@ -80,8 +80,8 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         "permissive",
         READ,
         READ,
-        "What becomes of a payload that does not parse.",
-        only=("permissive",),
+        "What becomes of a payload that does not parse: permissive gives a row of nulls, with the "
+        "columns _corrupt and _corruptReason where the schema has them.",
     ),
     OptionSpec(
         "cursor",

@@ -1,4 +1,4 @@
-"""The columns that users see, as Spark types, and the check of a frame to be written."""
+"""The columns that users see, as Spark types."""
 
 from __future__ import annotations
 
@@ -138,48 +138,9 @@ def _attachment_type() -> StructType:
     )
 
 
-WRITE_COLUMNS: dict[str, tuple[DataType, ...]] = {
-    "value": (BinaryType(), StringType()),
-    "channel": (StringType(),),
-    "headers": (header_type(),),
-    "reliability": (StringType(),),
-}
-"""The columns of a frame to be written, with the types each may have. ``value`` is required."""
-
-
-def check_write_schema(schema: StructType) -> None:
-    """Refuse a frame that cannot be sent.
-
-    Raises:
-        SchemaMismatch: COLUMN_MISSING, COLUMN_UNKNOWN or COLUMN_TYPE.
-    """
-    columns = ", ".join(WRITE_COLUMNS)
-    for field in schema.fields:
-        allowed = WRITE_COLUMNS.get(field.name)
-        if allowed is None:
-            raise SchemaMismatch(
-                "COLUMN_UNKNOWN",
-                f"Column '{field.name}' cannot be written; the columns are {columns}",
-                "Drop it, or put what it holds into 'value' or 'headers'",
-            )
-        if not any(_same_type(field.dataType, a) for a in allowed):
-            expected = " or ".join(a.simpleString() for a in allowed)
-            raise SchemaMismatch(
-                "COLUMN_TYPE",
-                f"Column '{field.name}' is {field.dataType.simpleString()}; it must be {expected}",
-                f"Cast '{field.name}'",
-            )
-    if "value" not in schema.fieldNames():
-        raise SchemaMismatch(
-            "COLUMN_MISSING",
-            "Column 'value' is missing; it holds the payload of each message",
-            "Select the payload AS value (string or binary)",
-        )
-
-
 def check_read_schema(given: StructType, ours: StructType) -> None:
     """Refuse a schema given by the user that is not the one the options lead to."""
-    if not _same_type(given, ours):
+    if not same_type(given, ours):
         raise SchemaMismatch(
             "COLUMN_TYPE",
             f"The schema given is {given.simpleString()}; with these options the columns are "
@@ -188,7 +149,7 @@ def check_read_schema(given: StructType, ours: StructType) -> None:
         )
 
 
-def _same_type(one: DataType, other: DataType) -> bool:
+def same_type(one: DataType, other: DataType) -> bool:
     """Equality that looks away from nullability, which Spark changes on the way."""
     match one, other:
         case StructType(), StructType():
@@ -196,9 +157,9 @@ def _same_type(one: DataType, other: DataType) -> bool:
                 _same_field(a, b) for a, b in zip(one.fields, other.fields, strict=True)
             )
         case ArrayType(), ArrayType():
-            return _same_type(one.elementType, other.elementType)
+            return same_type(one.elementType, other.elementType)
     return one == other
 
 
 def _same_field(one: StructField, other: StructField) -> bool:
-    return one.name == other.name and _same_type(one.dataType, other.dataType)
+    return one.name == other.name and same_type(one.dataType, other.dataType)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aqueduct_spark.model import values
-from aqueduct_spark.model.option_spec import BATCH_WRITE, READ, STREAM_READ, WRITE, OptionSpec
+from aqueduct_spark.model.option_spec import READ, STREAM_READ, WRITE, OptionSpec
 
 SOURCE_SPECS: tuple[OptionSpec, ...] = (
     OptionSpec(
@@ -11,9 +11,9 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         values.endpoint,
         None,
         READ | WRITE,
-        READ | BATCH_WRITE,
+        READ | WRITE,
         "Whom to dial: aqueduct://host:port[,host:port…]. A read dials all of them, a write "
-        "the first that answers.",
+        "spreads its channels over them (endpointPolicy).",
     ),
     OptionSpec(
         "listen",
@@ -130,7 +130,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         values.path,
         None,
         READ | WRITE,
-        READ | BATCH_WRITE,
+        READ | WRITE,
         "Authorities that the endpoint is verified with, those of the system by default; with"
         " intakes the authority of their spools, which has to be given.",
     ),
@@ -139,7 +139,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         values.text,
         None,
         READ | WRITE,
-        READ | BATCH_WRITE,
+        READ | WRITE,
         "The name that the certificate of the endpoint must carry; the host by default.",
     ),
     OptionSpec(
@@ -147,7 +147,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         values.boolean,
         "false",
         READ | WRITE,
-        READ | BATCH_WRITE,
+        READ | WRITE,
         "Do not verify the endpoint; for loopback addresses only.",
     ),
     OptionSpec(
@@ -179,7 +179,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         values.path,
         None,
         READ | WRITE,
-        READ | BATCH_WRITE,
+        READ | WRITE,
         "File with the bearer token.",
     ),
     OptionSpec(
@@ -187,7 +187,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         values.text,
         None,
         READ | WRITE,
-        READ | BATCH_WRITE,
+        READ | WRITE,
         "Environment variable of the driver with the bearer token.",
     ),
     OptionSpec(
@@ -195,7 +195,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         values.choice("aioquic", "qh3"),
         "aioquic",
         READ | WRITE,
-        READ | BATCH_WRITE,
+        READ | WRITE,
         "The QUIC library.",
         only=("aioquic",),
     ),
@@ -204,7 +204,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         values.size_within("1b", "1g"),
         "16m",
         READ | WRITE,
-        READ | BATCH_WRITE,
+        READ | WRITE,
         "The largest message.",
     ),
     OptionSpec(

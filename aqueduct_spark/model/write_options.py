@@ -5,20 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aqueduct_spark.model.access import DialTls, TokenSource, token_source
-from aqueduct_spark.model.option_parsing import conflict, missing, parse_options
+from aqueduct_spark.model.access import DialTls, TokenSource, dial_tls, token_source
+from aqueduct_spark.model.option_parsing import bad_value, missing, parse_options
 from aqueduct_spark.model.option_spec import Kind
 from aqueduct_spark.model.values import Endpoint
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """A batch write. Durations in seconds, sizes in bytes."""
+    """A batch write, or a streaming one. Durations in seconds, sizes in bytes.
+
+    Args:
+        writer_id: None: a fresh one for a batch, the id of the query for a stream.
+        batch_id: of a batch write; None for a stream, whose batches have numbers.
+        keeps_connections: connections stay open from one micro-batch to the next.
+    """
 
     endpoint: Endpoint
+    endpoint_policy: str
     channel: str | None
     reliability: str
+    payload_format: str
     writer_id: str | None
+    batch_id: int | None
+    idempotence: str
     ack_timeout: float
     max_in_flight_bytes: int
     finish: bool
@@ -27,33 +37,36 @@ class WriteOptions:
     auth: TokenSource | None
     transport: str
     max_message_bytes: int
+    keeps_connections: bool
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> WriteOptions:
+    def parse(cls, options: Mapping[str, str], kind: Kind = Kind.BATCH_WRITE) -> WriteOptions:
         """Raises InvalidOption."""
-        found = parse_options(options, Kind.BATCH_WRITE)
+        found = parse_options(options, kind)
+        streaming = kind is Kind.STREAM_WRITE
         if found["endpoint"] is None:
             raise missing("endpoint", "whom to send to, such as aqueduct://host:4433")
         target: Endpoint = found["endpoint"]
-        insecure: bool = found["tls.insecure"]
-        if insecure and not all(address.loopback for address in target.addresses):
-            raise conflict(
-                "tls.insecure=true is for loopback addresses only, and endpoint is " + str(target),
-                "Set tls.caFile to the authority of the endpoint",
-            )
-        if insecure and found["tls.caFile"] is not None:
-            raise conflict("tls.insecure=true and tls.caFile are both set", "Set one of them")
+        if len(set(target.addresses)) != len(target.addresses):
+            raise bad_value("endpoint", str(target), "addresses that differ from each other")
+        if found["batchId"] is not None and found["writerId"] is None:
+            raise missing("writerId", "'batchId' is a number among the writes of one writer")
         return cls(
             endpoint=target,
+            endpoint_policy=found["endpointPolicy"],
             channel=found["channel"],
             reliability=found["reliability"],
+            payload_format=found["payloadFormat"],
             writer_id=found["writerId"],
+            batch_id=None if streaming else found["batchId"] or 0,
+            idempotence=found["idempotence"],
             ack_timeout=found["ackTimeout"],
             max_in_flight_bytes=found["maxInFlightBytes"],
-            finish=True if found["finish"] is None else found["finish"],
+            finish=not streaming if found["finish"] is None else found["finish"],
             max_loss_ratio=found["maxLossRatio"],
-            tls=DialTls(found["tls.caFile"], found["tls.serverName"], insecure),
+            tls=dial_tls(found, target),
             auth=token_source(found),
             transport=found["transport"],
             max_message_bytes=found["maxMessageBytes"],
+            keeps_connections=streaming,
         )

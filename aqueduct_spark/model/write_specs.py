@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aqueduct_core.dedupe.numbering import MAX_BATCH
 from aqueduct_spark.model import values
 from aqueduct_spark.model.option_spec import BATCH_WRITE, WRITE, OptionSpec
 
@@ -11,7 +12,7 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         values.short_text(256),
         None,
         WRITE,
-        BATCH_WRITE,
+        WRITE,
         "Name of the channel for all rows; beats the column of that name.",
     ),
     OptionSpec(
@@ -19,7 +20,7 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         values.choice("ordered", "unordered", "unreliable"),
         "ordered",
         WRITE,
-        BATCH_WRITE,
+        WRITE,
         "How rows are sent where they have no column reliability.",
     ),
     OptionSpec(
@@ -27,15 +28,46 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         values.short_text(48),
         None,
         WRITE,
+        WRITE,
+        "Who writes, the scope of idempotence; told to the receiver as the producer. The id of the "
+        "query for a stream (not its name, which a new checkpoint may have too), a fresh id for a "
+        "batch. Rows that are written again with the same "
+        "writerId, batchId, partition and place are the same rows: an intake stores them once.",
+    ),
+    OptionSpec(
+        "batchId",
+        values.integer(0, MAX_BATCH),
+        None,
         BATCH_WRITE,
-        "Who writes; a fresh id by default. Told to the receiver as the producer.",
+        BATCH_WRITE,
+        "Number of this write among those with the same writerId, rising, such as that of "
+        "foreachBatch; 0 by default.",
+    ),
+    OptionSpec(
+        "idempotence",
+        values.choice("auto", "headers", "none"),
+        "auto",
+        WRITE,
+        WRITE,
+        "How rows say who they are: auto numbers them for each channel, and puts headers batch and "
+        "row on each where the receiver does not say that it stores numbers once; headers does "
+        "both always; none neither, for input whose rows change from one attempt to the next.",
+    ),
+    OptionSpec(
+        "endpointPolicy",
+        values.choice("hash", "failover"),
+        "hash",
+        WRITE,
+        WRITE,
+        "With several addresses: hash sends each channel to one of them by its name and fails when "
+        "one is down; failover goes on with the next one that answers.",
     ),
     OptionSpec(
         "ackTimeout",
         values.positive_duration,
         "120s",
         WRITE,
-        BATCH_WRITE,
+        WRITE,
         "A task fails when messages wait longer than that for their acks.",
     ),
     OptionSpec(
@@ -43,7 +75,7 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         values.size,
         "32m",
         WRITE,
-        BATCH_WRITE,
+        WRITE,
         "Bytes sent and not yet acked, for each connection.",
     ),
     OptionSpec(
@@ -51,7 +83,7 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         values.boolean,
         None,
         WRITE,
-        BATCH_WRITE,
+        WRITE,
         "Finish the channels at the end: true for a batch, false for a stream.",
     ),
     OptionSpec(
@@ -59,7 +91,7 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         values.ratio,
         "1.0",
         WRITE,
-        BATCH_WRITE,
+        WRITE,
         "Fail when a larger share of the unreliable messages was lost.",
     ),
 )

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from aqueduct_spark.model.partitions import DataPartition
 from aqueduct_spark.model.read_options import BatchReadOptions
+from aqueduct_spark.model.read_schemas import Decoding
 from aqueduct_spark.model.tokens import Token
 from aqueduct_spark.read.batch_partitions import (
     DialPartition,
@@ -34,16 +35,24 @@ class AqueductBatchReader(DataSourceReader):
     Args:
         snapshot: the rows of the read where they were settled when the frame was loaded, so that
             each action on the frame sees the same ones.
+        decode: what payloads become; None: they stay as they are.
     """
 
-    def __init__(self, options: BatchReadOptions, token: Token, snapshot: Snapshot | None) -> None:
+    def __init__(
+        self,
+        options: BatchReadOptions,
+        token: Token,
+        snapshot: Snapshot | None,
+        decode: Decoding | None = None,
+    ) -> None:
         self._options = options
+        self._decode = decode
         self._token = token
         self._snapshot = snapshot
 
     def __reduce__(self) -> tuple[Any, ...]:
         # For a task, which knows its own rows: a plan of many pieces stays where it was made.
-        return AqueductBatchReader, (self._options, self._token, None)
+        return AqueductBatchReader, (self._options, self._token, None, self._decode)
 
     def partitions(self) -> Sequence[InputPartition]:
         _quiet_grpc()
@@ -53,6 +62,14 @@ class AqueductBatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         _quiet_grpc()
+        rows = self._read(partition)
+        if self._decode is None:
+            return rows
+        from aqueduct_spark.read.payloads import decoded
+
+        return decoded(rows, self._decode)
+
+    def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         match partition:
             case DataPartition():
                 from aqueduct_spark.read import tasks

@@ -26,6 +26,7 @@ from pyspark.sql.streaming.datasource import (
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
 from aqueduct_spark.model.read_options import StreamReadOptions
+from aqueduct_spark.model.read_schemas import Decoding
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,8 +41,9 @@ GRACE = 2.0
 class AqueductStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Channels as a stream: offsets are positions in the spools of the query's intakes."""
 
-    def __init__(self, options: StreamReadOptions) -> None:
+    def __init__(self, options: StreamReadOptions, decode: Decoding | None = None) -> None:
         self._options = options
+        self._decode = decode
         self._planner: StreamPlanner | None = None
 
     def initialOffset(self) -> dict[str, Any]:
@@ -79,11 +81,16 @@ class AqueductStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             case LaunchPartition():
                 return tasks.launch(partition)
             case DataPartition():
-                return tasks.rows(
+                rows = tasks.rows(
                     partition,
                     include_headers=self._options.rows.include_headers,
                     include_metadata=self._options.rows.include_metadata,
                 )
+                if self._decode is None:
+                    return rows
+                from aqueduct_spark.read.payloads import decoded
+
+                return decoded(rows, self._decode)
         raise TypeError(f"not a partition of ours: {type(partition).__name__}")
 
     def commit(self, end: dict[str, Any]) -> None:

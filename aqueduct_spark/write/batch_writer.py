@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 class AqueductBatchWriter(DataSourceArrowWriter):
     """Rows to an endpoint; a task succeeds when every reliable message was acked.
 
-    A failed attempt cancels its channels. The name of the writer and the number of the task are
-    told to the receiver as the producer, so the numbers of messages are those of the task.
+    A failed attempt cancels its channels. Without a ``writerId`` the job gets a fresh one, so
+    what is idempotent are its tasks; with one, the job too.
     """
 
     def __init__(self, options: WriteOptions, token: Token) -> None:
@@ -34,6 +34,7 @@ class AqueductBatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         from pyspark import TaskContext
 
+        from aqueduct_spark.write.identity import WriteIdentity
         from aqueduct_spark.write.task import write_rows
 
         context = TaskContext.get()
@@ -41,16 +42,20 @@ class AqueductBatchWriter(DataSourceArrowWriter):
             iterator,
             self._options,
             token=self._token.value(),
-            writer=self._writer,
-            partition=context.partitionId() if context else 0,
+            identity=WriteIdentity(
+                self._writer,
+                self._options.batch_id or 0,
+                context.partitionId() if context else 0,
+                self._options.idempotence != "none",
+            ),
         )
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        log.warning("%s", summary(self._writer, _counts(messages)))
+        log.warning("%s", summary(self._writer, counts_of(messages)))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        log.warning("aborted, %s", summary(self._writer, _counts(messages)))
+        log.warning("aborted, %s", summary(self._writer, counts_of(messages)))
 
 
-def _counts(messages: list[WriterCommitMessage | None]) -> list[SentCounts]:
+def counts_of(messages: list[WriterCommitMessage | None]) -> list[SentCounts]:
     return [message for message in messages if isinstance(message, SentCounts)]

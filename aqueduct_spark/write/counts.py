@@ -10,7 +10,10 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 @dataclass(frozen=True)
 class SentCounts(WriterCommitMessage):
-    """Totals of one task. ``sent`` = ``acked`` + ``nacked``; only unreliable ones are nacked."""
+    """Totals of one task. ``sent`` = ``acked`` + ``nacked``; only unreliable ones are nacked.
+
+    ``bytes`` are those of the payloads, ``seconds`` from the first row to the last ack.
+    """
 
     partition: int
     channels: int
@@ -18,6 +21,13 @@ class SentCounts(WriterCommitMessage):
     acked: int
     nacked: int
     bytes: int
+    seconds: float = 0.0
+    endpoints: tuple[str, ...] = ()
+
+    @classmethod
+    def none(cls, partition: int) -> SentCounts:
+        """Of a task without rows."""
+        return cls(partition, 0, 0, 0, 0, 0)
 
 
 def summary(writer: str, tasks: Iterable[SentCounts]) -> str:
@@ -28,4 +38,9 @@ def summary(writer: str, tasks: Iterable[SentCounts]) -> str:
         for name in ("sent", "acked", "nacked", "bytes", "channels")
     }
     counts = " ".join(f"{name}={count}" for name, count in total.items())
-    return f"writer {writer}: tasks={len(done)} {counts}"
+    seconds = max((task.seconds for task in done), default=0.0)
+    endpoints = ",".join(sorted({endpoint for task in done for endpoint in task.endpoints}))
+    return (
+        f"writer {writer}: tasks={len(done)} {counts} seconds={seconds:.3f} "
+        f"endpoints={endpoints or 'none'}"
+    )

@@ -1,167 +1,250 @@
-"""The way of rows over one connection: a channel for each destination, all acked at the end."""
+"""The rows of one task attempt to the addresses of its endpoint, all acked at the end."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable
-from pathlib import Path
-from typing import TypeVar
+import logging
+import time
+import zlib
+from collections.abc import Sequence
 
-from aqueduct_core.aio.connect import connect
-from aqueduct_core.aio.connection import ClientConnection
-from aqueduct_core.aio.halves import Sender, channel
-from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit
-from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.errors import ConnectFailed, SinkFailed
-from aqueduct_core.transport.tls import ClientTls
+from aqueduct_spark.model.values import Address
 from aqueduct_spark.model.write_options import WriteOptions
+from aqueduct_spark.write.channels import Tally
 from aqueduct_spark.write.counts import SentCounts
-from aqueduct_spark.write.rows import Destination, Portion
+from aqueduct_spark.write.destinations import Destination
+from aqueduct_spark.write.identity import WriteIdentity
+from aqueduct_spark.write.lane import ATTACH_MOST, MAX_OPEN_CHANNELS, Lane
+from aqueduct_spark.write.line import dial
+from aqueduct_spark.write.pool import GOODBYE_SECONDS, LineKey, Pool
+from aqueduct_spark.write.rows import Portion
 
-GOODBYE_SECONDS = 2.0
-"""For the cancellation of a failed attempt to reach the receiver."""
+log = logging.getLogger(__name__)
 
-T = TypeVar("T")
+TURNS = 3
+"""Lost connections that an attempt may survive, for each address."""
 
 
 class Delivery:
-    """Sends portions; made by `open`, ended by `complete` or by `give_up`.
+    """Routes portions by the name of their channel; made by `open`, ended by `complete` or
+    `give_up`.
 
-    Holds at most ``maxInFlightBytes`` of payload that is sent and not acked. Every wait is
-    bounded by ``ackTimeout``.
+    Holds: each row has a number of its destination, whatever address it goes to; a copy of what
+    is not acked (at most ``maxInFlightBytes`` for each address), which is what fail-over sends to
+    the next address. An address that is lost takes nothing more in this attempt unless no other
+    one answers.
     """
 
-    def __init__(self, connection: ClientConnection, options: WriteOptions) -> None:
-        self._connection = connection
+    def __init__(
+        self,
+        options: WriteOptions,
+        identity: WriteIdentity,
+        pool: Pool,
+        token: str | None,
+        max_open: int = MAX_OPEN_CHANNELS,
+    ) -> None:
         self._options = options
-        self._senders: dict[Destination, Sender] = {}
-        self._in_flight: deque[tuple[asyncio.Task[None], int]] = deque()
-        self._in_flight_bytes = 0
+        self._identity = identity
+        self._pool = pool
+        self._token = token
+        self._max_open = max_open
+        self._addresses: Sequence[Address] = options.endpoint.addresses
+        self._route = list(range(len(self._addresses)))
+        self._lanes: dict[int, Lane] = {}
+        self._numbers: dict[Destination, int] = {}
+        self._tally = Tally()
         self._bytes = 0
+        self._turns = TURNS * len(self._addresses)
+        self._begun = time.monotonic()
 
-    @classmethod
-    async def open(cls, options: WriteOptions, *, token: str | None, producer: str) -> Delivery:
-        """Dial the first address of the endpoint that answers.
-
-        Raises:
-            ConnectFailed, TlsFailed, AuthFailed, VersionMismatch.
-        """
-        tls = ClientTls(
-            ca_file=Path(options.tls.ca_file) if options.tls.ca_file else None,
-            server_name=options.tls.server_name,
-            insecure=options.tls.insecure,
-        )
-        failure: ConnectFailed | None = None
-        for address in options.endpoint.addresses:
-            try:
-                connection = await connect(
-                    f"aqueduct://{address}",
-                    tls=tls,
-                    token=token,
-                    producer=producer,
-                    config=Config(max_payload_bytes=options.max_message_bytes),
-                    transport=options.transport,
-                )
-            except ConnectFailed as error:
-                failure = error
-            else:
-                return cls(connection, options)
-        assert failure is not None
-        raise failure
-
-    async def send(self, portion: Portion) -> None:
-        """Send rows in their order. Returns when they are on their way.
+    async def open(self) -> None:
+        """Connect to every address; with ``failover`` to one at least.
 
         Raises:
-            SinkFailed: ACK_TIMEOUT, RECEIVER_CLOSED or LOST_IN_TRANSIT.
+            ConnectFailed, TlsFailed, AuthFailed, VersionMismatch, ProtocolViolation: before any
+                row was sent.
         """
-        size = portion.size
-        while self._in_flight and self._in_flight_bytes + size > self._options.max_in_flight_bytes:
-            await self._settle_oldest()
-        sender = await self._sender(portion.destination)
-        if portion.headers is None:
-            await self._bounded(sender.send_many(portion.payloads))
-        else:
-            for payload, headers in zip(portion.payloads, portion.headers, strict=True):
-                await self._bounded(sender.send(payload, headers=headers))
-        self._bytes += size
-        self._in_flight_bytes += size
-        self._in_flight.append((asyncio.create_task(sender.flush()), size))
+        for slot in range(len(self._addresses)):
+            if self._route[slot] not in self._lanes:
+                await self._connect(self._others(slot) if self._fails_over else [slot], {slot})
 
-    async def complete(self, partition: int) -> SentCounts:
-        """Wait until every message has its outcome, finish the channels, and close.
+    async def send(self, portions: Sequence[Portion]) -> None:
+        """Send portions in their order. Returns when they are on their way.
+
+        Raises:
+            SinkFailed: ACK_TIMEOUT, RECEIVER_CLOSED, LOST_IN_TRANSIT, CONNECTION_LOST.
+            ConnectFailed: and no other address answers either.
+        """
+        numbered: dict[int, list[tuple[Portion, int]]] = {}
+        for portion in portions:
+            destination = portion.destination
+            first = self._numbers.get(destination, 0)
+            self._numbers[destination] = first + len(portion.payloads)
+            self._bytes += portion.size
+            slot = zlib.crc32(destination.channel.encode()) % len(self._addresses)
+            numbered.setdefault(slot, []).append((portion, first))
+        for slot, items in numbered.items():
+            await self._send_to(slot, items)
+
+    async def complete(self) -> SentCounts:
+        """Wait until every message has its outcome, and end the channels as ``finish`` says.
 
         Raises:
             SinkFailed: as `send`, and LOSS_ABOVE_LIMIT.
         """
-        while self._in_flight:
-            await self._settle_oldest()
+        while True:
+            lane = None
+            try:
+                for lane in list(self._lanes.values()):
+                    await lane.settled()
+                break
+            except ConnectionLost as lost:
+                assert lane is not None
+                await self._turn(lane, lost)
         self._check_loss()
-        if self._options.finish:
-            for sender in self._senders.values():
-                await self._bounded(sender.finish())
-        statistics = [sender.statistics for sender in self._senders.values()]
-        counts = SentCounts(
-            partition=partition,
-            channels=len(self._senders),
-            sent=sum(s.sent for s in statistics),
-            acked=sum(s.acked for s in statistics),
-            nacked=sum(s.nacked for s in statistics),
+        for lane in self._lanes.values():
+            try:
+                await lane.finish(channels=self._options.finish)
+            except ConnectionLost as lost:
+                raise self._lost(lane, lost) from None
+            self._tally.add(lane.tally)
+        used = [str(self._addresses[index]) for index in sorted(self._lanes)]
+        await asyncio.gather(*(self._return(lane) for lane in self._lanes.values()))
+        total = self._tally
+        return SentCounts(
+            partition=self._identity.partition,
+            channels=len(self._numbers),
+            sent=total.sent,
+            acked=total.acked,
+            nacked=total.lost,
             bytes=self._bytes,
+            seconds=time.monotonic() - self._begun,
+            endpoints=tuple(used),
         )
-        await self._connection.close(self._options.ack_timeout)
-        return counts
 
     async def give_up(self) -> None:
-        """Cancel all channels, so that the receiver can drop what this attempt sent."""
-        for task, _ in self._in_flight:
-            task.cancel()
-        for sender in self._senders.values():
+        """Cancel all channels, so that the receivers can drop what this attempt sent."""
+        lanes = list(self._lanes.values())
+        self._lanes.clear()
+        for lane in lanes:
+            await lane.cancel()
+        await asyncio.gather(
+            *(lane.line.close(GOODBYE_SECONDS) for lane in lanes), return_exceptions=True
+        )
+
+    @property
+    def _fails_over(self) -> bool:
+        return self._options.endpoint_policy == "failover"
+
+    async def _send_to(self, slot: int, items: list[tuple[Portion, int]]) -> None:
+        most = min(ATTACH_MOST, self._max_open)
+        position = 0
+        while position < len(items):
+            lane = self._lanes[self._route[slot]]
+            chunk = items[position : position + most]
             try:
-                await sender.cancel()
-            except Exception:
-                continue  # it has ended already, or was finished: nothing to cancel
-        await self._connection.close(GOODBYE_SECONDS)
+                await lane.open({portion.destination: first for portion, first in chunk})
+                for portion, first in chunk:
+                    await lane.room(portion.size)
+                    position += 1  # from here on the lane answers for it
+                    await lane.send(portion, first)
+            except ConnectionLost as lost:
+                await self._turn(lane, lost)
 
-    async def _sender(self, destination: Destination) -> Sender:
-        sender = self._senders.get(destination)
-        if sender is None:
-            sender, receiver = channel(destination.reliability, name=destination.channel)
-            await self._bounded(self._connection.entrypoint.send(b"", attach=receiver))
-            self._senders[destination] = sender
-        return sender
+    async def _turn(self, lane: Lane, lost: ConnectionLost) -> None:
+        """Go on elsewhere with what a lost connection has not acked, or raise."""
+        index = next(i for i, held in self._lanes.items() if held is lane)
+        again = lane.stale
+        self._turns -= 1
+        if self._turns < 0 or not (self._fails_over or again):
+            raise self._lost(lane, lost) from None
+        log.warning("%s; going on", lost)
+        del self._lanes[index]
+        unsettled = lane.abandon()
+        self._tally.add(lane.tally)
+        slots = {slot for slot, held in enumerate(self._route) if held == index}
+        others = [other for other in self._others(index) if other != index]
+        if again:
+            candidates = [index, *(others if self._fails_over else ())]
+        else:
+            candidates = [*others, index]
+        await self._connect(candidates, slots)
+        for slot in slots:
+            mine = [
+                (portion, first)
+                for portion, first in unsettled
+                if zlib.crc32(portion.destination.channel.encode()) % len(self._addresses) == slot
+            ]
+            await self._send_to(slot, mine)
 
-    async def _settle_oldest(self) -> None:
-        task, size = self._in_flight[0]
-        await self._bounded(asyncio.shield(task))
-        self._in_flight.popleft()
-        self._in_flight_bytes -= size
+    def _others(self, index: int) -> list[int]:
+        """All addresses, beginning with this one."""
+        count = len(self._addresses)
+        return [(index + step) % count for step in range(count)]
 
-    async def _bounded(self, wait: Awaitable[T]) -> T:
-        try:
-            return await asyncio.wait_for(wait, self._options.ack_timeout)
-        except TimeoutError:
-            pending = sum(sender.statistics.pending for sender in self._senders.values())
-            raise SinkFailed(
-                "ACK_TIMEOUT",
-                f"{pending} messages to {self._options.endpoint} were not acked within "
-                f"{self._options.ack_timeout:g} s",
-                "Check the receiver, or raise 'ackTimeout'",
-            ) from None
-        except (LostInTransit, ConnectionLost) as lost:
-            raise SinkFailed("LOST_IN_TRANSIT", lost.what, lost.remedy) from None
+    async def _connect(self, candidates: Sequence[int], slots: set[int]) -> None:
+        """Route ``slots`` to the first candidate that answers."""
+        failure: ConnectFailed | None = None
+        for index in candidates:
+            if index not in self._lanes:
+                try:
+                    self._lanes[index] = await self._lane(self._addresses[index])
+                except ConnectFailed as error:
+                    failure = error
+                    continue
+            for slot in slots:
+                self._route[slot] = index
+            return
+        assert failure is not None
+        if len(self._addresses) == 1:
+            raise failure
+        if self._fails_over:
+            raise ConnectFailed(
+                failure.subclass,
+                f"no address of {self._options.endpoint} answers; the last one: {failure.what}",
+                failure.remedy,
+            )
+        raise ConnectFailed(
+            failure.subclass,
+            f"{failure.what}; endpointPolicy=hash sends its channels to no other address",
+            f"{failure.remedy}, or set endpointPolicy=failover",
+        )
+
+    async def _lane(self, address: Address) -> Lane:
+        options, writer = self._options, self._identity.writer
+        line = await self._pool.lease(
+            LineKey.of(address, options, token=self._token, writer=writer),
+            lambda: dial(address, options, token=self._token, writer=writer),
+        )
+        return Lane(line, options, self._identity, self._max_open)
+
+    async def _return(self, lane: Lane) -> None:
+        line, options = lane.line, self._options
+        if options.keeps_connections and line.alive:
+            key = LineKey.of(line.address, options, token=self._token, writer=self._identity.writer)
+            self._pool.give_back(key, line)
+        else:
+            await line.close(options.ack_timeout)
+
+    def _lost(self, lane: Lane, lost: ConnectionLost) -> SinkFailed:
+        return SinkFailed(
+            "CONNECTION_LOST",
+            f"aqueduct://{lane.line.address}: {lost.what}",
+            "Check the receiver and its log; rows that were not acked are sent again by the next "
+            "attempt",
+        )
 
     def _check_loss(self) -> None:
-        sent = nacked = 0
-        for destination, sender in self._senders.items():
-            if destination.reliability == "unreliable":
-                counts = sender.statistics
-                sent, nacked = sent + counts.sent, nacked + counts.nacked
-        if sent and nacked / sent > self._options.max_loss_ratio:
+        lost, sent = self._tally.lost, self._tally.unreliable
+        for lane in self._lanes.values():
+            lost += lane.unreliable.lost
+            sent += lane.unreliable.unreliable
+        if sent and lost / sent > self._options.max_loss_ratio:
             raise SinkFailed(
                 "LOSS_ABOVE_LIMIT",
-                f"{nacked} of {sent} unreliable messages were lost; 'maxLossRatio' is "
+                f"{lost} of {sent} unreliable messages were lost; 'maxLossRatio' is "
                 f"{self._options.max_loss_ratio:g}",
                 "Send them as unordered, or raise 'maxLossRatio'",
             )

@@ -1,4 +1,4 @@
-"""What a writing task does with its rows."""
+"""What a writing task does with its rows: one code for batches and streams."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from aqueduct_spark.model.write_options import WriteOptions
-from aqueduct_spark.write.background import BackgroundLoop
 from aqueduct_spark.write.counts import SentCounts
 from aqueduct_spark.write.delivery import Delivery
-from aqueduct_spark.write.rows import portions
+from aqueduct_spark.write.identity import WriteIdentity
+from aqueduct_spark.write.pool import Worker, this_worker
+from aqueduct_spark.write.rows import RowPlan, Splitter
 
 
 def write_rows(
@@ -18,35 +19,39 @@ def write_rows(
     options: WriteOptions,
     *,
     token: str | None,
-    writer: str,
-    partition: int,
+    identity: WriteIdentity,
+    worker: Worker | None = None,
 ) -> SentCounts:
-    """Send all rows of one task and return when all is acked.
+    """Send all rows of one task attempt and return when all is acked.
 
-    A task without rows dials nobody.
+    A task without rows dials nobody. When it raises, the channels of the attempt are cancelled.
 
     Raises:
-        ConnectFailed, TlsFailed, AuthFailed: the endpoint cannot be used.
+        ConnectFailed, TlsFailed, AuthFailed, VersionMismatch: the endpoint cannot be used.
         SinkFailed: rows could not be delivered. SchemaMismatch: a row cannot be a message.
     """
     filled = (batch for batch in batches if batch.num_rows)
-    first = next(filled, None)
-    if first is None:
-        return SentCounts(partition, 0, 0, 0, 0, 0)
-    with BackgroundLoop() as loop:
-        delivery = loop.run(Delivery.open(options, token=token, producer=f"{writer}/{partition}"))
-        try:
-            batch: pa.RecordBatch | None = first
-            while batch is not None:
-                for portion in portions(
-                    batch,
-                    channel=options.channel,
-                    reliability=options.reliability,
-                    max_message_bytes=options.max_message_bytes,
-                ):
-                    loop.run(delivery.send(portion))
-                batch = next(filled, None)
-            return loop.run(delivery.complete(partition))
-        except BaseException:
-            loop.run(delivery.give_up())
-            raise
+    batch = next(filled, None)
+    if batch is None:
+        return SentCounts.none(identity.partition)
+    splitter = Splitter(
+        RowPlan(
+            options.channel,
+            options.reliability,
+            options.payload_format,
+            options.max_message_bytes,
+        )
+    )
+    worker = worker or this_worker()
+    loop = worker.loop
+    delivery = Delivery(options, identity, worker.pool, token)
+    try:
+        loop.run(delivery.open())
+        while batch is not None:
+            for portions in splitter.split(batch):
+                loop.run(delivery.send(portions))
+            batch = next(filled, None)
+        return loop.run(delivery.complete())
+    except BaseException:
+        loop.run(delivery.give_up())
+        raise

@@ -18,6 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "aqueduct": {"errors", "primitives", "engine"},
     "transport": {"errors", "primitives", "engine"},
     "aio": {"errors", "primitives", "engine", "aqueduct", "transport"},
+    "dedupe": {"primitives", "aqueduct"},
     "spool": {"errors", "primitives"},
     "flight": {"errors", "primitives", "spool"},
     "intake": {
@@ -27,6 +28,7 @@ ALLOWED: dict[str, set[str]] = {
         "aqueduct",
         "transport",
         "aio",
+        "dedupe",
         "spool",
         "flight",
     },

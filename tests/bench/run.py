@@ -15,6 +15,8 @@ BENCHES = {
     "tests.bench.transport": "receiving UDP: our loop against stock aioquic, both counting bytes",
     "tests.bench.spool": "the spool against a bare append with fdatasync",
     "tests.bench.reading": "reading stored rows here: mapped segments against Flight",
+    "tests.bench.sink": "DataFrame → wire → acked, and record batches from frame to frame",
+    "tests.bench.sink_memory": "10,000,000 rows through one sink task: flat memory",
     "tests.bench.pipeline": "wire → durable → DataFrame against stock aioquic counting bytes",
 }
 

@@ -189,7 +189,7 @@ READ_REFUSALS = [
     ({"startingOffsets": '{"0":{"0":1,"1":-3}}'}, "BAD_VALUE", "earliest, latest, or JSON"),
     ({"spool": "hdfs://host/spool"}, "BAD_VALUE", "without a scheme"),
     ({"view": "status"}, "BAD_VALUE", "status is for spark.read"),
-    ({"mode": "failFast"}, "BAD_VALUE", "not supported by this version"),
+    ({"mode": "lenient"}, "BAD_VALUE", "permissive"),
     ({"startingOffsets": "latest", "startingTimestamp": "2026-01-01"}, "CONFLICT", "both set"),
     ({"startingTimestamp": "yesterday"}, "BAD_VALUE", "ISO-8601"),
     ({"channels": "a", "channelsPattern": "b"}, "CONFLICT", "both set"),
@@ -201,7 +201,7 @@ READ_REFUSALS = [
     ({"cursor": "c" * 65}, "BAD_VALUE", "1 to 64 bytes"),
     ({"limits.chanels": "9"}, "UNKNOWN", "The nearest one is 'limits.channels'"),
     ({"limits.headerBytes": "1b"}, "BAD_VALUE", "from 1k to 16m"),
-    ({"payloadFormat": "json"}, "BAD_VALUE", "not supported by this version"),
+    ({"payloadFormat": "xml"}, "BAD_VALUE", "arrow"),
     ({"transport": "tcp"}, "BAD_VALUE", "one of aioquic, qh3"),
     ({"endpoint": "aqueduct://h:1"}, "CONFLICT", "'endpoint' and 'listen'"),
     ({"intakes": "h:1"}, "CONFLICT", "'listen' and 'intakes'"),
@@ -289,3 +289,32 @@ def test_each_row_of_the_table_is_sound(spec: OptionSpec) -> None:
     if spec.default is not None:
         value = spec.parse(spec.default)
         assert not spec.only or value in spec.only
+
+
+def test_the_identity_of_a_write() -> None:
+    assert (write().writer_id, write().batch_id, write().finish) == (None, 0, True)
+    given = write(writerId="w", batchId="7")
+    assert (given.writer_id, given.batch_id, given.keeps_connections) == ("w", 7, False)
+    stream = WriteOptions.parse(WRITE_BASE, Kind.STREAM_WRITE)
+    assert (stream.batch_id, stream.finish, stream.keeps_connections) == (None, False, True)
+    with pytest.raises(InvalidOption) as refused:
+        write(batchId="1")
+    assert refused.value.subclass == "MISSING"
+    with pytest.raises(InvalidOption) as refused:
+        WriteOptions.parse(WRITE_BASE | {"batchId": "1", "writerId": "w"}, Kind.STREAM_WRITE)
+    assert refused.value.subclass == "NOT_FOR_QUERY_TYPE"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"endpoint": "aqueduct://a:1,a:1"}, "differ from each other"),
+        ({"endpointPolicy": "any"}, "hash"),
+        ({"idempotence": "maybe"}, "auto"),
+        ({"writerId": "w", "batchId": "-1"}, "batchId"),
+    ],
+)
+def test_values_of_a_write_that_cannot_be(options: dict[str, str], words: str) -> None:
+    refused = refusal_of_write(WRITE_BASE | options)
+    assert refused.subclass == "BAD_VALUE"
+    assert words in str(refused)

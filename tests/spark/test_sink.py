@@ -122,3 +122,77 @@ def test_frames_that_cannot_be_written_are_refused_before_any_task(scene: Scene)
     with pytest.raises(Exception, match="AQUEDUCT_SAVE_MODE") as refused:
         row.write.format("aqueduct").mode("overwrite").option("endpoint", nobody).save()
     assert error_line(refused.value).startswith("[AQUEDUCT_SAVE_MODE] Mode overwrite")
+
+
+def test_a_thousand_channels_and_values_of_all_sizes(scene: Scene) -> None:
+    query = scene.start()
+    endpoint = scene.endpoint()
+    many = scene.spark.range(3_000).select(
+        f.concat(f.lit("row "), "id").cast("binary").alias("value"),
+        f.when(f.col("id") > 2, f.concat(f.lit("channel-"), f.col("id") % 1_000)).alias("channel"),
+    )
+    write(many.repartition(2), endpoint)
+    sizes = [0, 1, 1_199, 65_536, 10 * 1024 * 1024]
+    large = scene.spark.createDataFrame([(size,) for size in sizes], "size int").select(
+        f.repeat(f.lit("x"), f.col("size")).cast("binary").alias("value"),
+        f.lit("large").alias("channel"),
+    )
+    write(large.coalesce(1), endpoint)
+    back = scene.await_rows(query, 3_005)
+    assert_df_equality(
+        back.where("channel != 'large'").select("value", "channel"),
+        many.fillna("spark", "channel"),
+        ignore_nullable=True,
+        ignore_row_order=True,
+    )
+    found = back.where("channel = 'large'").orderBy("messageNum")
+    assert [row.n for row in found.select(f.length("value").alias("n")).collect()] == sizes
+    assert back.select("channel").distinct().count() == 1_002
+
+
+def test_a_job_that_is_run_again(scene: Scene) -> None:
+    """The same writer and batch: the same rows. The next batch of the writer: other ones."""
+    query = scene.start()
+    endpoint = scene.endpoint()
+    rows = scene.spark.range(200).select(f.col("id").cast("string").alias("value"))
+    for batch in ("0", "0", "1"):
+        write(rows.coalesce(1), endpoint, writerId="job", batchId=batch)
+    back = scene.await_rows(query, 400)
+    query.processAllAvailable()
+    counts = {row["count"] for row in back.groupBy("value").count().collect()}
+    assert counts == {2}
+
+
+def test_a_stream_whose_batch_is_done_again(scene: Scene, tmp_path: Path) -> None:
+    """The commit log loses its last entry, as a driver that dies at the wrong moment leaves it."""
+    query = scene.start()
+    endpoint = scene.endpoint()
+    source, checkpoint = tmp_path / "input", tmp_path / "sink-checkpoint"
+    source.mkdir()
+
+    def run() -> None:
+        frame = scene.spark.readStream.format("text").option("maxFilesPerTrigger", 1)
+        writer = frame.load(str(source)).writeStream.format("aqueduct").trigger(availableNow=True)
+        writer = writer.option("endpoint", endpoint).option("tls.insecure", "true")
+        scene.follow(
+            writer.option("checkpointLocation", str(checkpoint)).start()
+        ).awaitTermination()
+
+    for file in range(2):
+        lines = "\n".join(str(file * 100 + n) for n in range(100))
+        (source / f"{file}.txt").write_text(lines)
+    run()
+    (checkpoint / "commits" / "1").unlink()
+    (checkpoint / "commits" / ".1.crc").unlink(missing_ok=True)
+    (source / "2.txt").write_text("\n".join(str(200 + n) for n in range(100)))
+    run()
+    back = scene.await_rows(query, 300)
+    values = back.groupBy("value").count()
+    assert values.count() == 300
+    assert values.where("count != 1").count() == 0
+    frame = scene.spark.readStream.format("text").load(str(source)).groupBy("value").count()
+    writer = frame.select("value").writeStream.format("aqueduct").outputMode("complete")
+    writer = writer.option("endpoint", endpoint).option("tls.insecure", "true")
+    writer = writer.option("checkpointLocation", str(tmp_path / "complete"))
+    with pytest.raises(Exception, match="AQUEDUCT_SAVE_MODE"):
+        scene.follow(writer.start()).awaitTermination(40)

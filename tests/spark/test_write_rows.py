@@ -7,20 +7,27 @@ import pytest
 
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
 from aqueduct_spark.write.counts import SentCounts, summary
-from aqueduct_spark.write.rows import SLICE_ROWS, Destination, Portion, portions
+from aqueduct_spark.write.destinations import Destination
+from aqueduct_spark.write.rows import SLICE_BYTES, SLICE_ROWS, Portion, RowPlan, Splitter
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
-def split(batch: pa.RecordBatch, channel: str | None = None) -> list[Portion]:
-    found = portions(batch, channel=channel, reliability="ordered", max_message_bytes=10)
-    return list(found)
+def split(
+    batch: pa.RecordBatch,
+    channel: str | None = None,
+    *,
+    payload_format: str = "binary",
+    most: int = 10,
+) -> list[Portion]:
+    splitter = Splitter(RowPlan(channel, "ordered", payload_format, most))
+    return [portion for portions in splitter.split(batch) for portion in portions]
 
 
 def test_one_destination_is_one_portion() -> None:
     batch = pa.record_batch({"value": pa.array(["a", "é"])})
     [portion] = split(batch)
-    assert portion == Portion(Destination("spark", "ordered"), [b"a", "é".encode()], None)
+    assert portion == Portion(Destination("spark", "ordered"), [b"a", "é".encode()], range(2))
     assert portion.size == 3
 
 
@@ -59,12 +66,34 @@ def test_headers_go_with_their_rows() -> None:
     assert found == {"a": [(("k", b"v"),), ()], "b": None}
 
 
+def test_a_row_knows_its_place_in_the_task() -> None:
+    splitter = Splitter(RowPlan(None, "ordered", "binary", 10))
+    batch = pa.record_batch({"value": [b"0", b"1", b"2"], "channel": ["a", "b", "a"]})
+    places = [
+        (portion.destination.channel, list(portion.rows))
+        for _ in range(2)
+        for portions in splitter.split(batch)
+        for portion in portions
+    ]
+    assert places == [("a", [0, 2]), ("b", [1]), ("a", [3, 5]), ("b", [4])]
+
+
+def test_a_part_of_a_portion() -> None:
+    portion = Portion(Destination("c", "ordered"), [b"0", b"1", b"2"], range(5, 8), [(), (), ()])
+    assert portion.part(0, 3) is portion
+    assert portion.part(1, 2) == Portion(portion.destination, [b"1"], range(6, 7), [()])
+
+
 def test_large_batches_come_in_slices() -> None:
     count = SLICE_ROWS + 1
     batch = pa.record_batch({"value": pa.array([str(n) for n in range(count)])})
     found = split(batch)
     assert [len(p.payloads) for p in found] == [SLICE_ROWS, 1]
     assert [b for p in found for b in p.payloads] == [b"%d" % n for n in range(count)]
+    large = pa.record_batch({"value": [b"x" * (SLICE_BYTES // 4)] * 12})
+    found = split(large, most=SLICE_BYTES)
+    assert sum(len(p.payloads) for p in found) == 12
+    assert max(p.size for p in found) <= SLICE_BYTES
 
 
 @pytest.mark.parametrize(
@@ -98,5 +127,12 @@ def test_rows_that_cannot_be_messages(
 
 
 def test_the_summary_is_one_line() -> None:
-    tasks = [SentCounts(0, 1, 5, 4, 1, 50), SentCounts(1, 2, 3, 3, 0, 30)]
-    assert summary("w", tasks) == "writer w: tasks=2 sent=8 acked=7 nacked=1 bytes=80 channels=3"
+    tasks = [
+        SentCounts(0, 1, 5, 4, 1, 50, 1.5, ("h:1",)),
+        SentCounts(1, 2, 3, 3, 0, 30, 0.25, ("h:2", "h:1")),
+        SentCounts.none(2),
+    ]
+    assert summary("w", tasks) == (
+        "writer w: tasks=3 sent=8 acked=7 nacked=1 bytes=80 channels=3 seconds=1.500 "
+        "endpoints=h:1,h:2"
+    )

@@ -1,0 +1,73 @@
+"""Who sends a channel's messages, and which numbers they have: read from headers, pure.
+
+A sink says ``producer`` (its writer id) for the connection, and for each channel ``name``,
+``partition``, ``batch`` and ``sequence-start``. Together with the number of a message these are the
+identity of a row: (writer, batch, partition, row), the same in every attempt to send it.
+A producer that is no sink leaves ``partition`` and ``batch`` out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from aqueduct_core.aqueduct.conventions import (
+    BATCH,
+    PARTITION,
+    BadHeader,
+    parse_decimal,
+    read_channel,
+    read_connection,
+    single,
+)
+from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.dedupe.numbering import batch_floor, in_batch
+
+
+class ChannelKey(NamedTuple):
+    """The sequence that a channel carries a part of.
+
+    ``start`` is the logical number of its reliable message 0. What is below ``floor`` was dealt
+    with in earlier batches.
+    """
+
+    producer: str
+    channel: str
+    start: int
+    floor: int = 0
+
+
+def channel_key(connection: Headers, channel: Headers) -> ChannelKey | None:
+    """The key of a channel; None: its messages have no identity, and cannot be told apart.
+
+    Raises: BadHeader.
+    """
+    who, what = read_connection(connection), read_channel(channel)
+    if who.producer is None or what.name is None or what.sequence_start is None:
+        return None
+    return ChannelKey(
+        sent_by(who.producer, channel),
+        what.name,
+        what.sequence_start,
+        floor_of(channel, what.sequence_start) or 0,
+    )
+
+
+def sent_by(producer: str, channel: Headers) -> str:
+    """The identity under which a channel's messages are numbered: that of the connection, or of
+    one partition of its writer. Raises: BadHeader."""
+    partition = single(channel, PARTITION)
+    return producer if partition is None else f"{producer}/{parse_decimal(PARTITION, partition)}"
+
+
+def floor_of(channel: Headers, start: int) -> int | None:
+    """The number below which all was done before this channel's batch; None: it has no batches.
+
+    Raises: BadHeader, also for a ``batch`` that ``start`` does not belong to.
+    """
+    value = single(channel, BATCH)
+    if value is None:
+        return None
+    batch = parse_decimal(BATCH, value)
+    if not in_batch(start, batch):
+        raise BadHeader(f"header {BATCH.decode()} does not fit the sequence-start")
+    return batch_floor(batch)

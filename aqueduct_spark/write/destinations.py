@@ -1,0 +1,85 @@
+"""Which channel each row goes to: found by columns, not row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from aqueduct_core.aqueduct.conventions import MAX_NAME_BYTES
+from aqueduct_core.errors import SchemaMismatch
+
+DEFAULT_CHANNEL = "spark"
+"""The name of the channel of rows that name none."""
+
+RELIABILITIES = ("ordered", "unordered", "unreliable")
+
+Codes = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+class Destination(NamedTuple):
+    """A channel of the connection: rows of one name and one reliability keep their order."""
+
+    channel: str
+    reliability: str
+
+    @property
+    def reliable(self) -> bool:
+        return self.reliability != "unreliable"
+
+
+def destinations(
+    piece: pa.RecordBatch, channel: str | None, reliability: str
+) -> Iterator[tuple[Destination, Codes | None]]:
+    """Each destination with the numbers of its rows; None: all rows go there.
+
+    Raises:
+        SchemaMismatch: COLUMN_TYPE for a name or a reliability that is none.
+    """
+    names = piece.schema.names
+    everywhere = np.zeros(piece.num_rows, np.int64)
+    channels, channel_names = everywhere, [channel or DEFAULT_CHANNEL]
+    kinds, kind_names = everywhere, [reliability]
+    if channel is None and "channel" in names:
+        channels, channel_names = _encoded(piece.column("channel"), DEFAULT_CHANNEL)
+    if "reliability" in names:
+        kinds, kind_names = _encoded(piece.column("reliability"), reliability)
+    _check_channels(channel_names)
+    _check_reliabilities(kind_names)
+    combined = channels * len(kind_names) + kinds
+    order = np.argsort(combined, kind="stable")
+    found, firsts = np.unique(combined[order], return_index=True)
+    for key, rows in zip(found.tolist(), np.split(order, firsts[1:]), strict=True):
+        destination = Destination(
+            channel_names[key // len(kind_names)], kind_names[key % len(kind_names)].lower()
+        )
+        yield destination, None if len(found) == 1 else rows
+
+
+def _encoded(column: pa.Array, default: str) -> tuple[Codes, list[str]]:
+    encoded = column.fill_null(default).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+
+
+def _check_channels(names: list[str]) -> None:
+    for name in names:
+        if not 0 < len(name.encode()) <= MAX_NAME_BYTES:
+            raise SchemaMismatch(
+                "COLUMN_TYPE",
+                f"Column 'channel' holds a name of {len(name.encode())} bytes; a name has 1 to "
+                f"{MAX_NAME_BYTES}",
+                "Correct the column, or set option 'channel'",
+            )
+
+
+def _check_reliabilities(words: list[str]) -> None:
+    for word in words:
+        if word.lower() not in RELIABILITIES:
+            raise SchemaMismatch(
+                "COLUMN_TYPE",
+                f"Column 'reliability' holds '{word[:40]}'; it must be one of "
+                + ", ".join(RELIABILITIES),
+                "Correct the column, or leave it out and set option 'reliability'",
+            )

@@ -1,0 +1,95 @@
+"""A connection to an endpoint with the channels that are open on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from aqueduct_core.aio import defaults
+from aqueduct_core.aio.connect import connect
+from aqueduct_core.aio.connection import ClientConnection
+from aqueduct_core.aio.halves import Sender
+from aqueduct_core.aio.outcomes import ConnectionLost
+from aqueduct_core.aqueduct.conventions import BY_SEQUENCE, DEDUPLICATES
+from aqueduct_core.transport.tls import ClientTls
+from aqueduct_spark.model.values import Address
+from aqueduct_spark.model.write_options import WriteOptions
+from aqueduct_spark.write.destinations import Destination
+
+
+class Slot(NamedTuple):
+    """Whose channel it is: connections serve one partition of a writer after another."""
+
+    partition: int
+    destination: Destination
+
+
+class Line:
+    """A connection, and the channels on it that no attempt has ended: the longest unused first.
+
+    Belongs to one task attempt at a time, or to the pool.
+    """
+
+    def __init__(self, address: Address, connection: ClientConnection) -> None:
+        self.address = address
+        self.connection = connection
+        self.channels: OrderedDict[Slot, Sender] = OrderedDict()
+        self.reused = False
+
+    @property
+    def alive(self) -> bool:
+        return self.connection.closed is None
+
+    def lost(self) -> ConnectionLost:
+        """How the connection ended."""
+        closed = self.connection.closed
+        where = f"the sink to aqueduct://{self.address}"
+        if closed is None:
+            return ConnectionLost(where)
+        return ConnectionLost(where, closed.code, closed.reason, closed.by_peer)
+
+    @property
+    def deduplicates(self) -> bool:
+        """The receiver said that it stores each number of a channel once."""
+        return (DEDUPLICATES, BY_SEQUENCE) in self.connection.headers
+
+    async def close(self, seconds: float) -> None:
+        """End the connection in good order; at once when that takes longer."""
+        self.channels.clear()
+        await self.connection.close(seconds)
+
+
+async def dial(address: Address, options: WriteOptions, *, token: str | None, writer: str) -> Line:
+    """
+    Raises:
+        ConnectFailed, TlsFailed, AuthFailed, VersionMismatch, ProtocolViolation: the endpoint
+            cannot be used; nothing was sent.
+    """
+    tls = ClientTls(
+        ca_file=Path(options.tls.ca_file) if options.tls.ca_file else None,
+        server_name=options.tls.server_name,
+        insecure=options.tls.insecure,
+    )
+    connection = await connect(
+        f"aqueduct://{address}",
+        tls=tls,
+        token=token,
+        producer=writer,
+        config=replace(defaults.CONFIG, max_payload_bytes=options.max_message_bytes),
+        transport=options.transport,
+    )
+    return Line(address, connection)
+
+
+async def finish_all(senders: list[Sender]) -> None:
+    """Finish channels side by side; returns when the receivers have closed them.
+
+    Raises: the first failure, when all have ended.
+    """
+    done = await asyncio.gather(*(s.finish() for s in senders), return_exceptions=True)
+    for failure in done:
+        if isinstance(failure, BaseException):
+            raise failure

@@ -1,0 +1,139 @@
+"""``jobs/bridge.py`` and ``jobs/replay.py`` as spark-submit runs them, one after the other."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs import bridge, config, replay
+from jobs.demo.run import spark_submit
+from tests.core.intake.processes import IntakeProcess, Site
+from tests.spark.producing import free_port, numbered, produce
+from tests.support.waiting import Output, environment, intake_status
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = 300
+
+
+def words(**settings: str) -> list[str]:
+    given = {name.replace("__", "."): value for name, value in settings.items()}
+    return [word for name, value in given.items() for word in ("--set", f"{name}={value}")]
+
+
+def run(job: str, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    empty = folder / "job.toml"
+    empty.write_text("")
+    return subprocess.run(
+        spark_submit(job, "--config", str(empty), *more),
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+
+
+def stored(intake: IntakeProcess, channel: str) -> list[bytes]:
+    rows = sorted(intake.rows(), key=lambda row: (row["partition"], row["offset"]))
+    return [row["value"] for row in rows if row["channel"] == channel]
+
+
+def test_a_bridge_and_the_replay_of_its_spool(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    site, port = Site(tmp_path / "far"), free_port()
+    authority = tmp_path / "authority.pem"
+    assert site.client_tls.ca_pem is not None
+    authority.write_bytes(site.client_tls.ca_pem)
+    with site.intake(lease=None) as far:
+        target = {"endpoint__endpoint": far.url, "endpoint__tls__caFile": str(authority)}
+        stop = tmp_path / "stop"
+        empty = tmp_path / "job.toml"
+        empty.write_text("")
+        settings = words(
+            source__listen=f"127.0.0.1:{port}",
+            source__spool=str(tmp_path / "spool"),
+            source__lease="2s",
+            source__retention="1h",
+            select__columns="value",
+            query__checkpointLocation=str(tmp_path / "checkpoint"),
+            query__progressFile=str(tmp_path / "progress.json"),
+            query__stopFile=str(stop),
+            endpoint__channel="bridged",
+            **target,
+        )
+        process = subprocess.Popen(
+            spark_submit("jobs/bridge.py", "--config", str(empty), *settings),
+            cwd=ROOT,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        output = Output(process)
+        try:
+            output.wait_for("intake 0 listens on", 120)
+            near = intake_status(tmp_path / "spool", 0, 30)
+            produce(f"aqueduct://{near['listen']}", numbered(ROWS), name="readings")
+            stop.touch()
+            output.wait_for(f"bridge: {ROWS + 1} rows", 120)  # and the entrypoint message
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+            process.wait()
+            output.close()
+        assert stored(far, "bridged") == numbered(ROWS)
+        assert json.loads((tmp_path / "progress.json").read_text())["rows"] >= ROWS
+
+        again = words(
+            source__spool=str(tmp_path / "spool"),
+            select__columns="value",
+            pace__mode="rate",
+            pace__rowsPerSecond="100",
+            endpoint__channel="replayed",
+            endpoint__writerId="once-more",
+            **target,
+        )
+        for _ in range(2):  # the second run finds that all is stored
+            done = run("jobs/replay.py", tmp_path, *again)
+            assert done.returncode == 0, done.stdout + done.stderr
+        assert stored(far, "replayed") == numbered(ROWS)
+        said = done.stdout + done.stderr
+        assert f"replay: step 2: 100 rows, {ROWS} of {ROWS}" in said
+        seconds = re.search(rf"replay: {ROWS} rows acked in ([\d.]+) s", said)
+        assert seconds is not None
+        assert float(seconds[1]) >= 2.0
+
+
+@pytest.mark.parametrize(
+    ("pace", "said"),
+    [
+        ({"mode": "slow"}, "mode is slow; it must be one of original, rate, none"),
+        ({"speed": 0}, "speed must be a number above 0"),
+        ({"rowsPerSecond": "many"}, "rowsPerSecond must be a number above 0"),
+        ({"step": "inf"}, "step must be a number above 0"),
+    ],
+)
+def test_a_pace_that_cannot_be(pace: dict[str, Any], said: str) -> None:
+    with pytest.raises(config.ConfigError, match=re.escape(said)):
+        replay.Pace.parse({"pace": pace})
+
+
+def test_steps_come_at_their_times() -> None:
+    pace = replay.Pace.parse({"pace": {"step": "0.05"}})
+    steps = [replay.Step(number, 1) for number in (0, 2, 3)]
+    begun = time.monotonic()
+    times = [(step.number, time.monotonic() - begun) for step, _ in replay.due(steps, pace)]
+    assert [number for number, _ in times] == [0, 2, 3]
+    assert all(at >= number * 0.05 - 0.001 for number, at in times)
+
+
+def test_the_files_that_are_shipped_are_read() -> None:
+    for name, known in (("bridge", bridge.KNOWN), ("replay", replay.KNOWN)):
+        tables = config.load(ROOT / "conf" / f"{name}.toml", [], known)
+        assert tables["endpoint"]["endpoint"].startswith("aqueduct://")

@@ -1,0 +1,81 @@
+"""A driver for tests of the sink; its one argument is a JSON object:
+
+    {"job": "faults", "master": …, "endpoint": …, "ca": …, "rows": n, "faults": [name, …]}
+    {"job": "stream", "endpoint": …, "ca": …, "input": dir, "checkpoint": dir}
+
+The first writes a frame for each fault, on executors of their own; the second writes the files of
+a directory, one micro-batch each, and ends when all are written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from tests.spark.sabotage import SabotagedSource
+from tests.spark.scene import SPARK_CONF
+
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "200ms",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "1s",
+}
+
+
+def session(master: str, more: dict[str, str]) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder: Any = SparkSession.builder.master(master)
+    for key, value in (SPARK_CONF | more).items():
+        builder = builder.config(key, value)
+    spark: SparkSession = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    print("jvm", spark._jvm.ProcessHandle.current().pid(), flush=True)
+    return spark
+
+
+def faults(given: dict[str, Any]) -> None:
+    more = SPECULATION | {
+        "spark.executor.memory": "512m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(given["rows"] // 20),
+    }
+    spark = session(given["master"], more)
+    spark.dataSource.register(SabotagedSource)
+    for fault in given["faults"]:
+        frame = spark.range(0, given["rows"], 1, 2).select(
+            f.col("id").cast("string").alias("value"),
+            f.concat(f.lit("c"), f.col("id") % 3).alias("channel"),
+        )
+        writer = frame.write.format("sabotaged").mode("append")
+        writer = writer.option("endpoint", given["endpoint"]).option("tls.caFile", given["ca"])
+        writer.option("writerId", fault).option("sabotage", fault).save()
+        print("done", fault, flush=True)
+    spark.stop()
+
+
+def stream(given: dict[str, Any]) -> None:
+    spark = session("local[2]", {})
+    frame = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(given["input"])
+    writer = (
+        frame.withColumn("channel", f.concat(f.lit("c"), f.length("value") % 3))
+        .writeStream.format("aqueduct")
+        .option("endpoint", given["endpoint"])
+        .option("tls.caFile", given["ca"])
+        .option("checkpointLocation", given["checkpoint"])
+        .trigger(availableNow=True)
+    )
+    writer.start().awaitTermination()
+    print("done stream", flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    GIVEN = json.loads(sys.argv[1])
+    {"faults": faults, "stream": stream}[GIVEN["job"]](GIVEN)
