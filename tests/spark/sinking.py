@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
 
 import pyarrow as pa
 
@@ -35,6 +37,24 @@ def numbered(count: int, *, start: int = 0, channels: int = 1) -> pa.RecordBatch
     return pa.record_batch(
         {"value": [b"%d" % row for row in rows], "channel": [f"c{row % channels}" for row in rows]}
     )
+
+
+PATIENCE = 90.0
+"""Seconds for a test that starts processes, on a busy machine."""
+
+
+def patiently(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test in a fresh event loop, bounded in time."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        async def bounded() -> None:
+            async with asyncio.timeout(PATIENCE):
+                await test(*args, **kwargs)
+
+        asyncio.run(bounded())
+
+    return run
 
 
 class Attempt:

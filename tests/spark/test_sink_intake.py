@@ -14,11 +14,10 @@ from aqueduct_core.errors import ConnectFailed, SinkFailed
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.event_rows import expand_events
 from aqueduct_spark.write.pool import Pool
-from tests.core.aio.scene import in_loop
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.spark.plain_peer import eventually
 from tests.spark.producing import free_port
-from tests.spark.sinking import Attempt, numbered, options
+from tests.spark.sinking import Attempt, numbered, options, patiently
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -33,7 +32,7 @@ def once(count: int) -> Counter[int]:
     return Counter(range(count))
 
 
-@in_loop
+@patiently
 async def test_attempts_of_a_task_and_batches_of_a_query(tmp_path: Path) -> None:
     with Site(tmp_path).intake() as intake:
         wanted = options(intake.url)
@@ -64,7 +63,7 @@ async def test_attempts_of_a_task_and_batches_of_a_query(tmp_path: Path) -> None
         assert "gap" not in kinds
 
 
-@in_loop
+@patiently
 async def test_a_restart_of_the_intake_forgets_nothing(tmp_path: Path) -> None:
     site = Site(tmp_path)
     with site.intake() as intake:
@@ -75,7 +74,7 @@ async def test_a_restart_of_the_intake_forgets_nothing(tmp_path: Path) -> None:
         assert values(intake) == once(80)
 
 
-@in_loop
+@patiently
 async def test_fault_27_rows_of_a_cancelled_attempt_stay_once(tmp_path: Path) -> None:
     """What was stored before the cancel is kept, and is not stored again by the next attempt;
     channels that were finished before cannot be cancelled."""
@@ -91,7 +90,7 @@ async def test_fault_27_rows_of_a_cancelled_attempt_stay_once(tmp_path: Path) ->
         assert values(intake) == once(60)
 
 
-@in_loop
+@patiently
 async def test_kinds_of_one_name_are_stored_each_once(tmp_path: Path) -> None:
     import pyarrow as pa
 
@@ -103,7 +102,7 @@ async def test_kinds_of_one_name_are_stored_each_once(tmp_path: Path) -> None:
         assert values(intake) == once(100)
 
 
-@in_loop
+@patiently
 async def test_without_idempotence_each_attempt_counts(tmp_path: Path) -> None:
     with Site(tmp_path).intake() as intake:
         for _ in range(2):
@@ -129,7 +128,7 @@ def two(tmp_path: Path) -> object:
         yield one, other
 
 
-@in_loop
+@patiently
 async def test_rows_are_spread_by_channel(tmp_path: Path) -> None:
     with two(tmp_path) as (one, other):  # type: ignore[attr-defined]
         wanted = options(one.url, other.url)
@@ -141,7 +140,7 @@ async def test_rows_are_spread_by_channel(tmp_path: Path) -> None:
         assert not names[0] & names[1]
 
 
-@in_loop
+@patiently
 async def test_an_address_that_is_down(tmp_path: Path) -> None:
     with Site(tmp_path).intake() as intake:
         nobody = f"aqueduct://127.0.0.1:{free_port()}"
@@ -158,7 +157,7 @@ async def test_an_address_that_is_down(tmp_path: Path) -> None:
             await Attempt(alone).run([numbered(1)])
 
 
-@in_loop
+@patiently
 async def test_an_address_that_dies_in_mid_attempt(tmp_path: Path) -> None:
     """With failover the next one gets what was not acked: nothing is lost, and neither intake
     has a row twice."""
@@ -179,7 +178,7 @@ async def test_an_address_that_dies_in_mid_attempt(tmp_path: Path) -> None:
         assert set(survivors[name].values()) == {1}
 
 
-@in_loop
+@patiently
 async def test_a_connection_that_is_lost_with_one_address(tmp_path: Path) -> None:
     """With failover the sink comes back to the only address; otherwise the attempt fails."""
     site, port = Site(tmp_path), free_port()
@@ -191,7 +190,7 @@ async def test_a_connection_that_is_lost_with_one_address(tmp_path: Path) -> Non
         hash_only = Attempt(options(intake.url), writer="other")
         await hash_only.delivery.open()
         intake.signal(signal.SIGTERM)
-        intake.wait()
+        await asyncio.to_thread(intake.wait)
         with pytest.raises(SinkFailed) as failed:
             await hash_only.run([numbered(10)])
         assert failed.value.subclass == "CONNECTION_LOST"
@@ -200,7 +199,7 @@ async def test_a_connection_that_is_lost_with_one_address(tmp_path: Path) -> Non
         assert values(intake) == once(600)
 
 
-@in_loop
+@patiently
 async def test_pooled_connections_serve_partitions_and_batches(tmp_path: Path) -> None:
     with Site(tmp_path).intake() as intake:
         pool, wanted = Pool(), options(intake.url, streaming=True)
