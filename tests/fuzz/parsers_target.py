@@ -35,6 +35,7 @@ _KEYS = (
 )  # fmt: skip
 _PREFIXES = (b"", b"Bearer ", b"12", b"4611686018427387903", b"\xff")
 SEGMENT = 7
+STAMP = "0123456789abcdef"
 
 
 def _headers(source: ByteSource) -> None:
@@ -120,7 +121,16 @@ def segment() -> tuple[bytes, tuple[tuple[int, int], ...]]:
     state = {"id": "x", "epoch": 1, "partitions": 1, "ends": [0], "cursors": {}, "marks": {}}
     data = codec.preamble
     places = []
-    drafts = [codec.head(segment=SEGMENT, group=0, durable=0, state=state)]
+    drafts = [
+        codec.head(
+            segment=SEGMENT,
+            stamp=STAMP,
+            group=0,
+            durable=0,
+            previous=(SEGMENT - 1, STAMP[::-1]),
+            state=state,
+        )
+    ]
     for group in (1, 2, 3, None):
         metadata, body = drafts.pop().pieces(last=True)
         places.append((len(data), len(data) + len(metadata) + len(body)))
@@ -131,6 +141,7 @@ def segment() -> tuple[bytes, tuple[tuple[int, int], ...]]:
                 codec.rows(
                     batch,
                     segment=SEGMENT,
+                    stamp=STAMP,
                     at=len(data),
                     group=group,
                     durable=group - 1,
