@@ -19,6 +19,7 @@ SUPPORTED = ((1, 7), (1, 8))
 
 METHODS = {
     "_alpn_handler": ("self", "alpn_protocol"),
+    "_close_begin": ("self", "is_initiator", "now"),
     "_connect": ("self", "now"),
     "_find_network_path": ("self", "addr"),
     "_get_or_create_stream": ("self", "frame_type", "stream_id"),

@@ -10,6 +10,7 @@ What differs from the stock class:
   discard, and ``_due`` when its limit has to be told.
 * **Memory.** Streams that a peer opens only by skipping over their numbers cost nothing until they
   are used.
+* **Closing is short.** However slow the path looks, the closing period is bounded.
 * **Counting.** ``unacknowledged`` is kept as bytes come and go, never computed by a walk.
 """
 
@@ -52,6 +53,11 @@ from aqueduct_core.transport.aioquic_port.streams import (
 STREAMS_PER_ROUND = 128
 """Ready streams offered to the packet builder at once: enough to fill a dozen packets with tiny
 messages, few enough that rebuilding aioquic's service order for each packet stays cheap."""
+
+LONGEST_CLOSING = 3.0
+"""Seconds that a closed connection lingers at most. RFC 9000 §10.2 asks for three probe timeouts,
+and one of these is half a minute after a process stood still for twenty seconds; by then nobody
+waits for the answer any more, but somebody may for the end of a listener."""
 
 _logger = logging.getLogger(__name__)
 
@@ -119,6 +125,11 @@ class CreditedConnection(QuicConnection):
     @property
     def terminated(self) -> bool:
         return self._state is QuicConnectionState.TERMINATED
+
+    def _close_begin(self, is_initiator: bool, now: float) -> None:
+        super()._close_begin(is_initiator, now)
+        period = 3 * self._loss.get_probe_timeout()
+        self._close_at = now + min(period, LONGEST_CLOSING)
 
     @property
     def has_path(self) -> bool:

@@ -13,6 +13,7 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
 
 from aqueduct_core.transport.aioquic_port.check import check
+from aqueduct_core.transport.aioquic_port.connection import LONGEST_CLOSING
 from aqueduct_core.transport.aioquic_port.making import server_link
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.ends import server_tls
@@ -221,6 +222,26 @@ def test_ten_thousand_small_streams_are_sent_without_a_walk_for_each_packet() ->
         probe.write(probe.open(), b"m" * 60, end=True)
     wire.run(lambda: len(wire.server.probe.ended) == 10_000)
     assert time.process_time() - begin < 8.0
+
+
+@pytest.mark.parametrize("by_peer", [False, True])
+def test_closing_is_short_on_a_path_that_looked_slow(by_peer: bool) -> None:
+    """One answer that took long, as from a process that stood still, makes a long probe timeout:
+    nobody is to wait three of these for the end."""
+    wire = Wire(settings=settings(idle_timeout=300.0))
+    wire.connect()
+    wire.rest(1.0)
+    wire.delay = 3.0
+    wire.client.probe.write(wire.client.probe.open(), b"slow", end=True)
+    wire.rest(1.0)
+    wire.run(lambda: wire.client.link.unsent == 0)
+    closing = wire.client.link._quic._loss.get_probe_timeout() * 3
+    assert closing > 2 * LONGEST_CLOSING
+    wire.delay = 0.005
+    (wire.server if by_peer else wire.client).link.close(0, "over")
+    begun = wire.now
+    wire.run(lambda: wire.client.link.closed)
+    assert wire.now - begun < LONGEST_CLOSING + 0.1
 
 
 def test_too_much_credit_is_cut(caplog: pytest.LogCaptureFixture) -> None:
