@@ -57,6 +57,7 @@ class Claims:
                 return False
             patience = 0.0 if spool in self._ours else TAKE_OVER
         give_up = time.monotonic() + patience
+        told = False
         while True:
             try:
                 self._hold(client)
@@ -64,7 +65,9 @@ class Claims:
             except SpoolFailed as error:
                 if error.subclass != "CURSOR_IN_USE" or time.monotonic() > give_up:
                     raise
-                log.info("waiting for a cursor: %s", error)
+                if not told:
+                    log.info("waiting up to %g s for a cursor: %s", patience, error)
+                    told = True
                 time.sleep(RETRY_PAUSE)
         with self._lock:
             self._held[spool] = client
