@@ -14,13 +14,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs import config
-from jobs.ingest import follow
-from jobs.progress import Progress, first_line
+from jobs import config, streaming
 
 KNOWN: config.Known = {
     "source": None,
@@ -53,33 +50,11 @@ def start(spark: SparkSession, tables: config.Tables) -> StreamingQuery:
         .option("checkpointLocation", str(config.required(tables, "query", "checkpointLocation")))
         .options(**config.options(tables["endpoint"]))
     )
-    trigger = str(tables["query"].get("trigger", "1 second"))
-    if trigger == "availableNow":
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=trigger).start()
+    return streaming.triggered(writer, tables).start()
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = config.arguments(__doc__.splitlines()[0], "conf/bridge.toml").parse_args(argv)
-    try:
-        tables = config.load(args.config, args.overrides, KNOWN)
-        spark = SparkSession.builder.appName("aqueduct-bridge").getOrCreate()
-        query = start(spark, tables)
-        stop_file = tables["query"].get("stopFile")
-        progress_file = tables["query"].get("progressFile")
-        progress = Progress(query, Path(progress_file) if progress_file else None)
-        try:
-            follow(query, progress, Path(stop_file) if stop_file else None)
-        except KeyboardInterrupt:
-            query.stop()
-        finally:
-            progress.close()
-    except (config.ConfigError, PySparkException) as error:
-        print(f"bridge: {first_line(error)}", file=sys.stderr)
-        return 1
-    print(f"bridge: {progress.rows:,} rows in {progress.batches:,} batches", file=sys.stderr)
-    spark.stop()
-    return 0
+    return streaming.run("bridge", __doc__.splitlines()[0], KNOWN, start, argv)
 
 
 if __name__ == "__main__":

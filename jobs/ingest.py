@@ -14,12 +14,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs import config
-from jobs.progress import Progress, first_line
+from jobs import config, streaming
 
 KNOWN: config.Known = {
     "source": None,
@@ -27,7 +25,6 @@ KNOWN: config.Known = {
     "sink": None,
     "query": frozenset({"name", "trigger", "stopFile", "progressFile"}),
 }
-POLL_SECONDS = 1
 
 
 def start(spark: SparkSession, tables: config.Tables) -> StreamingQuery:
@@ -49,46 +46,11 @@ def start(spark: SparkSession, tables: config.Tables) -> StreamingQuery:
     if partition_by:
         sink.pop("partitionBy")
         writer = writer.partitionBy(*partition_by)
-    trigger = str(tables["query"].get("trigger", "1 second"))
-    if trigger == "availableNow":
-        writer = writer.trigger(availableNow=True)
-    else:
-        writer = writer.trigger(processingTime=trigger)
-    return writer.options(**config.options(sink)).start()
-
-
-def follow(query: StreamingQuery, progress: Progress, stop_file: Path | None) -> None:
-    """Show progress until the query ends by itself, fails, or is drained after a stop file."""
-    while not query.awaitTermination(POLL_SECONDS):
-        progress.poll()
-        if stop_file is not None and stop_file.exists():
-            query.processAllAvailable()
-            query.stop()
-            break
-    progress.poll()
+    return streaming.triggered(writer, tables).options(**config.options(sink)).start()
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = config.arguments(__doc__.splitlines()[0], "conf/ingest.toml").parse_args(argv)
-    try:
-        tables = config.load(args.config, args.overrides, KNOWN)
-        spark = SparkSession.builder.appName("aqueduct-ingest").getOrCreate()
-        query = start(spark, tables)
-        stop_file = tables["query"].get("stopFile")
-        progress_file = tables["query"].get("progressFile")
-        progress = Progress(query, Path(progress_file) if progress_file else None)
-        try:
-            follow(query, progress, Path(stop_file) if stop_file else None)
-        except KeyboardInterrupt:
-            query.stop()
-        finally:
-            progress.close()
-    except (config.ConfigError, PySparkException) as error:
-        print(f"ingest: {first_line(error)}", file=sys.stderr)
-        return 1
-    print(f"ingest: {progress.rows:,} rows in {progress.batches:,} batches", file=sys.stderr)
-    spark.stop()
-    return 0
+    return streaming.run("ingest", __doc__.splitlines()[0], KNOWN, start, argv)
 
 
 if __name__ == "__main__":

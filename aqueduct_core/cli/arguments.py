@@ -85,6 +85,19 @@ def delimiter(text: str) -> bytes:
     return plain.encode()
 
 
+def add_headers(parser: argparse.ArgumentParser, of: str) -> None:
+    """``-H KEY=VALUE``, any number of times, as ``headers``; ``of`` says what they belong to."""
+    parser.add_argument(
+        "-H",
+        dest="headers",
+        action="append",
+        type=header,
+        default=[],
+        metavar="KEY=VALUE",
+        help=f"a header of each {of}, may be repeated",
+    )
+
+
 def add_trust(parser: argparse.ArgumentParser) -> None:
     """The options that say how a dialled server is verified, and the token."""
     trust = parser.add_mutually_exclusive_group()

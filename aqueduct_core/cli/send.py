@@ -50,15 +50,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="TEXT",
         help=r"what ends a message (default: \n)",
     )
-    parser.add_argument(
-        "-H",
-        dest="headers",
-        action="append",
-        type=arguments.header,
-        default=[],
-        metavar="KEY=VALUE",
-        help="a header of each message, may be repeated",
-    )
+    arguments.add_headers(parser, of="message")
     parser.add_argument("--channel", metavar="NAME", help="send on a new channel of this name")
     parser.add_argument(
         "--reliability", choices=[mode.value for mode in Mode], default=Mode.ORDERED.value

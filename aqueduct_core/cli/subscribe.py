@@ -31,15 +31,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "-e", dest="until_finished", action="store_true", help="stop when all channels ended"
     )
-    parser.add_argument(
-        "-H",
-        dest="headers",
-        action="append",
-        type=arguments.header,
-        default=[],
-        metavar="KEY=VALUE",
-        help="a header of each request, may be repeated",
-    )
+    arguments.add_headers(parser, of="request")
     parser.add_argument(
         "--payload",
         default="",
