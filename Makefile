@@ -20,7 +20,7 @@ demo: setup
 	@$(JAVA) $(BIN)/python -m jobs.demo.run --seconds $(DEMO_SECONDS) --out demo-out
 
 test: setup
-	@$(JAVA) $(BIN)/python -m tests.support.halves $(TESTS)
+	@$(JAVA) $(BIN)/python -m tests.support.shares $(TESTS)
 
 check: setup
 	@$(BIN)/ruff check .
