@@ -15,9 +15,11 @@ from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import Sender, channel
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.errors import AqueductError, IntakeFailed
+from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.intake.processes import IntakeProcess, Site
+from tests.support.waiting import wait_until
 
 T = TypeVar("T")
 
@@ -202,7 +204,7 @@ def test_reads_under_way_end_with_the_intake_and_do_not_hold_it_up(site: Site) -
     async def produce(url: str) -> None:
         async with connect(url, tls=site.client_tls) as connection:
             sender = await attached(connection, "c")
-            for _ in range(40):
+            for _ in range(100):  # far more than waits between a server and its readers
                 await sender.send(bytes(1 << 20))
             await sender.finish()
 
@@ -214,8 +216,17 @@ def test_reads_under_way_end_with_the_intake_and_do_not_hold_it_up(site: Site) -
         next(active)
         next(stuck)
         intake.signal(signal.SIGTERM)
+        # A busy host may hand out all rows before it takes the signal.
+        wait_until(lambda: is_ending(idle), 30, "the beginning of the end")
         with pytest.raises(IntakeFailed, match="UNREACHABLE"):
             for _ in active:
                 pass
         assert intake.wait(10.0) == 0
         del stuck
+
+
+def is_ending(client: IntakeClient) -> bool:
+    try:
+        return client.status().draining
+    except IntakeFailed:
+        return True
