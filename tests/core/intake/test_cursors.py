@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
@@ -18,11 +17,6 @@ from aqueduct_core.spool import are_here, read_pieces
 from aqueduct_core.spool.identity import LOCK
 from tests.core.intake.processes import Site
 from tests.support.waiting import wait_until
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
 
 
 def send(site: Site, url: str, *payloads: bytes, name: str = "c") -> None:

@@ -28,11 +28,6 @@ SECONDS = 40.0
 """For anything that is bound to happen, on a busy machine."""
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
 def connect(remote: RemoteThread | RemoteProcess, *names: str, **given: Any) -> ConnectSettings:
     return ConnectSettings(
         **{

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Coroutine
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -18,19 +16,9 @@ from aqueduct_core.errors import AqueductError, IntakeFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.transport.settings import LinkSettings
+from tests.core.intake.lives import run, through_kills
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.support.waiting import wait_until
-
-T = TypeVar("T")
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
-def run(main: Coroutine[Any, Any, T], seconds: float = 60.0) -> T:
-    return asyncio.run(asyncio.wait_for(main, seconds))
 
 
 async def attached(connection: Any, name: str) -> Sender:
@@ -83,7 +71,7 @@ def test_fault_2_after_a_sigterm_under_load_stored_is_exactly_acked(site: Site) 
         return acked
 
     with site.intake() as intake:
-        acked = run(scenario(intake))
+        acked = run(scenario(intake), 60)
     with site.intake() as intake:
         rows = intake.rows()
         for name, count in acked.items():
@@ -109,7 +97,7 @@ def test_fault_2_a_stopped_producer_does_not_hold_the_end_up(site: Site) -> None
             assert intake.wait(14.0) == 0
 
     with site.intake() as intake:
-        run(scenario(intake))
+        run(scenario(intake), 60)
 
 
 def test_fault_1_a_finish_that_a_producer_saw_is_an_event_after_a_kill(site: Site) -> None:
@@ -125,7 +113,7 @@ def test_fault_1_a_finish_that_a_producer_saw_is_an_event_after_a_kill(site: Sit
 
     for turn in range(5):
         with site.intake() as intake:
-            run(produce(intake, turn))
+            run(produce(intake, turn), 60)
     with site.intake() as intake:
         events, rows = intake.events(), intake.rows()
     for turn in range(5):
@@ -143,24 +131,7 @@ def test_fault_1_events_of_a_life_that_was_killed_are_a_prefix(site: Site) -> No
     counts what its rows are."""
 
     async def scenario() -> None:
-        listen = "127.0.0.1:0"
-        producing: asyncio.Task[None] | None = None
-        enough = asyncio.Event()
-        finished = [0]
-        for _ in range(5):
-            with site.intake(listen=listen) as intake:
-                if producing is None:
-                    producing = asyncio.create_task(produce(intake.url, enough, finished))
-                listen = intake.listen
-                seen = finished[0]
-                while finished[0] < seen + 5:
-                    assert not producing.done()
-                    await asyncio.sleep(0.01)
-                intake.kill()
-        with site.intake(listen=listen) as intake:
-            enough.set()
-            assert producing is not None
-            await producing
+        async with through_kills(site, produce, step=5) as (intake, _, count):
             events, rows = (
                 await asyncio.to_thread(intake.events),
                 await asyncio.to_thread(intake.rows),
@@ -179,7 +150,7 @@ def test_fault_1_events_of_a_life_that_was_killed_are_a_prefix(site: Site) -> No
                 assert stored[event["channel"]] == 10
         assert all(life in (["opened"], ["opened", "finished"]) for life in lives.values())
         named = [e["channel"] for e in events if e["kind"] == "finished"]
-        assert {f"c{number}" for number in range(finished[0])} <= set(named)
+        assert {f"c{number}" for number in range(count)} <= set(named)
 
     async def produce(url: str, enough: asyncio.Event, finished: list[int]) -> None:
         async with Producer(
@@ -209,7 +180,7 @@ def test_reads_under_way_end_with_the_intake_and_do_not_hold_it_up(site: Site) -
             await sender.finish()
 
     with site.intake(partitions=1) as intake, intake.client() as client, intake.client() as idle:
-        run(produce(intake.url))
+        run(produce(intake.url), 60)
         status = client.status()
         ticket = Ticket(status.id, 0, 0, status.ends[0])
         active, stuck = client.read(ticket), idle.read(ticket)

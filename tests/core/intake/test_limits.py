@@ -6,10 +6,9 @@ import asyncio
 import os
 import random
 import socket
-from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -27,26 +26,14 @@ from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.port import Address
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.aio.scene import eventually
+from tests.core.intake.lives import run
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.core.transport.probe import Probe
 
-T = TypeVar("T")
 GREEDY = replace(
     defaults.CONFIG, max_attachments=100_000, max_headers_bytes=10_000_000, max_header_pairs=100_000
 )
 QUICK = LinkSettings(handshake_timeout=0.6)
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
-def run(main: Coroutine[Any, Any, T], seconds: float = 40.0) -> T:
-    async def bounded() -> T:
-        return await asyncio.wait_for(main, seconds)
-
-    return asyncio.run(bounded())
 
 
 async def status(intake: IntakeProcess) -> dict[str, int]:
@@ -101,7 +88,7 @@ def test_connections_are_limited_and_room_is_given_again(site: Site) -> None:
         await first.close()
 
     with site.intake(limits=Limits(connections=2)) as intake:
-        run(main(intake))
+        run(main(intake), 40)
 
 
 def test_connections_of_one_address_are_limited(
@@ -131,7 +118,7 @@ def test_connections_of_one_address_are_limited(
             await connection.close()
 
     with site.intake(limits=Limits(connections_per_address=2)) as intake:
-        run(main(intake))
+        run(main(intake), 40)
 
 
 async def attach(connection: ClientConnection, count: int, each: int = 1) -> list[Any]:
@@ -189,7 +176,7 @@ def test_channels_attachments_and_headers_are_limited_and_counted(site: Site) ->
 
     limits = Limits(channels=20, attachments=4, header_bytes=2000)
     with site.intake(limits=limits) as intake:
-        run(main(intake))
+        run(main(intake), 40)
 
 
 def test_a_message_over_the_limit_closes_its_connection_only(site: Site) -> None:
@@ -207,7 +194,7 @@ def test_a_message_over_the_limit_closes_its_connection_only(site: Site) -> None
         assert (await status(intake))["over_limits"] == 1
 
     with site.intake(max_message_bytes=10_000) as intake:
-        run(main(intake))
+        run(main(intake), 40)
 
 
 def test_who_does_not_complete_its_handshake_is_let_go(site: Site) -> None:
@@ -236,7 +223,7 @@ def test_who_does_not_complete_its_handshake_is_let_go(site: Site) -> None:
         assert (await status(intake))["violations"] == 4
 
     with site.intake(limits=Limits(handshake_seconds=0.5)) as intake:
-        run(main(intake))
+        run(main(intake), 40)
 
 
 def garbage(chance: random.Random) -> bytes:
@@ -299,7 +286,7 @@ def test_fault_30_good_traffic_goes_on_exactly_through_a_flood_of_garbage(site: 
 
     with site.intake() as intake:
         before = resident(intake.pid)
-        run(main(intake))
+        run(main(intake), 40)
         assert resident(intake.pid) - before < 100_000_000
         for number in range(3):
             rows = [row for row in intake.rows() if row["channel"] == f"c{number}"]
@@ -324,4 +311,4 @@ def test_channels_are_given_back(site: Site) -> None:
             assert (await status(intake))["over_limits"] == 0
 
     with site.intake(limits=Limits(channels=8)) as intake:
-        run(main(intake))
+        run(main(intake), 40)

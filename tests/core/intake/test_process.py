@@ -8,9 +8,8 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -29,23 +28,10 @@ from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake import status_file
 from aqueduct_core.intake.settings import AuthSettings, TlsSettings
 from aqueduct_core.transport.settings import LinkSettings
+from tests.core.intake.lives import run, through_kills
 from tests.core.intake.processes import Site
 from tests.support.rules import rule
 from tests.support.waiting import alive, ended, wait_until
-
-T = TypeVar("T")
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
-def run(main: Coroutine[Any, Any, T], seconds: float = 30.0) -> T:
-    async def bounded() -> T:
-        return await asyncio.wait_for(main, seconds)
-
-    return asyncio.run(bounded())
 
 
 def values(rows: list[dict[str, Any]], name: str) -> list[bytes]:
@@ -196,24 +182,7 @@ def test_fault_1_kill_9_in_mid_stream_loses_nothing_that_was_acked(site: Site) -
             return sent
 
     async def scenario() -> tuple[int, list[dict[str, Any]]]:
-        enough = asyncio.Event()
-        progress = [0]
-        listen = "127.0.0.1:0"
-        producing: asyncio.Task[int] | None = None
-        for _ in range(5):
-            with site.intake(listen=listen) as intake:
-                if producing is None:
-                    producing = asyncio.create_task(produce(intake.url, enough, progress))
-                listen = intake.listen
-                seen = progress[0]
-                while progress[0] < seen + 200:
-                    assert not producing.done()
-                    await asyncio.sleep(0.01)
-                intake.kill()
-        with site.intake(listen=listen) as intake:
-            enough.set()
-            assert producing is not None
-            sent = await producing
+        async with through_kills(site, produce, step=200) as (intake, sent, _):
             return sent, await asyncio.to_thread(intake.rows)
 
     sent, rows = run(scenario(), 60)

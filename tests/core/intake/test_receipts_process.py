@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
@@ -17,21 +16,10 @@ from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aqueduct.committed import Committed, from_payload, receipts_header
 from aqueduct_core.errors import SinkFailed
 from tests.core.aio.scene import eventually
+from tests.core.intake.lives import run
 from tests.core.intake.processes import IntakeProcess, Site
 
 T = TypeVar("T")
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
-def run(main: Coroutine[Any, Any, T], seconds: float = 30.0) -> T:
-    async def bounded() -> T:
-        return await asyncio.wait_for(main, seconds)
-
-    return asyncio.run(bounded())
 
 
 @asynccontextmanager

@@ -19,11 +19,6 @@ from tests.core.intake.processes import Site
 from tests.core.intake.scene import Scene, of
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
 def dialled(b: Bench, producer: str = "p") -> Scene:
     return Scene(b, headers=connection_headers(producer=producer, sequence_start=0))
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 
@@ -14,20 +11,10 @@ from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import Sender, channel
 from aqueduct_core.aio.outcomes import Misuse
 from aqueduct_core.errors import ChannelEnded
+from tests.core.intake.lives import run
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.support.rules import rule
 from tests.support.waiting import wait_until
-
-T = TypeVar("T")
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
-def run(main: Coroutine[Any, Any, T], seconds: float = 60.0) -> T:
-    return asyncio.run(asyncio.wait_for(main, seconds))
 
 
 @rule("AQ-LOST-4")
@@ -65,7 +52,7 @@ def test_fault_26_a_lost_parent_loses_its_tree_once_and_the_sink_learns_it(site:
         await sender.finish()
 
     with site.intake(spool_max_bytes=1 << 20, partitions=1) as intake:
-        run(scenario(intake))
+        run(scenario(intake), 60)
         events = intake.events()
         lost = [e["channel"] for e in events if e["kind"] == "lost"]
         assert sorted(lost) == [f"level {level}" for level in range(depth)]
@@ -102,7 +89,7 @@ def test_fault_27_cancels_at_any_moment_leave_one_end_and_a_prefix(site: Site) -
             await asyncio.gather(*(one(url, number) for number in range(first, first + 8)))
 
     with site.intake() as intake:
-        run(scenario(intake.url))
+        run(scenario(intake.url), 60)
         wait_until(lambda: intake.status().channels == 0, 10.0, "the end of all channels")
         wait_until(
             lambda: sum(e["kind"] == "disconnected" for e in intake.events()) == 40, 10.0, "it"

@@ -1,0 +1,48 @@
+"""An event loop beside real intakes: bounded, and through several lives of an intake."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from tests.core.intake.processes import IntakeProcess, Site
+
+T = TypeVar("T")
+Produce = Callable[[str, asyncio.Event, list[int]], Coroutine[Any, Any, T]]
+"""Sends to a URL until the event is set, then ends in good order; counts up the list's number."""
+
+
+def run(main: Coroutine[Any, Any, T], seconds: float = 30.0) -> T:
+    """In an event loop of its own, for ``seconds`` at most."""
+
+    async def bounded() -> T:
+        return await asyncio.wait_for(main, seconds)
+
+    return asyncio.run(bounded())
+
+
+@asynccontextmanager
+async def through_kills(
+    site: Site, produce: Produce[T], *, step: int, kills: int = 5
+) -> AsyncIterator[tuple[IntakeProcess, T, int]]:
+    """The intake after ``kills`` lives that ended by SIGKILL, each when the producer had come
+    ``step`` further; with what the producer returned and how far it came."""
+    enough, progress = asyncio.Event(), [0]
+    listen = "127.0.0.1:0"
+    producing: asyncio.Task[T] | None = None
+    for _ in range(kills):
+        with site.intake(listen=listen) as intake:
+            if producing is None:
+                producing = asyncio.create_task(produce(intake.url, enough, progress))
+            listen = intake.listen
+            seen = progress[0]
+            while progress[0] < seen + step:
+                assert not producing.done()
+                await asyncio.sleep(0.01)
+            intake.kill()
+    with site.intake(listen=listen) as intake:
+        enough.set()
+        assert producing is not None
+        yield intake, await producing, progress[0]
