@@ -4,6 +4,7 @@ FILE holds JSON: ``master``, ``conf`` (more Spark configuration), ``options`` (o
 ``checkpoint``, ``table``, ``sink`` and ``trigger``. Sinks:
 
 * ``parquet``: the file sink, exactly once by its own log;
+* ``bridge``: an endpoint, by the options ``endpoint`` of FILE; without the entrypoints' messages;
 * ``batches``: foreachBatch, each batch a Parquet directory ``batch=N`` below ``table``;
 * ``batches-hold``: the same; the batch that comes after the file ``hold`` exists beside ``table``
   is written, said, and then never returns: the driver stands between offset log and commit log;
@@ -55,10 +56,14 @@ def main(file: str) -> int:
     frame = spark.readStream.format("aqueduct").options(**plan["options"]).load()
     if plan.get("attempts"):
         frame = frame.mapInArrow(watched(plan["attempts"]), frame.schema)
+    if plan["sink"] == "bridge":
+        frame = frame.where("channel <> '0'").select("value", "channel")
     stream = frame.writeStream
     table = Path(plan["table"])
     if plan["sink"] == "parquet":
         stream = stream.format("parquet").option("path", str(table))
+    elif plan["sink"] == "bridge":
+        stream = stream.format("aqueduct").options(**plan["endpoint"])
     else:
         stream = stream.foreachBatch(keeper(plan["sink"], table, jvm))
     if plan.get("trigger"):

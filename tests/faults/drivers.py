@@ -34,6 +34,7 @@ class Plan:
         self.trigger: dict[str, Any] = {}
         self.conf: dict[str, str] = {}
         self.attempts: Path | None = None
+        self.endpoint: dict[str, str] = {}
         self.options = {"spool": str(self.spool), "lease": "10s", **options}
         self._drivers: list[Driver] = []
 
@@ -54,6 +55,7 @@ class Plan:
                     "table": str(self.table),
                     "sink": self.sink,
                     "trigger": self.trigger,
+                    "endpoint": self.endpoint,
                     "attempts": str(self.attempts) if self.attempts else "",
                 }
             )

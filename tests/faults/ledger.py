@@ -122,11 +122,11 @@ def _verdict(table: pa.Table, entry: Entry, complete: bool) -> Verdict:
             pc.equal(table["channel"], entry.channel), pc.equal(table["producer"], entry.producer)
         )
     )
-    numbers = _numbers(mine["value"])
+    numbers = numbers_of(mine["value"])
     known = np.unique(numbers)
-    acked = _members(entry.acked)
+    acked = members(entry.acked)
     lost = int(np.count_nonzero(~np.isin(acked, known)))
-    strange = np.isin(numbers, _members(entry.nacked))
+    strange = np.isin(numbers, members(entry.nacked))
     if complete:
         strange |= numbers >= entry.sent
     if entry.mode != "unreliable":
@@ -156,13 +156,14 @@ def _breaks(mine: pa.Table, numbers: np.ndarray[Any, Any]) -> int:
     return int(np.count_nonzero(steps != 1)) + moves
 
 
-def _numbers(values: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+def numbers_of(values: pa.ChunkedArray) -> np.ndarray[Any, Any]:
     """The numbers at the front of payloads; -1 where there is none."""
     digits = pc.cast(pc.binary_slice(values, 0, DIGITS), pa.string())
     good = pc.and_(pc.equal(pc.utf8_length(digits), DIGITS), pc.utf8_is_digit(digits))
     return pc.if_else(good, pc.cast(pc.if_else(good, digits, "-1"), pa.int64()), -1).to_numpy()
 
 
-def _members(ranges: Ranges) -> np.ndarray[Any, Any]:
+def members(ranges: Ranges) -> np.ndarray[Any, Any]:
+    """Each number of some ranges."""
     parts = [np.arange(first, stop) for first, stop in ranges]
     return np.concatenate(parts) if parts else np.array([], np.int64)

@@ -1,6 +1,7 @@
 """``make soak``: long runs that break things on purpose.
 
-    python -m tests.soak [kills|backpressure|many|cluster …] [--seconds S] [--bounces N] [--out DIR]
+    python -m tests.soak [kills|bridge|backpressure|many|cluster …] [--seconds S] [--bounces N]
+                         [--out DIR]
 
 Each scenario prints its progress, writes a table to ``DIR/<scenario>.md`` and a picture beside
 it. Exit code 0 only when the ledger of each balanced: lost_after_ack, duplicates and order_breaks
@@ -13,11 +14,12 @@ import argparse
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
-from tests.soak import backpressure, cluster, kills, many
+from tests.soak import backpressure, bridge, cluster, kills, many
 from tests.soak.progress import Progress
 
-SCENARIOS = ("kills", "backpressure", "many", "cluster")
+SCENARIOS = ("kills", "bridge", "backpressure", "many", "cluster")
 
 
 def main() -> int:
@@ -29,8 +31,8 @@ def main() -> int:
     parser.add_argument("--bounces", type=int, default=5, help="hits of each kind")
     parser.add_argument("--halt", type=float, default=kills.HALT_SECONDS, help="s of a SIGSTOP")
     parser.add_argument("--pressure-seconds", type=float, default=300.0)
-    parser.add_argument("--master", default="local-cluster[2,1,1024]", help="of the kill loop")
-    parser.add_argument("--targets", default=",".join(kills.TARGETS))
+    parser.add_argument("--master", default="", help="of the kill loops")
+    parser.add_argument("--targets", default="", help="of the kill loops: processes to hit")
     parser.add_argument("--signals", default=",".join(kills.SIGNALS))
     parser.add_argument("--out", type=Path, default=Path("soak-out"))
     options = parser.parse_args()
@@ -58,16 +60,19 @@ def _run(
     name: str, home: Path, progress: Progress, options: argparse.Namespace
 ) -> tuple[bool, str]:
     match name:
-        case "kills":
-            return kills.run(
+        case "kills" | "bridge":
+            loop = {"kills": kills.run, "bridge": bridge.run}[name]
+            chosen: dict[str, Any] = {"master": options.master} if options.master else {}
+            if options.targets:
+                chosen["targets"] = tuple(options.targets.split(","))
+            return loop(
                 home,
                 progress,
                 bounces=options.bounces,
                 seconds=options.seconds,
-                master=options.master,
-                targets=tuple(options.targets.split(",")),
                 signals=tuple(options.signals.split(",")),
                 halt=options.halt,
+                **chosen,
             )
         case "backpressure":
             return backpressure.run(home, progress, seconds=options.pressure_seconds)

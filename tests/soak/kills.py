@@ -12,7 +12,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,15 +67,18 @@ def run(
     producers: int = 3,
     rate: float = 1200.0,
     size: int = 200,
+    make: Callable[..., AbstractContextManager[World]] = world,
+    title: str = "Kill loop",
 ) -> tuple[bool, str]:
     """Whether all was well, and the report as Markdown.
 
     ``bounces`` hits of each kind; with ``seconds`` round after round until they are over instead.
+    ``make`` makes the pipeline.
     """
     hits: list[Hit] = []
     failure = ""
     limit = time.monotonic() + seconds if seconds else None
-    with world(home, master=master, producers=producers, rate=rate, size=size) as at_work:
+    with make(home, master=master, producers=producers, rate=rate, size=size) as at_work:
         progress.say(f"starting {master}, {producers} producers, {rate:.0f} messages/s")
         at_work.start()
         followed = ("intake", "planner", "driver")
@@ -94,8 +98,8 @@ def run(
                 failure = str(error)
                 progress.say(f"failed: {failure}")
                 last = at_work.check_softly()
-        report = _report(hits, last, failure, recorder)
-        draw(recorder, home / "kills.png", "Kill loop")
+        report = _report(title, hits, last, failure, recorder)
+        draw(recorder, home / f"{home.name}.png", title)
     left = [pid for pid in [at_work.intake()] if pid]
     good = not failure and not left and all(h.good for h in hits) and all(v.good for v in last)
     if left:
@@ -154,7 +158,9 @@ def _story(hit: Hit) -> str:
     )
 
 
-def _report(hits: list[Hit], last: list[Verdict], failure: str, recorder: Recorder) -> str:
+def _report(
+    title: str, hits: list[Hit], last: list[Verdict], failure: str, recorder: Recorder
+) -> str:
     rows = []
     for kind in dict.fromkeys((hit.target, hit.signal) for hit in hits):
         mine = [hit for hit in hits if (hit.target, hit.signal) == kind]
@@ -164,7 +170,7 @@ def _report(hits: list[Hit], last: list[Verdict], failure: str, recorder: Record
         rows.append((*kind, len(mine), *sums, times[len(times) // 2], times[-1], restarts))
     header = ("process", "signal", "hits", "lost_after_ack", "duplicates", "order_breaks",
               "strangers", "median s", "longest s", "drivers restarted")  # fmt: skip
-    parts = ["## Kill loop\n", table(header, rows), "\n### The books at the end\n"]
+    parts = [f"## {title}\n", table(header, rows), "\n### The books at the end\n"]
     parts += ["```", *map(str, (*last, total(last))), "```"]
     errors = [error for hit in hits for error in hit.errors]
     if errors:

@@ -10,9 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
 
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight.client import IntakeClient
@@ -31,18 +32,16 @@ T = TypeVar("T")
 
 FLOWS = ("ordered:readings", "unordered:events", "unreliable:load")
 SHARES = (0.6, 0.3, 0.1)
+LEASE_SECONDS = 15
 RECOVERY_SECONDS = 300.0
 """Longest time from a fault to the first row of what was sent after it."""
 
 
-@dataclass(frozen=True)
-class Recovery:
-    """What one fault did: seconds until rows came that were sent after it, drivers that had to be
-    started again, and with which errors."""
+class Table(Protocol):
+    """Where the rows end."""
 
-    seconds: float
-    restarts: int
-    errors: tuple[str, ...]
+    def read(self) -> pa.Table:
+        """All that is there by now."""
 
 
 class World:
@@ -50,21 +49,28 @@ class World:
 
     def __init__(self, home: Path, *, master: str, producers: int, rate: float, size: int) -> None:
         self.home = home
-        self.plan = Plan(home, listen=f"127.0.0.1:{free_port()}", lease="15s")
+        self.plan = Plan(home, listen=f"127.0.0.1:{free_port()}", lease=f"{LEASE_SECONDS}s")
         self.plan.master = master
-        self.table = SinkTable(self.plan.table)
+        self.table: Table = SinkTable(self.plan.table)
         self.restarts = 0
         self.errors: list[str] = []
         self._ledger = home / "ledger"
         self._ledger.mkdir(parents=True)
-        self._flows = [
-            f"{flow}:{rate * share / producers:.1f}:{size}"
-            for flow, share in zip(FLOWS, SHARES, strict=True)
-        ]
         self._names = [f"p{number}" for number in range(producers)]
+        self._flows = {name: self.flows(name, rate / producers, size) for name in self._names}
         self._producers: list[subprocess.Popen[bytes]] = []
         self._client: IntakeClient | None = None
         self.driver: Driver
+
+    def flows(self, producer: str, rate: float, size: int) -> list[str]:
+        """What a producer sends: ``mode:channel:messages a second:bytes``, ``rate`` in all."""
+        return [
+            f"{flow}:{rate * share:.1f}:{size}" for flow, share in zip(FLOWS, SHARES, strict=True)
+        ]
+
+    def verdicts(self, entries: list[Entry], *, complete: bool) -> list[Verdict]:
+        """The table as it is against these ledgers."""
+        return reconcile(self.table.read(), entries, complete=complete)
 
     def start(self) -> None:
         """On return rows flow."""
@@ -78,7 +84,7 @@ class World:
             self._producers.append(self._producer(name))
 
     def _producer(self, name: str) -> subprocess.Popen[bytes]:
-        flows = [word for flow in self._flows for word in ("--flow", flow)]
+        flows = [word for flow in self._flows[name] for word in ("--flow", flow)]
         with (self.home / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "tests.faults.producer",
@@ -141,10 +147,14 @@ class World:
             self.errors.append(self.driver.error or "(killed)")
             self.driver.close()
             self.restarts += 1
+            self.before_restart()
             self.driver = self.plan.start()
         for producer in self._producers:
             if producer.poll() is not None:
                 raise AssertionError(f"a producer ended: exit code {producer.returncode}")
+
+    def before_restart(self) -> None:
+        """What happens while no driver runs."""
 
     def await_progress(self, seconds: float) -> float:
         """Wait until a row is in the table that was sent after this call; the seconds it took.
@@ -180,25 +190,24 @@ class World:
 
     @property
     def _channels(self) -> int:
-        return len(self._names) * len(FLOWS)
+        return sum(len(flows) for flows in self._flows.values())
 
     def complete(self, entries: list[Entry]) -> bool:
         """Whether the table has everything that these ledgers call acked."""
         table = self.table.read()
         if table.num_rows < sum(entry.acked_count for entry in entries):
             return False
-        verdicts = reconcile(table, entries, complete=False)
-        return all(not verdict.lost_after_ack for verdict in verdicts)
+        return not any(v.lost_after_ack for v in self.verdicts(entries, complete=False))
 
     def check(self) -> list[Verdict]:
         """The ledger as of now: what was acked by now has to be in the table soon."""
         entries = self.entries()
         self.until(lambda: self.complete(entries), 60.0, "rows of all that was acked")
-        return reconcile(self.table.read(), entries, complete=False)
+        return self.verdicts(entries, complete=False)
 
     def check_softly(self) -> list[Verdict]:
         """The ledger as it stands, whatever it says."""
-        return reconcile(self.table.read(), self.entries(), complete=False)
+        return self.verdicts(self.entries(), complete=False)
 
     def finish(self, seconds: float = RECOVERY_SECONDS) -> list[Verdict]:
         """Producers finish, the table gets everything, and the books are closed."""
@@ -215,7 +224,7 @@ class World:
         assert all(entry.settled for entry in entries), entries
 
         self.until(lambda: self.complete(entries), seconds, "rows of all that was acked")
-        return reconcile(self.table.read(), entries)
+        return self.verdicts(entries, complete=True)
 
     def close(self) -> list[int]:
         """End everything; the processes that did not end by themselves as they should."""
