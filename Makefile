@@ -9,7 +9,7 @@ SEEDS ?= 20000
 SOAK ?= kills backpressure many cluster
 SOAK_BOUNCES ?= 5
 SOAK_SECONDS ?= 0
-JAVA := $(CURDIR)/.ci/with-java
+JAVA := .ci/with-java
 
 .PHONY: demo test check bench soak simulate fuzz pages setup clean
 

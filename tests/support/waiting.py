@@ -13,6 +13,10 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+LONG = 120.0
+"""Seconds to wait at most for what is bound to happen, on a machine however busy. A test that hangs
+takes so long; no test that passes does, so there is no reason for a shorter wait."""
+
 
 def wait_until(probe: Callable[[], T | None], seconds: float, what: str) -> T:
     """Poll ``probe`` until it gives something true; AssertionError after ``seconds``."""
