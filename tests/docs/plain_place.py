@@ -74,7 +74,8 @@ def make(folder: Path, bare: Path, wheel: Path) -> PlainPlace:
         venv.create(place, symlinks=True, with_pip=False)
     install = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python")]
     install += ["install", "-q", "--no-deps", "--no-index", "--no-compile", str(wheel)]
-    subprocess.run(install, check=True, timeout=LONG)
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run(install, check=True, timeout=LONG, env=clean)
     shared = sysconfig.get_path("purelib")
     own = sysconfig.get_path("purelib", "venv", {"base": str(environment)})
     Path(own, "shared.pth").write_text(shared)

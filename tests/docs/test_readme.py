@@ -38,7 +38,6 @@ def block(heading: str, language: str) -> str:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
 def test_the_first_stream_runs_and_a_job_reads_what_it_stored(plain: PlainPlace) -> None:
     code = block("A first stream", "python")
     assert ADDRESS in code

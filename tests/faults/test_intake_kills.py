@@ -12,7 +12,7 @@ from tests.core.intake.processes import Site
 from tests.faults.load import Load
 from tests.faults.producer import Flow
 from tests.spark.producing import free_port
-from tests.support.waiting import ended
+from tests.support.waiting import LONG, ended
 
 BOUNCES = 5
 ACCEPTS_WITHIN = 5.0
@@ -92,7 +92,7 @@ def test_fault_32_a_spool_is_taken_over_from_a_killed_intake(site: Site, produce
             pass
         old = first.status()
         first.kill()
-        ended(first.pid, 5.0)
+        ended(first.pid, LONG)
         with site.intake(listen=listen) as second:
             status = second.status()
             assert (status.id, status.epoch > old.epoch) == (old.id, True)

@@ -18,7 +18,7 @@ from tests.faults.processes import resident_bytes
 from tests.faults.producer import Flow
 from tests.faults.tables import Consumer, stored
 from tests.spark.producing import free_port
-from tests.support.waiting import wait_until
+from tests.support.waiting import LONG, wait_until
 
 CAP = 8_000_000
 OVERSHOOT = 8_000_000
@@ -105,7 +105,7 @@ def test_fault_21_a_clock_that_jumps_moves_no_row(
                 assert stamps[-1] > stamps[0]
         finally:
             over.set()
-            renewing.join(10)
+            renewing.join(LONG)
 
 
 def _renew(client: IntakeClient, over: threading.Event) -> None:

@@ -15,7 +15,7 @@ from tests.faults.network import Network, namespaces
 from tests.faults.producer import Flow
 from tests.spark.producing import free_port
 from tests.support.proxy import Impairment, udp_socket
-from tests.support.waiting import alive, wait_until
+from tests.support.waiting import LONG, alive, wait_until
 
 PATIENT = LinkSettings(idle_timeout=15.0)
 """A connection that a lossy network does not end."""
@@ -188,4 +188,4 @@ def flood(target: tuple[str, int]) -> Iterator[list[int]]:
         yield sent
     finally:
         over.set()
-        thread.join(10)
+        thread.join(LONG)

@@ -13,8 +13,9 @@ from aqueduct_core.aio.ledger import SenderStatistics
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls import ClientTls
+from tests.support.waiting import LONG
 
-TIMEOUT = 60.0
+TIMEOUT = LONG
 INSECURE = ClientTls(insecure=True)
 
 

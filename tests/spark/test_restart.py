@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 
 from tests.spark.producing import Flow, free_port, numbered, produce
 from tests.spark.scene import PATIENCE, Scene
-from tests.support.waiting import Output, ancestors, ended, environment, wait_until
+from tests.support.waiting import LONG, Output, ancestors, ended, environment, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -191,7 +191,7 @@ def test_nothing_stays_behind_a_killed_driver(scene: Scene) -> None:
         assert planners
         kill_all(pids)
         for pid in [*planners, intake]:
-            ended(pid, 2.0 + 5.0)
+            ended(pid, LONG)
 
 
 def forget(log: Path, number: int) -> None:

@@ -20,7 +20,7 @@ from aqueduct_spark.receivers import claims, launch
 from tests.spark.loop import Loop, Yard, read, values
 from tests.spark.producing import Flow, numbered, produce
 from tests.support.remote import RemoteThread, Script
-from tests.support.waiting import wait_until
+from tests.support.waiting import LONG, wait_until
 
 
 @pytest.fixture
@@ -336,7 +336,7 @@ class TestAvailableNow:
             now = yard.loop(maxOffsetsPerTrigger="50")
             now.to_the_end()
             sent = flow.messages
-            wait_until(lambda: flow.messages > sent, 30, "more of the flood")
+            wait_until(lambda: flow.messages > sent, LONG, "more of the flood")
             flow.finish()
 
     def test_an_intake_that_dies_is_started_again(self, yard: Yard) -> None:

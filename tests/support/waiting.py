@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-LONG = 120.0
+LONG = 180.0
 """Seconds to wait at most for what is bound to happen, on a machine however busy. A test that hangs
 takes so long; no test that passes does, so there is no reason for a shorter wait."""
 
@@ -95,7 +95,7 @@ class Output:
         return found
 
     def close(self) -> None:
-        self._thread.join(10)
+        self._thread.join(LONG)
         self._pipe.close()
 
 

@@ -13,6 +13,7 @@ import pytest
 from aqueduct_core.cli.main import main
 from aqueduct_core.transport.certificates import self_signed
 from tests.core.cli.running import AQUEDUCT, aqueduct, listening, one_error, totals
+from tests.support.waiting import LONG
 
 
 def unused_port() -> int:
@@ -174,7 +175,7 @@ def test_acks_that_do_not_come_in_time(certificates: Path) -> None:
         ) as sending:
             listener.line(r"# (connected).*")
             listener.process.send_signal(signal.SIGSTOP)
-            out, errors = sending.communicate(b"x\ny\n", timeout=20)
+            out, errors = sending.communicate(b"x\ny\n", timeout=LONG)
             listener.process.send_signal(signal.SIGCONT)
         assert sending.returncode == 1
         assert b"[AQUEDUCT_SINK.ACK_TIMEOUT] 2 of 2 messages" in errors

@@ -22,9 +22,9 @@ from aqueduct_core.intake.settings import Limits
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.support.remote import RemoteThread, Script, Scripts, payloads
 from tests.support.remote_process import RemoteProcess
-from tests.support.waiting import wait_until
+from tests.support.waiting import LONG, wait_until
 
-SECONDS = 40.0
+SECONDS = LONG
 """For anything that is bound to happen, on a busy machine."""
 
 

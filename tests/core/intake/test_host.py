@@ -14,6 +14,7 @@ from aqueduct_core.intake.fence import Fence
 from aqueduct_core.intake.host import Commands, SpoolHost, Watch
 from tests.core.flight.hosted import MemoryHost
 from tests.core.intake.bench import Bench, bench
+from tests.support.waiting import LONG
 
 ALL = slice(2)
 
@@ -36,7 +37,7 @@ def test_a_watch_wakes_all_who_wait_and_is_bounded() -> None:
         thread.start()
     watch.advance([0, 1])
     for thread in waiting:
-        thread.join(5.0)
+        thread.join(LONG)
         assert not thread.is_alive()
     begun = time.monotonic()
     watch.wait([0, 1], 0.1, ALL)

@@ -18,6 +18,7 @@ from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool import SyncerProcess, syncer
 from aqueduct_core.spool.sync import wait_readable
 from tests.core.spool.rows import append, check_all, open_spool, store
+from tests.support.waiting import LONG
 
 OWNER = """
 import sys
@@ -175,4 +176,4 @@ def test_the_owner_that_hangs_up_ends_it() -> None:
     ):
         ours.close()
         theirs.close()
-        assert process.wait(10) == 0
+        assert process.wait(LONG) == 0
