@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -160,11 +159,11 @@ def test_a_channel_that_was_lost_is_named(
 
 
 def test_a_timeout_names_what_is_open(home: Path, tmp_path: Path) -> None:
-    with RemoteThread({"a": Script(3), "b": Script(3, end="stay")}, tmp_path) as remote:
-        begun = time.monotonic()
-        with pytest.raises(FinishTimeout, match=r"untilTimeout=6s.*: 'b'\. Raise") as late:
-            read(remote, home, subscribe="a,b", untilTimeout="6s")
-        assert time.monotonic() - begun < 30
+    with (
+        RemoteThread({"a": Script(3), "b": Script(3, end="stay")}, tmp_path) as remote,
+        pytest.raises(FinishTimeout, match=r"untilTimeout=20s.*: 'b'\. Raise") as late,
+    ):
+        read(remote, home, subscribe="a,b", untilTimeout="20s")
     assert "'a'" not in late.value.what
 
 

@@ -44,7 +44,7 @@ def port() -> Iterator[SyncerProcess]:
 
 
 def answer(port: SyncerProcess, group: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + LONG
     while port.answered() < group:
         assert time.monotonic() < deadline
         wait_readable(port.fileno(), 1)
@@ -71,10 +71,8 @@ def test_a_slow_syncer_makes_nobody_wait(port: SyncerProcess, tmp_path: Path) ->
     file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
     port.start(file, directory)
     os.kill(port.pid, signal.SIGSTOP)
-    started = time.monotonic()
     for group in range(1, 5000):
-        port.request(group)
-    assert time.monotonic() - started < 2
+        port.request(group)  # returns, though nobody reads
     os.kill(port.pid, signal.SIGCONT)
     answer(port, 4999)
     os.close(file)
