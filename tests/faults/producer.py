@@ -34,6 +34,9 @@ from tests.support.waiting import LONG
 
 TICK = 0.02
 LINK = LinkSettings(idle_timeout=1.0, handshake_timeout=2.0)
+"""Notices soon that an intake is gone; on a busy machine also where it is not."""
+PATIENT = LinkSettings(idle_timeout=30.0)
+"""Where the connection has to stay."""
 GIVE_UP = 180.0
 LEDGER_SECONDS = 0.25
 

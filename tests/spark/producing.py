@@ -67,10 +67,10 @@ class Flow:
     Its counters go up while it runs; ``finish`` ends it in good order, with all acked.
     """
 
-    def __init__(self, endpoint: str, *, name: str = "flow", pause: float = 0.002) -> None:
+    def __init__(self, endpoint: str, *, name: str = "flow", idle: float = 2.0) -> None:
         self._endpoint = endpoint
         self._name = name
-        self._pause = pause
+        self._idle = idle
         self._over = threading.Event()
         self._failure: BaseException | None = None
         self.messages = 0
@@ -106,7 +106,7 @@ class Flow:
             producer="flow",
             tls=INSECURE,
             give_up_after=TIMEOUT,
-            settings=LinkSettings(idle_timeout=2.0),
+            settings=LinkSettings(idle_timeout=self._idle),
         ) as producer:
             channel = producer.channel(self._name)
             while not self._over.is_set():
@@ -114,5 +114,5 @@ class Flow:
                 self.messages += 1
                 self.acked = producer.statistics.acked
                 self.reconnects = producer.statistics.reconnects
-                await asyncio.sleep(self._pause)
+                await asyncio.sleep(0.002)
             await channel.finish()

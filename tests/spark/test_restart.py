@@ -170,7 +170,7 @@ def test_a_driver_killed_between_batches_goes_on_exactly(scene: Scene) -> None:
         before = scene.intake()
         # The intake is no child of the driver, so it outlives it.
         assert not set(pids) & set(ancestors(before["pid"]))
-        with Flow(scene.endpoint()) as flow:
+        with Flow(scene.endpoint(), idle=30.0) as flow:
             logged = len(commits(scene.checkpoint)) + 3
             wait_until(lambda: len(commits(scene.checkpoint)) > logged, PATIENCE, "some batches")
             kill_all(pids)
