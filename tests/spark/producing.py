@@ -67,9 +67,12 @@ class Flow:
     Its counters go up while it runs; ``finish`` ends it in good order, with all acked.
     """
 
-    def __init__(self, endpoint: str, *, name: str = "flow", idle: float = 2.0) -> None:
+    def __init__(
+        self, endpoint: str, *, name: str = "flow", pause: float = 0.002, idle: float = 2.0
+    ) -> None:
         self._endpoint = endpoint
         self._name = name
+        self._pause = pause
         self._idle = idle
         self._over = threading.Event()
         self._failure: BaseException | None = None
@@ -114,5 +117,5 @@ class Flow:
                 self.messages += 1
                 self.acked = producer.statistics.acked
                 self.reconnects = producer.statistics.reconnects
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(self._pause)
             await channel.finish()
