@@ -1,4 +1,6 @@
 # The two commands are `make demo` and `make test`; both set the machine up first.
+# `make test-all` adds what takes long: exhaustive enumerations, and kills by the dozen.
+# TESTS is what pytest takes: TESTS=tests/core/spool, TESTS="--random-order", TESTS="-k fence".
 # BIN is where the project's own Python environment lives.
 
 BIN := .venv/bin
@@ -9,9 +11,14 @@ SEEDS ?= 20000
 SOAK ?= kills bridge backpressure many cluster
 SOAK_BOUNCES ?= 5
 SOAK_SECONDS ?= 0
-JAVA := $(CURDIR)/.ci/with-java
+JAVA := .ci/with-java
 
-.PHONY: demo test check bench soak simulate fuzz pages setup clean
+# Most tests with processes wait more than they compute: more workers than two cores, one of them for
+# the session of Spark, one for drivers in processes of their own.
+WORKERS ?= 4
+PYTEST := $(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
+
+.PHONY: demo test test-all check bench soak simulate fuzz pages setup clean
 
 setup:
 	@.ci/setup
@@ -20,7 +27,10 @@ demo: setup
 	@$(JAVA) $(BIN)/python -m jobs.demo.run --seconds $(DEMO_SECONDS) --out demo-out
 
 test: setup
-	@$(JAVA) $(BIN)/python -m tests.support.shares $(TESTS)
+	@$(PYTEST) -m "not long" $(TESTS)
+
+test-all: setup
+	@$(PYTEST) -m long $(TESTS)
 
 check: setup
 	@$(BIN)/ruff check .

@@ -9,7 +9,14 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
+
+from jobs.config import ConfigError
+
+FAILURES = (ConfigError, PySparkException, Py4JJavaError)
+"""What ends a job with one line; the last is how PySpark hands on what it has no class for."""
 
 
 class Progress:
@@ -64,4 +71,7 @@ def first_line(error: BaseException) -> str:
     ours = re.search(r"\[AQUEDUCT_[^\n]*", text)
     if ours:
         return ours.group()
+    missing = re.search(r"\[DATA_SOURCE_NOT_FOUND\][^.\n]*\.", text)
+    if missing:
+        return f"{missing.group()} `aqueduct doctor` tells which Python Spark looks formats up with"
     return next((line for line in text.splitlines() if line.strip()), type(error).__name__)

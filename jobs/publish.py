@@ -14,11 +14,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from jobs import config
-from jobs.progress import first_line
+from jobs.progress import FAILURES, first_line
 
 KNOWN: config.Known = {
     "input": None,
@@ -90,7 +89,7 @@ def main(argv: list[str] | None = None) -> int:
             frame.write.format("aqueduct").mode("append").options(**options).save()
         finally:
             progress.close()
-    except (config.ConfigError, PySparkException) as error:
+    except FAILURES as error:
         print(f"publish: {first_line(error)}", file=sys.stderr)
         return 1
     seconds = time.monotonic() - begun

@@ -19,12 +19,11 @@ from uuid import uuid4
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from jobs import config
-from jobs.progress import first_line
+from jobs.progress import FAILURES, first_line
 
 KNOWN: config.Known = {
     "source": None,
@@ -167,7 +166,7 @@ def main(argv: list[str] | None = None) -> int:
         spark = SparkSession.builder.appName("aqueduct-replay").getOrCreate()
         begun = time.monotonic()
         sent = replay(spark, tables)
-    except (config.ConfigError, PySparkException) as error:
+    except FAILURES as error:
         print(f"replay: {first_line(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -6,13 +6,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jobs import config
-from jobs.progress import Progress, first_line
+from jobs.progress import FAILURES, Progress, first_line
 
 POLL_SECONDS = 1
 
@@ -50,7 +49,7 @@ def run(
             query.stop()
         finally:
             progress.close()
-    except (config.ConfigError, PySparkException) as error:
+    except FAILURES as error:
         print(f"{name}: {first_line(error)}", file=sys.stderr)
         return 1
     print(f"{name}: {progress.rows:,} rows in {progress.batches:,} batches", file=sys.stderr)

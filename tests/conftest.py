@@ -1,10 +1,63 @@
-"""What all tests share."""
+"""What all tests share: no wall-clock deadline, signals as a terminal gives them, one summary."""
 
 from __future__ import annotations
 
 import signal
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from xdist.scheduler import LoadScopeScheduling
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# An example may take long on a busy machine; what does not end is ended by pytest's timeout.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 # A shell starts background jobs with SIGINT ignored, and children would inherit that: the tests of
 # Ctrl-C are to see what a terminal gives.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+DRIVERS, SESSION = "with drivers of their own", "with the session of Spark"
+
+
+@cache
+def group(path: str) -> str:
+    """Which tests follow each other in one process when several run them: those of a file; all
+    with the one session of Spark; and all that start Spark themselves."""
+    if "mark.spark" not in (ROOT / path).read_text("utf-8"):
+        return path
+    return SESSION if path.startswith("tests/spark/") else DRIVERS
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The groups that take longest are begun first, so that no process is left alone with them."""
+    order = {DRIVERS: 0, SESSION: 1}
+    items.sort(key=lambda item: order.get(group(item.nodeid.split("::", 1)[0]), 2))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid.split("::", 1)[0])
+
+    return ByGroup(config, log)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        factory: pytest.TempPathFactory = config._tmp_path_factory  # type: ignore[attr-defined]
+        terminalreporter.write_line(f"files of the tests that failed: {factory.getbasetemp()}")

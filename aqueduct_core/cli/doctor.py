@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import importlib.util
 import os
 import platform
 import re
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cryptography import x509
+
+from aqueduct_core.cli.spark_lookup import FormatNotFound, found_by_spark
 
 PACKAGES = ("aioquic", "pyspark", "pyarrow", "numpy", "cryptography")
 OPTIONAL = ("qh3",)
@@ -42,17 +43,21 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
         "doctor",
         help="check this machine",
-        description="Checks versions, Java, whether Spark finds the formats, UDP on this machine "
-        "and the dates of certificates. Exit 1 if something is bad.",
+        description="Checks versions, Java, whether Spark finds the formats (Spark is started for "
+        "that), UDP on this machine and the dates of certificates. Exit 1 if something is bad.",
     )
     parser.add_argument(
         "certificates", nargs="*", type=Path, metavar="CERTIFICATE", help="PEM files to check"
+    )
+    parser.add_argument(
+        "--no-spark", action="store_true", help="leave out Java and Spark, where only peers run"
     )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    checks: list[Callable[[], Iterator[Finding]]] = [_python, _packages, _java, _formats, _udp]
+    spark: list[Callable[[], Iterator[Finding]]] = [] if options.no_spark else [_java, _formats]
+    checks = [_python, _packages, *spark, _udp]
     bad = 0
     for check in checks:
         bad += _show(check())
@@ -102,19 +107,13 @@ def _java() -> Iterator[Finding]:
 
 
 def _formats() -> Iterator[Finding]:
-    """Spark imports every top-level module ``pyspark_*``; so the module must be importable by a
-    fresh interpreter started here, and its source must have the short name."""
     for name, module in FORMATS.items():
-        if importlib.util.find_spec(module) is None:
-            yield Finding("bad", f"format {name}", f"the module {module} is not installed")
-            continue
-        script = f"import {module} as m; print(m.DefaultSource.name())"
-        told = _output([sys.executable, "-c", script]).strip().splitlines()
-        if told and told[-1] == name:
-            yield Finding("ok", f"format {name}", f"found through {module}")
+        try:
+            python = found_by_spark(name, module)
+        except FormatNotFound as error:
+            yield Finding("bad", f"format {name}", str(error))
         else:
-            why = told[-1] if told else "no output"
-            yield Finding("bad", f"format {name}", f"{module} cannot be loaded: {why}")
+            yield Finding("ok", f"format {name}", f"found by Spark, with {python}")
 
 
 def _udp() -> Iterator[Finding]:

@@ -70,7 +70,7 @@ def spark_submit(script: str, *arguments: str) -> list[str]:
         "--master", "local[2]",
         "--properties-file", "conf/spark-defaults.conf",
         "--conf", "spark.ui.enabled=false",
-        "--driver-java-options", f"-Dlog4j2.configurationFile=file:{ROOT}/conf/log4j2.properties",
+        "--driver-java-options", "-Dlog4j2.configurationFile=file:conf/log4j2.properties",
         script, *arguments,
     ]  # fmt: skip
 

@@ -5,78 +5,103 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
-from tests.support.waiting import Output, environment, intake_status
+from tests.docs.plain_place import PlainPlace
+from tests.support.waiting import LONG, Output, ended, environment, intake_status
 
 AQUEDUCT = [sys.executable, "-m", "aqueduct_core.cli.main"]
 CERTIFICATE = ["--cert", "tls/cert.pem", "--key", "tls/key.pem"]
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 ADDRESS = "127.0.0.1:4433"
+COMPILED = shutil.ignore_patterns("__pycache__")
+
+
+def blocks(heading: str, language: str) -> list[str]:
+    """The code blocks of ``language`` below ``heading``."""
+    section = README.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    found: list[str] = re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+    assert found, f"no {language} block below {heading}"
+    return found
 
 
 def block(heading: str, language: str) -> str:
-    """The first code block of ``language`` below ``heading``."""
-    section = README.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    found = re.search(rf"```{language}\n(.*?)```", section, re.DOTALL)
-    assert found, f"no {language} block below {heading}"
-    return found.group(1)
+    return blocks(heading, language)[0]
 
 
 @pytest.mark.spark
-def test_the_first_stream_runs(tmp_path: Path) -> None:
+def test_the_first_stream_runs_and_a_job_reads_what_it_stored(plain: PlainPlace) -> None:
     code = block("A first stream", "python")
     assert ADDRESS in code
-    script = tmp_path / "first.py"
-    script.write_text(code.replace(ADDRESS, "127.0.0.1:0"))
-    process = subprocess.Popen(
-        [sys.executable, str(script)],
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
+    (plain.folder / "first.py").write_text(code.replace(ADDRESS, "127.0.0.1:0"))
+    run, send = blocks("A first stream", "sh")
+    process = plain.start(run)
     output = Output(process)
     try:
-        status = intake_status(tmp_path / "first-stream" / "spool", 0, seconds=90)
-        command = block("A first stream", "sh").replace(ADDRESS, status["listen"])
-        words = command.strip()
-        assert ".venv/bin/aqueduct send" in words
-        words = words.replace(".venv/bin/aqueduct", f"{sys.executable} -m aqueduct_core.cli.main")
-        subprocess.run(["sh", "-c", words], cwd=tmp_path, check=True, timeout=60)
-        line = output.wait_for("hello", seconds=60)
+        status = intake_status(plain.folder / "first-stream" / "spool", 0, seconds=LONG)
+        assert ADDRESS in send
+        plain.run(send.replace(ADDRESS, status["listen"]))
+        line = output.wait_for("hello", seconds=LONG)
         assert "greetings" in line
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         output.close()
     os.kill(status["pid"], signal.SIGTERM)
-    shown = what_is_stored(tmp_path)
-    assert "hello" in shown
-    assert "finished" in shown
+    ended(status["pid"], LONG)
+    what_is_stored_is_shown(plain, code.split("rows = ", 1)[0])
+    the_job_ingests_it(plain)
 
 
-def what_is_stored(folder: Path) -> str:
-    """What the bounded reads of the README show of the first stream."""
-    session = block("A first stream", "python").split("rows = ", 1)[0]
-    script = folder / "stored.py"
-    script.write_text(
+def what_is_stored_is_shown(plain: PlainPlace, session: str) -> None:
+    (plain.folder / "stored.py").write_text(
         session
         + block("Other ways to read and write", "python")
         + 'stored.selectExpr("CAST(value AS STRING) AS line").show()\n'
         + 'events.select("kind").show()\n'
     )
-    command = [sys.executable, str(script)]
-    run = subprocess.run(command, cwd=folder, capture_output=True, timeout=120, check=True)
-    return run.stdout.decode()
+    shown = plain.run(".venv/bin/python stored.py").stdout
+    assert "hello" in shown
+    assert "finished" in shown
+
+
+def the_job_ingests_it(plain: PlainPlace) -> None:
+    """The command of the section Jobs, over the spool of the first stream, to its end."""
+    for folder in ("jobs", "conf"):
+        shutil.copytree(ROOT / folder, plain.folder / folder, ignore=COMPILED)
+    command = block("Jobs", "sh").strip()
+    settings = {
+        "source.listen": "127.0.0.1:0",
+        "source.spool": "first-stream/spool",
+        "source.lease": "2s",
+        "query.trigger": "availableNow",
+    }
+    added = "".join(f" --set {name}={value}" for name, value in settings.items())
+    done = plain.run(command + added)
+    told = [line for line in done.stdout.splitlines() if line.startswith("ingest: ")]
+    assert told == ["ingest: 2 rows in 1 batches"]  # the entrypoint message and the line
+    table = pq.read_table(plain.folder / "table", columns=["channel", "value"])
+    assert {"channel": "greetings", "value": "hello"} in table.to_pylist()
+
+
+@pytest.mark.spark
+def test_a_job_tells_in_one_line_that_its_spark_finds_no_format(plain: PlainPlace) -> None:
+    (plain.folder / "job.toml").write_text("")
+    command = f".venv/bin/python '{ROOT}/jobs/ingest.py' --config job.toml"
+    done = plain.run(command, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ingest: [DATA_SOURCE_NOT_FOUND]")
+    assert "aqueduct doctor" in last
 
 
 def test_the_asyncio_example_runs(tmp_path: Path) -> None:
@@ -90,16 +115,16 @@ def test_the_asyncio_example_runs(tmp_path: Path) -> None:
     )
     output = Output(listener)
     try:
-        address = output.wait_for("listening on ", seconds=20).split()[-1]
+        address = output.wait_for("listening on ", seconds=LONG).split()[-1]
         code = block("In Python, without Spark", "python")
         assert ADDRESS in code
         script = tmp_path / "send.py"
         script.write_text(code.replace(ADDRESS, address))
         command = [sys.executable, "-W", "error", str(script)]
-        subprocess.run(command, cwd=tmp_path, env=environment(), check=True, timeout=30)
-        line = json.loads(output.wait_for('"hello"', seconds=20))
+        subprocess.run(command, cwd=tmp_path, env=environment(), check=True, timeout=LONG)
+        line = json.loads(output.wait_for('"hello"', seconds=LONG))
         assert (line["name"], line["value"]) == ("greetings", "hello")
-        assert listener.wait(20) == 0
+        assert listener.wait(LONG) == 0
     finally:
         listener.kill()
         listener.wait()

@@ -16,9 +16,9 @@ from pathlib import Path
 import pyspark
 
 from tests.faults.processes import EXECUTOR, command, descendants
-from tests.support.waiting import alive, environment, wait_until
+from tests.support.waiting import LONG, alive, environment, wait_until
 
-START_SECONDS = 60.0
+START_SECONDS = LONG
 HOME = Path(pyspark.__file__).parent
 
 
@@ -62,7 +62,7 @@ class Cluster:
             process.terminate()
         for process in [*self.workers.values(), self.master]:
             try:
-                process.wait(20)
+                process.wait(LONG)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

@@ -37,6 +37,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.faults.processes import planners_of
 from tests.spark.scene import SPARK_CONF
+from tests.support.python_of_spark import set_python_of_spark
 
 HOLD_TURNS = 600
 """Tenths of a second that a held attempt lasts at most."""
@@ -44,8 +45,7 @@ HOLD_TURNS = 600
 
 def main(file: str) -> int:
     plan: dict[str, Any] = json.loads(Path(file).read_text())
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    set_python_of_spark()
     builder = SparkSession.builder.master(plan["master"]).appName("aqueduct-faults")
     for key, value in {**SPARK_CONF, **plan.get("conf", {})}.items():
         builder = builder.config(key, value)

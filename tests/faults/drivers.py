@@ -14,11 +14,11 @@ from typing import Any
 import pyspark
 
 from tests.faults.processes import descendants, executors_of, planners_of, workers_of
-from tests.support.waiting import Output, alive, ended, environment, intake_status, wait_until
+from tests.support.waiting import LONG, Output, alive, ended, environment, intake_status, wait_until
 
-START_SECONDS = 90.0
+START_SECONDS = LONG
 """For a driver with executors to come up on a busy machine."""
-END_SECONDS = 40.0
+END_SECONDS = LONG
 
 
 class Plan:
@@ -35,7 +35,7 @@ class Plan:
         self.conf: dict[str, str] = {}
         self.attempts: Path | None = None
         self.endpoint: dict[str, str] = {}
-        self.options = {"spool": str(self.spool), "lease": "10s", **options}
+        self.options = {"spool": str(self.spool), "lease": f"{LONG:.0f}s", **options}
         self._drivers: list[Driver] = []
 
     def start(self) -> Driver:

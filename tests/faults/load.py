@@ -10,14 +10,14 @@ from tests.core.intake.processes import IntakeProcess
 from tests.faults.ledger import Entry, Verdict, balance
 from tests.faults.producer import Flow, ProducerThread
 from tests.faults.tables import stored
-from tests.support.waiting import wait_until
+from tests.support.waiting import LONG, wait_until
 
 FLOWS = [
     Flow("ordered", "readings", 1500.0, 200),
     Flow("unordered", "events", 500.0, 60),
     Flow("unreliable", "load", 200.0, 100),
 ]
-PATIENCE = 40.0
+PATIENCE = LONG
 
 
 class Load:

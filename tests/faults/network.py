@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.support.proxy import Impairment, Proxy, udp_socket
+from tests.support.waiting import LONG
 
 CLONE_NEWNET = 0x40000000
 
@@ -36,7 +37,7 @@ class Network:
     def __exit__(self, *exception: object) -> None:
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(LONG)
         self._loop.close()
 
     def rebind(self, make: Callable[[], socket.socket] | None = None) -> None:

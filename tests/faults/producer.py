@@ -30,9 +30,13 @@ from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls import ClientTls
 from jobs.demo.ledger import LedgerFile
 from tests.faults.ledger import DIGITS, Entry, payload
+from tests.support.waiting import LONG
 
 TICK = 0.02
 LINK = LinkSettings(idle_timeout=1.0, handshake_timeout=2.0)
+"""Notices soon that an intake is gone; on a busy machine also where it is not."""
+PATIENT = LinkSettings(idle_timeout=30.0)
+"""Where the connection has to stay."""
 GIVE_UP = 180.0
 LEDGER_SECONDS = 0.25
 
@@ -258,7 +262,7 @@ class ProducerThread:
 
     def __enter__(self) -> ProducerThread:
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(LONG)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -271,7 +275,7 @@ class ProducerThread:
                     self._loop.call_soon_threadsafe(self._abort)
             except RuntimeError:
                 pass
-            self._thread.join(60)
+            self._thread.join(LONG)
 
     @property
     def flows(self) -> list[Flow]:
@@ -294,13 +298,13 @@ class ProducerThread:
         if self._failure is not None:
             raise self._failure
 
-    def run_out(self, seconds: float = 90.0) -> None:
+    def run_out(self, seconds: float = LONG) -> None:
         """Return when all flows have sent the most that they may, and are finished."""
         self._thread.join(seconds)
         assert not self._thread.is_alive(), f"the producer did not end: {self.entries}"
         self.check()
 
-    def finish(self, seconds: float = 90.0) -> list[Entry]:
+    def finish(self, seconds: float = LONG) -> list[Entry]:
         """Send no more, return when every message has its outcome. Raises what it raised."""
         assert self._loop is not None
         assert self._producing is not None

@@ -13,9 +13,9 @@ from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import IntakeStatus
 from tests.faults.ledger import Entry, reconcile
-from tests.support.waiting import wait_until
+from tests.support.waiting import LONG, wait_until
 
-PATIENCE = 100.0
+PATIENCE = LONG
 """Seconds for anything that is bound to happen in Spark, on a machine with much else to do."""
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tests.support.waiting import LONG
+
 MIB = 1 << 20
 
 
@@ -25,7 +27,7 @@ class Small:
 
 
 def run(*command: str | Path) -> None:
-    subprocess.run([str(part) for part in command], check=True, capture_output=True, timeout=30)
+    subprocess.run([str(part) for part in command], check=True, capture_output=True, timeout=LONG)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from aqueduct_core.flight.tickets import IntakeStatus, Ticket
 from aqueduct_core.intake.schema import expand, row_schema
 from tests.core.intake.processes import IntakeProcess
 from tests.faults.ledger import COLUMNS, DIGITS
+from tests.support.waiting import LONG
 
 MANY_CHUNKS = 500
 """Pieces of a table above which it is copied into one, for the sake of speed."""
@@ -73,7 +74,7 @@ class Consumer:
 
     def __exit__(self, *exception: object) -> None:
         self._over.set()
-        self._thread.join(60)
+        self._thread.join(LONG)
         self._client.close()
 
     @property

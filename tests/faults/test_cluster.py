@@ -20,11 +20,11 @@ from tests.faults.processes import descendants
 from tests.faults.producer import Flow
 from tests.faults.tables import SinkTable
 from tests.spark.producing import free_port
-from tests.support.waiting import alive, ended, wait_until
+from tests.support.waiting import LONG, alive, ended, wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.spark
 
-PATIENCE = 90.0
+PATIENCE = LONG
 FLOWS = [
     Flow("ordered", "readings", 300.0, 100),
     Flow("unordered", "events", 100.0, 100),

@@ -28,7 +28,7 @@ from tests.spark.scene import Scene, error_line
 from tests.support.proxy import Impairment
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.spark
 
 LARGE = 700
 DEPTH = 5

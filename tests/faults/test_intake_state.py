@@ -15,10 +15,10 @@ from tests.core.intake.processes import IntakeProcess, Site
 from tests.faults.ledger import balance
 from tests.faults.load import PATIENCE, Load
 from tests.faults.processes import resident_bytes
-from tests.faults.producer import Flow
+from tests.faults.producer import PATIENT, Flow
 from tests.faults.tables import Consumer, stored
 from tests.spark.producing import free_port
-from tests.support.waiting import wait_until
+from tests.support.waiting import LONG, wait_until
 
 CAP = 8_000_000
 OVERSHOOT = 8_000_000
@@ -37,7 +37,9 @@ def test_fault_15_a_slow_consumer_holds_producers_back(site: Site, producers: Lo
     with site.intake(spool_max_bytes=CAP, partitions=2) as intake:
         before = resident_bytes(intake.pid)
         with Consumer(intake.ready["flight"], site.credentials, pause=1.0, most=200) as consumer:
-            producers.start(intake.url, "p", "q", flows=flows, tls=site.client_tls)
+            producers.start(
+                intake.url, "p", "q", flows=flows, tls=site.client_tls, settings=PATIENT
+            )
             wait_until(lambda: intake.status().full, PATIENCE, "a full spool")
             most, largest = 0, 0
             for _ in range(30):
@@ -88,12 +90,12 @@ def test_fault_21_a_clock_that_jumps_moves_no_row(
     back inside a partition."""
     offset = tmp_path / "clock"
     offset.write_text("0")
-    with jumping(site, offset, lease=2.0) as intake, intake.client() as client:
+    with jumping(site, offset, lease=LONG) as intake, intake.client() as client:
         over = threading.Event()
         renewing = threading.Thread(target=_renew, args=(client, over), daemon=True)
         renewing.start()
         try:
-            producers.start(intake.url, "p", tls=site.client_tls)
+            producers.start(intake.url, "p", tls=site.client_tls, settings=PATIENT)
             for jump in (*JUMPS, "still"):
                 producers.more_acks(200)
                 offset.write_text(str(jump))
@@ -105,12 +107,12 @@ def test_fault_21_a_clock_that_jumps_moves_no_row(
                 assert stamps[-1] > stamps[0]
         finally:
             over.set()
-            renewing.join(10)
+            renewing.join(LONG)
 
 
 def _renew(client: IntakeClient, over: threading.Event) -> None:
     while not over.wait(0.3):
-        client.renew(2.0)
+        client.renew(LONG)
 
 
 def _timestamps(intake: IntakeProcess) -> list[list[datetime]]:

@@ -8,17 +8,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from aqueduct_core.transport.settings import LinkSettings
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.faults.load import PATIENCE, Load
 from tests.faults.network import Network, namespaces
-from tests.faults.producer import Flow
+from tests.faults.producer import PATIENT, Flow
 from tests.spark.producing import free_port
 from tests.support.proxy import Impairment, udp_socket
-from tests.support.waiting import alive, wait_until
-
-PATIENT = LinkSettings(idle_timeout=15.0)
-"""A connection that a lossy network does not end."""
+from tests.support.waiting import LONG, alive, wait_until
 
 LARGE = 700
 """Bytes of which no two payloads fit into one packet."""
@@ -56,7 +52,7 @@ def test_fault_22_loss_reordering_and_repeats_change_nothing(site: Site, produce
 
 def test_fault_23_a_short_blackout_keeps_the_connection(site: Site, producers: Load) -> None:
     with behind_a_network(site) as (intake, network):
-        producers.start(network.url, "p", flows=RELIABLE, tls=site.client_tls)
+        producers.start(network.url, "p", flows=RELIABLE, tls=site.client_tls, settings=PATIENT)
         producers.more_acks(200)
         dark(network, 0.4)
         producers.more_acks(200)
@@ -108,7 +104,7 @@ def test_fault_24_a_client_that_moves_keeps_its_connection(site: Site, producers
         ]
         for space in networks or ():
             places.append(lambda space=space: space.socket(port))  # type: ignore[misc]
-        producers.start(network.url, "p", flows=RELIABLE, tls=site.client_tls)
+        producers.start(network.url, "p", flows=RELIABLE, tls=site.client_tls, settings=PATIENT)
         for place in places:
             producers.more_acks(200)
             network.rebind(place)
@@ -188,4 +184,4 @@ def flood(target: tuple[str, int]) -> Iterator[list[int]]:
         yield sent
     finally:
         over.set()
-        thread.join(10)
+        thread.join(LONG)

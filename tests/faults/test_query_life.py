@@ -24,7 +24,7 @@ from tests.spark.producing import free_port
 from tests.spark.scene import Scene
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.spark
 
 FLOWS = [Flow("ordered", "readings", 400.0, 100), Flow("unordered", "events", 100.0, 100)]
 

@@ -30,6 +30,7 @@ from tests.core.spool.rows import (
 from tests.faults.power import LateSync, PowerDisk
 from tests.faults.spool_disks import MIB, ext4_image, may_mount, mounted
 from tests.faults.test_spool_owners import owner, told
+from tests.support.waiting import LONG
 
 SEEDS = range(12)
 CUTS = 14
@@ -152,7 +153,7 @@ def test_fault_18_pages_that_were_not_synced_are_lost(
 def wait_for_syncer(pid: int) -> None:
     """Until the syncer of this owner has nothing more to do."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + LONG
     for child in children:
         while Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] != "S":
             assert time.monotonic() < deadline

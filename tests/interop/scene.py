@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.support.proxy import Impairment, Proxy
-from tests.support.waiting import environment
+from tests.support.waiting import LONG, environment
 
-LIMIT = 120.0
+LIMIT = LONG
 """Seconds after which a scene is a failure."""
 
 

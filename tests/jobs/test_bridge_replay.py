@@ -15,9 +15,9 @@ from jobs import bridge, config, replay
 from jobs.demo.run import spark_submit
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.spark.producing import free_port, numbered, produce
-from tests.support.waiting import Output, environment, intake_status
+from tests.support.waiting import LONG, Output, environment, intake_status
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 300
 
@@ -36,7 +36,7 @@ def run(job: str, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=2 * LONG,
     )
 
 
@@ -77,12 +77,12 @@ def test_a_bridge_and_the_replay_of_its_spool(tmp_path: Path) -> None:
         )
         output = Output(process)
         try:
-            output.wait_for("intake 0 listens on", 120)
-            near = intake_status(tmp_path / "spool", 0, 30)
+            output.wait_for("intake 0 listens on", LONG)
+            near = intake_status(tmp_path / "spool", 0, LONG)
             produce(f"aqueduct://{near['listen']}", numbered(ROWS), name="readings")
             stop.touch()
-            output.wait_for(f"bridge: {ROWS + 1} rows", 120)  # and the entrypoint message
-            assert process.wait(60) == 0
+            output.wait_for(f"bridge: {ROWS + 1} rows", LONG)  # and the entrypoint message
+            assert process.wait(LONG) == 0
         finally:
             process.kill()
             process.wait()

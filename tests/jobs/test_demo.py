@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from jobs.demo.run import ingest_command
-from tests.support.waiting import alive, ancestors, ended, environment, intake_status
+from tests.support.waiting import LONG, alive, ancestors, ended, environment, intake_status
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parents[2]
 ZEROS = "lost_after_ack=0 duplicates=0 order_breaks=0"
 
@@ -23,7 +23,7 @@ ZEROS = "lost_after_ack=0 duplicates=0 order_breaks=0"
 def test_the_demo_accounts_for_every_message(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "jobs.demo.run", "--seconds", "4", "--out", str(tmp_path)]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=240
+        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=2 * LONG
     )
     assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-3000:]
     ledger = done.stdout.strip().splitlines()[-4:]
@@ -39,7 +39,7 @@ def test_the_demo_accounts_for_every_message(tmp_path: Path) -> None:
     assert [line["channel"] for line in report] == ["counters", "load", "processes", "total"]
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
     status = json.loads((tmp_path / "spool" / "intake-0" / "status.json").read_text())
-    ended(status["pid"], 30)
+    ended(status["pid"], LONG)
 
 
 def test_an_intake_is_no_child_of_the_driver_and_ends_after_its_lease(tmp_path: Path) -> None:
@@ -56,14 +56,14 @@ def test_an_intake_is_no_child_of_the_driver_and_ends_after_its_lease(tmp_path: 
         start_new_session=True,
     )
     try:
-        status = intake_status(tmp_path / "spool", 0, seconds=120)
+        status = intake_status(tmp_path / "spool", 0, seconds=LONG)
         intake = status["pid"]
         assert os.getsid(intake) == intake, "the intake leads a session of its own"
         assert job.pid not in ancestors(intake)
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
         assert alive(intake), "the intake outlives its driver for the lease"
-        ended(intake, 3 + 5)
+        ended(intake, LONG)
     finally:
         if job.poll() is None:
             os.killpg(job.pid, signal.SIGKILL)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from jobs.demo.run import spark_submit
-from tests.support.waiting import Output, environment
+from tests.support.waiting import LONG, Output, environment
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parents[2]
 AQUEDUCT = [sys.executable, "-m", "aqueduct_core.cli.main"]
 ROWS = 500
@@ -33,7 +33,7 @@ def publish(tmp_path: Path, **settings: str) -> subprocess.CompletedProcess[str]
     command = spark_submit("jobs/publish.py", "--config", str(empty), *words)
     # spark-submit sends what a Python job prints, on either stream, to its standard output
     return subprocess.run(
-        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=120
+        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=LONG
     )
 
 
@@ -51,13 +51,13 @@ def test_rows_of_a_file_reach_an_endpoint_and_errors_are_one_line(tmp_path: Path
     )
     output = Output(listener)
     try:
-        address = output.wait_for("listening on ", seconds=20).split()[-1]
+        address = output.wait_for("listening on ", seconds=LONG).split()[-1]
         done = publish(tmp_path, endpoint__endpoint=f"aqueduct://{address}")
         assert done.returncode == 0, done.stderr[-3000:]
         assert f"publish: {ROWS:,} rows acked" in done.stdout
     finally:
         listener.terminate()
-        listener.wait(20)
+        listener.wait(LONG)
         output.close()
     messages = [json.loads(line) for line in output.lines if '"type": "message"' in line]
     rows = [m for m in messages if (m["name"] or "").startswith("shelf-")]

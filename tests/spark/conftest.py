@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.python_of_spark import set_python_of_spark
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # The JVM hands its environment to the planner and the workers: it must be right before it starts.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-os.environ["PYSPARK_PYTHON"] = sys.executable
-os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+set_python_of_spark()
 
 from pyspark.sql import SparkSession  # noqa: E402
 

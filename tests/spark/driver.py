@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from pyspark.sql import SparkSession
 
 from tests.spark.scene import SPARK_CONF
+from tests.support.python_of_spark import set_python_of_spark
 
 
 def main(listen: str, spool: str, checkpoint: str, table: str, lease: str) -> None:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    set_python_of_spark()
     builder = SparkSession.builder.master("local[2]")
     for key, value in SPARK_CONF.items():
         builder = builder.config(key, value)

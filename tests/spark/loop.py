@@ -96,7 +96,7 @@ class Yard:
         """A query whose intakes listen, unless the options say something else."""
         given = {key.replace("_", "."): value for key, value in options.items()}
         if "intakes" not in given:
-            given = {"spool": str(self.spool), "lease": "20s"} | given
+            given = {"spool": str(self.spool), "lease": f"{PATIENCE:.0f}s"} | given
             if "endpoint" not in given:
                 given = {"listen": "127.0.0.1:0"} | given
         loop = Loop(given, begin)

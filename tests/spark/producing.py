@@ -13,8 +13,9 @@ from aqueduct_core.aio.ledger import SenderStatistics
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls import ClientTls
+from tests.support.waiting import LONG
 
-TIMEOUT = 60.0
+TIMEOUT = LONG
 INSECURE = ClientTls(insecure=True)
 
 
@@ -66,10 +67,13 @@ class Flow:
     Its counters go up while it runs; ``finish`` ends it in good order, with all acked.
     """
 
-    def __init__(self, endpoint: str, *, name: str = "flow", pause: float = 0.002) -> None:
+    def __init__(
+        self, endpoint: str, *, name: str = "flow", pause: float = 0.002, idle: float = 2.0
+    ) -> None:
         self._endpoint = endpoint
         self._name = name
         self._pause = pause
+        self._idle = idle
         self._over = threading.Event()
         self._failure: BaseException | None = None
         self.messages = 0
@@ -105,7 +109,7 @@ class Flow:
             producer="flow",
             tls=INSECURE,
             give_up_after=TIMEOUT,
-            settings=LinkSettings(idle_timeout=2.0),
+            settings=LinkSettings(idle_timeout=self._idle),
         ) as producer:
             channel = producer.channel(self._name)
             while not self._over.is_set():

@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from tests.support.waiting import alive, ended, wait_until
+from tests.support.waiting import LONG, alive, ended, wait_until
 
 SPARK_CONF = {
     "spark.ui.enabled": "false",
@@ -26,7 +26,7 @@ SPARK_CONF = {
     ),
 }
 
-PATIENCE = 40.0
+PATIENCE = LONG
 """Seconds for anything that is bound to happen, on a busy machine."""
 
 
@@ -38,7 +38,7 @@ class Scene:
         self.spool = home / "spool"
         self.table = home / "table"
         self.checkpoint = home / "checkpoint"
-        self.lease = "8s"
+        self.lease = f"{LONG:.0f}s"
         self.options: dict[str, str] = {}
         self._queries: list[StreamingQuery] = []
         self._intakes: set[int] = set()

@@ -17,6 +17,7 @@ from aqueduct_spark.write.identity import WriteIdentity
 from aqueduct_spark.write.lane import MAX_OPEN_CHANNELS
 from aqueduct_spark.write.pool import Pool
 from aqueduct_spark.write.rows import RowPlan, Splitter
+from tests.support.waiting import LONG
 
 
 def options(*urls: str, streaming: bool = False, **given: str) -> WriteOptions:
@@ -39,7 +40,7 @@ def numbered(count: int, *, start: int = 0, channels: int = 1) -> pa.RecordBatch
     )
 
 
-PATIENCE = 90.0
+PATIENCE = LONG
 """Seconds for a test that starts processes, on a busy machine."""
 
 

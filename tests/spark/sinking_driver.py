@@ -10,7 +10,6 @@ a directory, one micro-batch each, and ends when all are written.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import Any
 
@@ -19,6 +18,7 @@ from pyspark.sql import functions as f
 
 from tests.spark.sabotage import SabotagedSource
 from tests.spark.scene import SPARK_CONF
+from tests.support.python_of_spark import set_python_of_spark
 
 SPECULATION = {
     "spark.speculation": "true",
@@ -30,7 +30,7 @@ SPECULATION = {
 
 
 def session(master: str, more: dict[str, str]) -> SparkSession:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    set_python_of_spark()
     builder: Any = SparkSession.builder.master(master)
     for key, value in (SPARK_CONF | more).items():
         builder = builder.config(key, value)

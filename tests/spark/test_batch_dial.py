@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -27,7 +26,7 @@ from aqueduct_spark.read import batch_dial
 from aqueduct_spark.read.batch_reader import AqueductBatchReader
 from tests.spark.producing import free_port
 from tests.support.remote import RemoteThread, Script, payloads
-from tests.support.waiting import alive, wait_until
+from tests.support.waiting import LONG, alive, wait_until
 
 
 def reader(remote: RemoteThread | str, spool: Path, **given: str) -> AqueductBatchReader:
@@ -160,11 +159,11 @@ def test_a_channel_that_was_lost_is_named(
 
 
 def test_a_timeout_names_what_is_open(home: Path, tmp_path: Path) -> None:
-    with RemoteThread({"a": Script(3), "b": Script(3, end="stay")}, tmp_path) as remote:
-        begun = time.monotonic()
-        with pytest.raises(FinishTimeout, match=r"untilTimeout=6s.*: 'b'\. Raise") as late:
-            read(remote, home, subscribe="a,b", untilTimeout="6s")
-        assert time.monotonic() - begun < 30
+    with (
+        RemoteThread({"a": Script(3), "b": Script(3, end="stay")}, tmp_path) as remote,
+        pytest.raises(FinishTimeout, match=r"untilTimeout=20s.*: 'b'\. Raise") as late,
+    ):
+        read(remote, home, subscribe="a,b", untilTimeout="20s")
     assert "'a'" not in late.value.what
 
 
@@ -226,7 +225,7 @@ def intake_of(home: Path) -> tuple[Path, int]:
             return path.parent, int(json.loads(path.read_text())["pid"])
         return None
 
-    return wait_until(probe, 20, "the intake of the read")
+    return wait_until(probe, LONG, "the intake of the read")
 
 
 def test_a_read_that_is_given_up_leaves_nothing(home: Path, tmp_path: Path) -> None:
@@ -251,7 +250,7 @@ def test_fault_01_an_intake_that_is_killed_leaves_nothing(home: Path, tmp_path: 
         os.kill(pid, 9)
         with pytest.raises(Exception, match=r"AQUEDUCT_INTAKE\.UNREACHABLE"):
             list(rows)
-        wait_until(lambda: not directory.exists(), 20, "the end of the directory")
+        wait_until(lambda: not directory.exists(), LONG, "the end of the directory")
         # The next attempt starts anew.
         again = [row for batch in take(task.read(partition), 30) for row in batch]
         assert len(again) == 30
@@ -287,9 +286,9 @@ def test_fault_06_a_worker_that_is_killed_leaves_nothing(home: Path, tmp_path: P
         assert ours.poll(30)
         directory, pid = intake_of(home)
         worker.kill()
-        worker.join(10)
-        wait_until(lambda: not alive(pid), 20, "the end of the intake with its lease")
-        wait_until(lambda: not directory.exists(), 20, "the end of the directory")
+        worker.join(LONG)
+        wait_until(lambda: not alive(pid), LONG, "the end of the intake with its lease")
+        wait_until(lambda: not directory.exists(), LONG, "the end of the directory")
     ours.close()
     theirs.close()
 

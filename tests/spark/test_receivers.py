@@ -30,7 +30,7 @@ from aqueduct_spark.receivers.registrations import Registration, winner
 from aqueduct_spark.receivers.rendezvous import Rendezvous, RendezvousClient
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import PATIENCE
-from tests.support.waiting import alive, ancestors, ended
+from tests.support.waiting import LONG, alive, ancestors, ended
 
 HELD = Registration(0, "spool", 2, "h:1", 11, "h:2", "AA")
 
@@ -218,7 +218,7 @@ def test_the_rendezvous_wants_the_token(ground: Ground) -> None:
 def test_an_intake_nobody_renews_ends_itself(ground: Ground) -> None:
     order = ground.order(settings=replace(ground.order().settings, lease=1.0))
     held = ground.ensure(order)
-    ended(held.pid, 1.0 + 5.0)
+    ended(held.pid, LONG)
 
 
 class TestRows:

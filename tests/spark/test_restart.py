@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 
 from tests.spark.producing import Flow, free_port, numbered, produce
 from tests.spark.scene import PATIENCE, Scene
-from tests.support.waiting import Output, ancestors, ended, environment, wait_until
+from tests.support.waiting import LONG, Output, ancestors, ended, environment, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -170,7 +170,7 @@ def test_a_driver_killed_between_batches_goes_on_exactly(scene: Scene) -> None:
         before = scene.intake()
         # The intake is no child of the driver, so it outlives it.
         assert not set(pids) & set(ancestors(before["pid"]))
-        with Flow(scene.endpoint()) as flow:
+        with Flow(scene.endpoint(), idle=30.0) as flow:
             logged = len(commits(scene.checkpoint)) + 3
             wait_until(lambda: len(commits(scene.checkpoint)) > logged, PATIENCE, "some batches")
             kill_all(pids)
@@ -191,7 +191,7 @@ def test_nothing_stays_behind_a_killed_driver(scene: Scene) -> None:
         assert planners
         kill_all(pids)
         for pid in [*planners, intake]:
-            ended(pid, 2.0 + 5.0)
+            ended(pid, LONG)
 
 
 def forget(log: Path, number: int) -> None:

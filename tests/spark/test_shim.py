@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.waiting import environment
+from tests.support.waiting import LONG, environment
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,7 +18,7 @@ def run(code: str, *, path: Path = ROOT) -> subprocess.CompletedProcess[str]:
         cwd="/",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
         check=False,
     )
 

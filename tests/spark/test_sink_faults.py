@@ -17,11 +17,11 @@ import pytest
 
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.faults.cluster import cluster
-from tests.support.waiting import Output, ended, environment, wait_until
+from tests.support.waiting import LONG, Output, ended, environment, wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.spark
 
-PATIENCE = 200.0
+PATIENCE = LONG
 ROWS = 20_000
 FAULTS = ("fail", "kill-before", "kill-after", "slow")
 
@@ -41,7 +41,7 @@ def driver(**given: Any) -> Iterator[tuple[subprocess.Popen[bytes], Output]]:
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait(20)
+        process.wait(LONG)
         output.close()
 
 
@@ -81,7 +81,7 @@ def test_fault_07_and_08_attempts_that_fail_die_or_run_twice(tmp_path: Path) -> 
         with driver(job="faults", **given) as (process, output):
             for fault in FAULTS:
                 output.wait_for(f"done {fault}", PATIENCE)
-            assert process.wait(60) == 0
+            assert process.wait(LONG) == 0
         rows = rows_of(intake)
         # each job was whole, and its repeats were seen
         for fault in FAULTS:
@@ -120,7 +120,7 @@ def test_fault_03_the_driver_is_killed_in_mid_batch(tmp_path: Path) -> None:
         assert len(done) < files
         with driver(**given) as (process, output):
             output.wait_for("done stream", PATIENCE)
-            assert process.wait(60) == 0
+            assert process.wait(LONG) == 0
         rows = rows_of(intake)
         values = Counter(int(row["value"]) for row in rows)
         assert len(values) == files * count

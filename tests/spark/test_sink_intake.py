@@ -19,8 +19,6 @@ from tests.spark.plain_peer import eventually
 from tests.spark.producing import free_port
 from tests.spark.sinking import Attempt, numbered, options, patiently
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def values(*intakes: IntakeProcess) -> Counter[int]:
     """How often each row is stored."""

@@ -30,13 +30,14 @@ from aqueduct_core.aio.serve import Server, bearer, serve
 from aqueduct_core.aqueduct.conventions import connection_headers
 from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.transport.tls import ClientTls, ServerTls
+from tests.support.waiting import LONG
 
 End = Literal["finish", "cancel", "stay", "vanish", "drop", "overcount", "undercount", "hurry"]
 """What follows the messages: FINISH_SENDER; CANCEL_SENDER; nothing; the connection is aborted;
 the request is thrown away unread; a finish that names one message more, or less, than were sent;
 a finish, and the connection is aborted once it arrived, without waiting for an ack."""
 
-START_SECONDS = 20.0
+START_SECONDS = LONG
 
 
 @dataclass(frozen=True)

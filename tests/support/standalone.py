@@ -14,9 +14,9 @@ from typing import Any
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import Ticket
-from tests.support.waiting import environment, wait_until
+from tests.support.waiting import LONG, environment, wait_until
 
-TIMEOUT = 30.0
+TIMEOUT = LONG
 
 
 class Running:

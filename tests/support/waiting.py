@@ -13,6 +13,14 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+LONG = 180.0
+"""Seconds to wait at most for what is bound to happen, on a machine however busy. A test that hangs
+takes so long; no test that passes does, so there is no reason for a shorter wait."""
+
+SOON = 60.0
+"""Seconds that are few for what has a bound of its own: they tell it from what never ends, on a
+machine however busy. How quick it is on a quiet one, ``make bench`` and ``make soak`` measure."""
+
 
 def wait_until(probe: Callable[[], T | None], seconds: float, what: str) -> T:
     """Poll ``probe`` until it gives something true; AssertionError after ``seconds``."""
@@ -91,7 +99,7 @@ class Output:
         return found
 
     def close(self) -> None:
-        self._thread.join(10)
+        self._thread.join(LONG)
         self._pipe.close()
 
 

@@ -15,8 +15,9 @@ from aqueduct_core.aio.halves import Half, Receiver, Sender, channel
 from aqueduct_core.aio.serve import Server, serve
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.transport.tls import ClientTls, ServerTls
+from tests.support.waiting import LONG
 
-TIMEOUT = 20.0
+TIMEOUT = LONG
 KINDS = (
     "local",
     "receiver leaves",

@@ -17,6 +17,7 @@ from aqueduct_core.aio.serve import Server, serve
 from aqueduct_core.aqueduct.committed import Committed, to_payload, wants_receipts
 from aqueduct_core.errors import SinkFailed
 from tests.core.aio.scene import client_tls, eventually, in_loop, server_tls
+from tests.support.waiting import LONG
 
 Answer = Callable[[Sender], Coroutine[Any, Any, None]]
 
@@ -112,11 +113,11 @@ async def test_a_server_without_receipts_is_a_clear_error(answer: Answer, text: 
     async with answering(answer) as (producer, _):
         readings = producer.channel("readings")
         await readings.send(b"x")
-        await readings.stored(0, timeout=10)
+        await readings.stored(0, timeout=LONG)
         with pytest.raises(SinkFailed, match=rf"AQUEDUCT_SINK\.NO_RECEIPTS.*{text}"):
             await readings.committed()
         with pytest.raises(SinkFailed, match="NO_RECEIPTS"):
-            await producer.committed(timeout=10)
+            await producer.committed(timeout=LONG)
         assert readings.statistics.acked == 1
 
 
@@ -157,7 +158,7 @@ async def test_nothing_is_asked_for_until_somebody_wants_it_and_then_on_each_con
         # told early, the channel is made later
         more = producer.channel("other")
         await more.send(b"x")
-        await more.committed(timeout=10)
+        await more.committed(timeout=LONG)
 
 
 @in_loop

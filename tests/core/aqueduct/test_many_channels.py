@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Connection
 from aqueduct_core.aqueduct.news import End, Ended, News, Run
 from aqueduct_core.primitives import varint
@@ -37,7 +35,6 @@ def lost(news: list[News]) -> int:
 
 
 @rule("AQ-LOST-3", "AQ-LOST-7")
-@pytest.mark.timeout(60)
 def test_a_chain_of_100000_is_lost() -> None:
     client = Wire.client(roomy(DEEP))
     chain(client.engine, DEEP)
@@ -48,7 +45,6 @@ def test_a_chain_of_100000_is_lost() -> None:
 
 
 @rule("AQ-LOST-2", "AQ-LOST-7")
-@pytest.mark.timeout(60)
 def test_a_chain_of_100000_becomes_accessible_from_the_top() -> None:
     """The entrypoint's ack comes last, so that all of it hangs there."""
     client = Wire.client(roomy(DEEP))
@@ -65,7 +61,6 @@ def test_a_chain_of_100000_becomes_accessible_from_the_top() -> None:
 
 
 @rule("AQ-LOST-3", "AQ-LOST-7")
-@pytest.mark.timeout(60)
 def test_a_deep_chain_that_was_read_and_not_stored_is_lost_on_both_sides() -> None:
     pair = Shuttle(roomy(BOTH_SIDES), roomy(BOTH_SIDES, AckMode.ON_STORED))
     chain(pair.client, BOTH_SIDES)

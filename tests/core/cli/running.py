@@ -13,7 +13,9 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import IO, Any
 
-TIMEOUT = 30.0
+from tests.support.waiting import LONG
+
+TIMEOUT = LONG
 AQUEDUCT = (sys.executable, "-m", "aqueduct_core.cli.main")
 
 

@@ -13,6 +13,7 @@ import pytest
 from aqueduct_core.cli.main import main
 from aqueduct_core.transport.certificates import self_signed
 from tests.core.cli.running import AQUEDUCT, aqueduct, listening, one_error, totals
+from tests.support.waiting import LONG
 
 
 def unused_port() -> int:
@@ -72,7 +73,7 @@ def test_a_listener_with_an_expired_certificate(tmp_path: Path) -> None:
     assert "cert.pem" in one_error(
         aqueduct("listen", "127.0.0.1:0", *files), "AQUEDUCT_TLS.EXPIRED"
     )
-    done = aqueduct("doctor", tmp_path / "cert.pem")
+    done = aqueduct("doctor", "--no-spark", tmp_path / "cert.pem")
     assert b"bad   cert cert.pem" in done.stdout
     assert done.returncode == 1
 
@@ -174,7 +175,7 @@ def test_acks_that_do_not_come_in_time(certificates: Path) -> None:
         ) as sending:
             listener.line(r"# (connected).*")
             listener.process.send_signal(signal.SIGSTOP)
-            out, errors = sending.communicate(b"x\ny\n", timeout=20)
+            out, errors = sending.communicate(b"x\ny\n", timeout=LONG)
             listener.process.send_signal(signal.SIGCONT)
         assert sending.returncode == 1
         assert b"[AQUEDUCT_SINK.ACK_TIMEOUT] 2 of 2 messages" in errors

@@ -90,12 +90,10 @@ def test_a_named_channel_hangs_on_an_entrypoint_message(
 def test_a_hundred_thousand_lines_in_order(certificates: Path) -> None:
     lines = b"".join(b"line %d\n" % i for i in range(100_000))
     with listening(certificates, "-f", "%s\\n", "-e") as listener:
-        started = time.monotonic()
         done = aqueduct("send", listener.url, "--ca", certificates / "ca.pem", stdin=lines)
         assert done.returncode == 0, done.stderr
         assert totals(done)["acked"] == 100_000
         code, out = listener.end()
-        assert time.monotonic() - started < 15
     assert code == 0
     assert out == lines
 

@@ -17,6 +17,7 @@ from aqueduct_core.flight.server import FlightHost
 from aqueduct_core.flight.tickets import Commit, Hold, Ticket
 from aqueduct_core.spool import Piece
 from tests.core.flight.hosted import SPOOL, MemoryHost, batch
+from tests.support.waiting import LONG, SOON
 
 CREDENTIALS = Credentials.fresh()
 
@@ -32,12 +33,12 @@ def serving(host: MemoryHost) -> Iterator[FlightHost]:
 
 @contextmanager
 def client_of(
-    server: FlightHost, credentials: Credentials = CREDENTIALS, read_timeout: float = 10.0
+    server: FlightHost, credentials: Credentials = CREDENTIALS, read_timeout: float = LONG
 ) -> Iterator[IntakeClient]:
     with IntakeClient(
         f"127.0.0.1:{server.port}",
         credentials.for_clients(),
-        action_timeout=5,
+        action_timeout=LONG,
         read_timeout=read_timeout,
     ) as client:
         yield client
@@ -134,12 +135,12 @@ def test_wait_answers_at_once_when_there_is_more_and_is_bounded() -> None:
     host = MemoryHost()
     with serving(host) as server, client_of(server) as client:
         begun = time.monotonic()
-        assert client.wait([99], 30).ends == (100,)
-        assert client.wait([9], 30, view="events").events == (3, 9)
-        assert time.monotonic() - begun < 0.5
+        assert client.wait([99], LONG).ends == (100,)
+        assert client.wait([9], LONG, view="events").events == (3, 9)
+        assert time.monotonic() - begun < SOON
         threading.Timer(0.1, host.more.set).start()
-        assert client.wait([100], 30).ends == (100,)
-        assert time.monotonic() - begun < 0.9
+        assert client.wait([100], LONG).ends == (100,)
+        assert time.monotonic() - begun < SOON
     assert host.calls == [1.0, ("events", 1.0), 1.0]
 
 
@@ -218,7 +219,7 @@ def test_no_token_or_garbage_is_refused_for_every_call(
             tls_root_certs=CREDENTIALS.authority,
             override_hostname=SERVER_NAME,
         )
-        options = fl.FlightCallOptions(timeout=5, headers=headers)
+        options = fl.FlightCallOptions(timeout=LONG, headers=headers)
         with client:
             for call in (
                 lambda: list(client.do_action(fl.Action("status", b""), options)),
@@ -243,7 +244,7 @@ def test_nobody_there_is_one_clear_error() -> None:
     with serving(MemoryHost()) as server:
         port = server.port
     with (
-        IntakeClient(f"127.0.0.1:{port}", CREDENTIALS, action_timeout=5) as client,
+        IntakeClient(f"127.0.0.1:{port}", CREDENTIALS, action_timeout=LONG) as client,
         pytest.raises(IntakeFailed, match=rf"UNREACHABLE.*127.0.0.1:{port}"),
     ):
         client.status()
@@ -261,7 +262,7 @@ def test_a_port_in_use_is_one_clear_error() -> None:
 def test_garbage_in_an_action_is_refused_and_the_server_stays(body: bytes) -> None:
     with serving(MemoryHost()) as server, client_of(server) as client:
         raw = client._client
-        options = fl.FlightCallOptions(timeout=5, headers=client._headers)
+        options = fl.FlightCallOptions(timeout=LONG, headers=client._headers)
         with pytest.raises(fl.FlightServerError):
             list(raw.do_action(fl.Action("wait", body), options))
         with pytest.raises(fl.FlightServerError):

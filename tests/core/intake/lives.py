@@ -8,13 +8,14 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from tests.core.intake.processes import IntakeProcess, Site
+from tests.support.waiting import LONG
 
 T = TypeVar("T")
 Produce = Callable[[str, asyncio.Event, list[int]], Coroutine[Any, Any, T]]
 """Sends to a URL until the event is set, then ends in good order; counts up the list's number."""
 
 
-def run(main: Coroutine[Any, Any, T], seconds: float = 30.0) -> T:
+def run(main: Coroutine[Any, Any, T], seconds: float = LONG) -> T:
     """In an event loop of its own, for ``seconds`` at most."""
 
     async def bounded() -> T:

@@ -21,10 +21,10 @@ from aqueduct_core.intake.event_rows import expand_events
 from aqueduct_core.intake.schema import expand
 from aqueduct_core.intake.settings import IntakeSettings, TlsSettings
 from aqueduct_core.transport.tls import ClientTls, ServerTls
-from tests.support.waiting import environment
+from tests.support.waiting import LONG, environment
 
-START_SECONDS = 20.0
-END_SECONDS = 15.0
+START_SECONDS = LONG
+END_SECONDS = LONG
 PROGRAM = (sys.executable, "-m", "aqueduct_core.intake")
 
 
@@ -50,7 +50,7 @@ class Site:
                 "spool": str(self.spool),
                 "credentials": self.credentials,
                 "tls": TlsSettings(str(self._cert), str(self._key)),
-                "lease": 30.0,
+                "lease": LONG,
                 **({} if "connect" in given else {"listen": "127.0.0.1:0"}),
                 **given,
             }

@@ -16,7 +16,7 @@ from aqueduct_core.intake.schema import SPOOL_SCHEMA
 from aqueduct_core.spool import are_here, read_pieces
 from aqueduct_core.spool.identity import LOCK
 from tests.core.intake.processes import Site
-from tests.support.waiting import wait_until
+from tests.support.waiting import LONG, wait_until
 
 
 def send(site: Site, url: str, *payloads: bytes, name: str = "c") -> None:
@@ -56,7 +56,7 @@ def test_fault_32_a_planner_that_was_taken_over_is_fenced(site: Site) -> None:
                 return False
             return True
 
-        wait_until(taken, 5.0, "the end of the hold")
+        wait_until(taken, LONG, "the end of the hold")
         for call in (
             lambda: client.hold("query", "first"),
             lambda: client.commit("query", [0, 0], owner="first"),
@@ -100,7 +100,7 @@ def test_fault_36_rows_are_kept_for_the_slowest_cursor_and_a_drop_frees_them(sit
         assert client.status().starts == (0,)
         client.release("slow", "a")
         client.drop_cursor("slow")
-        wait_until(lambda: client.status().starts[0] > 0, 5.0, "the space of the dropped cursor")
+        wait_until(lambda: client.status().starts[0] > 0, LONG, "the space of the dropped cursor")
         with pytest.raises(DataLoss, match="RANGE_GONE"):
             list(client.read(Ticket(client.status().id, 0, 0, 1)))
 
@@ -112,7 +112,7 @@ def test_what_rows_take_where_they_lie_and_when_they_came(site: Site) -> None:
         send(site, intake.url, *[bytes(10_000)] * 50)
         middle = time.time_ns() // 1000
         (first,) = client.status().ends
-        wait_until(lambda: time.time_ns() // 1000 > middle, 1.0, "the next microsecond")
+        wait_until(lambda: time.time_ns() // 1000 > middle, LONG, "the next microsecond")
         send(site, intake.url, b"later")
         status = client.status()
         (end,) = status.ends

@@ -21,7 +21,7 @@ from tests.core.cli.running import AQUEDUCT
 from tests.core.intake.bench import bench
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.core.intake.scene import Scene
-from tests.support.waiting import environment
+from tests.support.waiting import LONG, environment
 
 GROUP = 100_000
 
@@ -92,7 +92,7 @@ def test_beside_a_real_flood_a_slow_producer_waits_for_one_window_at_most(tmp_pa
             while intake.status().counters["rows"] < 1_000:
                 assert flooding.poll() is None
             asyncio.run(asyncio.wait_for(beat(intake), 60))
-            assert flooding.wait(60) == 0
+            assert flooding.wait(LONG) == 0
         finally:
             flooding.kill()
             flooding.wait()

@@ -14,6 +14,7 @@ from aqueduct_core.intake.fence import Fence
 from aqueduct_core.intake.host import Commands, SpoolHost, Watch
 from tests.core.flight.hosted import MemoryHost
 from tests.core.intake.bench import Bench, bench
+from tests.support.waiting import LONG, SOON
 
 ALL = slice(2)
 
@@ -21,29 +22,29 @@ ALL = slice(2)
 def test_a_watch_answers_at_once_when_there_is_more_or_all_is_different() -> None:
     watch = Watch([3, 5])
     begun = time.monotonic()
-    watch.wait([3, 4], 5.0, ALL)
-    watch.wait([3], 5.0, ALL)
-    watch.wait([4], 5.0, slice(1, 2))
+    watch.wait([3, 4], LONG, ALL)
+    watch.wait([3], LONG, ALL)
+    watch.wait([4], LONG, slice(1, 2))
     watch.end()
-    watch.wait([3, 5], 5.0, ALL)
-    assert time.monotonic() - begun < 1.0
+    watch.wait([3, 5], LONG, ALL)
+    assert time.monotonic() - begun < SOON
 
 
 def test_a_watch_wakes_all_who_wait_and_is_bounded() -> None:
     watch = Watch([0, 0])
-    waiting = [threading.Thread(target=watch.wait, args=([0, 0], 10.0, ALL)) for _ in range(4)]
+    waiting = [threading.Thread(target=watch.wait, args=([0, 0], LONG, ALL)) for _ in range(4)]
     for thread in waiting:
         thread.start()
     watch.advance([0, 1])
     for thread in waiting:
-        thread.join(5.0)
+        thread.join(LONG)
         assert not thread.is_alive()
     begun = time.monotonic()
     watch.wait([0, 1], 0.1, ALL)
-    assert 0.05 < time.monotonic() - begun < 2.0
+    assert 0.05 < time.monotonic() - begun < SOON
     begun = time.monotonic()
     watch.wait([0], 0.1, slice(1))
-    assert 0.05 < time.monotonic() - begun < 2.0
+    assert 0.05 < time.monotonic() - begun < SOON
 
 
 class Loop:

@@ -31,7 +31,7 @@ from aqueduct_core.transport.settings import LinkSettings
 from tests.core.intake.lives import run, through_kills
 from tests.core.intake.processes import Site
 from tests.support.rules import rule
-from tests.support.waiting import alive, ended, wait_until
+from tests.support.waiting import LONG, SOON, alive, ended, wait_until
 
 
 def values(rows: list[dict[str, Any]], name: str) -> list[bytes]:
@@ -185,7 +185,7 @@ def test_fault_1_kill_9_in_mid_stream_loses_nothing_that_was_acked(site: Site) -
         async with through_kills(site, produce, step=200) as (intake, sent, _):
             return sent, await asyncio.to_thread(intake.rows)
 
-    sent, rows = run(scenario(), 60)
+    sent, rows = run(scenario())
     assert values(rows, "readings") == [b"%d" % number for number in range(sent)]
     assert sorted(map(int, values(rows, "other"))) == list(range(0, sent, 5))
 
@@ -235,8 +235,8 @@ def test_wait_answers_when_rows_are_durable(site: Site) -> None:
             known = client.status().ends
             begun = time.monotonic()
             assert client.wait(known, 0.2).ends == known
-            assert 0.1 < time.monotonic() - begun < 1.0
-            waiting = asyncio.create_task(asyncio.to_thread(client.wait, known, 1.0))
+            assert 0.1 < time.monotonic() - begun < SOON
+            waiting = asyncio.create_task(asyncio.to_thread(client.wait, known, LONG))
             await send_some(url, site, "x", 10)
             assert (await waiting).ends != known
             return time.monotonic() - begun
@@ -298,11 +298,11 @@ def test_fault_15_a_full_spool_holds_producers_back_until_there_is_room(site: Si
 
 
 def test_it_ends_in_good_order_when_nobody_renews_the_lease(site: Site) -> None:
-    with site.intake(lease=0.8) as intake:
+    with site.intake(lease=5.0) as intake:
         with intake.client() as client:
-            for _ in range(4):
-                assert client.wait([0, 0], 0.4).lease == 0.8
-        assert intake.wait(5.0) == 0
+            for _ in range(3):
+                assert client.wait([0, 0], 2.0).lease == 5.0
+        assert intake.wait(LONG) == 0
     left = status_file.read(site.spool)
     assert left is not None
     assert left["state"] == "ended"
@@ -330,7 +330,7 @@ def test_fault_2_sigterm_makes_the_last_group_durable_and_acks_it(site: Site) ->
         assert run(scenario(intake.url)) == 100
         assert intake.wait() == 0
         for pid in syncer:
-            ended(pid, 5.0)
+            ended(pid, LONG)
     with site.intake() as intake:
         assert len(values(intake.rows(), "last")) == 100
 
@@ -350,7 +350,7 @@ def test_fault_2_sigterm_under_load_ends_soon_and_loses_nothing(site: Site) -> N
                     await asyncio.sleep(0.01)
                 begun = time.monotonic()
                 assert await asyncio.to_thread(intake.terminate) == 0
-                assert time.monotonic() - begun < 3.0
+                assert time.monotonic() - begun < SOON
                 with site.intake(listen=listen) as again:
                     before = readings.statistics.acked
                     while readings.statistics.acked < before + 2000:
@@ -383,7 +383,7 @@ def test_a_client_can_ask_it_to_end(site: Site) -> None:
 def test_it_lets_go_of_the_pipes_of_its_launcher(site: Site) -> None:
     with site.intake() as intake:
         files = [f"/proc/{intake.pid}/fd/{number}" for number in (0, 1)]
-        wait_until(lambda: {os.readlink(file) for file in files} == {os.devnull}, 5.0, "it")
+        wait_until(lambda: {os.readlink(file) for file in files} == {os.devnull}, LONG, "it")
         status = status_file.read(site.spool)
         assert status is not None
         assert status["pid"] == intake.pid
@@ -441,4 +441,4 @@ def _children(pid: int) -> list[int]:
         text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
         return [int(child) for child in text.split()]
 
-    return wait_until(probe, 5.0, "a syncer process")
+    return wait_until(probe, LONG, "a syncer process")

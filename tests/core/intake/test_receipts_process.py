@@ -18,6 +18,7 @@ from aqueduct_core.errors import SinkFailed
 from tests.core.aio.scene import eventually
 from tests.core.intake.lives import run
 from tests.core.intake.processes import IntakeProcess, Site
+from tests.support.waiting import LONG
 
 T = TypeVar("T")
 
@@ -87,12 +88,12 @@ def test_committed_comes_with_the_commit_and_not_before(site: Site, mode: str) -
                     await producing.committed(timeout=0.1)
                 await readings.committed(99)
                 await query.commit()
-                await producing.committed(timeout=10)
+                await producing.committed(timeout=LONG)
                 # the last one of a channel that is finished has its receipt as well
                 await readings.send(b"the last")
                 await readings.finish()
                 await query.commit()
-                await readings.committed(timeout=10)
+                await readings.committed(timeout=LONG)
                 with pytest.raises(Misuse, match="sent no message 102"):
                     await readings.committed(102)
 
@@ -112,7 +113,7 @@ def test_the_slowest_of_the_queries_decides(site: Site) -> None:
                 with pytest.raises(SinkFailed, match="ACK_TIMEOUT"):
                     await readings.committed(timeout=0.3)
                 await slow.drop()
-                await readings.committed(timeout=10)
+                await readings.committed(timeout=LONG)
 
     with site.intake() as intake:
         run(main(intake))
@@ -133,7 +134,7 @@ def test_after_a_reconnect_the_producer_learns_again(site: Site) -> None:
             await readings.stored()
             with Query(intake) as query:
                 await query.commit()
-            await readings.committed(timeout=10)
+            await readings.committed(timeout=LONG)
             await readings.send_many([b"%d" % number for number in range(50, 60)])
             await readings.stored()
             await asyncio.to_thread(intake.kill)
@@ -145,8 +146,8 @@ def test_after_a_reconnect_the_producer_learns_again(site: Site) -> None:
                 await readings.committed(timeout=0.3)
             with Query(intake) as query:
                 await query.commit()
-                await readings.committed(timeout=10)
-                await done.committed(timeout=10)
+                await readings.committed(timeout=LONG)
+                await done.committed(timeout=LONG)
                 # a new process with the same identity learns of what the old one sent
                 await producing.close()
                 async with producer(site, intake.url) as again:
@@ -155,7 +156,7 @@ def test_after_a_reconnect_the_producer_learns_again(site: Site) -> None:
                         await resumed.send(b"%d" % number)
                     await resumed.stored()
                     await query.commit()
-                    await resumed.committed(timeout=10)
+                    await resumed.committed(timeout=LONG)
                     assert resumed.statistics.committed == 62
 
     run(main())

@@ -14,7 +14,7 @@ from aqueduct_core.errors import ChannelEnded
 from tests.core.intake.lives import run
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.support.rules import rule
-from tests.support.waiting import wait_until
+from tests.support.waiting import LONG, wait_until
 
 
 @rule("AQ-LOST-4")
@@ -42,7 +42,7 @@ def test_fault_26_a_lost_parent_loses_its_tree_once_and_the_sink_learns_it(site:
                 client.commit("query", status.ends)
                 client.commit("events", status.events[1:], view="events")
                 await asyncio.to_thread(
-                    wait_until, lambda: not client.status().full, 10.0, "room for more"
+                    wait_until, lambda: not client.status().full, LONG, "room for more"
                 )
             await filler.send(b"after")
             await filler.finish()
@@ -52,7 +52,7 @@ def test_fault_26_a_lost_parent_loses_its_tree_once_and_the_sink_learns_it(site:
         await sender.finish()
 
     with site.intake(spool_max_bytes=1 << 20, partitions=1) as intake:
-        run(scenario(intake), 60)
+        run(scenario(intake))
         events = intake.events()
         lost = [e["channel"] for e in events if e["kind"] == "lost"]
         assert sorted(lost) == [f"level {level}" for level in range(depth)]
@@ -89,10 +89,10 @@ def test_fault_27_cancels_at_any_moment_leave_one_end_and_a_prefix(site: Site) -
             await asyncio.gather(*(one(url, number) for number in range(first, first + 8)))
 
     with site.intake() as intake:
-        run(scenario(intake.url), 60)
-        wait_until(lambda: intake.status().channels == 0, 10.0, "the end of all channels")
+        run(scenario(intake.url))
+        wait_until(lambda: intake.status().channels == 0, LONG, "the end of all channels")
         wait_until(
-            lambda: sum(e["kind"] == "disconnected" for e in intake.events()) == 40, 10.0, "it"
+            lambda: sum(e["kind"] == "disconnected" for e in intake.events()) == 40, LONG, "it"
         )
         events, rows = intake.events(), intake.rows()
         seen = set()

@@ -13,6 +13,7 @@ from tests.core.spool.crash_scenarios import SCENARIOS, WIDE
 from tests.core.spool.crash_states import STATES
 from tests.core.spool.rows import check_all, check_marks, open_spool, store
 from tests.core.spool.stepping import DIED, DONE
+from tests.support.waiting import LONG
 
 MOST = 2000
 VERBS = (("entering", None), ("entered", True), ("dropping", None), ("dropped", False))
@@ -27,7 +28,7 @@ def test_nothing_reported_is_lost_and_nothing_is_there_twice(memory: Path, scena
         [sys.executable, "-m", "tests.core.spool.crash_scenarios", scenario, root, "0", str(MOST)],
         cwd=Path(__file__).parents[3],
         check=True,
-        timeout=120,
+        timeout=LONG,
         capture_output=True,
     )
     points = sorted(root.iterdir(), key=lambda path: int(path.name))

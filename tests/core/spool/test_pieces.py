@@ -18,6 +18,7 @@ from aqueduct_core.spool import Piece, Spool, SpoolReader, are_here, read_pieces
 from aqueduct_core.spool.scan import scan
 from tests.core.spool.rows import SCHEMA, check_rows, open_spool, segments, store
 from tests.core.spool.test_retention import trim_all
+from tests.support.waiting import LONG
 
 READER = """
 import json, sys
@@ -85,7 +86,7 @@ def test_another_process_reads_them(spool: Spool) -> None:
         stdout=subprocess.PIPE,
         text=True,
         check=True,
-        timeout=60,
+        timeout=LONG,
         cwd=Path(__file__).parents[3],
     )
     assert json.loads(found.stdout) == list(range(2, 20))

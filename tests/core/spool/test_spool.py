@@ -23,6 +23,7 @@ from tests.core.spool.rows import (
     segments,
     store,
 )
+from tests.support.waiting import LONG
 
 
 @pytest.mark.parametrize("sync", [InlineSync, SyncerProcess])
@@ -158,7 +159,7 @@ def test_readers_in_other_threads_see_exact_rows_while_the_owner_appends(tmp_pat
         spool.settle(30)
         done.set()
         for thread in threads:
-            thread.join(60)
+            thread.join(LONG)
         assert failures == []
         assert min(rounds) > 1
         assert spool.ends() == ends

@@ -18,6 +18,7 @@ from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool import SyncerProcess, syncer
 from aqueduct_core.spool.sync import wait_readable
 from tests.core.spool.rows import append, check_all, open_spool, store
+from tests.support.waiting import LONG
 
 OWNER = """
 import sys
@@ -43,7 +44,7 @@ def port() -> Iterator[SyncerProcess]:
 
 
 def answer(port: SyncerProcess, group: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + LONG
     while port.answered() < group:
         assert time.monotonic() < deadline
         wait_readable(port.fileno(), 1)
@@ -70,10 +71,8 @@ def test_a_slow_syncer_makes_nobody_wait(port: SyncerProcess, tmp_path: Path) ->
     file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
     port.start(file, directory)
     os.kill(port.pid, signal.SIGSTOP)
-    started = time.monotonic()
     for group in range(1, 5000):
-        port.request(group)
-    assert time.monotonic() - started < 2
+        port.request(group)  # returns, though nobody reads
     os.kill(port.pid, signal.SIGCONT)
     answer(port, 4999)
     os.close(file)
@@ -175,4 +174,4 @@ def test_the_owner_that_hangs_up_ends_it() -> None:
     ):
         ours.close()
         theirs.close()
-        assert process.wait(10) == 0
+        assert process.wait(LONG) == 0

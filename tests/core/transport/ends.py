@@ -19,6 +19,7 @@ from aqueduct_core.transport import (
     listen,
 )
 from tests.core.transport.probe import Probe
+from tests.support.waiting import LONG
 
 _TLS: list[ServerTls] = []
 
@@ -94,7 +95,7 @@ async def dialled(
     return driver, mine
 
 
-async def until(condition: Callable[[], bool], timeout: float = 20.0) -> None:
+async def until(condition: Callable[[], bool], timeout: float = LONG) -> None:
     """Wait for a condition on state that only this event loop changes."""
     async with asyncio.timeout(timeout):
         while not condition():

@@ -23,6 +23,8 @@ from tests.core.transport.ends import client_tls, dialled, ended, server_tls, se
 from tests.core.transport.probe import Probe
 
 QUICK = LinkSettings(handshake_timeout=0.2)
+"""For what is never answered."""
+PATIENT = LinkSettings(handshake_timeout=60.0)
 NOW = datetime.datetime.now(datetime.UTC)
 
 
@@ -42,11 +44,16 @@ def failing(
     return asyncio.run(main())
 
 
-async def dial_port(port: int, host: str = "127.0.0.1", tls: ClientTls | None = None) -> None:
+async def dial_port(
+    port: int,
+    host: str = "127.0.0.1",
+    tls: ClientTls | None = None,
+    settings: LinkSettings = PATIENT,
+) -> None:
     await dial(
         host,
         port,
-        settings=QUICK,
+        settings=settings,
         tls=tls or client_tls(),
         make_engine=lambda now: Probe(client=True),
         on_news=lambda driver, news: None,
@@ -67,7 +74,7 @@ def test_a_port_where_nobody_listens_refuses_at_once() -> None:
         begin = loop.time()
         with pytest.raises(ConnectFailed, match=rf"REFUSED.*127\.0\.0\.1:{port}"):
             await dial_port(port)
-        assert loop.time() - begin < QUICK.handshake_timeout
+        assert loop.time() - begin < PATIENT.handshake_timeout
 
     asyncio.run(main())
 
@@ -77,7 +84,7 @@ def test_a_port_that_is_silent_gives_no_reply() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
             silent.bind(("127.0.0.1", 0))
             with pytest.raises(ConnectFailed, match=r"NO_REPLY.*UDP"):
-                await dial_port(silent.getsockname()[1])
+                await dial_port(silent.getsockname()[1], settings=QUICK)
 
     asyncio.run(main())
 

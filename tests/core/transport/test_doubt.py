@@ -12,6 +12,7 @@ from aqueduct_core.transport.doubt import Doubt
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.udp import UdpSocket
 from tests.core.transport.ends import dialled, ended, serving, until
+from tests.support.waiting import LONG
 
 
 def test_refusals_over_a_second_without_a_packet_mean_gone() -> None:
@@ -71,7 +72,7 @@ def test_fault_01_a_server_that_is_gone_without_a_word_is_noticed(
             else:
                 driver.link.probe()  # the ping that keeps an idle connection alive
                 driver.kick()
-            async with asyncio.timeout(5.0):
+            async with asyncio.timeout(LONG):
                 await driver.wait_closed()
             assert probe.lost is not None
             assert probe.lost.reason.startswith("unreachable")
@@ -99,7 +100,7 @@ def test_fault_01_a_server_that_was_started_again_on_its_port_is_noticed(
             await until(lambda: attempt._doubt is not None)
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as deaf:
                 deaf.bind(("127.0.0.1", port))
-                async with asyncio.timeout(5.0):
+                async with asyncio.timeout(LONG):
                     await driver.wait_closed()
             assert probe.lost is not None
             assert probe.lost.reason.startswith("unreachable")

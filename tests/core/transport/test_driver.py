@@ -11,6 +11,7 @@ from aqueduct_core.engine.contract import LinkLost, Order, WriteStream
 from aqueduct_core.transport import Driver, LinkSettings, dial
 from tests.core.transport.ends import client_tls, dialled, ended, server_tls, serving, until
 from tests.core.transport.probe import Probe
+from tests.support.waiting import LONG
 
 WINDOW = 64 * 1024
 SMALL = LinkSettings(stream_window=WINDOW, connection_window=WINDOW)
@@ -38,7 +39,7 @@ def test_writable_holds_a_writer_back_until_the_peer_consumes() -> None:
             theirs.consume_owed()
             (accepted,) = server.listener.drivers
             accepted.kick()
-            await asyncio.wait_for(waiting, 5)
+            await asyncio.wait_for(waiting, LONG)
             assert driver.unsent < 2 * WINDOW
             await until(lambda: theirs.received == 4 * WINDOW)
             await ended(driver)
@@ -56,7 +57,7 @@ def test_writable_returns_when_the_link_is_lost() -> None:
             waiting = asyncio.create_task(driver.writable(1))
             await until(lambda: [p.received for p in server.probes] == [WINDOW])
             await server.listener.close()
-            await asyncio.wait_for(waiting, 5)
+            await asyncio.wait_for(waiting, LONG)
             await driver.wait_closed()
 
     asyncio.run(main())

@@ -15,6 +15,7 @@ from aqueduct_core.transport.tickets import DEFAULT_TICKETS, MemoryTickets, serv
 from tests.core.transport.ends import Server, client_tls, ended, serving, until
 from tests.core.transport.probe import Probe
 from tests.support.rules import rule
+from tests.support.waiting import LONG
 
 RETRY = ListenLimits(retry=True)
 
@@ -114,7 +115,7 @@ def test_a_wrong_retry_token_is_refused_at_once() -> None:
             key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
             forged = AddressTokens().for_retry(("127.0.0.1", 1), b"original", b"source", 0.0)
             tickets.keep_token(key, forged)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(LONG):
                 with pytest.raises(ConnectFailed, match="INVALID_TOKEN"):
                     await dialled_with(server, tickets)
             assert server.listener.counts.tokens_refused == 1

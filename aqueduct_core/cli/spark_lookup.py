@@ -1,0 +1,166 @@
+"""Whether Spark finds a format: the Python that Spark itself starts is asked, then Spark.
+
+Spark does not look formats up with the Python that runs the script. Its JVM starts the command of
+``PYSPARK_DRIVER_PYTHON``, else of ``PYSPARK_PYTHON``, else ``python3`` of PATH, all as the JVM sees
+them, ``conf/spark-env.sh`` included; ``spark.pyspark.python`` has no say in it. The same command
+runs planners and tasks. Before its first use it is tried with an unquoted ``command -v`` in a
+shell: a path with a space fails there, and then Spark looks for no Python format at all.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+DISTRIBUTION = "aqueduct-spark"
+VARIABLES = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
+DEFAULT_COMMAND = "python3"
+ASK_TIMEOUT = 60.0
+LOAD_TIMEOUT = 180.0
+
+ASK = """
+import importlib, importlib.metadata, json, sys, warnings
+answer = {"python": sys.executable, "version": None, "name": None, "error": None}
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    try:
+        module = importlib.import_module(sys.argv[2])
+        answer["name"] = module.DefaultSource.name()
+        answer["version"] = importlib.metadata.version(sys.argv[1])
+    except Exception as error:
+        answer["error"] = str(warned[-1].message if warned else error)
+print(json.dumps(answer))
+"""
+LOAD = """
+import sys
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("local[1]").appName("aqueduct-doctor")
+builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
+try:
+    builder.getOrCreate().read.format(sys.argv[1]).load()
+except Exception as error:
+    print(error)
+"""
+
+
+class FormatNotFound(Exception):
+    """Why Spark does not find the format, and the line that mends it; one line."""
+
+
+class Interpreter(NamedTuple):
+    """A command as Spark's JVM starts it, and the environment it is started in."""
+
+    command: str
+    environment: dict[str, str]
+
+    @property
+    def origin(self) -> str:
+        """Where the command is from, for a reader."""
+        for name in VARIABLES:
+            if name in self.environment:
+                if os.environ.get(name) == self.command:
+                    return name
+                return f"{name} of conf/spark-env.sh"
+        return "PATH"
+
+
+def found_by_spark(name: str, module: str) -> str:
+    """Look format ``name`` of ``module`` up as Spark does, at last with a session of Spark.
+
+    Takes some seconds. Returns the interpreter that Spark uses.
+
+    Raises:
+        FormatNotFound: Spark would say DATA_SOURCE_NOT_FOUND, or could not load the format.
+    """
+    interpreter = sparks_python()
+    python = _ask(interpreter, name, module)
+    printed = _output([sys.executable, "-c", LOAD, name], os.environ, LOAD_TIMEOUT)
+    if "[AQUEDUCT_" not in printed:  # the format is there once it complains of missing options
+        lines = printed.strip().splitlines() or ["Spark did not start"]
+        raise FormatNotFound(f"{python} has it, but Spark failed: {lines[0]}")
+    return f"{python} ({interpreter.origin})"
+
+
+def sparks_python() -> Interpreter:
+    """The Python that Spark would start from here."""
+    environment = _environment_of_spark()
+    for name in VARIABLES:
+        if name in environment:
+            return Interpreter(environment[name], environment)
+    return Interpreter(DEFAULT_COMMAND, environment)
+
+
+def _environment_of_spark() -> dict[str, str]:
+    """Ours, changed by Spark's own start script."""
+    home = os.environ.get("SPARK_HOME")
+    if home is None:
+        spec = importlib.util.find_spec("pyspark")
+        if spec is None or spec.origin is None:
+            raise FormatNotFound(f"pyspark is not installed: pip install {DISTRIBUTION}")
+        home = str(Path(spec.origin).parent)
+    script = 'export SPARK_HOME="$1"; . "$1/bin/load-spark-env.sh" >/dev/null 2>&1; env -0'
+    printed = _output(["bash", "-c", script, "bash", home], os.environ, ASK_TIMEOUT)
+    pairs = (pair.partition("=") for pair in printed.split("\0"))
+    return {name: value for name, is_pair, value in pairs if is_pair} or dict(os.environ)
+
+
+def _ask(interpreter: Interpreter, name: str, module: str) -> str:
+    """The path of the interpreter, once it gave the format of our version."""
+    command, environment = interpreter
+    remedy = f"Set: {_line_to_set(interpreter)}"
+    told = f"Spark looks formats up with {command!r} ({interpreter.origin})"
+    tried = ["sh", "-c", f"command -v {command}"]
+    if subprocess.run(tried, env=environment, capture_output=True, check=False).returncode != 0:
+        space = ", for its path has a space" if " " in command else ""
+        raise FormatNotFound(f"{told}, which a shell does not find{space}. {remedy}")
+    printed = _output([command, "-c", ASK, DISTRIBUTION, module], environment, ASK_TIMEOUT)
+    lines = printed.strip().splitlines()
+    try:
+        answer = json.loads(lines[-1])
+    except (IndexError, ValueError):
+        raise FormatNotFound(f"{told}, which is no Python that runs. {remedy}") from None
+    python = str(answer["python"])
+    ours = version(DISTRIBUTION)
+    if answer["name"] != name:
+        why = answer["error"] or f"its format is named {answer['name']}"
+        raise FormatNotFound(f"{told}, {python}, which does not have it ({why}). {remedy}")
+    if answer["version"] != ours:
+        other = f"{DISTRIBUTION} {answer['version']}, here is {ours}"
+        raise FormatNotFound(f"{told}, {python}, which has {other}. {remedy}")
+    return python
+
+
+def _line_to_set(interpreter: Interpreter) -> str:
+    """A line for the shell after which Spark starts the Python that runs here."""
+    names = [name for name in VARIABLES if name in interpreter.environment] or [VARIABLES[-1]]
+    python, path = sys.executable, ""
+    if shlex.quote(python) != python:
+        folder, python = os.path.split(python)
+        path = f'PATH={shlex.quote(folder)}:"$PATH" '
+    return f"export {path}{' '.join(f'{name}={python}' for name in names)}"
+
+
+def _output(command: list[str], environment: Mapping[str, str], seconds: float) -> str:
+    """What a command prints on its standard output; nothing where it cannot run."""
+    try:
+        done = subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout
