@@ -17,7 +17,7 @@ from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.channels import Channels
 from aqueduct_core.aqueduct.config import AckMode, Config, Mode
 from aqueduct_core.aqueduct.credit import CreditBook
-from aqueduct_core.aqueduct.datagrams import Refusable
+from aqueduct_core.aqueduct.datagrams import LinkQueue, Refusable
 from aqueduct_core.aqueduct.dispatch import Dispatch
 from aqueduct_core.aqueduct.faults import (
     BadArgument,
@@ -50,11 +50,13 @@ from aqueduct_core.aqueduct.wiring import Alarm, AlarmKey, Wiring
 from aqueduct_core.engine.contract import (
     Datagram,
     DatagramRefused,
+    DatagramsLeft,
     EarlyReady,
     EarlyRejected,
     Fact,
     LinkLost,
     LinkReady,
+    LinkRoom,
     LinkRtt,
     Order,
     StreamBytes,
@@ -101,6 +103,7 @@ class Connection:
             config.max_datagram_size,
             Flow(config),
             SendQueues(config),
+            LinkQueue(),
         )
         self._channels = Channels(side, self._wiring)
         self._outflow = Outflow(side, self._channels, self._wiring)
@@ -139,7 +142,12 @@ class Connection:
         elif isinstance(fact, StreamStopped):
             self._outbox.stopped(fact.stream_id)
         elif isinstance(fact, DatagramRefused):
-            self._outflow.refused(fact.token)
+            self._outflow.refused(fact.token, now)
+        elif isinstance(fact, DatagramsLeft):
+            self._outflow.left(fact.token, now)
+        elif isinstance(fact, LinkRoom):
+            self._wiring.link.room = fact.size
+            self._wiring.flow.stirred = True
         elif isinstance(fact, LinkReady):
             self._wiring.datagram_size = fact.max_datagram_size
             if not fact.max_datagram_size:
@@ -202,6 +210,7 @@ class Connection:
     def _over(self, closed: Closed) -> None:
         self.closed = closed
         self._channels.connection_lost()
+        self._wiring.link.clear()
         self._timers.clear()
         self._bulletin.tell(closed)
 

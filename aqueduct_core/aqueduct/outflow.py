@@ -146,8 +146,7 @@ class Outflow:
             self._wiring.bulletin.numbered(channel, sent.reliable, sent.number, sent.attached)
         if queues.waiting(channel):
             return True
-        if half.state is SenderState.FINISHING:
-            half.end_messages()
+        half.end_messages()
         return False
 
     def send_many(
@@ -166,18 +165,29 @@ class Outflow:
             self._wiring.queues.starved[half.channel] = True
         return first, stop
 
-    def refused(self, token: int) -> None:
+    def refused(self, token: int, now: float) -> None:
         """The transport refused a datagram as too large (AQ-SEND-5)."""
         message = self._wiring.refusable.refused(token)
-        if message is None:
-            return
-        half = self._channels.halves.get(message.channel)
-        if not isinstance(half, SenderHalf):
-            return
-        number = half.send_again(message)
-        if number is not None:
-            self._channels.lineage.renumbered(message.channel, message.number, number)
-            self._wiring.bulletin.tell(Rerouted(message.channel, message.number, number))
+        half = self._channels.halves.get(message.channel) if message is not None else None
+        number = None
+        if message is not None and isinstance(half, SenderHalf):
+            number = half.send_again(message)
+            if number is not None:
+                self._channels.lineage.renumbered(message.channel, message.number, number)
+                self._wiring.bulletin.tell(Rerouted(message.channel, message.number, number))
+        self._gone(self._wiring.link.refused(token, sent=number is None), now)
+
+    def left(self, token: int, now: float) -> None:
+        """All datagrams up to this one have left the link: others may follow, and they are
+        declared (AQ-SEND-6)."""
+        self._gone(self._wiring.link.left(token), now)
+
+    def _gone(self, channels: list[int], now: float) -> None:
+        self._wiring.flow.stirred = True
+        for channel in channels:
+            half = self._channels.halves.get(channel)
+            if isinstance(half, SenderHalf):
+                half.left(now)
 
     def _check_size(self, size: int) -> None:
         limit = self._wiring.config.max_payload_bytes

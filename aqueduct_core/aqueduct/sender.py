@@ -82,6 +82,8 @@ class SenderHalf:
     Ends when: the peer sends CLOSE_RECEIVER or FORGET_CHANNEL, or the channel is lost.
     Holds: no message bytes (those that wait are in ``SendQueues``); two ranges of numbers, the
     stream of each un-acked message that has a stream of its own, and what is outstanding.
+    Datagram messages are numbered when the link takes them and declared when they have left it;
+    the finish waits for the last of them.
     """
 
     def __init__(self, channel: int, wiring: Wiring, *, visible: bool) -> None:
@@ -97,6 +99,7 @@ class SenderHalf:
         self._wiring = wiring
         self._route = codec.encode_route_to(channel)
         self._declared = 0
+        self._in_link = 0  # datagram messages numbered last that have not left the link
         self._control: int | None = None
         self._control_ended = False
         self._own_streams: dict[int, int] = {}  # reliable number → stream, until acked
@@ -188,7 +191,7 @@ class SenderHalf:
         datagram = self.mode is Mode.UNRELIABLE and self._wiring.datagram_size > 0
         return (
             not self.waiting
-            and (datagram or self._stream_free)
+            and (self._wiring.link.takes(1) if datagram else self._stream_free)
             and self._wiring.flow.verdict(self.account, 1) is Verdict.GO
         )
 
@@ -213,6 +216,8 @@ class SenderHalf:
         verdict = wiring.flow.verdict(self.account, len(frame))
         if verdict is not Verdict.GO:
             return verdict
+        if not wiring.link.takes(len(sequence)):
+            return Verdict.LINK
         wiring.flow.sent_datagram(self.account, len(frame))
         token = wiring.outbox.datagram(sequence)
         wiring.refusable.add(
@@ -220,8 +225,18 @@ class SenderHalf:
         )
         self.routed = True
         self.unreliable_sent = number + 1
-        wiring.timers.sooner((Alarm.DECLARE, self.channel), now + wiring.declare_delay)
+        self._in_link += 1
+        if not wiring.link.add(token, self.channel, len(sequence)):
+            self.left(now)
         return number, False
+
+    def left(self, now: float) -> None:
+        """The oldest datagram message in the link has left it: it is declared shortly."""
+        self._in_link -= 1
+        if self.state is not SenderState.CANCELLING:
+            wiring = self._wiring
+            wiring.timers.sooner((Alarm.DECLARE, self.channel), now + wiring.declare_delay)
+        self.end_messages()
 
     def datagram_room(self, count: int) -> int:
         """The longest plain payload that each of the next ``count`` datagrams can carry."""
@@ -286,16 +301,20 @@ class SenderHalf:
             flow.sent_datagram(self.account, size)
             return None
         self.unreliable_sent -= 1
+        if self._in_link:
+            self._in_link -= 1
         return answer[0]
 
     def finish(self, now: float) -> None:
         """No more messages: the end goes behind those that wait (AQ-FLOW-11)."""
         self.step(SenderInput.FINISH)
-        if not self.waiting:
-            self.end_messages()
+        self.end_messages()
 
     def end_messages(self) -> None:
-        """FINISH_SENDER, behind all SENT_UNRELIABLE, and the end of the stream (AQ-SEND-8, 9)."""
+        """Once all has left that was sent before ``finish``: FINISH_SENDER, behind all
+        SENT_UNRELIABLE, and the end of the stream (AQ-SEND-8, 9)."""
+        if self.state is not SenderState.FINISHING or self.waiting or self._in_link:
+            return
         self.declare()
         self._write_control(codec.encode_finish_sender(self.reliable_sent), end=True)
 
@@ -344,10 +363,10 @@ class SenderHalf:
         self._control_stream()
 
     def declare(self) -> None:
-        """SENT_UNRELIABLE for what was not declared yet (AQ-SEND-6)."""
-        more = self.unreliable_sent - self._declared
+        """SENT_UNRELIABLE for what has left and was not declared yet (AQ-SEND-6)."""
+        more = self.unreliable_sent - self._in_link - self._declared
         if more and self.state is not SenderState.CANCELLING:
-            self._declared = self.unreliable_sent
+            self._declared += more
             self._write_control(codec.encode_sent_unreliable(more))
         self._wiring.timers.cancel((Alarm.DECLARE, self.channel))
 

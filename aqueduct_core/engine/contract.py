@@ -52,6 +52,28 @@ class DatagramRefused(NamedTuple):
     token: int
 
 
+class DatagramsLeft(NamedTuple):
+    """The datagrams of all orders up to ``token`` have left for the network, but for refused ones.
+
+    Datagrams leave in the order of their orders. Only links that tell ``LinkRoom`` tell this;
+    with another link an engine takes a datagram as gone when its order was taken.
+    """
+
+    token: int
+
+
+class LinkRoom(NamedTuple):
+    """The link wants to hold at most ``size`` bytes of datagrams that have not left: about what
+    the path carries in a round trip. Told before the first datagram can be sent, and again when
+    it has changed much.
+
+    What an engine hands over beyond that waits in the link, where nothing can be given up or
+    overtaken any more. A single datagram may always go where none waits.
+    """
+
+    size: int
+
+
 class LinkReady(NamedTuple):
     """The TLS handshake is complete.
 
@@ -111,9 +133,11 @@ Fact: TypeAlias = (
     | StreamStopped
     | Datagram
     | DatagramRefused
+    | DatagramsLeft
     | EarlyReady
     | EarlyRejected
     | LinkReady
+    | LinkRoom
     | LinkRtt
     | StreamLimit
     | LinkLost
@@ -143,7 +167,7 @@ class StopStream(NamedTuple):
 
 
 class SendDatagram(NamedTuple):
-    """``token`` names the datagram in a later ``DatagramRefused``."""
+    """``token`` names the datagram in later facts; it rises from order to order."""
 
     data: bytes
     token: int

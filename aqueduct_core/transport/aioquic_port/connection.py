@@ -10,6 +10,9 @@ What differs from the stock class:
   discard, and ``_due`` when its limit has to be told.
 * **Memory.** Streams that a peer opens only by skipping over their numbers cost nothing until they
   are used.
+* **Datagrams and streams share.** Stock aioquic fills packets with datagrams as long as there are
+  any, so that no stream, and no acknowledgement of a message, would leave beside a flood of them.
+  Here they take turns where both have something to send.
 * **Closing is short.** However slow the path looks, the closing period is bounded.
 * **Counting.** ``unacknowledged`` is kept as bytes come and go, never computed by a walk.
 """
@@ -35,7 +38,11 @@ from aioquic.quic.connection import (
 )
 from aioquic.quic.events import ConnectionTerminated
 from aioquic.quic.packet import QuicErrorCode, QuicFrameType
-from aioquic.quic.packet_builder import QuicDeliveryState, QuicPacketBuilder
+from aioquic.quic.packet_builder import (
+    QuicDeliveryState,
+    QuicPacketBuilder,
+    QuicPacketBuilderStop,
+)
 from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.quic.stream import QuicStream, StreamFinishedError
 from aioquic.tls import Epoch, SessionTicketFetcher, SessionTicketHandler
@@ -54,6 +61,9 @@ STREAMS_PER_ROUND = 128
 """Ready streams offered to the packet builder at once: enough to fill a dozen packets with tiny
 messages, few enough that rebuilding aioquic's service order for each packet stays cheap."""
 
+DATAGRAM_FRAME_OVERHEAD = 1 + 4
+"""Type and longest length of a DATAGRAM frame."""
+
 LONGEST_CLOSING = 3.0
 """Seconds that a closed connection lingers at most. RFC 9000 §10.2 asks for three probe timeouts,
 and one of these is half a minute after a process stood still for twenty seconds; by then nobody
@@ -70,6 +80,11 @@ class Start(TypedDict, total=False):
     session_ticket_fetcher: SessionTicketFetcher | None
     session_ticket_handler: SessionTicketHandler | None
     token_handler: Callable[[bytes], None] | None
+
+
+class _KeptForDatagram(Exception):
+    """It is a datagram's turn, and the congestion window has no room for the whole of it: streams,
+    which can use any room, do not take it piece by piece, or its turn would never come."""
 
 
 class CreditedConnection(QuicConnection):
@@ -90,6 +105,8 @@ class CreditedConnection(QuicConnection):
         super().__init__(configuration=configuration, **start)
         self.unacknowledged = 0
         self.queued_datagrams = 0
+        self._datagram_packet: int | None = None
+        self._yielded = False
         self._stream_window = configuration.max_stream_data
         self._connection_window = configuration.max_data
         self._consumed = 0
@@ -152,6 +169,16 @@ class CreditedConnection(QuicConnection):
     def round_trip(self) -> float | None:
         """Smoothed round-trip time in seconds; None before the first sample."""
         return self._loss._rtt_smoothed if self._loss._rtt_initialized else None
+
+    @property
+    def bytes_per_round_trip(self) -> int:
+        """What may be on its way at once: about what the path carries in a round trip."""
+        return self._loss.congestion_window
+
+    @property
+    def datagrams_waiting(self) -> int:
+        """Datagrams that have not left."""
+        return len(self._datagrams_pending)
 
     @property
     def peer_datagram_frame_size(self) -> int:
@@ -349,12 +376,21 @@ class CreditedConnection(QuicConnection):
     def _write_application(
         self, builder: QuicPacketBuilder, network_path: QuicNetworkPath, now: float
     ) -> None:
+        try:
+            self._write_packets(builder, network_path, now)
+        except _KeptForDatagram:
+            raise QuicPacketBuilderStop from None
+
+    def _write_packets(
+        self, builder: QuicPacketBuilder, network_path: QuicNetworkPath, now: float
+    ) -> None:
         ready = self._ready
         left = len(ready)
         while True:
             count = min(left, STREAMS_PER_ROUND)
             left -= count
             self._streams_queue = [ready.popleft() for _ in range(count)]
+            self._yielded = False
             try:
                 super()._write_application(builder, network_path, now)
             finally:
@@ -362,7 +398,10 @@ class CreditedConnection(QuicConnection):
                     assert isinstance(stream, Stream)
                     self._put_back(stream)
                 self._streams_queue = []
-            if left <= 0 or self._pacing_at is not None:
+            if self._pacing_at is not None:
+                return
+            # Datagrams may have made way for streams that had nothing to send after all.
+            if left <= 0 and not (self._yielded and builder.packet_is_empty):
                 return
 
     def _put_back(self, stream: Stream) -> None:
@@ -391,7 +430,17 @@ class CreditedConnection(QuicConnection):
     def _write_datagram_frame(
         self, builder: QuicPacketBuilder, data: bytes, frame_type: QuicFrameType
     ) -> bool:
+        """One DATAGRAM frame, or none in a packet that is the streams'."""
+        last, number = self._datagram_packet, builder.packet_number
+        if last is not None and last != number and self._streams_queue:
+            self._datagram_packet = None
+            self._yielded = True
+            raise QuicPacketBuilderStop
+        size = DATAGRAM_FRAME_OVERHEAD + len(data)
+        if builder.remaining_flight_space < size <= builder.remaining_buffer_space:
+            raise _KeptForDatagram
         written = super()._write_datagram_frame(builder, data, frame_type)
+        self._datagram_packet = number
         self.queued_datagrams -= len(data)
         return written
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Sequence
 
 from aioquic.quic import events
@@ -13,6 +14,7 @@ from aqueduct_core.engine.contract import (
     Consumed,
     Datagram,
     DatagramRefused,
+    DatagramsLeft,
     EarlyReady,
     EarlyRejected,
     Fact,
@@ -69,6 +71,7 @@ class AioquicLink:
         self._early_datagrams = 0
         self._facts: list[Fact] = []
         self._hints = Hints(connection)
+        self._leaving: deque[int] = deque()  # tokens of the datagrams that aioquic holds
         self._lost: LinkLost | None = None
         self._ready = False
         self._alert: int | None = None
@@ -149,7 +152,7 @@ class AioquicLink:
         if self._quic.offered_early:
             self._early = True
             self._measure_datagrams()
-            self._facts.append(EarlyReady(self._max_datagram))
+            self._facts += [EarlyReady(self._max_datagram), *self._hints.room()]
 
     def answers_to(self, *connection_ids: bytes) -> None:
         """What a server's link is found by before it has issued any id."""
@@ -197,6 +200,7 @@ class AioquicLink:
                         self._facts.append(DatagramRefused(token))
                     else:
                         quic.send_datagram_frame(data)
+                        self._leaving.append(token)
                 case ResetStream(stream_id, code):
                     quic.reset_stream(stream_id, code)
                 case StopStream(stream_id, code):
@@ -211,6 +215,7 @@ class AioquicLink:
         if not quic.has_path or quic.rest(now):
             return []
         out: list[tuple[bytes, Address]] = quic.datagrams_to_send(now)
+        self._tell_left()
         if self._lost is not None and not self._lost.by_peer and out:
             self._farewell = out
         elif self._lost is None:
@@ -248,6 +253,14 @@ class AioquicLink:
         if issued or retired:
             self._issued, self._retired = [], []
         return issued, retired
+
+    def _tell_left(self) -> None:
+        """Datagrams leave in their order, so aioquic still holds the last ones given to it."""
+        token = None
+        while len(self._leaving) > self._quic.datagrams_waiting:
+            token = self._leaving.popleft()
+        if token is not None:
+            self._facts.append(DatagramsLeft(token))
 
     def _collect(self, now: float) -> None:
         """Turn the events of aioquic into facts; join consecutive bytes of a stream."""

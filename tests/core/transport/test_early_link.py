@@ -12,6 +12,7 @@ from aqueduct_core.engine.contract import (
     EarlyRejected,
     LinkLost,
     LinkReady,
+    LinkRoom,
     StreamBytes,
 )
 from aqueduct_core.transport.address_tokens import AddressTokens, Standing
@@ -52,7 +53,7 @@ def test_accepted_early_data_is_there_within_one_way_and_told_when_the_handshake
     it.run_until_all_is_there()
     assert it.wire.now - start < 3.5 * DELAY
     assert isinstance(it.server_facts[0], LinkReady)
-    assert [type(fact) for fact in it.client_facts[:2]] == [EarlyReady, LinkReady]
+    assert [type(fact) for fact in it.client_facts[:3]] == [EarlyReady, LinkRoom, LinkReady]
     assert it.wire.client.link.early_accepted is True
     assert it.wire.server.link.early_accepted is True
     assert it.wire.client.link.peer_fingerprint == server_tls().fingerprint
