@@ -286,9 +286,9 @@ class Connection:
         """Send one message (AQ-SEND-1…5), with new channels attached (AQ-SEND-11).
 
         An unreliable message that does not fit a datagram goes on a stream, with a reliable
-        number. The mode is fixed by the channel's first send. Without credit of the receiver
-        the message waits (``Sent``); a full queue refuses it with ``QueueFull``, or drops its
-        oldest message if the channel is unreliable (AQ-FLOW-5).
+        number. The mode is fixed by the channel's first send. Without credit of the receiver, or
+        room in the link for a datagram, the message waits (``Sent``); a full queue refuses it with
+        ``QueueFull``, or drops its oldest message if the channel is unreliable (AQ-FLOW-5).
         """
         self._live(now)
         return self._outflow.send(self._sender(channel), payload, mode, headers, attach, now)
@@ -304,6 +304,15 @@ class Connection:
         """
         self._live(now)
         return self._outflow.send_many(self._sender(channel), payloads, mode, now)
+
+    def congested(self, channel: int) -> bool:
+        """Whether an application that would rather wait than lose should wait with an unreliable
+        message, as the link is slower than it: the send queue is full, so that one more message
+        drops the oldest, or it has tried ``send_many`` in vain. ``Writable`` tells when to go on.
+
+        False where credit is what is missing: a receiver may be slow for ever (AQ-FLOW-5).
+        """
+        return self._outflow.congested(self._sender(channel))
 
     def datagram_room(self, channel: int, count: int = 1) -> int:
         """The longest plain payload that each of the next ``count`` datagrams can carry."""

@@ -92,7 +92,9 @@ class Outflow:
         return Sent(number, reliable, tuple(ids))
 
     def _blocked(self, half: SenderHalf, verdict: Verdict) -> None:
-        """The first message of a queue that waits for the total is the next one to go."""
+        """Note why a message waits. The first one of a queue that waits for the total is the next
+        one to go."""
+        half.lack = verdict
         flow = self._wiring.flow
         if verdict is Verdict.TOTAL and half.waiting and flow.turn is None:
             flow.turn = half.channel
@@ -111,6 +113,17 @@ class Outflow:
         self._wiring.flow.stirred = True
         return Sent(None, mode is not Mode.UNRELIABLE, ())
 
+    def congested(self, half: SenderHalf) -> bool:
+        """See ``Connection.congested``."""
+        queues, channel = self._wiring.queues, half.channel
+        if half.lack is not Verdict.LINK:
+            return False
+        if channel not in queues.starved:
+            if not half.waiting or queues.admits(channel):
+                return False
+            queues.starved[channel] = False
+        return True
+
     def release(self, now: float) -> None:
         """Send what waits and may go now, one message a channel in turn."""
         flow, queues = self._wiring.flow, self._wiring.queues
@@ -122,10 +135,20 @@ class Outflow:
             waiting = [channel for channel in waiting if self._release_one(channel, now)]
         for channel, bulk in list(queues.starved.items()):
             half = self._channels.halves.get(channel)
-            if isinstance(half, SenderHalf) and (half.may_go if bulk else queues.admits(channel)):
+            if isinstance(half, SenderHalf) and self._may_try(half, bulk):
                 del queues.starved[channel]
                 if half.visible:
                     self._wiring.bulletin.tell(Writable(channel))
+
+    def _may_try(self, half: SenderHalf, bulk: bool) -> bool:
+        """Whether what was refused may be tried again: there is room, or it is unreliable and it
+        is credit that is missing, for which such messages wait in their queue or are dropped."""
+        if half.may_go if bulk else self._wiring.queues.admits(half.channel):
+            return True
+        return half.mode is Mode.UNRELIABLE and (
+            half.lack is not Verdict.LINK
+            or self._wiring.flow.verdict(half.account, 1) is not Verdict.GO
+        )
 
     def _release_one(self, channel: int, now: float) -> bool:
         """Send the oldest message of a queue; whether another one may follow."""

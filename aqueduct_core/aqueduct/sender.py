@@ -96,6 +96,7 @@ class SenderHalf:
         self.reliable_sent = 0
         self.unreliable_sent = 0
         self.account = Account(channel)
+        self.lack = Verdict.GO  # why the last message that could not go had to wait
         self._wiring = wiring
         self._route = codec.encode_route_to(channel)
         self._declared = 0
@@ -261,6 +262,8 @@ class SenderHalf:
                     answer = self._send_datagram(payload, (), (), now)
                 else:
                     answer = self._send_on_stream(payload, (), ())
+                if isinstance(answer, Verdict):
+                    self.lack = answer
                 if not isinstance(answer, tuple):
                     break
                 stop += 1

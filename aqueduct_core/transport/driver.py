@@ -183,7 +183,7 @@ class Driver:
                 self._send(out)
             facts = link.facts()
             self._absorb(facts, now)
-            if not (facts and self._order_all(now)):
+            if not facts or link.backlogged or not self._order_all(now):
                 break
         self._tell()
         self._on_turn(self)

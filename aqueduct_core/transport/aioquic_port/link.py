@@ -101,6 +101,10 @@ class AioquicLink:
         return 0 if self._lost else self._quic.unacknowledged + self._quic.queued_datagrams
 
     @property
+    def backlogged(self) -> bool:
+        return bool(self._leaving)
+
+    @property
     def round_trip(self) -> float | None:
         return self._quic.round_trip
 

@@ -114,7 +114,7 @@ class NarrowPath:
             self._carry(end, out)
             facts = link.facts()
             self._absorb(end, facts)
-            if not facts:
+            if not facts or link.backlogged:
                 break
         end.news += engine.news()
 
