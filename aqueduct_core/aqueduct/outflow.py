@@ -11,7 +11,7 @@ from aqueduct_core.aqueduct.config import Config, Mode
 from aqueduct_core.aqueduct.faults import BadArgument, TooLarge
 from aqueduct_core.aqueduct.flow import BadFlowHeader, Verdict, read_channel_header
 from aqueduct_core.aqueduct.news import Attachment, Dropped, Headers, Rerouted, Writable
-from aqueduct_core.aqueduct.sender import SenderHalf, SenderState
+from aqueduct_core.aqueduct.sender import SenderHalf
 from aqueduct_core.aqueduct.sendqueue import Attach, Outgoing
 from aqueduct_core.aqueduct.wiring import Wiring
 

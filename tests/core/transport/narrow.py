@@ -6,7 +6,7 @@ import heapq
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from aqueduct_core.aqueduct.connection import Config, Connection, Side
 from aqueduct_core.aqueduct.news import News
@@ -17,15 +17,17 @@ from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.ends import client_tls, server_tls
 from tests.core.transport.wire import CLIENT, SERVER, STACK
 
+N = TypeVar("N")
+
 
 @dataclass
 class End:
-    """``free_at``: when the path has carried what this end sent. ``carried`` and ``dropped``: UDP
-    datagrams of this end."""
+    """``news``: each with its time. ``free_at``: when the path has carried what this end sent;
+    ``carried``: bytes of that; ``dropped``: UDP datagrams that the path did not take."""
 
     link: Link
     engine: Connection
-    news: list[News] = field(default_factory=list)
+    news: list[tuple[float, News]] = field(default_factory=list)
     inbox: list[tuple[float, int, bytes]] = field(default_factory=list)
     free_at: float = 0.0
     carried: int = 0
@@ -66,6 +68,26 @@ class NarrowPath:
     @property
     def ends(self) -> list[End]:
         return [self.client] if self.server is None else [self.client, self.server]
+
+    def told(self, end: End, kind: type[N], channel: int | None = None, since: int = 0) -> list[N]:
+        """The news of one kind, of one channel where it is given, from the news ``since`` on."""
+        return [
+            news
+            for _, news in end.news[since:]
+            if isinstance(news, kind) and channel in (None, getattr(news, "channel", None))
+        ]
+
+    def wait_for(self, end: End, kind: type[N], channel: int | None = None) -> N:
+        """Move time until there are such news; the first of them."""
+        seen = 0
+
+        def there() -> bool:
+            nonlocal seen
+            since, seen = seen, len(end.news)
+            return bool(self.told(end, kind, channel, since))
+
+        self.run(there)
+        return self.told(end, kind, channel)[0]
 
     def at(self, when: float, act: Callable[[], Any]) -> None:
         """Have an application do something then."""
@@ -116,7 +138,7 @@ class NarrowPath:
             self._absorb(end, facts)
             if not facts or link.backlogged:
                 break
-        end.news += engine.news()
+        end.news += [(now, news) for news in engine.news()]
 
     def _absorb(self, end: End, facts: list[Fact]) -> None:
         for fact in facts:
@@ -129,7 +151,7 @@ class NarrowPath:
             if waits + len(data) > self.queue or self._random.random() < self.loss:
                 end.dropped += 1
                 continue
-            end.carried += 1
+            end.carried += len(data)
             end.free_at = max(end.free_at, self.now) + len(data) / self.rate
             self._serial += 1
             heapq.heappush(other.inbox, (end.free_at + self.delay, self._serial, data))
