@@ -34,7 +34,7 @@ from aqueduct_core.engine.contract import (
     StreamStopped,
     WriteStream,
 )
-from aqueduct_core.transport.memory_path import MemoryPath
+from aqueduct_core.transport.memory_path import LEAST_WINDOW, MemoryPath
 from tests.simulation.scenario import Fault, Scenario
 
 
@@ -119,6 +119,7 @@ class Network:
             end.limit = scenario.streams
             if scenario.rate is not None:
                 end.path = MemoryPath(scenario.rate, scenario.queue, scenario.latency)
+                end.path.window = LEAST_WINDOW  # a world is small, and something is to wait
         self.now = 0.0
         self.datagram_size = scenario.datagram_size
         self.lost = 0

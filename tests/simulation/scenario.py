@@ -122,7 +122,7 @@ def scenario(seed: int) -> Scenario:
         jitter=pick((0.0, 0.01, 0.1, 0.3, 0.8)),
         grain=pick((0.0, 0.0, 0.005, 0.05)),
         loss=pick((0.0, 0.05, 0.3, 0.8)),
-        rate=None if seed % NARROW else path.choice((2_000.0, 20_000.0, 1_000_000.0)),
+        rate=None if seed % NARROW else path.choice((1_000.0, 10_000.0, 1_000_000.0)),
         queue=path.choice((1_500, 10_000, 100_000)),
         cut=pick((0.0, 0.1, 0.5)),
         stream_window=pick((512, 4096, 1 << 16, 1 << 20)),
