@@ -49,6 +49,8 @@ from aqueduct_core.aqueduct.statistics import Statistics
 from aqueduct_core.aqueduct.wiring import Alarm, AlarmKey, Wiring
 from aqueduct_core.engine.contract import (
     Datagram,
+    DatagramDelivered,
+    DatagramLost,
     DatagramRefused,
     DatagramsLeft,
     EarlyReady,
@@ -145,6 +147,8 @@ class Connection:
             self._outflow.refused(fact.token, now)
         elif isinstance(fact, DatagramsLeft):
             self._outflow.left(fact.token, now)
+        elif isinstance(fact, DatagramDelivered | DatagramLost):
+            pass  # what the peer's engine has is known by its acks and nacks alone
         elif isinstance(fact, LinkRoom):
             self._wiring.link.room = fact.size
             self._wiring.flow.stirred = True

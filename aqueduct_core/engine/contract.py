@@ -62,6 +62,21 @@ class DatagramsLeft(NamedTuple):
     token: int
 
 
+class DatagramDelivered(NamedTuple):
+    """The peer's transport has the datagram of order ``token``. Its engine may not have it yet, or
+    ever, so this is no answer of a protocol. Only from a link that says so in ``LinkReady``."""
+
+    token: int
+
+
+class DatagramLost(NamedTuple):
+    """The transport takes the datagram of order ``token``, which has left, for lost. It may have
+    been wrong in that, and does not repeat it. Only from a link that says so in ``LinkReady``;
+    such a link tells one or the other of every datagram that has left, unless it is lost first."""
+
+    token: int
+
+
 class LinkRoom(NamedTuple):
     """The link wants to hold at most ``size`` bytes of datagrams that have not left: about what
     the path carries in a round trip. Told before the first datagram can be sent, and again when
@@ -79,9 +94,11 @@ class LinkReady(NamedTuple):
 
     ``max_datagram_size`` is the largest datagram payload in bytes that fits a packet towards
     this peer; 0 where the peer takes no datagrams.
+    ``datagram_outcomes``: the link tells what becomes of each datagram.
     """
 
     max_datagram_size: int
+    datagram_outcomes: bool = False
 
 
 class EarlyReady(NamedTuple):
@@ -132,6 +149,8 @@ Fact: TypeAlias = (
     | StreamReset
     | StreamStopped
     | Datagram
+    | DatagramDelivered
+    | DatagramLost
     | DatagramRefused
     | DatagramsLeft
     | EarlyReady

@@ -93,6 +93,9 @@ class CreditedConnection(QuicConnection):
     Args:
         max_streams_uni: unidirectional streams that the peer may have open at once. It may open
             no bidirectional ones.
+
+    ``keeps_outcomes``: keep what becomes of each datagram for ``datagram_outcomes``; to be set
+    before the first one.
     """
 
     def __init__(
@@ -105,6 +108,11 @@ class CreditedConnection(QuicConnection):
         super().__init__(configuration=configuration, **start)
         self.unacknowledged = 0
         self.queued_datagrams = 0
+        self.datagrams_left: int | None = None
+        """The token of the last datagram that has left."""
+        self._tokens: deque[int] = deque()  # of ``_datagrams_pending``
+        self.keeps_outcomes = False
+        self._outcomes: list[tuple[int, bool]] = []
         self._datagram_packet: int | None = None
         self._yielded = False
         self._stream_window = configuration.max_stream_data
@@ -176,9 +184,9 @@ class CreditedConnection(QuicConnection):
         return self._loss.congestion_window
 
     @property
-    def datagrams_waiting(self) -> int:
-        """Datagrams that have not left."""
-        return len(self._datagrams_pending)
+    def datagrams_wait(self) -> bool:
+        """There are datagrams that have not left."""
+        return bool(self._tokens)
 
     @property
     def peer_datagram_frame_size(self) -> int:
@@ -252,9 +260,15 @@ class CreditedConnection(QuicConnection):
             stream.max_stream_data_local = target
             self._due[stream_id] = stream
 
-    def send_datagram_frame(self, data: bytes) -> None:
+    def send_datagram(self, data: bytes, token: int) -> None:
         self.queued_datagrams += len(data)
-        super().send_datagram_frame(data)
+        self._tokens.append(token)
+        self.send_datagram_frame(data)
+
+    def datagram_outcomes(self) -> list[tuple[int, bool]]:
+        """Take the tokens of datagrams that were acknowledged (True) or lost."""
+        outcomes, self._outcomes = self._outcomes, []
+        return outcomes
 
     # What the streams of this connection tell it
 
@@ -442,7 +456,22 @@ class CreditedConnection(QuicConnection):
         written = super()._write_datagram_frame(builder, data, frame_type)
         self._datagram_packet = number
         self.queued_datagrams -= len(data)
+        self.datagrams_left = token = self._tokens.popleft()
+        if self.keeps_outcomes:
+            assert builder._packet is not None
+            builder._packet.delivery_handlers.append((self._on_datagram_delivery, (token,)))
         return written
+
+    def _on_datagram_delivery(self, delivery: QuicDeliveryState, token: int) -> None:
+        self._outcomes.append((token, delivery is QuicDeliveryState.ACKED))
+
+    def _discard(self, space: QuicPacketSpace) -> None:
+        """Forget packets that will never be acknowledged; the datagrams in them are lost."""
+        for packet in space.sent_packets.values():
+            for handler, arguments in packet.delivery_handlers:
+                if handler == self._on_datagram_delivery:
+                    handler(QuicDeliveryState.LOST, *arguments)
+        self._loss.discard_space(space)
 
     def _write_connection_limits(self, builder: QuicPacketBuilder, space: QuicPacketSpace) -> None:
         self._write_limit(builder, self._local_max_data)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Iterable, Sequence
 
 from aioquic.quic import events
@@ -13,6 +12,8 @@ from aqueduct_core.engine.contract import (
     CloseLink,
     Consumed,
     Datagram,
+    DatagramDelivered,
+    DatagramLost,
     DatagramRefused,
     DatagramsLeft,
     EarlyReady,
@@ -64,6 +65,7 @@ class AioquicLink:
     ) -> None:
         self.counts = LinkCounts()
         self._quic = connection
+        connection.keeps_outcomes = settings.datagram_outcomes
         self._settings = settings
         self._session = session
         self._early = False
@@ -71,7 +73,7 @@ class AioquicLink:
         self._early_datagrams = 0
         self._facts: list[Fact] = []
         self._hints = Hints(connection)
-        self._leaving: deque[int] = deque()  # tokens of the datagrams that aioquic holds
+        self._left: int | None = None
         self._lost: LinkLost | None = None
         self._ready = False
         self._alert: int | None = None
@@ -102,7 +104,7 @@ class AioquicLink:
 
     @property
     def backlogged(self) -> bool:
-        return bool(self._leaving)
+        return self._quic.datagrams_wait
 
     @property
     def round_trip(self) -> float | None:
@@ -203,8 +205,7 @@ class AioquicLink:
                         self.counts.datagram_frames_refused += 1
                         self._facts.append(DatagramRefused(token))
                     else:
-                        quic.send_datagram_frame(data)
-                        self._leaving.append(token)
+                        quic.send_datagram(data, token)
                 case ResetStream(stream_id, code):
                     quic.reset_stream(stream_id, code)
                 case StopStream(stream_id, code):
@@ -259,12 +260,10 @@ class AioquicLink:
         return issued, retired
 
     def _tell_left(self) -> None:
-        """Datagrams leave in their order, so aioquic still holds the last ones given to it."""
-        token = None
-        while len(self._leaving) > self._quic.datagrams_waiting:
-            token = self._leaving.popleft()
-        if token is not None:
-            self._facts.append(DatagramsLeft(token))
+        left = self._quic.datagrams_left
+        if left is not None and left != self._left:
+            self._left = left
+            self._facts.append(DatagramsLeft(left))
 
     def _collect(self, now: float) -> None:
         """Turn the events of aioquic into facts; join consecutive bytes of a stream."""
@@ -300,6 +299,8 @@ class AioquicLink:
             facts.append(StreamBytes(current, b"".join(chunks), end))
         if self._ready and self._lost is None:
             facts += self._hints.facts()
+            for token, delivered in quic.datagram_outcomes():
+                facts.append(DatagramDelivered(token) if delivered else DatagramLost(token))
         ending = quic.ending
         if ending is not None and self._lost is None:
             self._end(ending)
@@ -347,7 +348,8 @@ class AioquicLink:
         self._measure_datagrams()
         # A client learns before it what became of early data, a server behind it what came early.
         at = len(self._facts) if self._early else 0
-        self._facts.insert(at, LinkReady(self._max_datagram))
+        outcomes = self._settings.datagram_outcomes
+        self._facts.insert(at, LinkReady(self._max_datagram, outcomes))
 
     def _measure_datagrams(self) -> None:
         frame = self._quic.peer_datagram_frame_size

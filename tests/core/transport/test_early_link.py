@@ -12,7 +12,6 @@ from aqueduct_core.engine.contract import (
     EarlyRejected,
     LinkLost,
     LinkReady,
-    LinkRoom,
     StreamBytes,
 )
 from aqueduct_core.transport.address_tokens import AddressTokens, Standing
@@ -53,7 +52,7 @@ def test_accepted_early_data_is_there_within_one_way_and_told_when_the_handshake
     it.run_until_all_is_there()
     assert it.wire.now - start < 3.5 * DELAY
     assert isinstance(it.server_facts[0], LinkReady)
-    assert [type(fact) for fact in it.client_facts[:3]] == [EarlyReady, LinkRoom, LinkReady]
+    assert [type(fact) for fact in it.client_facts[:2]] == [EarlyReady, LinkReady]
     assert it.wire.client.link.early_accepted is True
     assert it.wire.server.link.early_accepted is True
     assert it.wire.client.link.peer_fingerprint == server_tls().fingerprint
@@ -261,7 +260,7 @@ def test_what_a_server_sends_before_the_handshake_is_complete_is_taken() -> None
     quic = it.wire.server.link._quic
     it.wire.run(lambda: quic._local_max_data.used > 0)
     quic.send_stream_data(3, b"an answer", end_stream=True)
-    quic.send_datagram_frame(b"and more")
+    quic.send_datagram(b"and more", 0)
     assert not it.wire.server.link.ready
     it.wire.run(lambda: 3 in it.wire.client.probe.ended)
     assert it.wire.now - start < 2.5 * DELAY
