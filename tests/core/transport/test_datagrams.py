@@ -14,6 +14,7 @@ from aqueduct_core.engine.contract import (
     LinkRoom,
 )
 from aqueduct_core.transport.settings import LinkSettings
+from tests.core.transport.early import early_terms, second, session_of
 from tests.core.transport.wire import Wire
 
 OUTCOMES = LinkSettings(datagram_outcomes=True)
@@ -92,27 +93,47 @@ def test_a_stream_does_not_take_the_window_bit_by_bit_from_a_datagram() -> None:
     """Acknowledgements of short packets free short pieces of the window, which only a stream
     could use."""
     wire = Wire(delay=0.02)
-    wire.connect()
-    client, server = wire.client.probe, wire.server.probe
-    stream = client.open()
-    for _ in range(400):
-        client.write(stream, bytes(90))
-        wire.pump()
-    for token in range(50):
-        client.datagram(bytes(1_100), token=token)
-    client.write(stream, bytes(400_000))
-    wire.run(lambda: len(server.datagrams) == 50)
-    assert server.streams[stream] < 200_000
+    seen = watched(wire)
+    wire.rest(1.0)
+    quic = wire.client.link._quic
+    probe = wire.client.probe
+    quic._loss._cc.congestion_window = quic._loss.bytes_in_flight + 600
+    probe.datagram(bytes(1_000), token=1)
+    stream = probe.open()
+    probe.write(stream, bytes(10_000))
+    wire.pump()
+    assert of(seen, DatagramsLeft) == []
+    assert quic._table[stream].sender.highest_offset == 0
+    quic._loss._cc.congestion_window += 600
+    wire.pump()
+    assert of(seen, DatagramsLeft) == [1]
+    assert quic._table[stream].sender.highest_offset < 200  # what is left of its packet
+    quic._loss._cc.congestion_window += 600
+    wire.pump()
+    assert quic._table[stream].sender.highest_offset > 400
 
 
-def test_a_stream_that_has_nothing_to_send_costs_datagrams_no_turn() -> None:
-    """A stream waits for credit of its own, and stays in line for that."""
-    settings = LinkSettings(stream_window=20_000, connection_window=20_000)
+def test_streams_that_have_nothing_to_send_cost_datagrams_no_turn() -> None:
+    """A stream was written to and has no credit: that is found out when its turn comes."""
+    settings = LinkSettings(stream_window=20_000)
     wire = Wire(delay=0.02, settings=settings, server_consumes=False)
-    wire.connect()
-    client, server = wire.client.probe, wire.server.probe
-    for _ in range(30):
-        client.write(client.open(), bytes(2_000))
-    for token in range(300):
-        client.datagram(bytes(1_000), token=token)
-    wire.run(lambda: len(server.datagrams) == 300, limit=5.0)
+    seen = watched(wire)
+    probe = wire.client.probe
+    stream = probe.open()
+    probe.write(stream, bytes(30_000))
+    wire.rest(1.0)
+    assert wire.server.probe.streams == {stream: 20_000}
+    probe.write(stream, b"more")
+    for token in range(3):
+        probe.datagram(bytes(1_000), token=token)
+    wire.pump()
+    assert of(seen, DatagramsLeft) == [2]
+
+
+def test_a_datagram_that_was_rejected_with_early_data_is_lost() -> None:
+    it = second(session_of(early_terms()), early_terms(), settings=OUTCOMES)
+    it.wire.client.probe.datagram(b"an early datagram", token=7)
+    it.write(b"a stream, which is repeated")
+    it.run_until_all_is_there()
+    assert of(it.client_facts, DatagramLost, DatagramDelivered) == [7]
+    assert DatagramLost(7) in it.client_facts
