@@ -33,7 +33,6 @@ from aqueduct_core.aqueduct.inflow import Inflow
 from aqueduct_core.aqueduct.news import (
     Attachment,
     Closed,
-    DatagramsUnavailable,
     End,
     Headers,
     Ignored,
@@ -49,20 +48,10 @@ from aqueduct_core.aqueduct.statistics import Statistics
 from aqueduct_core.aqueduct.wiring import Alarm, AlarmKey, Wiring
 from aqueduct_core.engine.contract import (
     Datagram,
-    DatagramDelivered,
-    DatagramLost,
-    DatagramRefused,
-    DatagramsLeft,
-    EarlyReady,
-    EarlyRejected,
     Fact,
     LinkLost,
-    LinkReady,
-    LinkRoom,
-    LinkRtt,
     Order,
     StreamBytes,
-    StreamLimit,
     StreamReset,
     StreamStopped,
 )
@@ -143,33 +132,10 @@ class Connection:
             self._inflow.stream_reset(fact.stream_id)
         elif isinstance(fact, StreamStopped):
             self._outbox.stopped(fact.stream_id)
-        elif isinstance(fact, DatagramRefused):
-            self._outflow.refused(fact.token, now)
-        elif isinstance(fact, DatagramsLeft):
-            self._outflow.left(fact.token, now)
-        elif isinstance(fact, DatagramDelivered | DatagramLost):
-            pass  # what the peer's engine has is known by its acks and nacks alone
-        elif isinstance(fact, LinkRoom):
-            self._wiring.link.room = fact.size
-            self._wiring.flow.stirred = True
-        elif isinstance(fact, LinkReady):
-            self._wiring.datagram_size = fact.max_datagram_size
-            if not fact.max_datagram_size:
-                if self.config.require_datagrams:
-                    raise PeerFault(Code.DATAGRAM, "the peer takes no datagrams")
-                self._bulletin.tell(DatagramsUnavailable())
-        elif isinstance(fact, EarlyReady):
-            self._wiring.datagram_size = fact.max_datagram_size
-        elif isinstance(fact, EarlyRejected):
-            # The link repeats the streams under their numbers, and the peer has seen nothing of
-            # the first try; datagrams stay sent, to be declared and nacked (AQ-0RTT-2).
-            pass
-        elif isinstance(fact, LinkRtt):
-            self._wiring.rtt = fact.seconds
-        elif isinstance(fact, StreamLimit):
-            self._wiring.stream_limit(fact.streams)
-        else:
+        elif isinstance(fact, LinkLost):
             self._lost(fact)
+        else:
+            self._outflow.link(fact, now)
 
     def _headers_came(self) -> None:
         headers = self._handshake.peer_headers

@@ -1,12 +1,69 @@
-"""Datagram messages on their way out: which ones the transport may still refuse as too large
-(AQ-SEND-5), and which ones have not left the link, so that they are not declared (AQ-SEND-6)."""
+"""Datagram messages on their way out: their numbers, which ones the transport may still refuse as
+too large (AQ-SEND-5), and which ones have not left the link, so are not declared (AQ-SEND-6)."""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import NamedTuple
 
+from aqueduct_core.aqueduct.faults import Code, PeerFault
 from aqueduct_core.aqueduct.news import Attachment, Headers
+from aqueduct_core.primitives.ranges import Range
+
+
+class DatagramNumbers:
+    """The number space of one sender's datagram messages.
+
+    Holds: ``answered`` ≤ ``sent``, and ``declared`` ≤ ``sent`` − ``in_link``: the last ``in_link``
+    of those that were numbered have not left the link.
+    """
+
+    __slots__ = ("acked", "answered", "declared", "in_link", "sent")
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.in_link = 0
+        self.declared = 0
+        self.answered = 0
+        self.acked = 0
+
+    def declare(self) -> int:
+        """Declare all that has left; how many more than before these are."""
+        more = self.sent - self.in_link - self.declared
+        self.declared += more
+        return more
+
+    def may_take_back(self, number: int) -> bool:
+        """Whether it is the last one, and nobody was told of it (AQ-SEND-5)."""
+        return number == self.sent - 1 and number >= self.declared
+
+    def take_back(self) -> None:
+        """The last one goes by another way."""
+        self.sent -= 1
+        self.in_link = max(0, self.in_link - 1)
+
+    def answer(self, lengths: tuple[int, ...]) -> tuple[list[Range], list[Range]]:
+        """The numbers acked and nacked by an ACK_NACK_UNRELIABLE; it goes on from the last one.
+
+        Raises:
+            PeerFault: a number that was never sent (AQ-ACK-8).
+        """
+        position = self.answered
+        if position + sum(lengths) > self.sent:
+            raise PeerFault(Code.ACK, "an ack of a datagram never sent")
+        answers: tuple[list[Range], list[Range]] = ([], [])
+        for i, length in enumerate(lengths):
+            if length:
+                answers[i % 2].append((position, position + length))
+            position += length
+        self.acked += sum(lengths[::2])
+        self.answered = position
+        return answers
+
+    @property
+    def open(self) -> list[Range]:
+        """Those that were neither acked nor nacked."""
+        return [(self.answered, self.sent)] if self.answered < self.sent else []
 
 
 class DatagramMessage(NamedTuple):

@@ -3,23 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.channels import Channels
 from aqueduct_core.aqueduct.config import Config, Mode
-from aqueduct_core.aqueduct.faults import BadArgument, TooLarge
+from aqueduct_core.aqueduct.faults import BadArgument, Code, PeerFault, TooLarge
 from aqueduct_core.aqueduct.flow import BadFlowHeader, Verdict, read_channel_header
-from aqueduct_core.aqueduct.news import Attachment, Dropped, Headers, Rerouted, Writable
+from aqueduct_core.aqueduct.news import (
+    Attachment,
+    DatagramsUnavailable,
+    Dropped,
+    Headers,
+    Rerouted,
+    Writable,
+)
 from aqueduct_core.aqueduct.sender import SenderHalf
 from aqueduct_core.aqueduct.sendqueue import Attach, Outgoing
 from aqueduct_core.aqueduct.wiring import Wiring
+from aqueduct_core.engine.contract import (
+    DatagramDelivered,
+    DatagramLost,
+    DatagramRefused,
+    DatagramsLeft,
+    EarlyReady,
+    EarlyRejected,
+    LinkReady,
+    LinkRoom,
+    LinkRtt,
+    StreamLimit,
+)
+
+LinkFact: TypeAlias = (
+    DatagramDelivered
+    | DatagramLost
+    | DatagramRefused
+    | DatagramsLeft
+    | EarlyReady
+    | EarlyRejected
+    | LinkReady
+    | LinkRoom
+    | LinkRtt
+    | StreamLimit
+)
 
 
 class Sent(NamedTuple):
     """What became of a message: its number and number space, and the channels it carries.
 
-    ``number`` None: it waits for credit or a stream (AQ-FLOW-5, H12). Then the news ``Numbered``
+    ``number`` None: it waits for credit, a stream, or room in the link. Then the news ``Numbered``
     tells its number and channels, in the order of sending, or ``Dropped`` that it will never go.
     On a channel that is not unreliable it takes the reliable number that is next in turn.
     """
@@ -30,7 +62,7 @@ class Sent(NamedTuple):
 
 
 class Outflow:
-    """``messages`` counts what was sent."""
+    """``messages`` counts what was sent. ``link`` takes the facts about what carries them."""
 
     def __init__(self, side: Side, channels: Channels, wiring: Wiring) -> None:
         self._side = side
@@ -188,7 +220,37 @@ class Outflow:
             self._wiring.queues.starved[half.channel] = True
         return first, stop
 
-    def refused(self, token: int, now: float) -> None:
+    def link(self, fact: LinkFact, now: float) -> None:
+        """The link tells what it can carry, and what became of what it was given."""
+        wiring = self._wiring
+        match fact:
+            case DatagramRefused(token):
+                self._refused(token, now)
+            case DatagramsLeft(token):
+                self._gone(wiring.link.left(token), now)
+            case DatagramDelivered() | DatagramLost():
+                pass  # what the peer's engine has is known by its acks and nacks alone
+            case LinkRoom(size):
+                wiring.link.room = size
+                wiring.flow.stirred = True
+            case LinkReady(size):
+                wiring.datagram_size = size
+                if not size:
+                    if wiring.config.require_datagrams:
+                        raise PeerFault(Code.DATAGRAM, "the peer takes no datagrams")
+                    wiring.bulletin.tell(DatagramsUnavailable())
+            case EarlyReady(size):
+                wiring.datagram_size = size
+            case EarlyRejected():
+                # The link repeats the streams under their numbers, and the peer has seen nothing
+                # of the first try; datagrams stay sent, to be declared and nacked (AQ-0RTT-2).
+                pass
+            case LinkRtt(seconds):
+                wiring.rtt = seconds
+            case StreamLimit(streams):
+                wiring.stream_limit(streams)
+
+    def _refused(self, token: int, now: float) -> None:
         """The transport refused a datagram as too large (AQ-SEND-5)."""
         message = self._wiring.refusable.refused(token)
         half = self._channels.halves.get(message.channel) if message is not None else None
@@ -200,12 +262,9 @@ class Outflow:
                 self._wiring.bulletin.tell(Rerouted(message.channel, message.number, number))
         self._gone(self._wiring.link.refused(token, sent=number is None), now)
 
-    def left(self, token: int, now: float) -> None:
-        """All datagrams up to this one have left the link: others may follow, and they are
-        declared (AQ-SEND-6)."""
-        self._gone(self._wiring.link.left(token), now)
-
     def _gone(self, channels: list[int], now: float) -> None:
+        """The oldest datagrams of these channels have left the link: others may follow, and they
+        are declared (AQ-SEND-6)."""
         self._wiring.flow.stirred = True
         for channel in channels:
             half = self._channels.halves.get(channel)

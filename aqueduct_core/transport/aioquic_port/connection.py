@@ -10,9 +10,6 @@ What differs from the stock class:
   discard, and ``_due`` when its limit has to be told.
 * **Memory.** Streams that a peer opens only by skipping over their numbers cost nothing until they
   are used.
-* **Datagrams and streams share.** Stock aioquic fills packets with datagrams as long as there are
-  any, so that no stream, and no acknowledgement of a message, would leave beside a flood of them.
-  Here they take turns where both have something to send.
 * **Closing is short.** However slow the path looks, the closing period is bounded.
 * **Counting.** ``unacknowledged`` is kept as bytes come and go, never computed by a walk.
 """
@@ -30,7 +27,6 @@ from aioquic.quic.connection import (
     CONNECTION_LIMIT_FRAME_CAPACITY,
     MAX_STREAM_DATA_FRAME_CAPACITY,
     Limit,
-    QuicConnection,
     QuicConnectionError,
     QuicConnectionState,
     QuicNetworkPath,
@@ -41,13 +37,13 @@ from aioquic.quic.packet import QuicErrorCode, QuicFrameType
 from aioquic.quic.packet_builder import (
     QuicDeliveryState,
     QuicPacketBuilder,
-    QuicPacketBuilderStop,
 )
 from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.quic.stream import QuicStream, StreamFinishedError
 from aioquic.tls import Epoch, SessionTicketFetcher, SessionTicketHandler
 from cryptography import x509
 
+from aqueduct_core.transport.aioquic_port.datagrams import DatagramConnection
 from aqueduct_core.transport.aioquic_port.streams import (
     NO_RECEIVER,
     NO_SENDER,
@@ -60,9 +56,6 @@ from aqueduct_core.transport.aioquic_port.streams import (
 STREAMS_PER_ROUND = 128
 """Ready streams offered to the packet builder at once: enough to fill a dozen packets with tiny
 messages, few enough that rebuilding aioquic's service order for each packet stays cheap."""
-
-DATAGRAM_FRAME_OVERHEAD = 1 + 4
-"""Type and longest length of a DATAGRAM frame."""
 
 LONGEST_CLOSING = 3.0
 """Seconds that a closed connection lingers at most. RFC 9000 §10.2 asks for three probe timeouts,
@@ -82,20 +75,12 @@ class Start(TypedDict, total=False):
     token_handler: Callable[[bytes], None] | None
 
 
-class _KeptForDatagram(Exception):
-    """It is a datagram's turn, and the congestion window has no room for the whole of it: streams,
-    which can use any room, do not take it piece by piece, or its turn would never come."""
-
-
-class CreditedConnection(QuicConnection):
+class CreditedConnection(DatagramConnection):
     """A ``QuicConnection`` whose windows follow ``consume``.
 
     Args:
         max_streams_uni: unidirectional streams that the peer may have open at once. It may open
             no bidirectional ones.
-
-    ``keeps_outcomes``: keep what becomes of each datagram for ``datagram_outcomes``; to be set
-    before the first one.
     """
 
     def __init__(
@@ -107,14 +92,6 @@ class CreditedConnection(QuicConnection):
     ) -> None:
         super().__init__(configuration=configuration, **start)
         self.unacknowledged = 0
-        self.queued_datagrams = 0
-        self.datagrams_left: int | None = None
-        """The token of the last datagram that has left."""
-        self._tokens: deque[int] = deque()  # of ``_datagrams_pending``
-        self.keeps_outcomes = False
-        self._outcomes: list[tuple[int, bool]] = []
-        self._datagram_packet: int | None = None
-        self._yielded = False
         self._stream_window = configuration.max_stream_data
         self._connection_window = configuration.max_data
         self._consumed = 0
@@ -182,11 +159,6 @@ class CreditedConnection(QuicConnection):
     def bytes_per_round_trip(self) -> int:
         """What may be on its way at once: about what the path carries in a round trip."""
         return self._loss.congestion_window
-
-    @property
-    def datagrams_wait(self) -> bool:
-        """There are datagrams that have not left."""
-        return bool(self._tokens)
 
     @property
     def peer_datagram_frame_size(self) -> int:
@@ -259,16 +231,6 @@ class CreditedConnection(QuicConnection):
         if 2 * (target - stream.max_stream_data_local) >= self._stream_window:
             stream.max_stream_data_local = target
             self._due[stream_id] = stream
-
-    def send_datagram(self, data: bytes, token: int) -> None:
-        self.queued_datagrams += len(data)
-        self._tokens.append(token)
-        self.send_datagram_frame(data)
-
-    def datagram_outcomes(self) -> list[tuple[int, bool]]:
-        """Take the tokens of datagrams that were acknowledged (True) or lost."""
-        outcomes, self._outcomes = self._outcomes, []
-        return outcomes
 
     # What the streams of this connection tell it
 
@@ -390,21 +352,12 @@ class CreditedConnection(QuicConnection):
     def _write_application(
         self, builder: QuicPacketBuilder, network_path: QuicNetworkPath, now: float
     ) -> None:
-        try:
-            self._write_packets(builder, network_path, now)
-        except _KeptForDatagram:
-            raise QuicPacketBuilderStop from None
-
-    def _write_packets(
-        self, builder: QuicPacketBuilder, network_path: QuicNetworkPath, now: float
-    ) -> None:
         ready = self._ready
         left = len(ready)
         while True:
             count = min(left, STREAMS_PER_ROUND)
             left -= count
             self._streams_queue = [ready.popleft() for _ in range(count)]
-            self._yielded = False
             try:
                 super()._write_application(builder, network_path, now)
             finally:
@@ -412,10 +365,7 @@ class CreditedConnection(QuicConnection):
                     assert isinstance(stream, Stream)
                     self._put_back(stream)
                 self._streams_queue = []
-            if self._pacing_at is not None:
-                return
-            # Datagrams may have made way for streams that had nothing to send after all.
-            if left <= 0 and not (self._yielded and builder.packet_is_empty):
+            if left <= 0 or self._pacing_at is not None:
                 return
 
     def _put_back(self, stream: Stream) -> None:
@@ -440,38 +390,6 @@ class CreditedConnection(QuicConnection):
     @property
     def _out_of_credit(self) -> bool:
         return self._remote_max_data_used >= self._remote_max_data
-
-    def _write_datagram_frame(
-        self, builder: QuicPacketBuilder, data: bytes, frame_type: QuicFrameType
-    ) -> bool:
-        """One DATAGRAM frame, or none in a packet that is the streams'."""
-        last, number = self._datagram_packet, builder.packet_number
-        if last is not None and last != number and self._streams_queue:
-            self._datagram_packet = None
-            self._yielded = True
-            raise QuicPacketBuilderStop
-        size = DATAGRAM_FRAME_OVERHEAD + len(data)
-        if builder.remaining_flight_space < size <= builder.remaining_buffer_space:
-            raise _KeptForDatagram
-        written = super()._write_datagram_frame(builder, data, frame_type)
-        self._datagram_packet = number
-        self.queued_datagrams -= len(data)
-        self.datagrams_left = token = self._tokens.popleft()
-        if self.keeps_outcomes:
-            assert builder._packet is not None
-            builder._packet.delivery_handlers.append((self._on_datagram_delivery, (token,)))
-        return written
-
-    def _on_datagram_delivery(self, delivery: QuicDeliveryState, token: int) -> None:
-        self._outcomes.append((token, delivery is QuicDeliveryState.ACKED))
-
-    def _discard(self, space: QuicPacketSpace) -> None:
-        """Forget packets that will never be acknowledged; the datagrams in them are lost."""
-        for packet in space.sent_packets.values():
-            for handler, arguments in packet.delivery_handlers:
-                if handler == self._on_datagram_delivery:
-                    handler(QuicDeliveryState.LOST, *arguments)
-        self._loss.discard_space(space)
 
     def _write_connection_limits(self, builder: QuicPacketBuilder, space: QuicPacketSpace) -> None:
         self._write_limit(builder, self._local_max_data)
