@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 PORTION = 256 * 1024
 """Bytes that one bulk send hands to the engine before it looks at the high-water mark again."""
 
+DATAGRAM_PORTION = 32 * 1024
+"""The same for unreliable messages, of which a link takes fewer at once."""
+
 
 UNNUMBERED = -1
 """In place of the number of an unreliable message that waits in the engine."""
@@ -63,6 +66,8 @@ class WireOut:
         if self._unread or wire.full(outlet):
             return None
         try:
+            if self._congested():
+                return None
             return self._send(payload, headers, cargo)
         except QueueFull:
             return None
@@ -79,7 +84,8 @@ class WireOut:
         if self._unread or wire.full(outlet):
             return 0, 0
         stop, size = start, 0
-        while stop < len(payloads) and size < PORTION:
+        portion = DATAGRAM_PORTION if outlet.mode is Mode.UNRELIABLE else PORTION
+        while stop < len(payloads) and size < portion:
             size += len(payloads[stop])
             stop += 1
         try:
@@ -135,6 +141,8 @@ class WireOut:
         self._wire.kick()
         payloads, headers, cargo = unread
         if headers or cargo or self._outlet.oneshot:
+            if self._congested():
+                return False
             self._send(payloads[0], headers, cargo, fresh=False)
             return True
         while payloads:
@@ -244,19 +252,36 @@ class WireOut:
         return number
 
     def _send_many(self, payloads: Sequence[bytes], *, fresh: bool = True) -> tuple[int, int]:
-        """Bulk for streams; a datagram costs a datagram, so those go one by one."""
+        """In bulk where that can be; what fits no datagram, or waits for credit although it is
+        unreliable, goes one by one."""
         wire, outlet = self._wire, self._outlet
-        if outlet.mode is Mode.UNRELIABLE or outlet.oneshot:
-            numbers = [self._send(payload, (), (), fresh=fresh) for payload in payloads]
-            return numbers[0], len(numbers)
-        first, stop = wire.engine.send_many(
-            self._channel, payloads, now=wire.now(), mode=outlet.mode
+        engine, unreliable = wire.engine, outlet.mode is Mode.UNRELIABLE
+        datagrams = unreliable and wire.datagrams
+        fits = not datagrams or max(map(len, payloads)) <= engine.datagram_room(
+            self._channel, len(payloads)
         )
-        count = stop - first
-        if not fresh:
-            outlet.ledger.leave(count)
-        wire.gave(sum(map(len, payloads[:count])) + FRAME_BYTES * count)
-        return outlet.ledger.sent(True, first, count), count
+        count = 0
+        if fits and not outlet.oneshot:
+            first, stop = engine.send_many(
+                self._channel, payloads, now=wire.now(), mode=outlet.mode
+            )
+            count = stop - first
+        if count or not (unreliable or outlet.oneshot):
+            if not fresh:
+                outlet.ledger.leave(count)
+            wire.gave(sum(map(len, payloads[:count])) + FRAME_BYTES * count)
+            return outlet.ledger.sent(not datagrams, first, count), count
+        numbers = []
+        for payload in payloads:
+            if self._congested():
+                break
+            numbers.append(self._send(payload, (), (), fresh=fresh))
+        return (numbers or [0])[0], len(numbers)
+
+    def _congested(self) -> bool:
+        """Whether the next message has to wait for the link: it comes soon, and wakes us."""
+        unreliable = self._outlet.mode is Mode.UNRELIABLE
+        return unreliable and self._wire.engine.congested(self._channel)
 
     def _command(self, command: Callable[[], None]) -> None:
         """A command that comes too late changes nothing: the end of the channel is on its way."""

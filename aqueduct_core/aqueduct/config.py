@@ -33,7 +33,7 @@ class Config:
     ack_delay: float = 0.02
     """A message is acked at most this long after it came (AQ-ACK-1)."""
     sent_unreliable_delay: float = 0.1
-    """Datagram messages are declared at most this long after they were sent (AQ-SEND-6)."""
+    """Datagram messages are declared at most this long after they left (AQ-SEND-6)."""
     unreliable_receipt_deadline: float = 1.0
     """How long after its declaration a datagram message may still come in (AQ-ACK-6)."""
     forget_delay: float = 0.02
@@ -79,7 +79,8 @@ class Config:
     initial_burst: int = 1 << 16
     """What a client sends before it knows the server's buffers (AQ-FLOW-9)."""
     send_queue_messages: int = 1024
-    """Messages of a channel that wait for credit; above it ``send`` refuses (AQ-FLOW-5)."""
+    """Messages of a channel that wait for credit or for the link; above it ``send`` refuses, or
+    drops the oldest if it is unreliable (AQ-FLOW-5)."""
     send_queue_bytes: int = 1 << 20
     send_queue_connection_bytes: int = 64 << 20
     """The same over all channels of the connection."""

@@ -17,7 +17,7 @@ from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.channels import Channels
 from aqueduct_core.aqueduct.config import AckMode, Config, Mode
 from aqueduct_core.aqueduct.credit import CreditBook
-from aqueduct_core.aqueduct.datagrams import Refusable
+from aqueduct_core.aqueduct.datagrams import LinkQueue, Refusable
 from aqueduct_core.aqueduct.dispatch import Dispatch
 from aqueduct_core.aqueduct.faults import (
     BadArgument,
@@ -33,7 +33,6 @@ from aqueduct_core.aqueduct.inflow import Inflow
 from aqueduct_core.aqueduct.news import (
     Attachment,
     Closed,
-    DatagramsUnavailable,
     End,
     Headers,
     Ignored,
@@ -49,16 +48,10 @@ from aqueduct_core.aqueduct.statistics import Statistics
 from aqueduct_core.aqueduct.wiring import Alarm, AlarmKey, Wiring
 from aqueduct_core.engine.contract import (
     Datagram,
-    DatagramRefused,
-    EarlyReady,
-    EarlyRejected,
     Fact,
     LinkLost,
-    LinkReady,
-    LinkRtt,
     Order,
     StreamBytes,
-    StreamLimit,
     StreamReset,
     StreamStopped,
 )
@@ -101,6 +94,7 @@ class Connection:
             config.max_datagram_size,
             Flow(config),
             SendQueues(config),
+            LinkQueue(),
         )
         self._channels = Channels(side, self._wiring)
         self._outflow = Outflow(side, self._channels, self._wiring)
@@ -138,26 +132,10 @@ class Connection:
             self._inflow.stream_reset(fact.stream_id)
         elif isinstance(fact, StreamStopped):
             self._outbox.stopped(fact.stream_id)
-        elif isinstance(fact, DatagramRefused):
-            self._outflow.refused(fact.token)
-        elif isinstance(fact, LinkReady):
-            self._wiring.datagram_size = fact.max_datagram_size
-            if not fact.max_datagram_size:
-                if self.config.require_datagrams:
-                    raise PeerFault(Code.DATAGRAM, "the peer takes no datagrams")
-                self._bulletin.tell(DatagramsUnavailable())
-        elif isinstance(fact, EarlyReady):
-            self._wiring.datagram_size = fact.max_datagram_size
-        elif isinstance(fact, EarlyRejected):
-            # The link repeats the streams under their numbers, and the peer has seen nothing of
-            # the first try; datagrams stay sent, to be declared and nacked (AQ-0RTT-2).
-            pass
-        elif isinstance(fact, LinkRtt):
-            self._wiring.rtt = fact.seconds
-        elif isinstance(fact, StreamLimit):
-            self._wiring.stream_limit(fact.streams)
-        else:
+        elif isinstance(fact, LinkLost):
             self._lost(fact)
+        else:
+            self._outflow.link(fact, now)
 
     def _headers_came(self) -> None:
         headers = self._handshake.peer_headers
@@ -202,6 +180,7 @@ class Connection:
     def _over(self, closed: Closed) -> None:
         self.closed = closed
         self._channels.connection_lost()
+        self._wiring.link.clear()
         self._timers.clear()
         self._bulletin.tell(closed)
 
@@ -277,9 +256,9 @@ class Connection:
         """Send one message (AQ-SEND-1…5), with new channels attached (AQ-SEND-11).
 
         An unreliable message that does not fit a datagram goes on a stream, with a reliable
-        number. The mode is fixed by the channel's first send. Without credit of the receiver
-        the message waits (``Sent``); a full queue refuses it with ``QueueFull``, or drops its
-        oldest message if the channel is unreliable (AQ-FLOW-5).
+        number. The mode is fixed by the channel's first send. Without credit of the receiver, or
+        room in the link for a datagram, the message waits (``Sent``); a full queue refuses it with
+        ``QueueFull``, or drops its oldest message if the channel is unreliable (AQ-FLOW-5).
         """
         self._live(now)
         return self._outflow.send(self._sender(channel), payload, mode, headers, attach, now)
@@ -295,6 +274,15 @@ class Connection:
         """
         self._live(now)
         return self._outflow.send_many(self._sender(channel), payloads, mode, now)
+
+    def congested(self, channel: int) -> bool:
+        """Whether an application that would rather wait than lose should wait with an unreliable
+        message, as the link is slower than it: the send queue is full, so that one more message
+        drops the oldest, or it has tried ``send_many`` in vain. ``Writable`` tells when to go on.
+
+        False where credit is what is missing: a receiver may be slow for ever (AQ-FLOW-5).
+        """
+        return self._outflow.congested(self._sender(channel))
 
     def datagram_room(self, channel: int, count: int = 1) -> int:
         """The longest plain payload that each of the next ``count`` datagrams can carry."""

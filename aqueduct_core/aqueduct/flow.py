@@ -101,6 +101,8 @@ class Verdict(Enum):
     """All channels together have too much outstanding."""
     STREAMS = auto()
     """It needs a stream, and the last ones are kept for control frames (H12)."""
+    LINK = auto()
+    """It is a datagram, and about a round trip's worth of them waits in the link."""
 
 
 class Account:

@@ -142,8 +142,8 @@ class Dropped(NamedTuple):
 
 
 class Writable(NamedTuple):
-    """For a sender: a message that was refused with ``QueueFull``, or the rest of
-    ``send_many``, may be tried again."""
+    """For a sender: a message that was refused with ``QueueFull``, the rest of ``send_many``, or
+    one that was held back because of ``congested``, may be tried again."""
 
     channel: int
 

@@ -3,23 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.channels import Channels
 from aqueduct_core.aqueduct.config import Config, Mode
-from aqueduct_core.aqueduct.faults import BadArgument, TooLarge
+from aqueduct_core.aqueduct.faults import BadArgument, Code, PeerFault, TooLarge
 from aqueduct_core.aqueduct.flow import BadFlowHeader, Verdict, read_channel_header
-from aqueduct_core.aqueduct.news import Attachment, Dropped, Headers, Rerouted, Writable
-from aqueduct_core.aqueduct.sender import SenderHalf, SenderState
+from aqueduct_core.aqueduct.news import (
+    Attachment,
+    DatagramsUnavailable,
+    Dropped,
+    Headers,
+    Rerouted,
+    Writable,
+)
+from aqueduct_core.aqueduct.sender import SenderHalf
 from aqueduct_core.aqueduct.sendqueue import Attach, Outgoing
 from aqueduct_core.aqueduct.wiring import Wiring
+from aqueduct_core.engine.contract import (
+    DatagramDelivered,
+    DatagramLost,
+    DatagramRefused,
+    DatagramsLeft,
+    EarlyReady,
+    EarlyRejected,
+    LinkReady,
+    LinkRoom,
+    LinkRtt,
+    StreamLimit,
+)
+
+LinkFact: TypeAlias = (
+    DatagramDelivered
+    | DatagramLost
+    | DatagramRefused
+    | DatagramsLeft
+    | EarlyReady
+    | EarlyRejected
+    | LinkReady
+    | LinkRoom
+    | LinkRtt
+    | StreamLimit
+)
 
 
 class Sent(NamedTuple):
     """What became of a message: its number and number space, and the channels it carries.
 
-    ``number`` None: it waits for credit or a stream (AQ-FLOW-5, H12). Then the news ``Numbered``
+    ``number`` None: it waits for credit, a stream, or room in the link. Then the news ``Numbered``
     tells its number and channels, in the order of sending, or ``Dropped`` that it will never go.
     On a channel that is not unreliable it takes the reliable number that is next in turn.
     """
@@ -30,7 +62,7 @@ class Sent(NamedTuple):
 
 
 class Outflow:
-    """``messages`` counts what was sent."""
+    """``messages`` counts what was sent. ``link`` takes the facts about what carries them."""
 
     def __init__(self, side: Side, channels: Channels, wiring: Wiring) -> None:
         self._side = side
@@ -92,7 +124,9 @@ class Outflow:
         return Sent(number, reliable, tuple(ids))
 
     def _blocked(self, half: SenderHalf, verdict: Verdict) -> None:
-        """The first message of a queue that waits for the total is the next one to go."""
+        """Note why a message waits. The first one of a queue that waits for the total is the next
+        one to go."""
+        half.lack = verdict
         flow = self._wiring.flow
         if verdict is Verdict.TOTAL and half.waiting and flow.turn is None:
             flow.turn = half.channel
@@ -111,6 +145,17 @@ class Outflow:
         self._wiring.flow.stirred = True
         return Sent(None, mode is not Mode.UNRELIABLE, ())
 
+    def congested(self, half: SenderHalf) -> bool:
+        """See ``Connection.congested``."""
+        queues, channel = self._wiring.queues, half.channel
+        if half.lack is not Verdict.LINK:
+            return False
+        if channel not in queues.starved:
+            if not half.waiting or queues.admits(channel):
+                return False
+            queues.starved[channel] = False
+        return True
+
     def release(self, now: float) -> None:
         """Send what waits and may go now, one message a channel in turn."""
         flow, queues = self._wiring.flow, self._wiring.queues
@@ -122,10 +167,20 @@ class Outflow:
             waiting = [channel for channel in waiting if self._release_one(channel, now)]
         for channel, bulk in list(queues.starved.items()):
             half = self._channels.halves.get(channel)
-            if isinstance(half, SenderHalf) and (half.may_go if bulk else queues.admits(channel)):
+            if isinstance(half, SenderHalf) and self._may_try(half, bulk):
                 del queues.starved[channel]
                 if half.visible:
                     self._wiring.bulletin.tell(Writable(channel))
+
+    def _may_try(self, half: SenderHalf, bulk: bool) -> bool:
+        """Whether what was refused may be tried again: there is room, or it is unreliable and it
+        is credit that is missing, for which such messages wait in their queue or are dropped."""
+        if half.may_go if bulk else self._wiring.queues.admits(half.channel):
+            return True
+        return half.mode is Mode.UNRELIABLE and (
+            half.lack is not Verdict.LINK
+            or self._wiring.flow.verdict(half.account, 1) is not Verdict.GO
+        )
 
     def _release_one(self, channel: int, now: float) -> bool:
         """Send the oldest message of a queue; whether another one may follow."""
@@ -146,8 +201,7 @@ class Outflow:
             self._wiring.bulletin.numbered(channel, sent.reliable, sent.number, sent.attached)
         if queues.waiting(channel):
             return True
-        if half.state is SenderState.FINISHING:
-            half.end_messages()
+        half.end_messages()
         return False
 
     def send_many(
@@ -166,18 +220,56 @@ class Outflow:
             self._wiring.queues.starved[half.channel] = True
         return first, stop
 
-    def refused(self, token: int) -> None:
+    def link(self, fact: LinkFact, now: float) -> None:
+        """The link tells what it can carry, and what became of what it was given."""
+        wiring = self._wiring
+        match fact:
+            case DatagramRefused(token):
+                self._refused(token, now)
+            case DatagramsLeft(token):
+                self._gone(wiring.link.left(token), now)
+            case DatagramDelivered() | DatagramLost():
+                pass  # what the peer's engine has is known by its acks and nacks alone
+            case LinkRoom(size):
+                wiring.link.room = size
+                wiring.flow.stirred = True
+            case LinkReady(size):
+                wiring.datagram_size = size
+                if not size:
+                    if wiring.config.require_datagrams:
+                        raise PeerFault(Code.DATAGRAM, "the peer takes no datagrams")
+                    wiring.bulletin.tell(DatagramsUnavailable())
+            case EarlyReady(size):
+                wiring.datagram_size = size
+            case EarlyRejected():
+                # The link repeats the streams under their numbers, and the peer has seen nothing
+                # of the first try; datagrams stay sent, to be declared and nacked (AQ-0RTT-2).
+                pass
+            case LinkRtt(seconds):
+                wiring.rtt = seconds
+            case StreamLimit(streams):
+                wiring.stream_limit(streams)
+
+    def _refused(self, token: int, now: float) -> None:
         """The transport refused a datagram as too large (AQ-SEND-5)."""
         message = self._wiring.refusable.refused(token)
-        if message is None:
-            return
-        half = self._channels.halves.get(message.channel)
-        if not isinstance(half, SenderHalf):
-            return
-        number = half.send_again(message)
-        if number is not None:
-            self._channels.lineage.renumbered(message.channel, message.number, number)
-            self._wiring.bulletin.tell(Rerouted(message.channel, message.number, number))
+        half = self._channels.halves.get(message.channel) if message is not None else None
+        number = None
+        if message is not None and isinstance(half, SenderHalf):
+            number = half.send_again(message)
+            if number is not None:
+                self._channels.lineage.renumbered(message.channel, message.number, number)
+                self._wiring.bulletin.tell(Rerouted(message.channel, message.number, number))
+        self._gone(self._wiring.link.refused(token, sent=number is None), now)
+
+    def _gone(self, channels: list[int], now: float) -> None:
+        """The oldest datagrams of these channels have left the link: others may follow, and they
+        are declared (AQ-SEND-6)."""
+        self._wiring.flow.stirred = True
+        for channel in channels:
+            half = self._channels.halves.get(channel)
+            if isinstance(half, SenderHalf):
+                half.left(now)
 
     def _check_size(self, size: int) -> None:
         limit = self._wiring.config.max_payload_bytes

@@ -14,7 +14,7 @@ from enum import Enum, auto
 
 from aqueduct_core.aqueduct import blocks, chanid, codec
 from aqueduct_core.aqueduct.config import Mode
-from aqueduct_core.aqueduct.datagrams import DatagramMessage
+from aqueduct_core.aqueduct.datagrams import DatagramMessage, DatagramNumbers
 from aqueduct_core.aqueduct.faults import Code, NotAllowed, PeerFault, ResetCode
 from aqueduct_core.aqueduct.flow import Account, Verdict
 from aqueduct_core.aqueduct.frames import AckNackUnreliable, AckReliable
@@ -82,6 +82,8 @@ class SenderHalf:
     Ends when: the peer sends CLOSE_RECEIVER or FORGET_CHANNEL, or the channel is lost.
     Holds: no message bytes (those that wait are in ``SendQueues``); two ranges of numbers, the
     stream of each un-acked message that has a stream of its own, and what is outstanding.
+    Datagram messages are numbered when the link takes them and declared when they have left it;
+    the finish waits for the last of them.
     """
 
     def __init__(self, channel: int, wiring: Wiring, *, visible: bool) -> None:
@@ -92,17 +94,15 @@ class SenderHalf:
         self.state = SenderState.OPEN
         self.mode: Mode | None = None
         self.reliable_sent = 0
-        self.unreliable_sent = 0
         self.account = Account(channel)
+        self.lack = Verdict.GO  # why the last message that could not go had to wait
         self._wiring = wiring
         self._route = codec.encode_route_to(channel)
-        self._declared = 0
+        self._datagrams = DatagramNumbers()
         self._control: int | None = None
         self._control_ended = False
         self._own_streams: dict[int, int] = {}  # reliable number → stream, until acked
         self._acked = RangeSet()
-        self._mark = 0
-        self._unreliable_acked = 0
         self._peer_control: int | None = None
 
     @property
@@ -130,7 +130,7 @@ class SenderHalf:
             self.step(SenderInput.SEND)
         if self.mode is not None and self.mode is not mode:
             raise NotAllowed(f"channel {self.channel} is {self.mode.value}, not {mode.value}")
-        if chanid.oneshot(self.channel) and self.reliable_sent + self.unreliable_sent + count > 1:
+        if chanid.oneshot(self.channel) and self.reliable_sent + self._datagrams.sent + count > 1:
             raise NotAllowed(f"channel {self.channel} carries one message at most")
 
     @property
@@ -188,7 +188,7 @@ class SenderHalf:
         datagram = self.mode is Mode.UNRELIABLE and self._wiring.datagram_size > 0
         return (
             not self.waiting
-            and (datagram or self._stream_free)
+            and (self._wiring.link.takes(1) if datagram else self._stream_free)
             and self._wiring.flow.verdict(self.account, 1) is Verdict.GO
         )
 
@@ -203,7 +203,7 @@ class SenderHalf:
     ) -> tuple[int, bool] | Verdict | None:
         """As ``send``; None when the sequence does not fit a datagram (AQ-SEND-3)."""
         wiring = self._wiring
-        number = self.unreliable_sent
+        number = self._datagrams.sent
         if len(payload) >= wiring.datagram_size:
             return None
         frame = codec.encode_message(number, headers, attachments, payload)
@@ -213,19 +213,31 @@ class SenderHalf:
         verdict = wiring.flow.verdict(self.account, len(frame))
         if verdict is not Verdict.GO:
             return verdict
+        if not wiring.link.takes(len(sequence)):
+            return Verdict.LINK
         wiring.flow.sent_datagram(self.account, len(frame))
         token = wiring.outbox.datagram(sequence)
         wiring.refusable.add(
             token, DatagramMessage(self.channel, number, headers, attachments, payload)
         )
         self.routed = True
-        self.unreliable_sent = number + 1
-        wiring.timers.sooner((Alarm.DECLARE, self.channel), now + wiring.declare_delay)
+        self._datagrams.sent += 1
+        self._datagrams.in_link += 1
+        if not wiring.link.add(token, self.channel, len(sequence)):
+            self.left(now)
         return number, False
+
+    def left(self, now: float) -> None:
+        """The oldest datagram message in the link has left it: it is declared shortly."""
+        self._datagrams.in_link -= 1
+        if self.state is not SenderState.CANCELLING:
+            wiring = self._wiring
+            wiring.timers.sooner((Alarm.DECLARE, self.channel), now + wiring.declare_delay)
+        self.end_messages()
 
     def datagram_room(self, count: int) -> int:
         """The longest plain payload that each of the next ``count`` datagrams can carry."""
-        last = self.unreliable_sent + max(count, 1) - 1
+        last = self._datagrams.sent + max(count, 1) - 1
         overhead = len(self._wiring.outbox.prefixed(self._route)) + len(
             codec.message_head(last, (), (), self._wiring.datagram_size)
         )
@@ -235,7 +247,7 @@ class SenderHalf:
         """Put plain messages out, as many as may go now; their numbers, ``[first, stop)``."""
         self.mode = mode
         datagrams = mode is Mode.UNRELIABLE and self._wiring.datagram_size > 0
-        first = stop = self.unreliable_sent if datagrams else self.reliable_sent
+        first = stop = self._datagrams.sent if datagrams else self.reliable_sent
         if self.waiting:
             return first, first
         if mode is Mode.ORDERED:
@@ -246,6 +258,8 @@ class SenderHalf:
                     answer = self._send_datagram(payload, (), (), now)
                 else:
                     answer = self._send_on_stream(payload, (), ())
+                if isinstance(answer, Verdict):
+                    self.lack = answer
                 if not isinstance(answer, tuple):
                     break
                 stop += 1
@@ -273,11 +287,7 @@ class SenderHalf:
 
         The reliable number it got; None when it counts as sent, for the peer to nack.
         """
-        if (
-            self.state is not SenderState.OPEN
-            or message.number != self.unreliable_sent - 1
-            or message.number < self._declared
-        ):
+        if self.state is not SenderState.OPEN or not self._datagrams.may_take_back(message.number):
             return None
         flow = self._wiring.flow
         size = flow.unsent_datagram(self.account)
@@ -285,17 +295,19 @@ class SenderHalf:
         if isinstance(answer, Verdict):
             flow.sent_datagram(self.account, size)
             return None
-        self.unreliable_sent -= 1
+        self._datagrams.take_back()
         return answer[0]
 
     def finish(self, now: float) -> None:
         """No more messages: the end goes behind those that wait (AQ-FLOW-11)."""
         self.step(SenderInput.FINISH)
-        if not self.waiting:
-            self.end_messages()
+        self.end_messages()
 
     def end_messages(self) -> None:
-        """FINISH_SENDER, behind all SENT_UNRELIABLE, and the end of the stream (AQ-SEND-8, 9)."""
+        """Once all has left that was sent before ``finish``: FINISH_SENDER, behind all
+        SENT_UNRELIABLE, and the end of the stream (AQ-SEND-8, 9)."""
+        if self.state is not SenderState.FINISHING or self.waiting or self._datagrams.in_link:
+            return
         self.declare()
         self._write_control(codec.encode_finish_sender(self.reliable_sent), end=True)
 
@@ -344,10 +356,8 @@ class SenderHalf:
         self._control_stream()
 
     def declare(self) -> None:
-        """SENT_UNRELIABLE for what was not declared yet (AQ-SEND-6)."""
-        more = self.unreliable_sent - self._declared
-        if more and self.state is not SenderState.CANCELLING:
-            self._declared = self.unreliable_sent
+        """SENT_UNRELIABLE for what has left and was not declared yet (AQ-SEND-6)."""
+        if self.state is not SenderState.CANCELLING and (more := self._datagrams.declare()):
             self._write_control(codec.encode_sent_unreliable(more))
         self._wiring.timers.cancel((Alarm.DECLARE, self.channel))
 
@@ -392,28 +402,15 @@ class SenderHalf:
 
     def ack_nack(self, frame: AckNackUnreliable) -> tuple[list[Range], list[Range]]:
         """The datagram numbers it acks and nacks; both go on from the last such frame."""
-        position = self._mark
-        if position + sum(frame.lengths) > self.unreliable_sent:
-            raise PeerFault(Code.ACK, f"an ack on channel {self.channel} of a datagram never sent")
-        answers: tuple[list[Range], list[Range]] = ([], [])
-        for i, length in enumerate(frame.lengths):
-            if length:
-                answers[i % 2].append((position, position + length))
-            position += length
+        answers = self._datagrams.answer(frame.lengths)
         self._wiring.flow.answered(self.account, frame.lengths)
-        self._unreliable_acked += sum(frame.lengths[::2])
-        self._mark = position
         return answers
 
     # --- the end -----------------------------------------------------------------------
 
     def open_numbers(self) -> tuple[list[Range], list[Range]]:
         """Reliable and datagram numbers that were neither acked nor nacked."""
-        unreliable = [(self._mark, self.unreliable_sent)]
-        return (
-            self._acked.missing(0, self.reliable_sent),
-            unreliable if self._mark < self.unreliable_sent else [],
-        )
+        return self._acked.missing(0, self.reliable_sent), self._datagrams.open
 
     def closed_by_peer(self) -> End:
         """CLOSE_RECEIVER came; how that ends the half (AQ-LIFE-13)."""
@@ -440,10 +437,11 @@ class SenderHalf:
         self._wiring.timers.cancel((Alarm.DECLARE, self.channel))
 
     def counts(self) -> Counts:
-        acked = self._acked.count + self._unreliable_acked
+        datagrams = self._datagrams.sent
+        acked = self._acked.count + self._datagrams.acked
         return Counts(
             reliable_sent=self.reliable_sent,
-            unreliable_sent=self.unreliable_sent,
+            unreliable_sent=datagrams,
             acked=acked,
-            nacked=self.reliable_sent + self.unreliable_sent - acked,
+            nacked=self.reliable_sent + datagrams - acked,
         )

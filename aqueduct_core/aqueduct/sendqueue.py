@@ -1,4 +1,5 @@
-"""Messages that wait for credit of the peer's receiver, or for a stream (AQ-FLOW-5, H12)."""
+"""Messages that wait for credit of the peer's receiver, for a stream, or for room in the link
+(AQ-FLOW-5, H12)."""
 
 from __future__ import annotations
 
@@ -30,6 +31,8 @@ class Outgoing(NamedTuple):
     @property
     def cost(self) -> int:
         """About its bytes in memory."""
+        if not self.headers and not self.attach:
+            return 64 + len(self.payload)
         pairs = [*self.headers, *(pair for each in self.attach for pair in each.headers)]
         return 64 + len(self.payload) + sum(len(key) + len(value) for key, value in pairs)
 
@@ -110,9 +113,10 @@ class SendQueues:
         queue = self._queues.get(channel)
         if queue is None:
             queue = self._queues[channel] = _Queue()
+        cost = message.cost
         queue.messages.append(message)
-        queue.bytes += message.cost
-        self.bytes += message.cost
+        queue.bytes += cost
+        self.bytes += cost
 
     def head(self, channel: int) -> Outgoing:
         return self._queues[channel].messages[0]
@@ -121,8 +125,9 @@ class SendQueues:
         """Take the oldest message; the channel goes behind the others that wait."""
         queue = self._queues.pop(channel)
         message = queue.messages.popleft()
-        queue.bytes -= message.cost
-        self.bytes -= message.cost
+        cost = message.cost
+        queue.bytes -= cost
+        self.bytes -= cost
         if queue.messages:
             self._queues[channel] = queue
         return message

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from aqueduct_core.aqueduct.bulletin import Bulletin
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.credit import CreditBook
-from aqueduct_core.aqueduct.datagrams import Refusable
+from aqueduct_core.aqueduct.datagrams import LinkQueue, Refusable
 from aqueduct_core.aqueduct.flow import Flow
 from aqueduct_core.aqueduct.heirs import Heirs
 from aqueduct_core.aqueduct.outbox import Outbox
@@ -46,6 +46,7 @@ class Wiring:
     datagram_size: int
     flow: Flow
     queues: SendQueues
+    link: LinkQueue
     rtt: float | None = None
     reserved_streams: int = 0
     due: dict[int, None] = field(default_factory=dict)

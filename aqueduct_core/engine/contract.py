@@ -52,14 +52,53 @@ class DatagramRefused(NamedTuple):
     token: int
 
 
+class DatagramsLeft(NamedTuple):
+    """The datagrams of all orders up to ``token`` have left for the network, but for refused ones.
+
+    Datagrams leave in the order of their orders. Only links that tell ``LinkRoom`` tell this;
+    with another link an engine takes a datagram as gone when its order was taken.
+    """
+
+    token: int
+
+
+class DatagramDelivered(NamedTuple):
+    """The peer's transport has the datagram of order ``token``. Its engine may not have it yet, or
+    ever, so this is no answer of a protocol. Only from a link that says so in ``LinkReady``."""
+
+    token: int
+
+
+class DatagramLost(NamedTuple):
+    """The transport takes the datagram of order ``token``, which has left, for lost. It may have
+    been wrong in that, and does not repeat it. Only from a link that says so in ``LinkReady``;
+    such a link tells one or the other of every datagram that has left, unless it is lost first."""
+
+    token: int
+
+
+class LinkRoom(NamedTuple):
+    """The link wants to hold at most ``size`` bytes of datagrams that have not left: about what
+    the path carries in a round trip. Told before the first datagram can be sent, and again when
+    it has changed much.
+
+    What an engine hands over beyond that waits in the link, where nothing can be given up or
+    overtaken any more. A single datagram may always go where none waits.
+    """
+
+    size: int
+
+
 class LinkReady(NamedTuple):
     """The TLS handshake is complete.
 
     ``max_datagram_size`` is the largest datagram payload in bytes that fits a packet towards
     this peer; 0 where the peer takes no datagrams.
+    ``datagram_outcomes``: the link tells what becomes of each datagram.
     """
 
     max_datagram_size: int
+    datagram_outcomes: bool = False
 
 
 class EarlyReady(NamedTuple):
@@ -110,10 +149,14 @@ Fact: TypeAlias = (
     | StreamReset
     | StreamStopped
     | Datagram
+    | DatagramDelivered
+    | DatagramLost
     | DatagramRefused
+    | DatagramsLeft
     | EarlyReady
     | EarlyRejected
     | LinkReady
+    | LinkRoom
     | LinkRtt
     | StreamLimit
     | LinkLost
@@ -143,7 +186,7 @@ class StopStream(NamedTuple):
 
 
 class SendDatagram(NamedTuple):
-    """``token`` names the datagram in a later ``DatagramRefused``."""
+    """``token`` names the datagram in later facts; it rises from order to order."""
 
     data: bytes
     token: int

@@ -1,6 +1,7 @@
 """The driver of one engine on one link: the only place that reads a clock and pumps bytes.
 
-One turn is: datagrams in → facts → timers that are due → orders → datagrams out → timer → news.
+One turn is: datagrams in → facts → timers that are due → orders → datagrams out → timer → news;
+orders and datagrams out again where what left made room for more.
 A turn starts when a burst was read, when a timer is due, or after ``kick``.
 """
 
@@ -18,7 +19,8 @@ from aqueduct_core.transport.port import Address, Link, LinkCounts
 INTERNAL = 10
 """Application error code for a fault of our own (AQ-ERR-2)."""
 ROUNDS_PER_TURN = 16
-"""Facts that orders bring about (a datagram refused) are absorbed in the same turn, this often."""
+"""Facts that orders bring about (a datagram refused) are absorbed in the same turn, this often, and
+so are those that come with what was sent (datagrams left)."""
 HIGH_WATER = 4 * 1024 * 1024
 
 OnNews: TypeAlias = Callable[["Driver", list[Any]], None]
@@ -174,16 +176,15 @@ class Driver:
             link.fire(now)
             self._absorb(link.facts(), now)
         self._tick(now)
+        self._order_all(now)
         for _ in range(ROUNDS_PER_TURN):
-            self._order(now)
+            out = link.transmit(now)
+            if out:
+                self._send(out)
             facts = link.facts()
-            if not facts:
-                break
             self._absorb(facts, now)
-        out = link.transmit(now)
-        if out:
-            self._send(out)
-        self._absorb(link.facts(), now)
+            if not facts or link.backlogged or not self._order_all(now):
+                break
         self._tell()
         self._on_turn(self)
         if link.closed:
@@ -225,16 +226,29 @@ class Driver:
         except Exception:
             self._fault("the engine failed on a deadline", now)
 
-    def _order(self, now: float) -> None:
+    def _order_all(self, now: float) -> bool:
+        """Carry out orders until they bring about no more facts; whether there were any."""
+        given = False
+        for _ in range(ROUNDS_PER_TURN):
+            given = self._order(now) or given
+            facts = self.link.facts()
+            if not facts:
+                break
+            self._absorb(facts, now)
+        return given
+
+    def _order(self, now: float) -> bool:
         engine = self._engine
         if engine is None or self._faulty:
-            return
+            return False
         try:
             orders = engine.orders()
             if orders:
                 self.link.apply(orders, now)
+            return bool(orders)
         except Exception:
             self._fault("the engine gave an order that cannot be carried out", now)
+            return True
 
     def _tell(self) -> None:
         engine = self._engine

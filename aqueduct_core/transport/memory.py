@@ -2,8 +2,9 @@
 
 It carries orders of one engine as facts to the other, the way QUIC does at its worst: streams
 arrive whole and in order but independently of each other, cut anywhere; datagrams are lost,
-doubled and overtaken. The same seed gives the same run. It ships, so that users can test their own
-programs against it.
+doubled and overtaken. With a rate it is a slow path with a queue, and what has not left waits in
+the link. The same seed gives the same run. It ships, so that users can test their own programs
+against it.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from aqueduct_core.engine.contract import (
     Consumed,
     Datagram,
     DatagramRefused,
+    DatagramsLeft,
     Engine,
     Fact,
     LinkLost,
     LinkReady,
+    LinkRoom,
     Order,
     ResetStream,
     SendDatagram,
@@ -33,6 +36,7 @@ from aqueduct_core.engine.contract import (
     StreamStopped,
     WriteStream,
 )
+from aqueduct_core.transport.memory_path import MemoryPath
 
 TURNS_AT_ONCE = 1_000
 """Turns at one moment of the clock before a run is called endless."""
@@ -54,7 +58,7 @@ class _Outgoing:
 
 @dataclass(slots=True)
 class MemoryCounts:
-    """What one end sent."""
+    """What one end sent. ``datagrams_lost`` includes those that found the path's queue full."""
 
     stream_bytes: int = 0
     datagrams: int = 0
@@ -76,6 +80,8 @@ class MemoryEnd:
         self.lost: LinkLost | None = None
         self.counts = MemoryCounts()
         self.peer: MemoryEnd
+        self.path: MemoryPath | None = None
+        self._room = 0
         self._streams: dict[int, _Outgoing] = {}
         self._sent = 0
         self._consumed = 0
@@ -84,8 +90,11 @@ class MemoryEnd:
 
     @property
     def unsent(self) -> int:
-        """Bytes written that the other end has no room for yet."""
-        return sum(len(part) for s in self._streams.values() for part in s.waiting)
+        """Bytes written that the other end has no room for yet, and what waits for the path."""
+        unsent = sum(len(part) for s in self._streams.values() for part in s.waiting)
+        if self.path is not None:
+            unsent += self.path.waiting
+        return unsent
 
 
 class MemoryLink:
@@ -101,8 +110,12 @@ class MemoryLink:
         cut: probability that a piece of a stream is cut in two at any byte.
         max_datagram_size: of a datagram payload; larger ones are refused. 0: none are taken.
         stream_window, connection_window: unconsumed bytes that an end may have been sent.
+        rate: bytes per second of the path in each direction; None: it is as fast as you like.
+        queue: with a rate, bytes that wait on the path in each direction; what comes on top is
+            dropped, and sent again if it is of a stream. ``jitter`` and ``loss`` come on top.
 
-    All of these are plain attributes and may be changed during a run. ``now`` is the clock.
+    All of these but ``rate`` and ``queue`` are plain attributes and may be changed during a run.
+    ``now`` is the clock.
     """
 
     def __init__(
@@ -119,6 +132,8 @@ class MemoryLink:
         max_datagram_size: int = 1_150,
         stream_window: int = 1 << 20,
         connection_window: int = 4 << 20,
+        rate: float | None = None,
+        queue: int = 64 * 1024,
         start: float = 0.0,
         on_client_news: OnNews | None = None,
         on_server_news: OnNews | None = None,
@@ -138,6 +153,8 @@ class MemoryLink:
         self._random = random.Random(seed)
         self._serial = 0
         for end in self.ends:
+            if rate is not None:
+                end.path = MemoryPath(rate, queue, delay)
             end._now.append(LinkReady(max_datagram_size))
 
     @property
@@ -153,9 +170,9 @@ class MemoryLink:
                 return self.now
             if end._arriving:
                 due.append(end._arriving[0][0])
-            wake = end.engine.wake_at if end.lost is None else None
-            if wake is not None:
-                due.append(wake)
+            if end.lost is None:
+                path_next = end.path.next_at if end.path is not None else None
+                due += [at for at in (end.engine.wake_at, path_next) if at is not None]
         return max(self.now, min(due)) if due else None
 
     def kick(self) -> None:
@@ -210,6 +227,7 @@ class MemoryLink:
 
     def _turn(self, end: MemoryEnd) -> None:
         engine, now = end.engine, self.now
+        self._pass(end)
         facts, end._now = end._now, []
         while end._arriving and end._arriving[0][0] <= now:
             facts.append(heapq.heappop(end._arriving)[2])
@@ -222,6 +240,7 @@ class MemoryLink:
         for order in engine.orders():
             if end.lost is None:
                 self._carry(end, order)
+        self._pass(end)
         news = engine.news()
         if news:
             end.news += news
@@ -258,6 +277,8 @@ class MemoryLink:
                 # A close does not wait for streams, but what arrives before it is delivered.
                 self._post(end.peer, LinkLost(code, reason, by_peer=True), at)
                 end._arriving.clear()
+                if end.path is not None:
+                    end.path.clear()
                 end._now.append(lost)
                 end.lost = lost
 
@@ -303,6 +324,9 @@ class MemoryLink:
         self, end: MemoryEnd, stream_id: int, stream: _Outgoing, data: bytes, last: bool
     ) -> None:
         stream.ended = last
+        if end.path is not None:
+            end.path.pieces.append(StreamBytes(stream_id, data, last))
+            return
         stream.arrives = max(stream.arrives, self._later())
         self._post(end.peer, StreamBytes(stream_id, data, last), stream.arrives)
 
@@ -314,6 +338,8 @@ class MemoryLink:
         stream.ended = True
         stream.waiting.clear()
         peer = end.peer
+        if end.path is not None:
+            end._consumed += end.path.take_back(stream_id)
         kept = []
         for item in peer._arriving:
             fact = item[2]
@@ -331,17 +357,50 @@ class MemoryLink:
             end._now.append(DatagramRefused(token))
             return
         end.counts.datagrams += 1
+        if end.path is not None:
+            end.path.datagrams.append(SendDatagram(data, token))
+            return
+        self._arrive(end, data, self.now + self.delay)
+
+    def _pass(self, end: MemoryEnd) -> None:
+        """Send what the path takes now, and tell the engine how far that has come."""
+        path = end.path
+        if path is None or end.lost is not None:
+            return
+        left = None
+        for item, arrives in path.advance(self.now):
+            if isinstance(item, SendDatagram):
+                left = item.token
+                if arrives is None:
+                    end.counts.datagrams_lost += 1
+                else:
+                    self._arrive(end, item.data, arrives)
+            elif arrives is not None:
+                stream = end._streams[item.stream_id]
+                jitter = self._random.random() * self.jitter
+                stream.arrives = max(stream.arrives, arrives + jitter)
+                self._post(end.peer, item, stream.arrives)
+        if path.window != end._room:
+            end._room = path.window
+            end._now.append(LinkRoom(path.window))
+        if left is not None:
+            end._now.append(DatagramsLeft(left))
+
+    def _arrive(self, end: MemoryEnd, data: bytes, at: float) -> None:
+        """A datagram reaches the other end, if it is not lost; and once more, if it is doubled."""
         if self._random.random() < self.loss:
             end.counts.datagrams_lost += 1
             return
-        self._post(end.peer, Datagram(data), self._later())
+        self._post(end.peer, Datagram(data), at + self._random.random() * self.jitter)
         if self._random.random() < self.duplicate:
             end.counts.datagrams_doubled += 1
-            self._post(end.peer, Datagram(data), self._later())
+            self._post(end.peer, Datagram(data), at + self._random.random() * self.jitter)
 
     def _lose(self, end: MemoryEnd, lost: LinkLost) -> None:
         if end.lost is None:
             end._arriving.clear()
+            if end.path is not None:
+                end.path.clear()
             end.lost = lost
             end._now = [lost]
 

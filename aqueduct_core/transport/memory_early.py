@@ -6,6 +6,7 @@ from typing import Any
 
 from aqueduct_core.engine.contract import (
     CloseLink,
+    DatagramsLeft,
     EarlyReady,
     EarlyRejected,
     Engine,
@@ -55,6 +56,7 @@ class EarlyMemoryLink(MemoryLink):
             if not self._accepts:
                 if isinstance(order, SendDatagram):
                     end.counts.datagrams_lost += 1
+                    end._now += [DatagramsLeft(order.token)] if end.path is not None else []
                 return
         super()._carry(end, order)
 

@@ -7,7 +7,8 @@ burst of datagrams that it read,
 2. ``facts`` and hands them to the engine, all of them;
 3. ``fire`` when ``timer`` is due, and ``facts`` again;
 4. ``apply`` with the orders of the engine;
-5. ``transmit`` once, and sends what it returns.
+5. ``transmit``, and sends what it returns; then ``facts`` of what has left, and 4. and 5. again
+   if the engine has orders by that and the link is not ``backlogged``.
 
 ``now`` is a monotonic time in seconds and never goes back.
 """
@@ -62,6 +63,10 @@ class Link(Protocol):
     @property
     def unsent(self) -> int:
         """Bytes that ``apply`` took and the peer has not acknowledged, and queued datagrams."""
+
+    @property
+    def backlogged(self) -> bool:
+        """The last ``transmit`` left datagrams behind for another time."""
 
     @property
     def round_trip(self) -> float | None:

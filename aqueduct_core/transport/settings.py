@@ -29,6 +29,8 @@ class LinkSettings:
             is no path MTU discovery, so raise it only for a path that is known.
         max_datagram_frame_size: largest DATAGRAM frame that we take (RFC 9221); 0: none.
         congestion: ``reno`` or ``cubic``.
+        datagram_outcomes: tell the engine of each datagram whether the peer's transport has it. It
+            costs an entry for each one under way, so only for an engine that asks.
     """
 
     alpn: str = "aqueduct"
@@ -40,6 +42,7 @@ class LinkSettings:
     max_datagram_size: int = SMALLEST_DATAGRAM
     max_datagram_frame_size: int = 65_536
     congestion: str = "cubic"
+    datagram_outcomes: bool = False
 
     def __post_init__(self) -> None:
         _within(self, "idle_timeout", 0.05, 3_600.0)

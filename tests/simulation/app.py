@@ -25,7 +25,7 @@ from aqueduct_core.aqueduct.news import (
     Rerouted,
     Run,
 )
-from tests.simulation.ledger import Broken, Ledger
+from tests.simulation.ledger import Broken, Ledger, hold
 from tests.simulation.network import Agenda
 from tests.simulation.scenario import Fault, Scenario
 
@@ -74,6 +74,9 @@ class App:
             elif isinstance(news, Delivered):
                 self._ledger.settled(self.side, news)
             elif isinstance(news, Ended):
+                if not self._scenario.jitter and self._scenario.fault is not Fault.DOUBLE:
+                    # declared when it has left, on a path that keeps order
+                    hold(not news.counts.late, "datagram messages came late:", news)
                 self._ledger.ended(self.side, news, at_reveal=news.channel in revealed)
                 waiting = self._waiting.pop(news.channel, None)
                 if waiting and news.end is not End.CONNECTION_LOST:

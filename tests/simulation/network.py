@@ -3,6 +3,7 @@
 A stream's bytes arrive in order and complete, cut anywhere, within the receiver's window; streams
 overtake each other; a reset may overtake what was written before it, and then that is gone. A
 datagram is lost, overtaken, or refused by the sender's own transport while it carries out orders.
+With a rate, both wait in the sender's transport for the path, which says how far that has come.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from aqueduct_core.engine.contract import (
     Consumed,
     Datagram,
     DatagramRefused,
+    DatagramsLeft,
     Fact,
     LinkLost,
+    LinkRoom,
     Order,
     ResetStream,
     SendDatagram,
@@ -31,6 +34,7 @@ from aqueduct_core.engine.contract import (
     StreamStopped,
     WriteStream,
 )
+from aqueduct_core.transport.memory_path import LEAST_WINDOW, MemoryPath
 from tests.simulation.scenario import Fault, Scenario
 
 
@@ -79,7 +83,9 @@ class _Outgoing:
 class _End:
     """What arrives at one side."""
 
-    __slots__ = ("arrived", "credited", "dead", "done", "limit", "owed", "streams")
+    __slots__ = (
+        "arrived", "credited", "dead", "done", "limit", "owed", "path", "path_at", "room", "streams"
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.streams: dict[int, _Outgoing] = {}  # that this side writes
@@ -89,6 +95,9 @@ class _End:
         self.credited = 0
         self.dead = False
         self.limit: int | None = None  # streams that it may open in all
+        self.path: MemoryPath | None = None
+        self.path_at = -1.0  # when the path is looked at next
+        self.room = 0
 
 
 class Network:
@@ -108,6 +117,9 @@ class Network:
         self._ends = {side: _End() for side in Side}
         for end in self._ends.values():
             end.limit = scenario.streams
+            if scenario.rate is not None:
+                end.path = MemoryPath(scenario.rate, scenario.queue, scenario.latency)
+                end.path.window = LEAST_WINDOW  # a world is small, and something is to wait
         self.now = 0.0
         self.datagram_size = scenario.datagram_size
         self.lost = 0
@@ -129,8 +141,10 @@ class Network:
             elif isinstance(order, SendDatagram):
                 if len(order.data) > self.datagram_size:
                     refused.append(DatagramRefused(order.token))
+                elif end.path is not None:
+                    end.path.datagrams.append(order)
                 else:
-                    self._datagram(side, order.data)
+                    self._datagram(side, order.data, self.now + self._scenario.latency)
             elif isinstance(order, ResetStream):
                 self._reset(side, order.stream_id, order.code)
             elif isinstance(order, CloseLink):
@@ -140,6 +154,35 @@ class Network:
                 end.dead = True
         for fact in refused:
             self._engines[side].absorb(fact, self.now)
+        self.advance(side)
+
+    def advance(self, side: Side) -> None:
+        """Have the path carry what it can, and tell the engine."""
+        end = self._ends[side]
+        path, engine = end.path, self._engines[side]
+        if path is None or end.dead:
+            return
+        left = None
+        for item, arrives in path.advance(self.now):
+            if isinstance(item, SendDatagram):
+                left = item.token
+                if arrives is None:
+                    self.lost += 1
+                else:
+                    self._datagram(side, item.data, arrives)
+            elif arrives is not None:
+                stream = end.streams[item.stream_id]
+                stream.arrives = max(stream.arrives, self._later(arrives))
+                self._agenda.add(stream.arrives, self._stream_bytes, side.other, item)
+        if path.window != end.room:
+            end.room = path.window
+            engine.absorb(LinkRoom(path.window), self.now)
+        if left is not None:
+            engine.absorb(DatagramsLeft(left), self.now)
+        at = path.next_at
+        if at is not None and at != end.path_at:
+            end.path_at = at
+            self._agenda.add(at, self.advance, side)
 
     def _write(self, side: Side, order: WriteStream) -> None:
         stream_id, data, ended = order
@@ -171,6 +214,10 @@ class Network:
                 return
             stream.finished = last
             stream.sent += len(piece)
+            path = self._ends[side].path
+            if path is not None:
+                path.pieces.append(StreamBytes(stream_id, piece, last))
+                continue
             stream.arrives = max(stream.arrives, self._later())
             self._agenda.add(
                 stream.arrives, self._stream_bytes, side.other, StreamBytes(stream_id, piece, last)
@@ -190,15 +237,17 @@ class Network:
         stream.credited += count
         if stream.queue:
             self._flow(side, stream_id, stream)
+            self.advance(side)
 
-    def _datagram(self, side: Side, data: bytes) -> None:
+    def _datagram(self, side: Side, data: bytes, at: float) -> None:
+        """A datagram reaches the other end at that time or later, if it is not lost."""
         if self._draw.random() < self._scenario.loss:
             self.lost += 1
             return
-        self._agenda.add(self._later(), self._fact, side.other, Datagram(data))
+        self._agenda.add(self._later(at), self._fact, side.other, Datagram(data))
         if self._scenario.fault is Fault.DOUBLE and self._draw.random() < 0.3:
             self.doubled += 1
-            self._agenda.add(self._later(), self._fact, side.other, Datagram(data))
+            self._agenda.add(self._later(at), self._fact, side.other, Datagram(data))
 
     def _reset(self, side: Side, stream_id: int, code: int) -> None:
         stream = self._ends[side].streams.setdefault(stream_id, _Outgoing(False))
@@ -206,6 +255,9 @@ class Network:
             return
         stream.reset = True
         stream.queue = b""
+        path = self._ends[side].path
+        if path is not None:
+            path.take_back(stream_id)
         when = self._later()
         if self._draw.random() < 0.5:
             when = max(when, stream.arrives)  # it need not overtake
@@ -213,9 +265,11 @@ class Network:
 
     # --- to the engines -----------------------------------------------------------------
 
-    def _later(self) -> float:
+    def _later(self, at: float | None = None) -> float:
+        """When something arrives that leaves now, or that the path brings at that time."""
         scenario = self._scenario
-        when = self.now + scenario.latency + self._draw.random() * scenario.jitter
+        when = self.now + scenario.latency if at is None else at
+        when += self._draw.random() * scenario.jitter
         grain = scenario.grain
         return when if not grain else (when // grain + 1) * grain
 
@@ -257,6 +311,7 @@ class Network:
                 stream = end.streams.get(index << 2 | 2 | side)
                 if stream is not None:
                     self._flow(side, index << 2 | 2 | side, stream)
+            self.advance(side)
 
     def _lose(self, side: Side, fact: LinkLost) -> None:
         self._fact(side, fact)

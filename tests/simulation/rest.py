@@ -71,6 +71,8 @@ def tables(engine: Connection) -> dict[str, int]:
         "send queues": len(wiring.queues._queues),
         "starved senders": len(wiring.queues.starved),
         "bytes in send queues": wiring.queues.bytes,
+        "datagrams in the link": len(wiring.link),
+        "bytes in the link": wiring.link.size,
         "outstanding bytes": wiring.flow.total,
         "turns": int(wiring.flow.turn is not None),
         "streams of ours": len(outbox._live),

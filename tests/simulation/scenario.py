@@ -12,6 +12,10 @@ GENERATION = 1
 """Part of every seed's meaning. It is raised when the same seed would draw something else, so
 that a seed on file never silently replays another run."""
 
+NARROW = 5
+"""Every so manyth seed has a path with a rate. A draw of its own says which, so that all other
+seeds go on to mean what they meant before there were such paths."""
+
 
 class Fault(Enum):
     """What the link does that QUIC never does to two honest ends that both live."""
@@ -43,6 +47,10 @@ class Scenario:
     grain: float
     """Arrivals come at multiples of it, so that they make bursts; 0: each on its own."""
     loss: float
+    rate: float | None
+    """Bytes per second of the path in each direction; None: it is as fast as you like."""
+    queue: int
+    """With a rate: bytes that wait on the path; what comes on top is dropped."""
     cut: float
     stream_window: int
     datagram_size: int
@@ -94,6 +102,7 @@ def scenario(seed: int) -> Scenario:
     """The scenario of ``seed``; the same for the same seed and ``GENERATION``."""
     draw = random.Random(f"{GENERATION}:{seed}")
     pick, chance = draw.choice, draw.random
+    path = random.Random(f"path:{GENERATION}:{seed}")
     flow = chance() < 0.4
     accept_late = pick((0.0, 0.0, 0.0, 0.05, 1.0))
     ack_modes = pick(
@@ -113,6 +122,8 @@ def scenario(seed: int) -> Scenario:
         jitter=pick((0.0, 0.01, 0.1, 0.3, 0.8)),
         grain=pick((0.0, 0.0, 0.005, 0.05)),
         loss=pick((0.0, 0.05, 0.3, 0.8)),
+        rate=None if seed % NARROW else path.choice((1_000.0, 10_000.0, 1_000_000.0)),
+        queue=path.choice((1_500, 10_000, 100_000)),
         cut=pick((0.0, 0.1, 0.5)),
         stream_window=pick((512, 4096, 1 << 16, 1 << 20)),
         datagram_size=pick((0, 300, 1150, 1150)),

@@ -10,6 +10,7 @@ from aioquic.quic import connection as module
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
 from aioquic.quic.crypto import CryptoContext
+from aioquic.quic.packet_builder import QuicPacketBuilder
 from aioquic.quic.recovery import QuicPacketNumberWindow, QuicPacketSpace
 from aioquic.quic.stream import QuicStream, QuicStreamReceiver, QuicStreamSender
 from aioquic.tls import Context as TlsContext
@@ -67,6 +68,7 @@ ack_at ack_queue discarded expected_packet_number largest_received_packet larges
 received_packets
 """
 WINDOW = "_size"
+BUILDER = "_packet"
 TLS = "_max_early_data _peer_certificate early_data_accepted"
 CRYPTO = "aead hp key_phase"
 AEAD = "_aead _iv"
@@ -94,6 +96,12 @@ def check() -> None:
         (QuicStreamReceiver(0, True), RECEIVER),
         (QuicPacketSpace(), SPACE),
         (QuicPacketNumberWindow(), WINDOW),
+        (
+            QuicPacketBuilder(
+                host_cid=b"", peer_cid=b"", version=1, is_client=True, max_datagram_size=1_200
+            ),
+            BUILDER,
+        ),
         (TlsContext(is_client=True), TLS),
         (CryptoContext(), CRYPTO),
         (_crypto.AEAD(b"aes-128-gcm", key, bytes(12)), AEAD),

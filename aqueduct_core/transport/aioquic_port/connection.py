@@ -27,7 +27,6 @@ from aioquic.quic.connection import (
     CONNECTION_LIMIT_FRAME_CAPACITY,
     MAX_STREAM_DATA_FRAME_CAPACITY,
     Limit,
-    QuicConnection,
     QuicConnectionError,
     QuicConnectionState,
     QuicNetworkPath,
@@ -35,12 +34,16 @@ from aioquic.quic.connection import (
 )
 from aioquic.quic.events import ConnectionTerminated
 from aioquic.quic.packet import QuicErrorCode, QuicFrameType
-from aioquic.quic.packet_builder import QuicDeliveryState, QuicPacketBuilder
+from aioquic.quic.packet_builder import (
+    QuicDeliveryState,
+    QuicPacketBuilder,
+)
 from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.quic.stream import QuicStream, StreamFinishedError
 from aioquic.tls import Epoch, SessionTicketFetcher, SessionTicketHandler
 from cryptography import x509
 
+from aqueduct_core.transport.aioquic_port.datagrams import DatagramConnection
 from aqueduct_core.transport.aioquic_port.streams import (
     NO_RECEIVER,
     NO_SENDER,
@@ -72,7 +75,7 @@ class Start(TypedDict, total=False):
     token_handler: Callable[[bytes], None] | None
 
 
-class CreditedConnection(QuicConnection):
+class CreditedConnection(DatagramConnection):
     """A ``QuicConnection`` whose windows follow ``consume``.
 
     Args:
@@ -89,7 +92,6 @@ class CreditedConnection(QuicConnection):
     ) -> None:
         super().__init__(configuration=configuration, **start)
         self.unacknowledged = 0
-        self.queued_datagrams = 0
         self._stream_window = configuration.max_stream_data
         self._connection_window = configuration.max_data
         self._consumed = 0
@@ -152,6 +154,11 @@ class CreditedConnection(QuicConnection):
     def round_trip(self) -> float | None:
         """Smoothed round-trip time in seconds; None before the first sample."""
         return self._loss._rtt_smoothed if self._loss._rtt_initialized else None
+
+    @property
+    def bytes_per_round_trip(self) -> int:
+        """What may be on its way at once: about what the path carries in a round trip."""
+        return self._loss.congestion_window
 
     @property
     def peer_datagram_frame_size(self) -> int:
@@ -224,10 +231,6 @@ class CreditedConnection(QuicConnection):
         if 2 * (target - stream.max_stream_data_local) >= self._stream_window:
             stream.max_stream_data_local = target
             self._due[stream_id] = stream
-
-    def send_datagram_frame(self, data: bytes) -> None:
-        self.queued_datagrams += len(data)
-        super().send_datagram_frame(data)
 
     # What the streams of this connection tell it
 
@@ -387,13 +390,6 @@ class CreditedConnection(QuicConnection):
     @property
     def _out_of_credit(self) -> bool:
         return self._remote_max_data_used >= self._remote_max_data
-
-    def _write_datagram_frame(
-        self, builder: QuicPacketBuilder, data: bytes, frame_type: QuicFrameType
-    ) -> bool:
-        written = super()._write_datagram_frame(builder, data, frame_type)
-        self.queued_datagrams -= len(data)
-        return written
 
     def _write_connection_limits(self, builder: QuicPacketBuilder, space: QuicPacketSpace) -> None:
         self._write_limit(builder, self._local_max_data)

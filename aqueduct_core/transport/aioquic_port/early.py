@@ -80,7 +80,7 @@ class EarlyConnection(BurstConnection):
         again = bool(self._spaces)
         for space in self._spaces.values():
             # A Retry or another version: what is in flight will never be acknowledged.
-            self._loss.discard_space(space)
+            self.discard(space)
         super()._connect(now)
         if again:
             self._start_over()
@@ -97,7 +97,7 @@ class EarlyConnection(BurstConnection):
             self._raise_limits()
             return
         self._cryptos[Epoch.ZERO_RTT].send.teardown()
-        self._loss.discard_space(self._spaces[Epoch.ONE_RTT])
+        self.discard(self._spaces[Epoch.ONE_RTT])
         for name in LIMITS.split():
             setattr(self, name, 0)
         super()._alpn_handler(alpn_protocol)

@@ -1,13 +1,14 @@
-"""What the engine may like to know of a link: how many streams the peer allows, how far it is."""
+"""What the engine may like to know of a link: how many streams the peer allows, how far it is, and
+how much the path carries."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from aqueduct_core.engine.contract import Fact, LinkRtt, StreamLimit
+from aqueduct_core.engine.contract import Fact, LinkRoom, LinkRtt, StreamLimit
 
-RTT_CHANGE = 0.25
-"""A round-trip time is told again when it differs from the last one told by this share."""
+CHANGE = 0.25
+"""A measured value is told again when it differs from the last one told by this share."""
 
 
 class Measured(Protocol):
@@ -21,16 +22,21 @@ class Measured(Protocol):
     def round_trip(self) -> float | None:
         """Smoothed round-trip time in seconds; None before the first sample."""
 
+    @property
+    def bytes_per_round_trip(self) -> int:
+        """What may be on its way at once."""
+
 
 class Hints:
     """Facts about the link that change slowly; each is told when it has changed (enough)."""
 
-    __slots__ = ("_connection", "_rtt", "_streams")
+    __slots__ = ("_connection", "_room", "_rtt", "_streams")
 
     def __init__(self, connection: Measured) -> None:
         self._connection = connection
         self._streams = -1
         self._rtt = 0.0
+        self._room = 0
 
     def facts(self) -> list[Fact]:
         """Those that have changed since the last call."""
@@ -40,7 +46,15 @@ class Hints:
             self._streams = streams
             out.append(StreamLimit(streams))
         rtt = self._connection.round_trip
-        if rtt is not None and abs(rtt - self._rtt) > RTT_CHANGE * self._rtt:
+        if rtt is not None and abs(rtt - self._rtt) > CHANGE * self._rtt:
             self._rtt = rtt
             out.append(LinkRtt(rtt))
-        return out
+        return out + self.room()
+
+    def room(self) -> list[Fact]:
+        """The bytes of datagrams that may wait in the link, if they have changed enough."""
+        room = self._connection.bytes_per_round_trip
+        if abs(room - self._room) <= CHANGE * self._room:
+            return []
+        self._room = room
+        return [LinkRoom(room)]

@@ -12,7 +12,10 @@ from aqueduct_core.engine.contract import (
     CloseLink,
     Consumed,
     Datagram,
+    DatagramDelivered,
+    DatagramLost,
     DatagramRefused,
+    DatagramsLeft,
     EarlyReady,
     EarlyRejected,
     Fact,
@@ -62,6 +65,7 @@ class AioquicLink:
     ) -> None:
         self.counts = LinkCounts()
         self._quic = connection
+        connection.keeps_outcomes = settings.datagram_outcomes
         self._settings = settings
         self._session = session
         self._early = False
@@ -69,6 +73,7 @@ class AioquicLink:
         self._early_datagrams = 0
         self._facts: list[Fact] = []
         self._hints = Hints(connection)
+        self._left: int | None = None
         self._lost: LinkLost | None = None
         self._ready = False
         self._alert: int | None = None
@@ -96,6 +101,10 @@ class AioquicLink:
     @property
     def unsent(self) -> int:
         return 0 if self._lost else self._quic.unacknowledged + self._quic.queued_datagrams
+
+    @property
+    def backlogged(self) -> bool:
+        return self._quic.datagrams_wait
 
     @property
     def round_trip(self) -> float | None:
@@ -149,7 +158,7 @@ class AioquicLink:
         if self._quic.offered_early:
             self._early = True
             self._measure_datagrams()
-            self._facts.append(EarlyReady(self._max_datagram))
+            self._facts += [EarlyReady(self._max_datagram), *self._hints.room()]
 
     def answers_to(self, *connection_ids: bytes) -> None:
         """What a server's link is found by before it has issued any id."""
@@ -196,7 +205,7 @@ class AioquicLink:
                         self.counts.datagram_frames_refused += 1
                         self._facts.append(DatagramRefused(token))
                     else:
-                        quic.send_datagram_frame(data)
+                        quic.send_datagram(data, token)
                 case ResetStream(stream_id, code):
                     quic.reset_stream(stream_id, code)
                 case StopStream(stream_id, code):
@@ -211,6 +220,7 @@ class AioquicLink:
         if not quic.has_path or quic.rest(now):
             return []
         out: list[tuple[bytes, Address]] = quic.datagrams_to_send(now)
+        self._tell_left()
         if self._lost is not None and not self._lost.by_peer and out:
             self._farewell = out
         elif self._lost is None:
@@ -249,6 +259,12 @@ class AioquicLink:
             self._issued, self._retired = [], []
         return issued, retired
 
+    def _tell_left(self) -> None:
+        left = self._quic.datagrams_left
+        if left is not None and left != self._left:
+            self._left = left
+            self._facts.append(DatagramsLeft(left))
+
     def _collect(self, now: float) -> None:
         """Turn the events of aioquic into facts; join consecutive bytes of a stream."""
         quic = self._quic
@@ -283,6 +299,8 @@ class AioquicLink:
             facts.append(StreamBytes(current, b"".join(chunks), end))
         if self._ready and self._lost is None:
             facts += self._hints.facts()
+            for token, delivered in quic.datagram_outcomes():
+                facts.append(DatagramDelivered(token) if delivered else DatagramLost(token))
         ending = quic.ending
         if ending is not None and self._lost is None:
             self._end(ending)
@@ -330,7 +348,8 @@ class AioquicLink:
         self._measure_datagrams()
         # A client learns before it what became of early data, a server behind it what came early.
         at = len(self._facts) if self._early else 0
-        self._facts.insert(at, LinkReady(self._max_datagram))
+        outcomes = self._settings.datagram_outcomes
+        self._facts.insert(at, LinkReady(self._max_datagram, outcomes))
 
     def _measure_datagrams(self) -> None:
         frame = self._quic.peer_datagram_frame_size

@@ -5,7 +5,14 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from aqueduct_core.engine.contract import Datagram, Fact, StreamBytes, StreamReset
+from aqueduct_core.engine.contract import (
+    Datagram,
+    DatagramsLeft,
+    Fact,
+    LinkRoom,
+    StreamBytes,
+    StreamReset,
+)
 from aqueduct_core.transport.port import Resumption, Terms
 from aqueduct_core.transport.sessions import SessionTable
 from aqueduct_core.transport.settings import LinkSettings
@@ -31,12 +38,17 @@ def session_of(terms: Terms, settings: LinkSettings | None = None) -> Session:
 
 @dataclass
 class Second:
-    """The second connection, and every fact of both of its ends as it came."""
+    """The second connection, and the facts of both of its ends as they came."""
 
     wire: Wire
     client_facts: list[Fact] = field(default_factory=list)
+    """What the client learns, but for what waits in the link."""
     server_facts: list[Fact] = field(default_factory=list)
     sent: dict[int, bytes] = field(default_factory=dict)
+
+    def client_fact(self, fact: Fact) -> None:
+        if not isinstance(fact, DatagramsLeft | LinkRoom):
+            self.client_facts.append(fact)
 
     def write(self, data: bytes, *, end: bool = True) -> int:
         probe = self.wire.client.probe
@@ -71,7 +83,7 @@ def second(
         **options,  # type: ignore[arg-type]
     )
     it = Second(wire)
-    wire.client.probe.on_fact = it.client_facts.append
+    wire.client.probe.on_fact = it.client_fact
     return it
 
 

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import cast
 
 import pytest
 
-from aqueduct_core.engine.contract import LinkLost, Order, WriteStream
+from aqueduct_core.aqueduct.connection import Connection, Mode, Side
+from aqueduct_core.engine.contract import (
+    DatagramsLeft,
+    Fact,
+    LinkLost,
+    LinkReady,
+    LinkRoom,
+    Order,
+    SendDatagram,
+    WriteStream,
+)
 from aqueduct_core.transport import Driver, LinkSettings, dial
+from aqueduct_core.transport.port import Address, Link
 from tests.core.transport.ends import client_tls, dialled, ended, server_tls, serving, until
 from tests.core.transport.probe import Probe
 from tests.support.waiting import LONG
@@ -160,5 +172,51 @@ def test_a_driver_shows_its_peer_and_no_more() -> None:
             assert driver.statistics.datagrams_sent > 0
             await ended(driver)
             assert repr(driver) == f"<Driver 127.0.0.1:{server.port} closed>"
+
+    asyncio.run(main())
+
+
+class Narrow:
+    """A link that sends what it has at once and wants to hold one datagram."""
+
+    timer: float | None = None
+    unsent = 0
+    ready = True
+    early = False
+    backlogged = False
+    lost: LinkLost | None = None
+    closed = False
+
+    def __init__(self) -> None:
+        self._facts: list[Fact] = [LinkRoom(1), LinkReady(1_000)]
+        self._orders: list[SendDatagram] = []
+
+    def facts(self) -> list[Fact]:
+        facts, self._facts = self._facts, []
+        return facts
+
+    def apply(self, orders: list[Order], now: float) -> None:
+        self._orders += [order for order in orders if isinstance(order, SendDatagram)]
+
+    def transmit(self, now: float) -> list[tuple[bytes, Address]]:
+        orders, self._orders = self._orders, []
+        self._facts += [DatagramsLeft(order.token) for order in orders]
+        return [(order.data, ("127.0.0.1", 1)) for order in orders]
+
+
+def test_what_has_left_makes_room_for_more_in_the_same_turn() -> None:
+    async def main() -> None:
+        sent: list[tuple[bytes, Address]] = []
+        engine = Connection(Side.CLIENT)
+        driver = Driver(
+            cast(Link, Narrow()), ("127.0.0.1", 1),
+            make_engine=lambda driver, now: (engine, lambda driver, news: None),
+            send=sent.extend, on_turn=lambda driver: None,
+        )  # fmt: skip
+        driver.turn((), 0.0)
+        for i in range(5):
+            engine.send(0, bytes([i]), now=0.0, mode=Mode.UNRELIABLE)
+        driver.turn((), 0.0)
+        assert [data[-1] for data, _ in sent] == [0, 1, 2, 3, 4]
 
     asyncio.run(main())

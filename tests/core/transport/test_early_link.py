@@ -260,7 +260,7 @@ def test_what_a_server_sends_before_the_handshake_is_complete_is_taken() -> None
     quic = it.wire.server.link._quic
     it.wire.run(lambda: quic._local_max_data.used > 0)
     quic.send_stream_data(3, b"an answer", end_stream=True)
-    quic.send_datagram_frame(b"and more")
+    quic.send_datagram(b"and more", 0)
     assert not it.wire.server.link.ready
     it.wire.run(lambda: 3 in it.wire.client.probe.ended)
     assert it.wire.now - start < 2.5 * DELAY

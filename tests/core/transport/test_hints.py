@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.engine.contract import LinkRtt, StreamLimit
+from aqueduct_core.engine.contract import LinkRoom, LinkRtt, StreamLimit
 from aqueduct_core.transport.aioquic_port.hints import Hints
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.wire import Wire
@@ -14,12 +14,13 @@ from tests.support.rules import rule
 class Measured:
     peer_stream_limit = 100
     round_trip: float | None = None
+    bytes_per_round_trip = 12_000
 
 
 def test_what_has_changed_enough_is_told_once() -> None:
     link = Measured()
     hints = Hints(link)
-    assert hints.facts() == [StreamLimit(100)]
+    assert hints.facts() == [StreamLimit(100), LinkRoom(12_000)]
     assert hints.facts() == []
     link.round_trip = 0.1
     assert hints.facts() == [LinkRtt(0.1)]
@@ -28,6 +29,9 @@ def test_what_has_changed_enough_is_told_once() -> None:
     link.round_trip = 0.13
     link.peer_stream_limit = 150
     assert hints.facts() == [StreamLimit(150), LinkRtt(0.13)]
+    for size, told in ((14_000, []), (16_000, [LinkRoom(16_000)]), (11_000, [LinkRoom(11_000)])):
+        link.bytes_per_round_trip = size
+        assert hints.facts() == told
 
 
 @rule("AQ-SEND-6")
