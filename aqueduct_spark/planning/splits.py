@@ -72,9 +72,7 @@ def _count(rows: DataRange) -> int:
     return rows.stop - rows.first
 
 
-def _by_bytes(
-    rows: DataRange, size: int | None, marks: Marks | None, most: int
-) -> list[DataRange]:
+def _by_bytes(rows: DataRange, size: int | None, marks: Marks | None, most: int) -> list[DataRange]:
     if size is None or not marks:
         return [rows]
     total = size_of(marks, rows.first, rows.stop)

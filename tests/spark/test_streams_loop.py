@@ -165,10 +165,8 @@ class TestPlans:
         assert values(loop.until(500)) == payloads
         return loop, payloads
 
-    def test_in_every_life_of_the_driver(
-        self, yard: Yard, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The intake is gone, so launches are due; sizes are not known, and options are others."""
+    def test_in_every_life_of_the_driver(self, yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The intake is gone, so launches are due; sizes are not known, options are others."""
         loop, payloads = self.written(yard, maxBytesPerPartition="1m", minPartitions="3")
         batch = loop.batches[-1]
         places = data_places(loop, batch)
