@@ -44,7 +44,11 @@ def channel_key(connection: Headers, channel: Headers) -> ChannelKey | None:
     Raises: BadHeader.
     """
     who, what = read_connection(connection), read_channel(channel)
-    if who.producer is None or what.name is None or what.sequence_start is None:
+    if who.producer is None or what.name is None:
+        return None
+    if source_of(channel) is not None:
+        return ChannelKey(sent_by(who.producer, channel), what.name, 0)
+    if what.sequence_start is None:
         return None
     return ChannelKey(
         sent_by(who.producer, channel),

@@ -40,6 +40,19 @@ def source_of(headers: Headers) -> str | None:
     return value.decode()
 
 
+def message_number(channel: Headers, number: int, headers: Headers) -> int:
+    """What to ask a `Deduplicator` about: the number of a message, or its place in the source that
+    its channel names. A sink tells a receiver of which it does not know that it deduplicates the
+    place of each message. Raises: BadHeader.
+    """
+    if source_of(channel) is None:
+        return number
+    value = single(headers, SOURCE_OFFSET)
+    if value is None:
+        raise BadHeader(f"a message has no header {SOURCE_OFFSET.decode()}")
+    return parse_decimal(SOURCE_OFFSET, value)
+
+
 class RowNumbers:
     """Numbers the reliable messages of one channel, run by run in the order of their arrival."""
 
