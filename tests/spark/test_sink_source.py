@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import BooleanType, StructType
 
 from aqueduct_core.dedupe import Deduplicator, channel_key, message_number
 from aqueduct_core.errors import InvalidOption, SchemaMismatch, SinkFailed
+from aqueduct_spark.model.schemas import message_schema
 from aqueduct_spark.model.write_options import WriteOptions
+from aqueduct_spark.model.write_schemas import check_write_schema
 from aqueduct_spark.write.rows import Portion, RowPlan, Splitter
 from tests.core.aio.scene import server_tls
 from tests.core.intake.processes import Site
@@ -157,6 +160,22 @@ def test_values_that_are_no_place(
     assert refused.value.subclass == subclass
 
 
+FRAME = message_schema(include_spool=True)
+
+
+def test_the_columns_of_our_source_are_what_is_asked_for() -> None:
+    wanted = StructType([FRAME[n] for n in ("value", "channel", "spool", "partition", "offset")])
+    check_write_schema(wanted, by_source=True)
+    with pytest.raises(SchemaMismatch, match=r"COLUMN_UNKNOWN.*'spool'"):
+        check_write_schema(wanted)
+    for name in ("spool", "partition", "offset"):
+        others = StructType([field for field in wanted.fields if field.name != name])
+        with pytest.raises(SchemaMismatch, match=rf"COLUMN_MISSING.*'{name}'.*includeSpool"):
+            check_write_schema(others, by_source=True)
+        with pytest.raises(SchemaMismatch, match=rf"COLUMN_TYPE.*'{name}'"):
+            check_write_schema(others.add(name, BooleanType()), by_source=True)
+
+
 def test_messages_of_many_rows_have_no_place() -> None:
-    with pytest.raises(InvalidOption, match="payloadFormat=arrow"):
+    with pytest.raises(InvalidOption, match=r"CONFLICT.*payloadFormat=arrow"):
         options("aqueduct://h:1", idempotence="source", payloadFormat="arrow")
