@@ -109,7 +109,7 @@ class AqueductDataSource(DataSource):
             )
         given = {k: v for k, v in self.options.items() if k.lower() not in SPARKS_OWN}
         options = WriteOptions.parse(given, kind)
-        check_write_schema(schema, options.payload_format)
+        check_write_schema(schema, options.payload_format, by_source=options.by_source)
         return options
 
 

@@ -22,10 +22,14 @@ RECEIPTS = b"receipts"
 BATCH = b"batch"
 PARTITION = b"partition"
 ROW = b"row"
+SOURCE = b"source"
+SOURCE_OFFSET = b"source-offset"
 DEDUPLICATES = b"deduplicates"
 
 BY_SEQUENCE = b"sequence"
 """Value of ``deduplicates``: who accepts stores each logical number of a channel once."""
+BY_SOURCE = b"source"
+"""Another value of it: who accepts knows rows by ``source`` and ``source-offset`` too."""
 
 MAX_PRODUCER_BYTES = 64
 MAX_NAME_BYTES = 256

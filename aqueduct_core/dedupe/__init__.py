@@ -3,11 +3,13 @@
 deduplicator = Deduplicator()
 async for message in receiver:
     key = channel_key(connection.headers, receiver.headers)
-    if deduplicator.is_new(key, message.num):
+    number = message_number(receiver.headers, message.num, message.headers)
+    if deduplicator.is_new(key, number):
         store(message)
 """
 
 from aqueduct_core.dedupe.deduplicator import Deduplicator
 from aqueduct_core.dedupe.identity import ChannelKey, channel_key
+from aqueduct_core.dedupe.source_rows import message_number
 
-__all__ = ["ChannelKey", "Deduplicator", "channel_key"]
+__all__ = ["ChannelKey", "Deduplicator", "channel_key", "message_number"]

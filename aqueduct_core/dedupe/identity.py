@@ -2,7 +2,8 @@
 
 A sink says ``producer`` (its writer id) for the connection, and for each channel ``name``,
 ``partition``, ``batch`` and ``sequence-start``. Together with the number of a message these are the
-identity of a row: (writer, batch, partition, row), the same in every attempt to send it.
+identity of a row: (writer, batch, partition, row), the same in every attempt to send it. Or it says
+``source`` for the channel: then a row is known by where it comes from (`source_rows`).
 A producer that is no sink leaves ``partition`` and ``batch`` out.
 """
 
@@ -21,6 +22,7 @@ from aqueduct_core.aqueduct.conventions import (
 )
 from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.dedupe.numbering import batch_floor, in_batch
+from aqueduct_core.dedupe.source_rows import source_of
 
 
 class ChannelKey(NamedTuple):
@@ -42,7 +44,11 @@ def channel_key(connection: Headers, channel: Headers) -> ChannelKey | None:
     Raises: BadHeader.
     """
     who, what = read_connection(connection), read_channel(channel)
-    if who.producer is None or what.name is None or what.sequence_start is None:
+    if who.producer is None or what.name is None:
+        return None
+    if source_of(channel) is not None:
+        return ChannelKey(sent_by(who.producer, channel), what.name, 0)
+    if what.sequence_start is None:
         return None
     return ChannelKey(
         sent_by(who.producer, channel),
@@ -53,8 +59,11 @@ def channel_key(connection: Headers, channel: Headers) -> ChannelKey | None:
 
 
 def sent_by(producer: str, channel: Headers) -> str:
-    """The identity under which a channel's messages are numbered: that of the connection, or of
-    one partition of its writer. Raises: BadHeader."""
+    """The identity under which a channel's messages are numbered: that of the connection, of one
+    partition of its writer, or of what its writer reads one source. Raises: BadHeader."""
+    source = source_of(channel)
+    if source is not None:
+        return f"{producer}/{source}"
     partition = single(channel, PARTITION)
     return producer if partition is None else f"{producer}/{parse_decimal(PARTITION, partition)}"
 

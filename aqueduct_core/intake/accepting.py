@@ -7,6 +7,7 @@ from collections.abc import Callable
 from aqueduct_core.aqueduct.connection import Connection
 from aqueduct_core.aqueduct.conventions import (
     BY_SEQUENCE,
+    BY_SOURCE,
     DEDUPLICATES,
     BadHeader,
     read_connection,
@@ -14,7 +15,7 @@ from aqueduct_core.aqueduct.conventions import (
 from aqueduct_core.aqueduct.news import Closed, Ended, Headers, News
 from aqueduct_core.intake.session import Channel, Session
 
-SERVER_HEADERS: Headers = ((DEDUPLICATES, BY_SEQUENCE),)
+SERVER_HEADERS: Headers = ((DEDUPLICATES, BY_SEQUENCE), (DEDUPLICATES, BY_SOURCE))
 """A sink whose rows are numbered need not say who it is with each row. Nothing else of the intake
 is the producer's business."""
 

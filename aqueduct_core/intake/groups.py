@@ -35,6 +35,7 @@ from aqueduct_core.intake.receipts import Book, Key
 from aqueduct_core.intake.records import Source
 from aqueduct_core.intake.store import Store
 from aqueduct_core.intake.summaries import Nacks, Rejections
+from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import Range, RangeSet
 
 log = logging.getLogger(__name__)
@@ -252,9 +253,10 @@ class GroupCommit:
         self._begin()
         source, run, group = offer.source, offer.run, self._open
         logical = offer.resumes and run.reliable
-        seen = self._store.seen(source.producer, source.channel) if logical else None
+        seen: RangeSet | NumberSet | None = None
         if logical:
-            self._mind_floor(source, source.number(run, 0), run.count)
+            seen = (self._store.rows if source.by_source else self._store.seen)(*source.track)
+            self._mind_floor(offer, seen)
         taken = group.take(offer, self._partition(source.producer, source.channel), seen)
         counters = self.counters
         counters.rows += taken.rows
@@ -277,21 +279,25 @@ class GroupCommit:
         if self._open.size >= self._group_bytes:
             self.flush()
 
-    def _mind_floor(self, source: Source, first: int, count: int) -> None:
+    def _mind_floor(self, offer: Offer, seen: RangeSet | NumberSet) -> None:
         """Count what may have been stored before and is not known to be any more."""
-        floor = min(self._store.floor(source.producer, source.channel), first + count)
-        if floor <= first:
+        source = offer.source
+        floor = self._store.floor(*source.track)
+        if not floor:
             return
-        known = RangeSet(self._store.seen(source.producer, source.channel))
-        for low, high in self._open.marks.get((source.producer, source.channel), ()):
-            known.add(low, high)
-        more = sum(stop - start for start, stop in known.missing(first, floor))
+        here = self._open.marks.get(source.track, RangeSet())
+        more = sum(
+            stop - start
+            for low, high, first in offer.logical
+            for missing in seen.missing(first, min(floor, first + high - low))
+            for start, stop in here.missing(*missing)
+        )
         if more and not self.counters.dedupe_window_exceeded:
             log.warning(
                 "dedupe_window_exceeded: producer %r sends numbers from %d on of channel %r, of "
                 "which it is not remembered any more whether they are stored; they are stored",
                 source.producer,
-                first,
+                offer.logical[0][2],
                 source.channel,
             )
         self.counters.dedupe_window_exceeded += more

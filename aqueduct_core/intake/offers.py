@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from aqueduct_core.aqueduct.news import Run
+from aqueduct_core.dedupe.source_rows import Numbers, stretches
 from aqueduct_core.intake.events import Event
 from aqueduct_core.intake.receipts import Book
 from aqueduct_core.intake.records import Source
@@ -56,7 +57,8 @@ class Books(Protocol):
 
 class Offer(NamedTuple):
     """A run with its origin. ``resumes``: the producer keeps logical numbers of this channel.
-    ``books``: where its producer's receipts are kept, if it wants any by then."""
+    ``books``: where its producer's receipts are kept, if it wants any by then. ``numbers`` of the
+    messages, where they do not follow from the channel's."""
 
     party: Party
     run: Run
@@ -65,6 +67,15 @@ class Offer(NamedTuple):
     timestamp: int
     books: Books | None = None
     tally: Tally | None = None
+    numbers: Numbers | None = None
+
+    @property
+    def logical(self) -> list[tuple[int, int, int]]:
+        """``(low, high, first)``: messages ``[low, high)`` of the run have the logical numbers from
+        ``first`` on."""
+        if self.numbers is None:
+            return [(0, self.run.count, self.source.number(self.run, 0))]
+        return [(low, high, int(self.numbers[low])) for low, high in stretches(self.numbers)]
 
     @property
     def receipt(self) -> Receipt:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,11 +13,15 @@ from aqueduct_core.intake.events import Event, to_event_batch
 from aqueduct_core.intake.offers import Occurrence, Offer, Party, Receipt
 from aqueduct_core.intake.receipts import Book, Key
 from aqueduct_core.intake.records import Piece, Source, to_batch
+from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import Range, RangeSet
-from aqueduct_core.spool import Mark
+from aqueduct_core.spool import SPARSE, Mark
 
 MAX_BATCH_BYTES = 1 << 30
 """Payload bytes of one record batch; Arrow's ``binary`` ends at 2 GiB."""
+
+FEW = 4
+"""Ranges that take less room than the bits of a block."""
 
 
 class Noted(NamedTuple):
@@ -81,7 +85,7 @@ class OpenGroup:
         """Whether there is anything for the disk; a group of repeats has only receipts."""
         return bool(self._pieces or self._events)
 
-    def take(self, offer: Offer, partition: int, seen: RangeSet | None) -> Taken:
+    def take(self, offer: Offer, partition: int, seen: RangeSet | NumberSet | None) -> Taken:
         """Take a run in, but for what is ``seen`` (logical numbers that are stored) or stands
         here already."""
         run, source, latest = offer.run, offer.source, self._latest
@@ -93,7 +97,7 @@ class OpenGroup:
         rows = size = 0
         for low, high in wanted:
             timestamp = latest[partition] = max(offer.timestamp, latest[partition])
-            piece = Piece(source, run, low, high, timestamp, offer.resumes)
+            piece = Piece(source, run, low, high, timestamp, offer.resumes, offer.numbers)
             self._pieces.setdefault(partition, []).append(piece)
             rows += high - low
             size += piece.size
@@ -128,7 +132,7 @@ class OpenGroup:
         so its copy has to be in it.
         """
         taken = self._taken.pop(id(source), None)
-        if taken is None or (source.producer, source.channel) in self._relied:
+        if taken is None or source.track in self._relied:
             return Taken()
         if (source.connection, source.channel_id) in self._finished:
             return Taken()
@@ -136,11 +140,7 @@ class OpenGroup:
         return taken
 
     def records(self) -> Iterator[Record]:
-        gone = {
-            key
-            for key, source in self._withdrawn.items()
-            if (source.producer, source.channel) not in self._relied
-        }
+        gone = {key for key, source in self._withdrawn.items() if source.track not in self._relied}
         if gone:
             self.noted = [noted for noted in self.noted if id(noted.source) not in gone]
         for partition, pieces in self._pieces.items():
@@ -151,18 +151,23 @@ class OpenGroup:
             log = len(self._latest) - 1
             yield Record(log, to_event_batch(self._events, log), declared.marks(self._events))
 
-    def _wanted(self, offer: Offer, seen: RangeSet) -> list[Range]:
+    def _wanted(self, offer: Offer, seen: RangeSet | NumberSet) -> list[Range]:
         """The index ranges of the run that are not stored yet; they are marked as such."""
-        run, source = offer.run, offer.source
-        base = source.number(run, 0)
-        name = source.producer, source.channel
-        marks = self.marks.setdefault(name, RangeSet())
-        missing = seen.missing(base, base + run.count)
-        if any(marks.overlaps(first, stop) for first, stop in missing):
-            self._relied.add(name)
-        fresh = [new for first, stop in missing for new in marks.add(first, stop)]
-        marks.add(0, source.floor or 0)
-        return [(first - base, stop - base) for first, stop in fresh]
+        track = offer.source.track
+        marks = self.marks.setdefault(track, RangeSet())
+        wanted: list[Range] = []
+        for low, high, number in offer.logical:
+            missing = seen.missing(number, number + high - low)
+            if any(marks.overlaps(first, stop) for first, stop in missing):
+                self._relied.add(track)
+            base = number - low
+            for first, stop in [new for pair in missing for new in marks.add(*pair)]:
+                if wanted and wanted[-1][1] == first - base:
+                    wanted[-1] = (wanted[-1][0], stop - base)
+                else:
+                    wanted.append((first - base, stop - base))
+        marks.add(0, offer.source.floor or 0)
+        return wanted
 
 
 def _bounded(pieces: list[Piece]) -> list[list[Piece]]:
@@ -183,16 +188,26 @@ def _marks(pieces: list[Piece]) -> list[Mark]:
     stored: dict[tuple[str, str], RangeSet] = {}
     for piece in pieces:
         if piece.resumes and piece.run.reliable:
-            ranges = stored.setdefault((piece.source.producer, piece.source.channel), RangeSet())
-            first = piece.source.number(piece.run, piece.low)
-            ranges.add(first, first + piece.high - piece.low)
+            ranges = stored.setdefault(piece.source.track, RangeSet())
+            for first, stop in piece.logical:
+                ranges.add(first, stop)
             ranges.add(0, piece.source.floor or 0)
-    return [Mark(*key, first, stop) for key, ranges in stored.items() for first, stop in ranges]
+    return [Mark(*key, *each) for key, ranges in stored.items() for each in _entries(key, ranges)]
+
+
+def _entries(track: tuple[str, str], ranges: RangeSet) -> Iterable[Range]:
+    """What is written of the ranges: of rows of a source with holes, bits."""
+    if not track[1].endswith(SPARSE) or len(ranges) <= FEW:
+        return ranges
+    numbers = NumberSet()
+    for first, stop in ranges:
+        numbers.add(first, stop)
+    return numbers.entries()
 
 
 def _noted(book: Book, offer: Offer, partition: int) -> Noted:
     run, source = offer.run, offer.source
-    logical = offer.resumes and run.reliable
+    logical = offer.resumes and run.reliable and not source.by_source
     key = Key(source.channel, run.reliable, None if logical else source.channel_id)
     first = run.first + (source.start if logical else 0)
     return Noted(book, key, ((first, first + run.count),), partition, source)

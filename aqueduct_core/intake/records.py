@@ -11,7 +11,10 @@ import pyarrow as pa
 
 from aqueduct_core.aqueduct import chanid
 from aqueduct_core.aqueduct.news import Attachment, Headers, Run
+from aqueduct_core.dedupe.source_rows import Numbers, stretches
 from aqueduct_core.intake.schema import ATTACHMENTS, HEADERS, SOURCE, SPOOL_SCHEMA, TIMESTAMP
+from aqueduct_core.primitives.ranges import Range
+from aqueduct_core.spool import SPARSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,8 @@ class Source:
 
     ``channel`` is its name, ``producer`` the identity of who sends. ``start`` is the logical
     number of its reliable message 0, ``floor`` that below which its producer is done; None where
-    it is no sink, whose numbers jump from batch to batch.
+    it is no sink, whose numbers jump from batch to batch. ``by_source``: messages have the numbers
+    of the rows that they are made of, which come with them (`dedupe.source_rows`).
     ``parent_message`` is the number of the message that it was attached to, as the row of that
     message shows it; the entrypoint has no parent.
     """
@@ -31,10 +35,16 @@ class Source:
     channel_id: int
     start: int = 0
     floor: int | None = None
+    by_source: bool = False
     parent_channel_id: int | None = None
     parent_message: int | None = None
     channel_headers: Headers = ()
     connection_headers: Headers = ()
+
+    @property
+    def track(self) -> tuple[str, str]:
+        """Producer and name under which it is remembered what is stored."""
+        return self.producer, self.channel + SPARSE if self.by_source else self.channel
 
     def number(self, run: Run, index: int) -> int:
         """The ``messageNum`` of message ``index`` of a run of this channel."""
@@ -44,7 +54,8 @@ class Source:
 class Piece(NamedTuple):
     """The messages ``[low, high)`` of a run, received at ``timestamp`` (microseconds, UTC).
 
-    ``resumes``: their producer keeps logical numbers, so they are marked as stored.
+    ``resumes``: their producer keeps logical numbers, so they are marked as stored. ``numbers`` are
+    those of all messages of the run, where they do not follow from the channel's.
     """
 
     source: Source
@@ -53,6 +64,17 @@ class Piece(NamedTuple):
     high: int
     timestamp: int
     resumes: bool = False
+    numbers: Numbers | None = None
+
+    @property
+    def logical(self) -> list[Range]:
+        """The logical numbers of the messages."""
+        if self.numbers is None:
+            first = self.source.number(self.run, self.low)
+            return [(first, first + self.high - self.low)]
+        numbers = self.numbers[self.low : self.high]
+        return [(int(numbers[low]), int(numbers[low]) + high - low)
+                for low, high in stretches(numbers)]  # fmt: skip
 
     @property
     def size(self) -> int:
@@ -146,6 +168,8 @@ def _values(pieces: Sequence[Piece], rows: int) -> pa.Array:
 
 
 def _numbers(piece: Piece) -> np.ndarray[Any, np.dtype[np.int64]]:
+    if piece.numbers is not None:
+        return piece.numbers[piece.low : piece.high]
     first = piece.source.number(piece.run, piece.low)
     return np.arange(first, first + piece.high - piece.low, dtype=np.int64)
 

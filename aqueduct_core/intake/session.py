@@ -30,6 +30,7 @@ from aqueduct_core.aqueduct.news import (
     Writable,
 )
 from aqueduct_core.dedupe.identity import floor_of, sent_by
+from aqueduct_core.dedupe.source_rows import RowNumbers, source_of
 from aqueduct_core.intake.chronicle import Chronicle
 from aqueduct_core.intake.offers import Offer, Receipt
 from aqueduct_core.intake.receipting import Receipting
@@ -199,6 +200,13 @@ class Session:
             self._engine.consumed(run.channel, run.size, self._around.clock())
             self.kick()
             return
+        numbers = None
+        if channel.rows is not None and run.reliable:
+            try:
+                run, numbers = channel.rows.take(run)
+            except BadHeader as error:
+                self._refuse_run(channel, run, str(error))
+                return
         told: list[Callable[[], None]] = []  # behind the message, in the log of events too
         for index, attachments in run.attachments.items():
             for attachment in attachments:
@@ -213,10 +221,18 @@ class Session:
                 timestamp,
                 self._receipting,
                 channel.tally,
+                numbers,
             )
         )
         for tell in told:
             tell()
+
+    def _refuse_run(self, channel: Channel, run: Run, reason: str) -> None:
+        """Nothing of it is stored or acked, and the channel is closed."""
+        log.warning("%s: channel %s closed: %s", self, channel.path, reason)
+        now = self._around.clock()
+        self._engine.consumed(run.channel, run.size, now)
+        self._command(lambda: self._engine.close(run.channel, now))
 
     def _attach(
         self,
@@ -238,6 +254,7 @@ class Session:
             claims = read_channel(attachment.headers)
             producer = sent_by(parent.source.producer, attachment.headers)
             floor = floor_of(attachment.headers, claims.sequence_start or 0)
+            by_source = source_of(attachment.headers) is not None and self._producer is not None
         except BadHeader as error:
             log.debug("%s: channel %s closed: %s", self, path, error)
             told.append(partial(self._chronicle.unread, number, path, parent.source, str(error)))
@@ -251,13 +268,15 @@ class Session:
             channel_id=number,
             start=claims.sequence_start or 0,
             floor=floor,
+            by_source=by_source,
             parent_channel_id=parent.source.channel_id,
             parent_message=message,
             channel_headers=attachment.headers,
             connection_headers=self._headers,
         )
         resumes = self._producer is not None and claims.sequence_start is not None
-        self._channels[number] = Channel(source, resumes, path)
+        rows = RowNumbers() if by_source else None
+        self._channels[number] = Channel(source, resumes or by_source, path, rows=rows)
         told.append(partial(self._chronicle.opened, source, resumes))
         self._role.attached(self._channels[number])
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from aqueduct_core.aqueduct.news import Closed, Ended, Headers, News
+from aqueduct_core.dedupe.source_rows import RowNumbers
 from aqueduct_core.intake.groups import GroupCommit
 from aqueduct_core.intake.offers import Tally
 from aqueduct_core.intake.receipts import Commits
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Channel:
     """A channel that flows to us. ``path`` is its place in the tree: ``0``, ``0/8``, …; ``tally``
-    counts what is stored of it."""
+    counts what is stored of it; ``rows`` numbers its messages where they say which row of a source
+    they are."""
 
     source: Source
     resumes: bool
     path: str
     tally: Tally = field(default_factory=Tally)
+    rows: RowNumbers | None = None
 
 
 @dataclass(slots=True)

@@ -7,9 +7,14 @@ from typing import NamedTuple
 
 from aqueduct_core.errors import InvalidOption
 
+SPARSE = "\0rows"
+"""How the name ends under which the sequences of a channel are marked that has holes everywhere:
+its marks may be entries of a `NumberSet` too. Names of channels hold no NUL."""
+
 
 class Mark(NamedTuple):
-    """Logical sequences ``first`` to ``stop`` (exclusive) of a channel are stored."""
+    """Logical sequences ``first`` to ``stop`` (exclusive) of a channel are stored; where ``stop``
+    is negative, those of block ``first`` whose bits are set in ``-stop`` (`NumberSet`)."""
 
     producer: str
     channel: str
@@ -32,6 +37,8 @@ class SpoolSettings:
         as the channels that one connection may have.
     max_ranges: ranges remembered for one pair. Beyond it the lowest are forgotten, likewise.
     max_total_ranges: ranges over all pairs; bounds the snapshot that every segment starts with.
+        Sparse pairs share half of it; each has eight times ``max_ranges`` at most, and forgets the
+        lowest beyond its share.
     """
 
     segment_bytes: int = 64 * 1024 * 1024

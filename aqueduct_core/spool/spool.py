@@ -13,6 +13,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
+from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.spool.catalog import Catalog
 from aqueduct_core.spool.disk import Disk
@@ -282,8 +283,12 @@ class Spool(Readable):
         Read it, do not change it."""
         return self._marks.seen(producer, channel)
 
+    def rows(self, producer: str, channel: str) -> NumberSet:
+        """The same of a channel whose name ends in `SPARSE`."""
+        return self._marks.rows(producer, channel)
+
     def seen_of(self, producer: str) -> Iterator[tuple[str, RangeSet]]:
-        """The same of each channel of a producer."""
+        """The same of each channel of a producer, but sparse ones."""
         return self._marks.seen_of(producer)
 
     def floor(self, producer: str, channel: str) -> int:

@@ -1,6 +1,7 @@
 """The offset of a stream: how far each partition of each spool is read.
 
-    {"v":1,"spool":{"0":{"id":"<uuid>","at":"<address>","epoch":3,"to":[120,98]}},"launch":1,"tick":4}
+    {"v":2,"spool":{"0":{"id":"<uuid>","at":"<address>","epoch":3,"to":[120,98],
+     "cut":{"1":[40,29]}}},"launch":1,"tick":4}
 
 ``to`` is exclusive: with ``"to":[120,98]`` the messages 0 to 119 of partition 0 were read and 120
 is the next one. ``id`` is the identity of the spool, so that another spool in the same directory
@@ -8,19 +9,30 @@ is not mistaken for it; ``at`` and ``epoch`` name the intake that served it, so 
 query finds an intake that outlived its driver. ``launch`` and ``tick`` only grow: a change makes
 Spark run a batch, which starts intakes, or brings the commit of the batch before.
 
+``cut`` is left out where it is empty. It says how the batch that ends here is split into tasks, so
+that it has the same ones whenever it is planned, whatever the options and sizes are by then: for
+each log that is cut, where its pieces but the first begin; the first number is an offset, each
+other one counts from the one before it. In the example the last batch has three tasks for log 1,
+up to 40, up to 69 and up to 98. Version 1 has no ``cut``: its batches are split as the options say.
+
 Spark compares offsets as JSON text, so the order of the keys never changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 from aqueduct_core.errors import CheckpointVersion
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Raised when an older version of this package could misread what we write."""
+
+Cuts = Mapping[tuple[int, int], Sequence[int]]
+"""Where the pieces of a batch begin, but for the first of each log, ascending; by the number of the
+intake and of its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +50,24 @@ class SpoolPosition:
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """A position in the whole stream; ``spool`` is keyed by the number of the intake."""
+    """A position in the whole stream; ``spool`` is keyed by the number of the intake.
+
+    ``cuts`` are no part of the position: they say how the batch that ends there is split. None:
+    version 1 does not say.
+    """
 
     spool: Mapping[int, SpoolPosition] = field(default_factory=dict)
     launch: int = 0
     tick: int = 0
+    cuts: Cuts | None = field(default_factory=dict, compare=False)
 
     def to_json(self) -> dict[str, Any]:
+        spool = {str(i): self.spool[i].to_json() for i in sorted(self.spool)}
+        for (intake, log), cuts in sorted((self.cuts or {}).items()):
+            spool[str(intake)].setdefault("cut", {})[str(log)] = _steps(cuts)
         return {
-            "v": FORMAT_VERSION,
-            "spool": {str(i): self.spool[i].to_json() for i in sorted(self.spool)},
+            "v": 1 if self.cuts is None else FORMAT_VERSION,
+            "spool": spool,
             "launch": self.launch,
             "tick": self.tick,
         }
@@ -68,12 +88,14 @@ class StreamOffset:
                 "Continue with the version of aqueduct-spark that wrote it, or a newer one",
             )
         try:
-            if version != FORMAT_VERSION:
+            if version not in (1, FORMAT_VERSION):
                 raise ValueError(version)
+            entries = {int(i): entry for i, entry in raw["spool"].items()}
             return cls(
-                spool={int(i): _position(entry) for i, entry in raw["spool"].items()},
+                spool={i: _position(entry) for i, entry in entries.items()},
                 launch=int(raw["launch"]),
                 tick=int(raw["tick"]),
+                cuts=None if version == 1 else dict(_cuts(entries)),
             )
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise CheckpointVersion(
@@ -91,9 +113,26 @@ class StreamOffset:
     def ticked(self) -> StreamOffset:
         return replace(self, tick=self.tick + 1)
 
+    def with_cuts(self, cuts: Cuts) -> StreamOffset:
+        return replace(self, cuts=cuts)
+
 
 def _position(entry: Mapping[str, Any]) -> SpoolPosition:
     to = tuple(int(end) for end in entry["to"])
     if not to or any(end < 0 for end in to):
         raise ValueError("ends are whole numbers, one for each partition")
     return SpoolPosition(str(entry["id"]), str(entry["at"]), int(entry["epoch"]), to)
+
+
+def _steps(cuts: Sequence[int]) -> list[int]:
+    return [*cuts[:1], *(b - a for a, b in pairwise(cuts))]
+
+
+def _cuts(
+    entries: Mapping[int, Mapping[str, Any]],
+) -> Iterable[tuple[tuple[int, int], tuple[int, ...]]]:
+    for intake, entry in entries.items():
+        for log, steps in entry.get("cut", {}).items():
+            if not steps or any(int(step) <= 0 for step in steps):
+                raise ValueError("cuts ascend, and none is at offset 0")
+            yield (intake, int(log)), tuple(accumulate(map(int, steps)))

@@ -27,6 +27,9 @@ from aqueduct_core.errors import SchemaMismatch
 CONTROL_COLUMNS = ("channel", "headers", "reliability")
 """Columns of a frame to be written that say where and how a row goes; others are its payload."""
 
+SOURCE_COLUMNS = ("spool", "partition", "offset")
+"""Columns that say where a row comes from; with idempotence=source they are no payload either."""
+
 _JSON_TYPES = (
     StringType,
     BinaryType,

@@ -13,6 +13,9 @@ from aqueduct_spark.model.option_parsing import conflict, missing
 from aqueduct_spark.model.selection import Selection
 from aqueduct_spark.model.starting import AtTime, Starting
 
+MESSAGES_ONLY = ("includeHeaders", "includeMetadata", "includeSpool", "payloadFormat", "mode")
+"""Options that have no meaning in other views."""
+
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
@@ -22,6 +25,7 @@ class RowOptions:
     selection: Selection
     include_headers: bool
     include_metadata: bool
+    include_spool: bool
     payload_format: str
     mode: str
 
@@ -31,7 +35,7 @@ class RowOptions:
         if found["channels"] is not None and found["channelsPattern"] is not None:
             raise conflict("channels and channelsPattern are both set", "Set one of them")
         if found["view"] != "messages":
-            for name in ("includeHeaders", "includeMetadata", "payloadFormat", "mode"):
+            for name in MESSAGES_ONLY:
                 if name in given:
                     raise conflict(
                         f"'{name}' has no meaning with view={found['view']}", f"Remove '{name}'"
@@ -41,6 +45,7 @@ class RowOptions:
             selection=Selection(found["channels"], found["channelsPattern"], found["producers"]),
             include_headers=found["includeHeaders"],
             include_metadata=found["includeMetadata"],
+            include_spool=found["includeSpool"],
             payload_format=found["payloadFormat"],
             mode=found["mode"],
         )

@@ -65,6 +65,15 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         "Add the connection, the place in the channel tree, and the attachments.",
     ),
     OptionSpec(
+        "includeSpool",
+        values.boolean,
+        "false",
+        READ,
+        READ,
+        "Add spool, the identity of the spool that holds the row: with partition and offset it "
+        "names the row for ever, as a write with idempotence=source needs it.",
+    ),
+    OptionSpec(
         "payloadFormat",
         values.choice("binary", "text", "json", "arrow"),
         "binary",

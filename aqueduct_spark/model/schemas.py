@@ -32,11 +32,15 @@ def read_schema(rows: RowOptions) -> StructType:
     if rows.view == "status":
         return status_schema()
     return message_schema(
-        include_headers=rows.include_headers, include_metadata=rows.include_metadata
+        include_headers=rows.include_headers,
+        include_metadata=rows.include_metadata,
+        include_spool=rows.include_spool,
     )
 
 
-def message_schema(*, include_headers: bool = False, include_metadata: bool = False) -> StructType:
+def message_schema(
+    *, include_headers: bool = False, include_metadata: bool = False, include_spool: bool = False
+) -> StructType:
     """The schema of ``view=messages``."""
     schema = (
         StructType()
@@ -60,6 +64,8 @@ def message_schema(*, include_headers: bool = False, include_metadata: bool = Fa
             .add("parentMessageNum", LongType())
             .add("attachments", ArrayType(_attachment_type()))
         )
+    if include_spool:
+        schema = schema.add("spool", StringType())
     return schema
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aqueduct_spark.model.access import DialTls, TokenSource, dial_tls, token_source
-from aqueduct_spark.model.option_parsing import bad_value, missing, parse_options
+from aqueduct_spark.model.option_parsing import bad_value, conflict, missing, parse_options
 from aqueduct_spark.model.option_spec import Kind
 from aqueduct_spark.model.values import Endpoint
 
@@ -39,6 +39,11 @@ class WriteOptions:
     max_message_bytes: int
     keeps_connections: bool
 
+    @property
+    def by_source(self) -> bool:
+        """Rows are known by the columns that name their place in a spool."""
+        return self.idempotence == "source"
+
     @classmethod
     def parse(cls, options: Mapping[str, str], kind: Kind = Kind.BATCH_WRITE) -> WriteOptions:
         """Raises InvalidOption."""
@@ -51,6 +56,12 @@ class WriteOptions:
             raise bad_value("endpoint", str(target), "addresses that differ from each other")
         if found["batchId"] is not None and found["writerId"] is None:
             raise missing("writerId", "'batchId' is a number among the writes of one writer")
+        if found["idempotence"] == "source" and found["payloadFormat"] == "arrow":
+            raise conflict(
+                "idempotence=source knows single rows, and with payloadFormat=arrow a message is "
+                "many rows",
+                "Set another 'payloadFormat', or leave 'idempotence' out",
+            )
         return cls(
             endpoint=target,
             endpoint_policy=found["endpointPolicy"],

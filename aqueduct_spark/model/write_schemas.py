@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import BinaryType, DataType, StringType, StructType
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+)
 
 from aqueduct_core.errors import SchemaMismatch
-from aqueduct_spark.model.payloads import CONTROL_COLUMNS, check_payload_types
+from aqueduct_spark.model.payloads import CONTROL_COLUMNS, SOURCE_COLUMNS, check_payload_types
 from aqueduct_spark.model.schemas import header_type, same_type
 
 _CONTROL: dict[str, tuple[DataType, ...]] = {
@@ -13,14 +20,21 @@ _CONTROL: dict[str, tuple[DataType, ...]] = {
     "headers": (header_type(),),
     "reliability": (StringType(),),
 }
+_SOURCE: dict[str, tuple[DataType, ...]] = {
+    "spool": (StringType(),),
+    "partition": (IntegerType(), LongType()),
+    "offset": (LongType(),),
+}
 _VALUE: dict[str, tuple[DataType, ...]] = {
     "binary": (BinaryType(), StringType()),
     "text": (StringType(),),
 }
 
 
-def check_write_schema(schema: StructType, payload_format: str = "binary") -> None:
-    """Refuse a frame that cannot be sent.
+def check_write_schema(
+    schema: StructType, payload_format: str = "binary", *, by_source: bool = False
+) -> None:
+    """Refuse a frame that cannot be sent. ``by_source``: its rows say where they come from.
 
     With ``binary`` and ``text`` the payload is column ``value``; with ``json`` and ``arrow`` it is
     made of all columns that do not say where a row goes.
@@ -28,6 +42,8 @@ def check_write_schema(schema: StructType, payload_format: str = "binary") -> No
     Raises:
         SchemaMismatch: COLUMN_MISSING, COLUMN_UNKNOWN or COLUMN_TYPE.
     """
+    if by_source:
+        schema = _without_source(schema)
     payload = StructType()
     value = _VALUE.get(payload_format)
     for field in schema.fields:
@@ -59,6 +75,20 @@ def check_write_schema(schema: StructType, payload_format: str = "binary") -> No
             "rows",
             "Drop it, or write with another payloadFormat",
         )
+
+
+def _without_source(schema: StructType) -> StructType:
+    missing = [name for name in SOURCE_COLUMNS if name not in schema.fieldNames()]
+    if missing:
+        raise SchemaMismatch(
+            "COLUMN_MISSING",
+            f"Column '{missing[0]}' is missing; idempotence=source knows rows by "
+            + ", ".join(SOURCE_COLUMNS),
+            "Read with includeSpool=true and keep these columns, or leave 'idempotence' out",
+        )
+    for name in SOURCE_COLUMNS:
+        _check_type(name, schema[name].dataType, _SOURCE[name])
+    return StructType([field for field in schema.fields if field.name not in SOURCE_COLUMNS])
 
 
 def _check_type(name: str, found: DataType, allowed: tuple[DataType, ...]) -> None:

@@ -1,65 +1,88 @@
-"""How the ranges of a batch become tasks: a pure function.
+"""How the ranges of a batch become tasks: pure functions.
 
-The same ranges, bounds and sizes give the same pieces, at the same offsets: a sink that knows rows
-by task and position sees the same ones when a batch is repeated.
+`split` decides by bounds and sizes, once: both may be others when the batch is planned again, so
+its cuts are kept in the offset, and `cut` gives the same pieces at the same places from then on. A
+sink that knows rows by task and position sees the same ones when a batch is repeated.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import ceil
 
+from aqueduct_spark.model.offsets import Cuts
 from aqueduct_spark.model.read_parts import SplitOptions
 from aqueduct_spark.planning.marks import Marks, offset_of, size_of
 from aqueduct_spark.planning.ranges import DataRange
 
 MAX_PIECES = 100_000
-"""Tasks of one batch: each is an object in the driver, and Spark takes a while for each. Where the
+"""Tasks of one read: each is an object in the driver, and Spark takes a while for each. Where the
 bounds ask for more, pieces are larger than they say."""
+
+MAX_KEPT = 10_000
+"""Tasks of one micro-batch, whose cuts are written to the checkpoint: some 60 KB."""
 
 LogKey = tuple[int, int]
 """The number of an intake and of one of its logs."""
 
 
 def split(
-    ranges: Sequence[DataRange], bounds: SplitOptions, sizes: Mapping[LogKey, Marks]
+    ranges: Sequence[DataRange],
+    bounds: SplitOptions,
+    sizes: Mapping[LogKey, Marks],
+    most: int = MAX_PIECES,
 ) -> list[DataRange]:
     """The pieces of the ranges, in their order; together they hold each row once.
 
     ``sizes`` has the marks of each range from its first row on; where it has none, rows alone
     count. First the bytes of a range are shared out evenly so that no piece has more than
     ``max_bytes``, then rows so that none has more than ``max_records``. When there are fewer than
-    ``min_partitions`` pieces, the largest are split further, down to one row.
+    ``min_partitions`` pieces, the largest are split further, down to one row. There are no more
+    than ``most``, or one for each range.
     """
     pieces: list[DataRange] = []
     for rows in ranges:
-        for part in _by_bytes(rows, bounds.max_bytes, sizes.get((rows.intake, rows.partition))):
-            pieces += _evenly(part, ceil(_count(part) / (bounds.max_records or _count(part))))
-            if len(pieces) > MAX_PIECES:
-                return _at_least(ranges, MAX_PIECES)
+        marks = sizes.get((rows.intake, rows.partition))
+        for part in _by_bytes(rows, bounds.max_bytes, marks, most):
+            pieces += _evenly(part, ceil(_count(part) / (bounds.max_records or _count(part))), most)
+            if len(pieces) > most:
+                return _at_least(ranges, most)
     if bounds.min_partitions is not None and len(pieces) < bounds.min_partitions:
-        return _at_least(pieces, min(bounds.min_partitions, MAX_PIECES))
+        return _at_least(pieces, min(bounds.min_partitions, most))
     return pieces
+
+
+def cuts_of(pieces: Iterable[DataRange]) -> Cuts:
+    """Where the pieces that `split` made begin, but for the first of each range."""
+    cuts: dict[LogKey, list[int]] = {}
+    for rows in pieces:
+        cuts.setdefault((rows.intake, rows.partition), []).append(rows.first)
+    return {key: begins[1:] for key, begins in cuts.items() if len(begins) > 1}
+
+
+def cut(ranges: Iterable[DataRange], cuts: Cuts) -> list[DataRange]:
+    """The pieces of the ranges, in their order. Cuts outside of a range do nothing."""
+    return [p for rows in ranges for p in _cut(rows, cuts.get((rows.intake, rows.partition), ()))]
 
 
 def _count(rows: DataRange) -> int:
     return rows.stop - rows.first
 
 
-def _by_bytes(rows: DataRange, most: int | None, marks: Marks | None) -> list[DataRange]:
-    if most is None or not marks:
+def _by_bytes(rows: DataRange, size: int | None, marks: Marks | None, most: int) -> list[DataRange]:
+    if size is None or not marks:
         return [rows]
     total = size_of(marks, rows.first, rows.stop)
-    parts = min(ceil(total / most), _count(rows), MAX_PIECES + 1)
+    parts = min(ceil(total / size), _count(rows), most + 1)
     cuts = [offset_of(marks, rows.first, total * k // parts) for k in range(1, parts)]
     return _cut(rows, cuts)
 
 
-def _evenly(rows: DataRange, parts: int) -> list[DataRange]:
-    parts = min(parts, _count(rows), MAX_PIECES + 1)
+def _evenly(rows: DataRange, parts: int, most: int) -> list[DataRange]:
+    parts = min(parts, _count(rows), most + 1)
     return _cut(rows, [rows.first + _count(rows) * k // parts for k in range(1, parts)])
 
 
@@ -86,4 +109,4 @@ def _at_least(pieces: Sequence[DataRange], wanted: int) -> list[DataRange]:
         parts[i] += 1
         if parts[i] < _count(pieces[i]):
             heapq.heappush(heap, (-_count(pieces[i]) / parts[i], i))
-    return [part for rows, n in zip(pieces, parts, strict=True) for part in _evenly(rows, n)]
+    return [part for rows, n in zip(pieces, parts, strict=True) for part in _evenly(rows, n, n)]

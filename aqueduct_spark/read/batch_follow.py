@@ -73,6 +73,7 @@ class Follower:
             options.rows.selection,
             include_headers=options.rows.include_headers,
             include_metadata=options.rows.include_metadata,
+            include_spool=options.rows.include_spool,
         )
         self._reached: set[str] = set()
         self._told = 0
@@ -116,7 +117,7 @@ class Follower:
     def _read(self, ticket: Ticket, at: list[int], log_number: int) -> Iterator[pa.RecordBatch]:
         unreturned = 0
         for batch in rows_of(self._client, ticket):
-            yield from self._shape.rows(batch, ticket.partition, at[log_number])
+            yield from self._shape.rows(batch, ticket.partition, at[log_number], ticket.spool)
             at[log_number] += batch.num_rows
             unreturned += batch.nbytes
             if unreturned >= COMMIT_BYTES:

@@ -79,6 +79,7 @@ class AqueductBatchReader(DataSourceReader):
                     partition,
                     include_headers=rows.include_headers,
                     include_metadata=rows.include_metadata,
+                    include_spool=rows.include_spool,
                 )
             case StoredPartition():
                 from aqueduct_spark.read.batch_tasks import stored_rows

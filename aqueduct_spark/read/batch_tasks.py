@@ -34,6 +34,7 @@ def stored_rows(partition: StoredPartition, options: BatchReadOptions) -> Iterat
         options.rows.selection,
         include_headers=options.rows.include_headers,
         include_metadata=options.rows.include_metadata,
+        include_spool=options.rows.include_spool,
     )
     wanted = partition.rows
     following = wanted.first
@@ -47,7 +48,7 @@ def stored_rows(partition: StoredPartition, options: BatchReadOptions) -> Iterat
                     _tell(f"offsets {following} to {first} (exclusive) of {wanted} are gone")
                     following = first
                 for batch in joined(reader.read(wanted.partition, following, stop)):
-                    yield from shape.rows(batch, wanted.partition, following)
+                    yield from shape.rows(batch, wanted.partition, following, wanted.spool)
                     following += batch.num_rows
         except DataLoss as error:
             if options.fail_on_data_loss:

@@ -52,8 +52,8 @@ class Measuring:
     def for_split(
         self, ranges: Sequence[DataRange], most: int | None, seen: Mapping[int, Seen]
     ) -> dict[LogKey, Marks]:
-        """The sizes that a split by bytes needs. The same for the same ranges, also when the intake
-        is gone but its spool can be seen from here."""
+        """The sizes that a split by bytes needs, also when the intake is gone but its spool can be
+        seen from here."""
         if most is None:
             return {}
         found: dict[LogKey, Marks] = {}

@@ -13,7 +13,7 @@ from typing import cast
 
 from aqueduct_core.flight.tickets import View
 from aqueduct_spark.model.cursors import SUFFIX
-from aqueduct_spark.model.offsets import StreamOffset
+from aqueduct_spark.model.offsets import Cuts, StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
 from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.model.starting import AtTime
@@ -29,7 +29,7 @@ from aqueduct_spark.planning.progress import (
     survey,
 )
 from aqueduct_spark.planning.ranges import DataRange, data_ranges
-from aqueduct_spark.planning.splits import split
+from aqueduct_spark.planning.splits import MAX_KEPT, cut, cuts_of, split
 from aqueduct_spark.planning.ticks import commit_is_due
 from aqueduct_spark.planning.views import Reader, Seen
 from aqueduct_spark.read.cancellations import CancelWatch
@@ -42,8 +42,8 @@ LONG_POLL = 1.0
 """Longest time in seconds that a call of Spark is held when nothing is new."""
 
 REPEAT_COPIES = 4
-"""Launch tasks for an intake that a repeated batch has to read from: one may find its spool, and
-the data tasks of that batch cannot wait for another."""
+"""Launch tasks for an intake that a repeated batch has to read from: where there are slots beside
+those of the data tasks, one of them may find the spool first."""
 
 RETRY_PAUSE = 0.2
 """Seconds between two looks for an intake that is waited for."""
@@ -89,9 +89,15 @@ class StreamPlanner:
     def latest(self, start: StreamOffset, *, everything: bool = False) -> StreamOffset:
         """The end of the next batch; equal to ``start`` when there is nothing to do.
 
+        It says how the batch is split: sizes and options may be others when it is planned again.
+
         ``everything``: without the limits of the options. Waits for news up to `LONG_POLL`. A
         query that is to end with what is there waits for intakes only, which it needs to end.
         """
+        end = self._next(start, everything)
+        return start if end == start else end.with_cuts(self._cuts(start, end))
+
+    def _next(self, start: StreamOffset, everything: bool) -> StreamOffset:
         end = self._step(start, everything)
         while self._bounded and end == start and len(self._seen) < self._options.intakes:
             time.sleep(RETRY_PAUSE)
@@ -111,24 +117,26 @@ class StreamPlanner:
     def partitions(
         self, start: StreamOffset, end: StreamOffset
     ) -> list[LaunchPartition | DataPartition]:
-        """The tasks of the batch between two offsets: the same rows whenever it is asked.
+        """The tasks of the batch between two offsets.
 
-        Launches come first, so that they have the first task slots. There are some also where a
-        batch is repeated whose intakes are not there any more.
+        The data tasks come first, and are the same ones whenever it is asked: a function of the
+        offsets, so that a row has the same place in the batch that is done again. Launches come
+        last, also where a batch is repeated whose intakes are not there any more. No data task
+        waits for one: it has its intake running by itself (`ensure_intake`), so a batch is done
+        with one task slot too.
         """
         touched = {rows.intake for rows in data_ranges(start, end, {})}
         if end.launch > start.launch or not touched <= set(self._seen):
             self._seen = self._observe_needed(end, touched)
-        tasks: list[LaunchPartition | DataPartition] = []
+        ranges = data_ranges(start, end, self._first_logs(touched))
+        pieces = self._split(ranges) if end.cuts is None else cut(ranges, end.cuts)
+        tasks: list[LaunchPartition | DataPartition] = [*self._data_tasks(pieces)]
         if self._crew.launches:
             again = end.launch == start.launch
             wanted = touched if again else set(range(self._options.intakes))
             for intake in sorted(wanted - set(self._seen)):
                 tasks += self._launch_tasks(intake, end, again)
-        ranges = data_ranges(start, end, self._first_logs(touched))
-        split_options = self._options.split
-        sizes = self._measuring.for_split(ranges, split_options.max_bytes, self._seen)
-        return tasks + self._data_tasks(split(ranges, split_options, sizes))
+        return tasks
 
     def commit(self, end: StreamOffset) -> None:
         """Spark is done with everything before ``end``."""
@@ -148,7 +156,7 @@ class StreamPlanner:
                 self._fleet.begin_anew(intake)
             self._seen = self._fleet.observe(start)
             found = self._survey(start)
-        self._reach = reaches(start, self._seen)
+        self._reach = reaches(start, self._seen).with_cuts({})
         self._look_at_events(start)
         for loss in found.losses:
             log.warning("failOnDataLoss=false: %s", loss)
@@ -211,6 +219,15 @@ class StreamPlanner:
             return [LaunchPartition(order)]
         copies = REPEAT_COPIES if again else self._launches.copies(intake)
         return [LaunchPartition(order)] * copies
+
+    def _cuts(self, start: StreamOffset, end: StreamOffset) -> Cuts:
+        touched = {rows.intake for rows in data_ranges(start, end, {})}
+        return cuts_of(self._split(data_ranges(start, end, self._first_logs(touched))))
+
+    def _split(self, ranges: Sequence[DataRange]) -> list[DataRange]:
+        bounds = self._options.split
+        sizes = self._measuring.for_split(ranges, bounds.max_bytes, self._seen)
+        return split(ranges, bounds, sizes, MAX_KEPT)
 
     def _data_tasks(self, pieces: Sequence[DataRange]) -> list[DataPartition]:
         spools = {rows.intake: rows.spool for rows in pieces}

@@ -20,6 +20,8 @@ from aqueduct_spark.read.filters import Sieve
 MAX_BATCH_BYTES = 1 << 20
 """A batch for Spark has about that many bytes at most, unless one row alone has more."""
 
+SPOOL = pa.field("spool", pa.string())
+
 Expand = Callable[[pa.RecordBatch, int, int], pa.RecordBatch]
 
 
@@ -33,21 +35,28 @@ class Shape:
         *,
         include_headers: bool = False,
         include_metadata: bool = False,
+        include_spool: bool = False,
     ) -> None:
+        self._include_spool = include_spool
         self._sieve = Sieve(selection)
         self._expand = _expansion(view, include_headers, include_metadata)
 
     def rows(
-        self, batch: pa.RecordBatch, partition: int, first_offset: int
+        self, batch: pa.RecordBatch, partition: int, first_offset: int, spool: str = ""
     ) -> Iterator[pa.RecordBatch]:
-        """The wanted rows of a stored batch whose first row has ``first_offset``."""
+        """The wanted rows of a stored batch of ``spool`` whose first row has ``first_offset``."""
         mask = self._sieve.mask(batch)
         if mask is None:
             for piece, first in bounded(batch, first_offset):
-                yield self._expand(piece, partition, first)
+                yield self._named(self._expand(piece, partition, first), spool)
         elif mask.any():
             wanted = self._expand(batch, partition, first_offset).filter(pa.array(mask))
-            yield from (piece for piece, _ in bounded(wanted, 0))
+            yield from (self._named(piece, spool) for piece, _ in bounded(wanted, 0))
+
+    def _named(self, rows: pa.RecordBatch, spool: str) -> pa.RecordBatch:
+        if not self._include_spool:
+            return rows
+        return rows.append_column(SPOOL, pa.repeat(pa.scalar(spool, SPOOL.type), rows.num_rows))
 
 
 def bounded(

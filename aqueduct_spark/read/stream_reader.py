@@ -85,6 +85,7 @@ class AqueductStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     partition,
                     include_headers=self._options.rows.include_headers,
                     include_metadata=self._options.rows.include_metadata,
+                    include_spool=self._options.rows.include_spool,
                 )
                 if self._decode is None:
                     return rows

@@ -40,7 +40,11 @@ def launch(partition: LaunchPartition) -> Iterator[pa.RecordBatch]:
 
 
 def rows(
-    partition: DataPartition, *, include_headers: bool, include_metadata: bool
+    partition: DataPartition,
+    *,
+    include_headers: bool,
+    include_metadata: bool,
+    include_spool: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Exactly the rows of the range, in order, with the columns of the schema.
 
@@ -58,6 +62,7 @@ def rows(
         partition.filters,
         include_headers=include_headers,
         include_metadata=include_metadata,
+        include_spool=include_spool,
     )
     wanted = partition.rows
     address = wanted.at
@@ -68,7 +73,7 @@ def rows(
             client = _client(partition, address)
             ticket = Ticket(wanted.spool, wanted.partition, following, until)
             for batch in rows_of(client, ticket):
-                yield from shape.rows(batch, wanted.partition, following)
+                yield from shape.rows(batch, wanted.partition, following, wanted.spool)
                 following += batch.num_rows
                 give_up = time.monotonic() + partition.fetch_timeout
             if following < until:

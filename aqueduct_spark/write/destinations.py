@@ -20,10 +20,14 @@ Codes = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 class Destination(NamedTuple):
-    """A channel of the connection: rows of one name and one reliability keep their order."""
+    """A channel of the connection: rows of one name and one reliability keep their order.
+
+    ``source``: it carries only rows that come from there, as the writer was told; empty: any.
+    """
 
     channel: str
     reliability: str
+    source: str = ""
 
     @property
     def reliable(self) -> bool:
@@ -31,9 +35,13 @@ class Destination(NamedTuple):
 
 
 def destinations(
-    piece: pa.RecordBatch, channel: str | None, reliability: str
+    piece: pa.RecordBatch,
+    channel: str | None,
+    reliability: str,
+    sources: tuple[Codes, list[str]] | None = None,
 ) -> Iterator[tuple[Destination, Codes | None]]:
-    """Each destination with the numbers of its rows; None: all rows go there.
+    """Each destination with the numbers of its rows; None: all rows go there. ``sources``: the name
+    of the source of each row, which counts for reliable ones.
 
     Raises:
         SchemaMismatch: COLUMN_TYPE for a name or a reliability that is none.
@@ -49,11 +57,19 @@ def destinations(
     _check_channels(channel_names)
     _check_reliabilities(kind_names)
     combined = channels * len(kind_names) + kinds
+    source_names = [""]
+    if sources is not None:
+        source_names += sources[1]
+        lossy = np.array([word.lower() == "unreliable" for word in kind_names])
+        combined = combined * len(source_names) + np.where(lossy[kinds], 0, sources[0] + 1)
     order = np.argsort(combined, kind="stable")
     found, firsts = np.unique(combined[order], return_index=True)
     for key, rows in zip(found.tolist(), np.split(order, firsts[1:]), strict=True):
+        key, source = divmod(key, len(source_names))
         destination = Destination(
-            channel_names[key // len(kind_names)], kind_names[key % len(kind_names)].lower()
+            channel_names[key // len(kind_names)],
+            kind_names[key % len(kind_names)].lower(),
+            source_names[source],
         )
         yield destination, None if len(found) == 1 else rows
 

@@ -1,13 +1,26 @@
-"""Who a row is, the same in every attempt to send it: (writer, batch, partition, row)."""
+"""Who a row is, the same in every attempt to send it: (writer, batch, partition, row), or (writer,
+spool, partition of the spool, offset) where it says where it comes from."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aqueduct_core.aqueduct.conventions import BATCH, PARTITION, ROW, SEQUENCE_START, decimal
+from aqueduct_core.aqueduct.conventions import (
+    BATCH,
+    PARTITION,
+    ROW,
+    SEQUENCE_START,
+    SOURCE,
+    SOURCE_OFFSET,
+    decimal,
+)
 from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.dedupe.numbering import MAX_ROWS, first_number
+from aqueduct_core.dedupe.source_rows import stretches
 from aqueduct_core.errors import SinkFailed
+from aqueduct_spark.write.destinations import Destination
+from aqueduct_spark.write.rows import Portion
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +31,9 @@ class WriteIdentity:
     reliable channel tells partition, batch and the number of its first row; numbers go on from
     there, so a receiver that counts knows every row without a byte more. ``numbered`` False: the
     rows of two attempts are not the same ones, and nothing is said that would make them so.
+
+    A channel with a source of its own tells that instead, and its messages their offsets there:
+    the same ones in whatever task, batch and order they come.
     """
 
     writer: str
@@ -25,12 +41,15 @@ class WriteIdentity:
     partition: int
     numbered: bool = True
 
-    def channel_headers(self, reliability: str, row: int) -> Headers:
-        """Headers of a channel whose first message is row ``row`` of its channel name.
+    def channel_headers(self, destination: Destination, row: int) -> Headers:
+        """Headers of a channel whose first message is row ``row`` of its destination.
 
         Raises:
             SinkFailed: MESSAGE_TOO_LARGE when the rows of this channel have no numbers left.
         """
+        if destination.source:
+            return ((SOURCE, destination.source.encode()),)
+        reliability = destination.reliability
         headers: list[tuple[bytes, bytes]] = [(PARTITION, decimal(self.partition))]
         if self.numbered and reliability != "unreliable":
             if row >= MAX_ROWS:
@@ -43,6 +62,35 @@ class WriteIdentity:
             headers += [(SEQUENCE_START, decimal(start)), (BATCH, decimal(self.batch))]
         return tuple(headers)
 
-    def row_headers(self, row: int) -> Headers:
-        """Headers of row ``row`` of the task, for a receiver that looks at messages only."""
-        return (BATCH, decimal(self.batch)), (ROW, decimal(row))
+    def messages(
+        self, portion: Portion, keyed: bool
+    ) -> Iterator[tuple[list[tuple[str | bytes, bytes]], list[bytes]]]:
+        """The payloads of a portion in order, each with its headers; those that have none come as
+        one. ``keyed``: every message says who it is, for a receiver that looks at messages only.
+        """
+        payloads, done = portion.payloads, 0
+        keys = self._keys(portion, keyed)
+        indexes = sorted(keys) if portion.headers is None else range(len(payloads))
+        for index in indexes:
+            own = portion.headers[index] if portion.headers is not None else ()
+            headers: list[tuple[str | bytes, bytes]] = [*keys.get(index, ()), *own]
+            if headers:
+                if done < index:
+                    yield [], payloads[done:index]
+                yield headers, payloads[index : index + 1]
+                done = index + 1
+        if done < len(payloads):
+            yield [], payloads[done:]
+
+    def _keys(self, portion: Portion, keyed: bool) -> dict[int, Headers]:
+        """What messages say of themselves, by their place in the portion."""
+        numbers = portion.numbers
+        if numbers is None:
+            if not keyed:
+                return {}
+            batch = (BATCH, decimal(self.batch))
+            return {i: (batch, (ROW, decimal(row))) for i, row in enumerate(portion.rows)}
+        # On an ordered channel a message without a number has the next one.
+        every = keyed or portion.destination.reliability != "ordered"
+        saying = range(len(numbers)) if every else [low for low, _ in stretches(numbers)]
+        return {i: ((SOURCE_OFFSET, decimal(int(numbers[i]))),) for i in saying}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aqueduct_core.aio.halves import Sender, channel
@@ -22,7 +22,7 @@ from aqueduct_spark.write.channels import Channel, Flight, Tally
 from aqueduct_spark.write.destinations import Destination
 from aqueduct_spark.write.identity import WriteIdentity
 from aqueduct_spark.write.line import Line, Slot, finish_all
-from aqueduct_spark.write.rows import Headers, Portion
+from aqueduct_spark.write.rows import Portion
 
 MAX_OPEN_CHANNELS = 2048
 """Open at once on a connection. With more names than that, the one not used for longest is finished
@@ -53,9 +53,7 @@ class Lane:
         self._options = options
         self._identity = identity
         self._max_open = max_open
-        self._keyed = options.idempotence == "headers" or (
-            options.idempotence == "auto" and not line.deduplicates
-        )
+        self._keyed = line.needs_keys(options.idempotence)
         self._channels: dict[Destination, Channel] = {}
         self._ending: dict[asyncio.Task[None], Channel] = {}
         self._flights: deque[Flight] = deque()
@@ -87,7 +85,7 @@ class Lane:
         await self._make_room(len(missing), keep=starts)
         receivers = []
         for destination, row in missing.items():
-            headers = self._identity.channel_headers(destination.reliability, row)
+            headers = self._identity.channel_headers(destination, row)
             sender, receiver = channel(
                 destination.reliability, name=destination.channel, headers=headers
             )
@@ -119,13 +117,11 @@ class Lane:
         self.line.channels.move_to_end(slot)
         sender = opened.sender
         async with self._bounded():
-            if self._keyed or portion.headers is not None:
-                own: Sequence[Headers] = portion.headers or [()] * len(portion.payloads)
-                for payload, row, headers in zip(portion.payloads, portion.rows, own, strict=True):
-                    keys = self._identity.row_headers(row) if self._keyed else ()
-                    await sender.send(payload, headers=(*keys, *headers))
-            else:
-                await sender.send_many(portion.payloads)
+            for headers, payloads in self._identity.messages(portion, self._keyed):
+                if headers:
+                    await sender.send(payloads[0], headers=headers)
+                else:
+                    await sender.send_many(payloads)
 
     async def room(self, size: int) -> None:
         """Return when ``size`` more bytes may be in flight. Raises: as `send`."""

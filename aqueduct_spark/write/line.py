@@ -13,7 +13,7 @@ from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Sender
 from aqueduct_core.aio.outcomes import ConnectionLost
-from aqueduct_core.aqueduct.conventions import BY_SEQUENCE, DEDUPLICATES
+from aqueduct_core.aqueduct.conventions import BY_SEQUENCE, BY_SOURCE, DEDUPLICATES
 from aqueduct_core.transport.tls import ClientTls
 from aqueduct_spark.model.values import Address
 from aqueduct_spark.model.write_options import WriteOptions
@@ -51,10 +51,12 @@ class Line:
             return ConnectionLost(where)
         return ConnectionLost(where, closed.code, closed.reason, closed.by_peer)
 
-    @property
-    def deduplicates(self) -> bool:
-        """The receiver said that it stores each number of a channel once."""
-        return (DEDUPLICATES, BY_SEQUENCE) in self.connection.headers
+    def needs_keys(self, idempotence: str) -> bool:
+        """Whether each message has to say who it is: the receiver did not say that it knows."""
+        if idempotence in ("headers", "none"):
+            return idempotence == "headers"
+        known = BY_SOURCE if idempotence == "source" else BY_SEQUENCE
+        return (DEDUPLICATES, known) not in self.connection.headers
 
     async def close(self, seconds: float) -> None:
         """End the connection in good order; at once when that takes longer."""

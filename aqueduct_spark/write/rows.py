@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from aqueduct_core.dedupe.source_rows import Numbers
 from aqueduct_core.errors import SchemaMismatch
 from aqueduct_spark.write.arrow_payloads import arrow_messages
 from aqueduct_spark.write.destinations import Codes, Destination, destinations
 from aqueduct_spark.write.payloads import payload_column
+from aqueduct_spark.write.sources import Places, SourceColumns
 
 SLICE_ROWS = 8192
 """Rows that are turned into Python objects at a time: Spark hands over up to 64 MiB at once."""
@@ -24,12 +26,14 @@ Headers = tuple[tuple[str, bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
-    """How rows become messages. ``channel`` beats the column of that name."""
+    """How rows become messages. ``channel`` beats the column of that name; ``by_source``: they
+    have columns that say where they come from."""
 
     channel: str | None
     reliability: str
     payload_format: str
     max_message_bytes: int
+    by_source: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +41,15 @@ class Portion:
     """Messages for one destination, in order.
 
     ``rows`` are their places among all messages of the task. ``headers`` has one entry for each,
-    or is None when none of them has any.
+    or is None when none of them has any. ``numbers`` are their offsets in the source of the
+    destination, where it has one.
     """
 
     destination: Destination
     payloads: list[bytes]
     rows: Sequence[int]
     headers: list[Headers] | None = None
+    numbers: Numbers | None = None
 
     @property
     def size(self) -> int:
@@ -59,6 +65,7 @@ class Portion:
             payloads=self.payloads[first:stop],
             rows=self.rows[first:stop],
             headers=None if self.headers is None else self.headers[first:stop],
+            numbers=None if self.numbers is None else self.numbers[first:stop],
         )
 
 
@@ -68,13 +75,14 @@ class Splitter:
     def __init__(self, plan: RowPlan) -> None:
         self._plan = plan
         self._next = 0
+        self._sources = SourceColumns() if plan.by_source else None
 
     def split(self, batch: pa.RecordBatch) -> Iterator[list[Portion]]:
         """The messages of a batch by destination, a slice of the batch at a time.
 
         Raises:
             SchemaMismatch: REQUIRED for a null value, COLUMN_TYPE for a value that is none.
-            SinkFailed: MESSAGE_TOO_LARGE.
+            SinkFailed: MESSAGE_TOO_LARGE; ROW_REPEATED for two rows with one place in a source.
         """
         step = SLICE_ROWS
         if batch.nbytes > SLICE_BYTES:
@@ -83,14 +91,25 @@ class Splitter:
             step = batch.num_rows
         for first in range(0, batch.num_rows, step):
             piece = batch.slice(first, step)
-            found = destinations(piece, self._plan.channel, self._plan.reliability)
+            places = None
+            if self._sources is not None:
+                piece, places = self._sources.take(piece)
+            found = destinations(
+                piece,
+                self._plan.channel,
+                self._plan.reliability,
+                None if places is None else (places.codes, places.names),
+            )
             if self._plan.payload_format == "arrow":
                 yield list(self._arrow(piece, found))
             else:
-                yield list(self._plain(piece, found))
+                yield list(self._plain(piece, found, places))
 
     def _plain(
-        self, piece: pa.RecordBatch, found: Iterator[tuple[Destination, Codes | None]]
+        self,
+        piece: pa.RecordBatch,
+        found: Iterator[tuple[Destination, Codes | None]],
+        origin: Places | None,
     ) -> Iterator[Portion]:
         plan, base = self._plan, self._next
         values = payload_column(piece, plan.payload_format, plan.max_message_bytes)
@@ -98,7 +117,9 @@ class Splitter:
         for destination, rows in found:
             if rows is None:
                 payloads, places = values.to_pylist(), range(base, base + piece.num_rows)
-                yield Portion(destination, payloads, places, headers)
+                yield Portion(
+                    destination, payloads, places, headers, self._numbers(destination, origin)
+                )
                 continue
             chosen = None if headers is None else [headers[row] for row in rows]
             yield Portion(
@@ -106,8 +127,18 @@ class Splitter:
                 values.take(pa.array(rows)).to_pylist(),
                 (rows + base).tolist(),
                 chosen if chosen is not None and any(chosen) else None,
+                self._numbers(destination, origin, rows),
             )
         self._next += piece.num_rows
+
+    def _numbers(
+        self, destination: Destination, origin: Places | None, rows: Codes | None = None
+    ) -> Numbers | None:
+        if origin is None or self._sources is None or not destination.source:
+            return None
+        offsets = origin.offsets if rows is None else origin.offsets[rows]
+        self._sources.note(destination, offsets)
+        return offsets
 
     def _arrow(
         self, piece: pa.RecordBatch, found: Iterator[tuple[Destination, Codes | None]]

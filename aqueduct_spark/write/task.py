@@ -40,6 +40,7 @@ def write_rows(
             options.reliability,
             options.payload_format,
             options.max_message_bytes,
+            options.by_source,
         )
     )
     worker = worker or this_worker()

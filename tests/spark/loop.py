@@ -136,6 +136,7 @@ def read(partition: DataPartition, options: StreamReadOptions) -> list[Row]:
         partition,
         include_headers=options.rows.include_headers,
         include_metadata=options.rows.include_metadata,
+        include_spool=options.rows.include_spool,
     )
     return [row for batch in batches for row in batch.to_pylist()]
 

@@ -82,6 +82,7 @@ class Attempt:
                 wanted.reliability,
                 wanted.payload_format,
                 wanted.max_message_bytes,
+                wanted.by_source,
             )
         )
 

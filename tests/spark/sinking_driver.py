@@ -2,9 +2,13 @@
 
     {"job": "faults", "master": …, "endpoint": …, "ca": …, "rows": n, "faults": [name, …]}
     {"job": "stream", "endpoint": …, "ca": …, "input": dir, "checkpoint": dir}
+    {"job": "relay", "master": …, "endpoint": …, "ca": …, "checkpoint": dir, "source": {option: …},
+     "sink": {option: …}, "parts": n or null, "keep": SQL, "now": bool}
 
 The first writes a frame for each fault, on executors of their own; the second writes the files of
-a directory, one micro-batch each, and ends when all are written.
+a directory, one micro-batch each, and ends when all are written. The third sends on what it
+receives, those rows that ``keep`` is true for, shuffled into ``parts`` partitions where that is a
+number; with ``now`` it ends when it has sent what is there.
 """
 
 from __future__ import annotations
@@ -76,6 +80,30 @@ def stream(given: dict[str, Any]) -> None:
     spark.stop()
 
 
+def relay(given: dict[str, Any]) -> None:
+    spark = session(given["master"], {})
+    frame = spark.readStream.format("aqueduct").options(**given["source"]).load()
+    frame = frame.where("channel != '0'").where(given["keep"])
+    if given["parts"]:
+        frame = frame.repartition(given["parts"])
+    wanted = ("value", "channel", "spool", "partition", "offset")
+    if "idempotence" not in given["sink"]:
+        wanted = wanted[:2]
+    writer = (
+        frame.select(*wanted)
+        .writeStream.format("aqueduct")
+        .options(**given["sink"])
+        .option("endpoint", given["endpoint"])
+        .option("tls.caFile", given["ca"])
+        .option("checkpointLocation", given["checkpoint"])
+    )
+    if given["now"]:
+        writer = writer.trigger(availableNow=True)
+    writer.start().awaitTermination()
+    print("done relay", flush=True)
+    spark.stop()
+
+
 if __name__ == "__main__":
     GIVEN = json.loads(sys.argv[1])
-    {"faults": faults, "stream": stream}[GIVEN["job"]](GIVEN)
+    {"faults": faults, "stream": stream, "relay": relay}[GIVEN["job"]](GIVEN)

@@ -90,7 +90,8 @@ def test_each_address_is_a_task(home: Path, tmp_path: Path) -> None:
     ):
         both = f"{one.endpoint},{two.endpoint}"
         assert len(reader(both, home, subscribe="a").partitions()) == 2
-        rows = read(both, home, subscribe="a")
+        rows = read(both, home, subscribe="a", includeSpool="true")
+    assert len({row["spool"] for row in rows}) == 2
     assert sorted(row["messageNum"] for row in rows) == sorted([*range(20), *range(30)])
 
 

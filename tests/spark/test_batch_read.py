@@ -44,8 +44,10 @@ def test_a_frame_keeps_its_rows(spark: SparkSession, spool: Path) -> None:
 def test_filters_and_headers(spark: SparkSession, spool: Path) -> None:
     with open_spool(spool / "intake-0") as owner:
         store(owner, [(1, rows(2_000, 7, channel="other", producer="q"))])
-    frame = load(spark, spool=str(spool), channelsPattern="oth.*", includeHeaders="true")
-    assert frame.schema == message_schema(include_headers=True)
+    given = {"includeHeaders": "true", "includeSpool": "true"}
+    frame = load(spark, spool=str(spool), channelsPattern="oth.*", **given)
+    assert frame.schema == message_schema(include_headers=True, include_spool=True)
+    assert {row.spool for row in frame.collect()} == {owner.id}
     assert [row.offset for row in frame.orderBy("offset").collect()] == list(range(2_000, 2_007))
     assert load(spark, spool=str(spool), producers="p").count() == 5_000
 

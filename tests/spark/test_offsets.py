@@ -13,14 +13,21 @@ from aqueduct_core.errors import CheckpointVersion
 from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
 
 POSITION = SpoolPosition("5f1c", "127.0.0.1:7001", 3, (120, 98))
+CUT = POSITION.to_json()
 
 
 def test_the_text_is_as_documented() -> None:
     offset = StreamOffset({0: POSITION}, launch=1, tick=4)
     assert json.dumps(offset.to_json(), separators=(",", ":")) == (
-        '{"v":1,"spool":{"0":{"id":"5f1c","at":"127.0.0.1:7001","epoch":3,"to":[120,98]}},'
+        '{"v":2,"spool":{"0":{"id":"5f1c","at":"127.0.0.1:7001","epoch":3,"to":[120,98]}},'
         '"launch":1,"tick":4}'
     )
+    cut = offset.with_cuts({(0, 1): (40, 69)})
+    assert json.dumps(cut.to_json(), separators=(",", ":")) == (
+        '{"v":2,"spool":{"0":{"id":"5f1c","at":"127.0.0.1:7001","epoch":3,"to":[120,98],'
+        '"cut":{"1":[40,29]}}},"launch":1,"tick":4}'
+    )
+    assert cut == offset, "a split is no part of the position"
 
 
 def test_intakes_are_in_numeric_order() -> None:
@@ -43,12 +50,14 @@ positions = st.builds(
         st.dictionaries(st.integers(0, 99), positions, max_size=3),
         st.integers(0, 2**31),
         st.integers(0, 2**31),
-    )
+    ),
+    st.sets(st.integers(1, 2**62), min_size=1).map(sorted).map(tuple),
 )
-def test_what_is_written_is_read_again(offset: StreamOffset) -> None:
+def test_what_is_written_is_read_again(offset: StreamOffset, cuts: tuple[int, ...]) -> None:
+    offset = offset.with_cuts({(i, log): cuts for i in offset.spool for log in (0, 1)})
     text = json.dumps(offset.to_json())
     again = StreamOffset.from_json(json.loads(text))
-    assert again == offset
+    assert (again, again.cuts) == (offset, offset.cuts)
     assert json.dumps(again.to_json()) == text
 
 
@@ -62,6 +71,7 @@ def test_offsets_of_version_1_are_read_for_ever(number: int) -> None:
     text = (FIXTURES / str(number)).read_text().splitlines()[-1]
     offset = StreamOffset.from_json(json.loads(text))
     assert json.dumps(offset.to_json()) == text
+    assert offset.cuts is None
     assert offset.launch == (1, 1, 3, 3)[number]
     assert [p.to for p in offset.spool.values()] == [
         [],
@@ -71,9 +81,17 @@ def test_offsets_of_version_1_are_read_for_ever(number: int) -> None:
     ][number]
 
 
+def test_offsets_of_version_2_are_read_for_ever() -> None:
+    """Of a batch of which one log of the second intake was split in three."""
+    text = (FIXTURES.with_name("offsets_v2") / "0").read_text().splitlines()[-1]
+    offset = StreamOffset.from_json(json.loads(text))
+    assert json.dumps(offset.to_json()) == text
+    assert offset.cuts == {(2, 0): (9007199254740000, 9007199254740500)}
+
+
 def test_a_newer_version_is_refused_by_its_number() -> None:
-    with pytest.raises(CheckpointVersion, match="version 2"):
-        StreamOffset.from_json({"v": 2, "anything": []})
+    with pytest.raises(CheckpointVersion, match="version 3"):
+        StreamOffset.from_json({"v": 3, "anything": []})
 
 
 @pytest.mark.parametrize(
@@ -88,6 +106,10 @@ def test_a_newer_version_is_refused_by_its_number() -> None:
         {"v": 1, "spool": {"0": {**POSITION.to_json(), "to": []}}, "launch": 0, "tick": 0},
         {"v": 1, "spool": {"0": {**POSITION.to_json(), "to": [-1]}}, "launch": 0, "tick": 0},
         {"v": 1, "spool": {}, "launch": float("inf"), "tick": 0},
+        {"v": 2, "spool": {"0": {**CUT, "cut": {"1": [40, 0]}}}, "launch": 0, "tick": 0},
+        {"v": 2, "spool": {"0": {**CUT, "cut": {"1": []}}}, "launch": 0, "tick": 0},
+        {"v": 2, "spool": {"0": {**CUT, "cut": {"x": [4]}}}, "launch": 0, "tick": 0},
+        {"v": 2, "spool": {"0": {**CUT, "cut": [4]}}, "launch": 0, "tick": 0},
         {"topic": {"0": 5}},
         [],
     ],

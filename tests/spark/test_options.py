@@ -66,6 +66,7 @@ def test_defaults_of_a_read() -> None:
     assert options.rows.selection == Selection()
     assert not options.rows.include_headers
     assert not options.rows.include_metadata
+    assert not options.rows.include_spool
     assert options.intake.group_commit == pytest.approx(0.02)
     assert options.intake.spool_max_bytes == 10 << 30
     assert (options.launch_timeout, options.lease, options.fetch_timeout) == (60, 15, 120)
@@ -310,7 +311,7 @@ def test_the_identity_of_a_write() -> None:
     [
         ({"endpoint": "aqueduct://a:1,a:1"}, "differ from each other"),
         ({"endpointPolicy": "any"}, "hash"),
-        ({"idempotence": "maybe"}, "auto"),
+        ({"idempotence": "maybe"}, "auto, headers, source, none"),
         ({"writerId": "w", "batchId": "-1"}, "batchId"),
     ],
 )

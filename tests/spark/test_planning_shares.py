@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aqueduct_spark.model.read_parts import SplitOptions
-from aqueduct_spark.planning import splits
 from aqueduct_spark.planning.admission import apportion, apportion_bytes
 from aqueduct_spark.planning.marks import Marks, offset_of, size_of
 from aqueduct_spark.planning.ranges import DataRange
-from aqueduct_spark.planning.splits import split
+from aqueduct_spark.planning.splits import cut, cuts_of, split
 
 UNEVEN: Marks = [(110, 1000), (111, 5000), (120, 5009)]
 """Rows 100 to 119: ten of 100 bytes, one of 4000, nine of one."""
@@ -179,6 +178,7 @@ def test_pieces_hold_each_row_once(
     bounds = SplitOptions(least, records, size)
     pieces = split(ranges, bounds, sizes)
     assert pieces == split(ranges, bounds, sizes)
+    assert cut(ranges, cuts_of(pieces)) == pieces
     for whole in ranges:
         parts = [p for p in pieces if p.partition == whole.partition]
         assert (parts[0].first, parts[-1].stop) == (whole.first, whole.stop)
@@ -188,9 +188,13 @@ def test_pieces_hold_each_row_once(
     assert len(pieces) >= min(least or 0, sum(counts))
 
 
-def test_the_number_of_tasks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splits, "MAX_PIECES", 10)
+def test_cuts_outside_of_a_range_do_nothing() -> None:
+    cuts = {(0, 0): (40, 100, 110, 120, 500), (7, 0): (3,)}
+    assert cut(WHOLE, cuts) == [piece(100, 110), piece(110, 120), piece(0, 4, 1)]
+
+
+def test_the_number_of_tasks_is_bounded() -> None:
     ranges = [piece(0, 10**9), piece(0, 10**9, 1)]
     for bounds in (SplitOptions(max_records=1), SplitOptions(min_partitions=10**6)):
-        assert len(split(ranges, bounds, {})) == 10
-    assert len(split(ranges, SplitOptions(max_bytes=1), {(0, 0): [(10**9, 10**12)]})) == 10
+        assert len(split(ranges, bounds, {}, 10)) == 10
+    assert len(split(ranges, SplitOptions(max_bytes=1), {(0, 0): [(10**9, 10**12)]}, 10)) == 10

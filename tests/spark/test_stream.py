@@ -53,7 +53,8 @@ def test_the_other_modes(scene: Scene, mode: str) -> None:
 
 
 def test_headers_and_metadata_are_added_on_request(scene: Scene) -> None:
-    query = scene.start(scene.frame(includeHeaders="true", includeMetadata="true"))
+    given = {"includeHeaders": "true", "includeMetadata": "true", "includeSpool": "true"}
+    query = scene.start(scene.frame(**given))
     produce(
         scene.endpoint(),
         [b"one"],
@@ -63,13 +64,16 @@ def test_headers_and_metadata_are_added_on_request(scene: Scene) -> None:
     )
     scene.await_rows(query, 1)
     table = scene.spark.read.parquet(str(scene.table))
-    assert table.schema == message_schema(include_headers=True, include_metadata=True)
+    assert table.schema == message_schema(
+        include_headers=True, include_metadata=True, include_spool=True
+    )
     [row] = table.where("channel = 'readings'").collect()
     [entry] = table.where("channel = '0'").collect()
     assert [(h.key, bytes(h.value)) for h in row.headers] == [("k", b"1"), ("k", b"2")]
     assert ("unit", b"kelvin") in [(h.key, bytes(h.value)) for h in row.channelHeaders]
     assert [h.key for h in row.connectionHeaders] == ["producer"]
     assert row.attachments is None
+    assert row.spool == json.loads(scene.offsets()[-1])["spool"]["0"]["id"]
     assert (row.parentChannelId, row.parentMessageNum) == (0, 0)
     assert row.connectionId == entry.connectionId
     assert entry.parentChannelId is None

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +16,10 @@ import pytest
 from aqueduct_core.errors import ChannelEnded, DataLoss, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
+from aqueduct_spark.planning.ranges import DataRange
+from aqueduct_spark.read import measuring, tasks
 from aqueduct_spark.receivers import claims, launch
 from tests.spark.loop import Loop, Yard, read, values
 from tests.spark.producing import Flow, numbered, produce
@@ -36,12 +40,6 @@ def begun(yard: Yard, **options: str) -> Loop:
     while not loop.at.spool:
         loop.batch()
     return loop
-
-
-def data_parts(loop: Loop) -> list[DataPartition]:
-    """The data tasks of the last batch, planned again."""
-    planned = loop.planner.partitions(*loop.batches[-1])
-    return [part for part in planned if isinstance(part, DataPartition)]
 
 
 def test_rows_come_once_and_in_order(yard: Yard) -> None:
@@ -155,28 +153,83 @@ def test_a_query_that_starts_at_a_time(yard: Yard) -> None:
     assert {row["channel"] for row in late.until(50)} == {"new"}
 
 
-def test_tasks_are_split_and_the_same_when_repeated(yard: Yard) -> None:
-    loop = begun(yard, maxBytesPerPartition="1m", minPartitions="3", groupCommit="1ms")
-    payloads = [b"%06d" % n * 2000 for n in range(500)]  # 6 MB
-    produce(yard.url(), payloads)
-    loop.planner.partitions(loop.at, loop.at)
-    loop.until(500)
-    start, end = next(s for s, _ in loop.batches if s.spool), loop.at
-    loop.batches.append((start, end))
-    parts = data_parts(loop)
-    assert 6 <= len(parts) <= 10
-    rows = [row for part in parts for row in read(part, loop.options)]
-    assert values(rows) == payloads
-    yard.kill()
-    again = yard.loop(loop.at, maxBytesPerPartition="1m", minPartitions="3", groupCommit="1ms")
-    again.batches.append((start, end))
-    planned = again.planner.partitions(start, end)
-    # The intake is launched in the batch that needs it, and the tasks are those of before.
-    assert isinstance(planned[0], LaunchPartition)
-    assert [part.rows for part in planned[1:] if isinstance(part, DataPartition)] == [
-        part.rows for part in parts
-    ]
-    assert values(again.run(start, end)) == payloads
+class TestPlans:
+    """A batch has the same data tasks at the same places whenever it is planned."""
+
+    def written(self, yard: Yard, **options: str) -> tuple[Loop, list[bytes]]:
+        """A query that has read 6 MB in one batch, the last of its ``batches``."""
+        loop = begun(yard, groupCommit="1ms", **options)
+        payloads = [b"%06d" % n * 2000 for n in range(500)]
+        produce(yard.url(), payloads)
+        wait_until(lambda: stored(yard) >= 500, 30, "6 MB in the spool")
+        assert values(loop.until(500)) == payloads
+        return loop, payloads
+
+    def test_in_every_life_of_the_driver(self, yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The intake is gone, so launches are due; sizes are not known, options are others."""
+        loop, payloads = self.written(yard, maxBytesPerPartition="1m", minPartitions="3")
+        batch = loop.batches[-1]
+        places = data_places(loop, batch)
+        assert [place for place, _ in places] == list(range(len(places)))
+        assert 6 <= len(places) <= 10
+        loop.close()
+        yard.kill()
+        monkeypatch.setattr(measuring, "stored_sizes", lambda *_: None)
+        for options in (
+            {"maxBytesPerPartition": "1m", "minPartitions": "3"},
+            {"minPartitions": "40"},
+            {"maxRecordsPerPartition": "7", "numIntakes": "3"},
+            {"maxBytesPerPartition": "100k"},
+            {},
+        ):
+            again = yard.loop(loop.at, **options)
+            assert data_places(again, batch) == places
+            again.close()
+        last = yard.loop(loop.at)
+        planned = last.planner.partitions(*batch)
+        assert any(isinstance(part, LaunchPartition) for part in planned)
+        assert values(last.run(*batch)) == payloads
+
+    def test_a_batch_of_an_older_checkpoint_is_split_as_the_options_say(self, yard: Yard) -> None:
+        loop, payloads = self.written(yard)
+        start, end = loop.batches[-1]
+        assert len(data_places(loop, (start, end))) == 1
+        loop.close()
+        again = yard.loop(loop.at, maxRecordsPerPartition="100")
+        old = replace(end, cuts=None)
+        assert len(data_places(again, (start, old))) == 6
+        assert values(again.run(start, old)) == payloads
+
+    def test_a_data_task_needs_no_launch_task(self, yard: Yard) -> None:
+        """With one slot the launches, which come last, run when all the rows were read."""
+        loop, payloads = self.written(yard, maxRecordsPerPartition="100")
+        batch = loop.batches[-1]
+        loop.close()
+        yard.kill()
+        again = yard.loop(loop.at)
+        planned = again.planner.partitions(*batch)
+        parts = [part for part in planned if isinstance(part, DataPartition)]
+        rows = [row for part in parts for row in read(part, again.options)]
+        assert values(rows) == payloads
+        pid = yard.intake()["pid"]
+        for part in planned[len(parts) :]:
+            assert isinstance(part, LaunchPartition)
+            assert list(tasks.launch(part)) == []
+        assert yard.intake()["pid"] == pid
+
+
+def data_places(
+    loop: Loop, batch: tuple[StreamOffset, StreamOffset]
+) -> list[tuple[int, DataRange]]:
+    """The ranges of the data tasks of a batch, each with its place among all tasks."""
+    planned = loop.planner.partitions(*batch)
+    return [(n, part.rows) for n, part in enumerate(planned) if isinstance(part, DataPartition)]
+
+
+def stored(yard: Yard) -> int:
+    """Messages of the intake that runs."""
+    with IntakeClient(yard.intake()["flight"], Credentials.for_spool(yard.spool)) as client:
+        return sum(client.status().ends)
 
 
 class TestCancels:

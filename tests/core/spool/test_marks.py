@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import RangeSet
-from aqueduct_core.spool import Mark, SpoolSettings
+from aqueduct_core.spool import SPARSE, Mark, SpoolSettings
 from aqueduct_core.spool.marks import Marks
 from tests.core.spool.rows import batch, open_spool
 
@@ -112,3 +113,51 @@ def test_a_snapshot_without_floors_is_read() -> None:
     marks.load([["p", "c", [0, 3, 5, 6]]])
     assert list(marks.seen("p", "c")) == [(0, 3), (5, 6)]
     assert marks.floor("p", "c") == 0
+
+
+def sparse(name: str, numbers: NumberSet) -> list[Mark]:
+    return [Mark("p", name + SPARSE, *entry) for entry in numbers.entries()]
+
+
+def test_sparse_channels_are_remembered_number_by_number(tmp_path: Path) -> None:
+    """Also across openings, with and without the catalog, and from the heads of segments."""
+    order, truth = random.Random(3), NumberSet()
+    spool = open_spool(tmp_path, segment_bytes=4000)
+    for step in range(40):
+        numbers = NumberSet()
+        for _ in range(50):
+            number = order.randrange(5000)
+            numbers.add(number, number + 1)
+            truth.add(number, number + 1)
+        end = spool.ends()[0]
+        spool.append(0, batch(0, end, end + 1), sparse("c", numbers))
+        assert spool.rows("p", "c" + SPARSE) == truth
+        assert spool.settle(5)
+        if step % 10 == 9:
+            spool.close()
+            if step % 20 == 19:
+                (tmp_path / "catalog.sqlite").unlink()
+            spool = open_spool(tmp_path, segment_bytes=4000)
+            assert spool.rows("p", "c" + SPARSE) == truth
+    assert list(spool.seen("p", "c")) == []
+    assert list(spool.seen_of("p")) == []
+    spool.close()
+
+
+def test_sparse_channels_forget_the_lowest_beyond_their_share() -> None:
+    marks = Marks(SpoolSettings(max_ranges=2, max_total_ranges=64))
+    for channel in "ab":
+        for block in range(20):
+            marks.add([Mark("p", channel + SPARSE, 1000 * block, 1000 * block + 1)])
+        assert len(marks.rows("p", channel + SPARSE)) == 16  # both have room for 16 of 64
+    assert 3000 not in marks.rows("p", "a" + SPARSE)
+    assert 4000 in marks.rows("p", "a" + SPARSE)
+    assert 3000 < marks.floor("p", "a" + SPARSE) <= 4000
+    assert marks.forgotten == 8
+    for channel in "cd":
+        marks.add([Mark("p", channel + SPARSE, 0, 1)])
+    marks.add([Mark("p", "a" + SPARSE, 30_000, 30_001)])
+    assert len(marks.rows("p", "a" + SPARSE)) == 8
+    again = Marks(SpoolSettings(max_ranges=2, max_total_ranges=64))
+    again.load(marks.snapshot())
+    assert again.snapshot() == marks.snapshot()
