@@ -23,11 +23,19 @@ BATCH = b"batch"
 PARTITION = b"partition"
 ROW = b"row"
 DEDUPLICATES = b"deduplicates"
+RUN = b"run"
+RUN_START = b"run-start"
+TELLS = b"tells"
+POSITION_OF = b"position-of"
 
 BY_SEQUENCE = b"sequence"
 """Value of ``deduplicates``: who accepts stores each logical number of a channel once."""
 
+POSITIONS = b"positions"
+"""Value of ``tells``: who accepts answers ``position-of`` (`positions`)."""
+
 MAX_PRODUCER_BYTES = 64
+MAX_RUN_BYTES = 64
 MAX_NAME_BYTES = 256
 MAX_SEQUENCE = 2**62
 
@@ -35,6 +43,8 @@ CODE_REJECTED = 0x100
 """Close code: the connection headers were refused (token missing or wrong, or a bad header)."""
 CODE_ABORTED = 0x101
 """Close code: the application gave the connection up without draining it."""
+CODE_FENCED = 0x103
+"""Close code: another run of the same producer has taken a channel of this connection."""
 
 _BEARER = b"Bearer "
 
@@ -50,6 +60,7 @@ class ConnectionClaims:
     token: str | None = field(default=None, repr=False)
     producer: str | None = None
     sequence_start: int | None = None
+    run: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +69,7 @@ class ChannelClaims:
 
     name: str | None = None
     sequence_start: int | None = None
+    run_start: int | None = None
 
 
 def connection_headers(
@@ -110,14 +122,28 @@ def read_connection(headers: Headers) -> ConnectionClaims:
         token,
         _read_text(headers, PRODUCER, MAX_PRODUCER_BYTES),
         _read_number(headers, SEQUENCE_START),
+        _read_text(headers, RUN, MAX_RUN_BYTES),
     )
 
 
 def read_channel(headers: Headers) -> ChannelClaims:
     """Parse the headers of an attachment. Raises: BadHeader."""
     return ChannelClaims(
-        _read_text(headers, NAME, MAX_NAME_BYTES), _read_number(headers, SEQUENCE_START)
+        _read_text(headers, NAME, MAX_NAME_BYTES),
+        _read_number(headers, SEQUENCE_START),
+        _read_number(headers, RUN_START),
     )
+
+
+def position_of(name: str) -> tuple[bytes, bytes]:
+    """The header of a oneshot on which its creator wants to be told where the channel of this name
+    stands. Raises: BadHeader."""
+    return POSITION_OF, _text("position-of", name, MAX_NAME_BYTES)
+
+
+def read_position_of(headers: Headers) -> str | None:
+    """The channel whose position is asked for; None: none is. Raises: BadHeader."""
+    return _read_text(headers, POSITION_OF, MAX_NAME_BYTES)
 
 
 def without_secrets(headers: Headers) -> Headers:
