@@ -316,7 +316,8 @@ class Producer:
             self._impatient = False
             await self._use(connection)
             lost_at = loop.time()
-            self._reconnects += 1
+            if self.failure is None:
+                self._reconnects += 1
 
     async def _use(self, connection: ClientConnection) -> None:
         """Carry all channels over this connection until it is lost."""

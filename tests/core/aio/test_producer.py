@@ -12,7 +12,13 @@ import pytest
 
 from aqueduct_core.aio.connection import ServerConnection
 from aqueduct_core.aio.halves import Receiver
-from aqueduct_core.aio.outcomes import Cancelled, ConnectionLost, LostInTransit, Misuse
+from aqueduct_core.aio.outcomes import (
+    Cancelled,
+    ConnectionLost,
+    LostInTransit,
+    Misuse,
+    ReceiverClosed,
+)
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aio.serve import Server, bearer, serve
 from aqueduct_core.aqueduct.conventions import read_channel, read_connection
@@ -316,3 +322,27 @@ async def test_the_first_connection_may_be_wanted_at_once() -> None:
     with pytest.raises(ConnectFailed):
         async with producer(url, wait_for_server=False):
             pass
+
+
+@in_loop
+async def test_a_producer_that_has_given_up_dials_no_more() -> None:
+    """It would send again what it has told its user is not delivered."""
+
+    async def turn_away(guest: ServerConnection) -> None:
+        async for message in guest.entrypoint:
+            for half in message.attachments:
+                await half.close() if isinstance(half, Receiver) else half.cancel()
+
+    async with serve("127.0.0.1", 0, tls=server_tls()) as server:
+        producing = producer(server.url)
+        await producing.open()
+        guest = await server.accept()
+        turning = asyncio.ensure_future(turn_away(guest))
+        producing.channel("cpu")
+        await producing.changed.until(lambda: producing.failure is not None)
+        assert isinstance(producing.failure, ReceiverClosed)
+        assert producing._task is not None
+        await producing._task
+        with pytest.raises(ConnectionLost):
+            await turning
+        await producing.abort()
