@@ -19,10 +19,7 @@ from aqueduct_core.aio.unacked import Unacked
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions import (
     MAX_SEQUENCE,
-    RUN_START,
-    SEQUENCE_START,
     channel_headers,
-    decimal,
 )
 from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.errors import SinkFailed
@@ -339,11 +336,11 @@ class ProducerChannel:
         """Attach the channel anew; the logical number of its first message."""
         self._resent += self._unacked.rewind()
         start = self._unacked.upcoming
-        headers = self._headers
-        if self.reliable:
-            if self._run_start is not None:
-                headers = ((RUN_START, decimal(self._run_start)), *headers)
-            headers = ((SEQUENCE_START, decimal(start)), *headers)
+        headers = channel_headers(
+            sequence_start=start if self.reliable else None,
+            run_start=self._run_start,
+            extra=self._headers,
+        )
         sender, receiver = channel(self.mode, name=self.name, headers=headers)
 
         def settled(reliable: bool, first: int, stop: int, acked: bool) -> None:

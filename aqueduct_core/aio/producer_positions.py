@@ -9,7 +9,12 @@ import secrets
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import oneshot
 from aqueduct_core.aio.outcomes import Cancelled, LostInTransit, Overflowed
-from aqueduct_core.aqueduct.conventions import POSITIONS, RUN, TELLS, position_of
+from aqueduct_core.aqueduct.conventions import (
+    POSITIONS,
+    TELLS,
+    connection_headers,
+    position_of,
+)
 from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.aqueduct.positions import BadPosition, Position, from_payload
 from aqueduct_core.errors import ProtocolViolation
@@ -28,7 +33,7 @@ class ProducerPositions:
     """
 
     def __init__(self, producer: str) -> None:
-        self.headers: Headers = ((RUN, secrets.token_hex(8).encode()),)
+        self.headers: Headers = connection_headers(run=secrets.token_hex(8))
         """For each connection of this run."""
         self._producer = producer
         self._known: dict[str, Position | None] = {}

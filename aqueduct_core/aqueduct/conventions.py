@@ -23,7 +23,7 @@ BATCH = b"batch"
 PARTITION = b"partition"
 ROW = b"row"
 DEDUPLICATES = b"deduplicates"
-RUN = b"run"
+RUN = b"producer-run"
 RUN_START = b"run-start"
 TELLS = b"tells"
 POSITION_OF = b"position-of"
@@ -77,13 +77,14 @@ def connection_headers(
     token: str | None = None,
     producer: str | None = None,
     sequence_start: int | None = None,
+    run: str | None = None,
     extra: Headers = (),
 ) -> Headers:
     """Build connection headers: ours first, then ``extra`` in its order.
 
     Raises:
-        BadHeader: a producer that is empty or over 64 bytes, a number out of range, a token
-            with bytes that a header must not hold.
+        BadHeader: a producer or a run that is empty or over 64 bytes, a number out of range, a
+            token with bytes that a header must not hold.
     """
     headers: list[tuple[bytes, bytes]] = []
     if token is not None:
@@ -92,11 +93,17 @@ def connection_headers(
         headers.append((PRODUCER, _text("producer", producer, MAX_PRODUCER_BYTES)))
     if sequence_start is not None:
         headers.append((SEQUENCE_START, decimal(sequence_start)))
+    if run is not None:
+        headers.append((RUN, _text("producer-run", run, MAX_RUN_BYTES)))
     return (*headers, *extra)
 
 
 def channel_headers(
-    *, name: str | None = None, sequence_start: int | None = None, extra: Headers = ()
+    *,
+    name: str | None = None,
+    sequence_start: int | None = None,
+    run_start: int | None = None,
+    extra: Headers = (),
 ) -> Headers:
     """Build the headers of an attachment: ours first, then ``extra``. Raises: BadHeader."""
     headers: list[tuple[bytes, bytes]] = []
@@ -104,6 +111,8 @@ def channel_headers(
         headers.append((NAME, _text("name", name, MAX_NAME_BYTES)))
     if sequence_start is not None:
         headers.append((SEQUENCE_START, decimal(sequence_start)))
+    if run_start is not None:
+        headers.append((RUN_START, decimal(run_start)))
     return (*headers, *extra)
 
 

@@ -206,6 +206,8 @@ class Session:
         )
 
     def fence(self, channel: str) -> None:
+        if self._fenced:
+            return
         self._fenced = True
         self._around.counters.fenced += 1
         self._around.groups.withdraw(self)
