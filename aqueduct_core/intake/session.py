@@ -95,6 +95,8 @@ class Session:
         self._driver = driver
         timestamp = self._around.wall_microseconds()
         for item in news:
+            if self._fenced and isinstance(item, Run | Complete):
+                continue
             if isinstance(item, Run):
                 self._run(item, timestamp)
             elif isinstance(item, Opened):
@@ -224,8 +226,6 @@ class Session:
             self._driver.kick()
 
     def _run(self, run: Run, timestamp: int) -> None:
-        if self._fenced:
-            return
         channel = self._channels.get(run.channel)
         if channel is None:
             self._engine.consumed(run.channel, run.size, self._around.clock())
@@ -235,6 +235,8 @@ class Session:
         for index, attachments in run.attachments.items():
             for attachment in attachments:
                 self._attach(channel, channel.source.number(run, index), attachment, told)
+        if self._fenced:
+            return
         self._role.received(channel)
         self._around.groups.offer(
             Offer(

@@ -152,6 +152,22 @@ def test_what_an_older_connection_still_sends_comes_too_late(tmp_path: Path) -> 
         assert [row["value"] for row in of(b, "other")] == [b"kept"]
 
 
+def test_news_that_is_told_when_its_run_is_fenced_counts_no_more(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        old, new = running(b, "1"), running(b, "2")
+        asked(old), asked(new, "another")
+        (channel,) = old.attach(channel_headers(name="c", sequence_start=0))
+        old.rest(0.3)
+        old.send(channel, b"late")
+        old.client.finish(channel, old.pair.now)
+        old.pair.run(0.05)  # the engine has them, the session does not
+        assert asked(new).next == 0
+        old.rest(0.3)
+        assert of(b, "c") == []
+        assert "finished" not in [event["kind"] for event in b.events()]
+        assert asked(new) == Position("c", 0, None, False, ())
+
+
 def test_what_waits_for_room_when_its_run_is_fenced_is_never_stored(tmp_path: Path) -> None:
     with bench(tmp_path, max_bytes=60_000) as b:
         old, new = running(b, "1"), running(b, "2")
@@ -182,10 +198,14 @@ def test_a_run_that_lost_a_channel_does_not_get_it_back(tmp_path: Path) -> None:
         back = running(b, "1")
         (channel,) = back.attach(channel_headers(name="c", sequence_start=0))
         back.send(channel, b"lost")
+        back.client.finish(channel, back.pair.now)
         back.rest(0.3)
         assert back.closed is not None
         assert back.closed.code == CODE_FENCED
         assert back.delivered(channel, True) == []
+        ends = [e for e in b.events() if e["connectionId"] == back.session.id]
+        assert [e["kind"] for e in ends] == ["connected", "opened", "disconnected"]  # entrypoint
+        assert not b.groups.position("p", "c").finished
         # a reconnect of the run that has it, and a client that names no run, are as free as ever
         send(running(b, "2"), "c", 1, 5)
         send(dialled(b), "c", 0, 6)
