@@ -160,6 +160,7 @@ class SinkFailed(AqueductError):
         "MESSAGE_TOO_LARGE": "54000",
         "NO_RECEIPTS": "0A000",
         "ROW_REPEATED": "23505",
+        "FENCED": "55006",
     }
 
 

@@ -5,6 +5,9 @@
         await readings.send(b"21.5")
         await readings.finish()
 
+A new process goes on behind what an intake has stored of a channel, unless it says at which number
+it begins; what is stored already is then recognised, and counted as ``repeated``.
+
 The producer keeps what is not acked. When the connection is lost it dials again, attaches its
 channels anew under the same names, and sends what it kept under the same logical numbers
 (headers ``producer``, ``name`` and ``sequence-start``), so that an intake stores each message once.
@@ -30,12 +33,14 @@ from aqueduct_core.aio.connection import DRAIN_TIMEOUT, ClientConnection
 from aqueduct_core.aio.headers import HeadersLike, as_headers
 from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit, Misuse, ReceiverClosed
 from aqueduct_core.aio.producer_channel import ProducerChannel, ProducerStatistics
+from aqueduct_core.aio.producer_positions import ProducerPositions
 from aqueduct_core.aio.producer_receipts import ProducerReceipts
 from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct.config import Config, Mode
-from aqueduct_core.aqueduct.conventions import connection_headers
-from aqueduct_core.errors import AqueductError, ConnectFailed, ProtocolViolation
-from aqueduct_core.primitives.ranges import RangeSet
+from aqueduct_core.aqueduct.conventions import CODE_FENCED, connection_headers
+from aqueduct_core.aqueduct.news import Closed
+from aqueduct_core.aqueduct.positions import Position
+from aqueduct_core.errors import AqueductError, ConnectFailed, ProtocolViolation, SinkFailed
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls import ClientTls
 
@@ -55,20 +60,22 @@ class ProducerTotals:
     resent: int
     reconnects: int
     kept_bytes: int
+    repeated: int
 
 
 class Producer:
     """Named channels over one connection at a time.
 
     Ends by ``close``, or gives up: at once when the server refuses it (token, certificate,
-    version), else after ``give_up_after`` seconds without a connection. Every call then raises
-    that error, and what was not acked is still counted in the statistics of the channels.
+    version) or another producer of the same identity has taken one of its channels
+    (SinkFailed.FENCED), else after ``give_up_after`` seconds without a connection. Every call then
+    raises that error, and what was not acked is still counted in the statistics of the channels.
 
     Args:
         url: ``aqueduct://host:port``.
         producer: the identity, at most 64 bytes. An intake stores each number of a channel of
-            this identity once, for ever; so a new process that says something new needs a new
-            identity, a new channel name, or a ``start`` above what was sent before.
+            this identity once, for ever, and lets one ``Producer`` at a time write to it: the
+            newest.
         max_kept_bytes: how much may be kept un-acked over all channels; more makes ``send`` wait.
         give_up_after: seconds without a connection; None: never.
         wait_for_server: False: the first connection must come about at once.
@@ -112,11 +119,11 @@ class Producer:
         self.failure: Exception | None = None
         self.connected = False
         self.receipts = ProducerReceipts(self.changed)
+        self.positions = ProducerPositions(producer)
         self._kept = 0
         self._reconnects = 0
         self._channels: dict[str, ProducerChannel] = {}
         self._carrying: dict[ProducerChannel, asyncio.Task[None]] = {}
-        self._entry_acked = RangeSet()
         self._connection: ClientConnection | None = None
         self._closing = False
         self._task: asyncio.Task[None] | None = None
@@ -153,19 +160,31 @@ class Producer:
         name: str,
         mode: str | Mode = "ordered",
         *,
-        start: int = 0,
+        start: int | None = None,
+        run_start: int | None = None,
         headers: HeadersLike = (),
     ) -> ProducerChannel:
         """A new channel of this name; its first message has the logical number ``start``, and
         ``headers`` go with it on each connection.
 
-        Raises: Misuse for a name that is in use; BadHeader for one that is empty or too long.
+        Without ``start`` it goes on behind all that the server has stored of the channel
+        (``position``), or begins at 0 at a server that does not tell, with a warning. With one,
+        numbers that are stored already must have the same content as then: they are acked and not
+        stored again. ``run_start``: the number at which what this process sends begins, where a
+        part of that is left out as stored; a later process learns it as ``Position.begun``.
+
+        Raises: Misuse for a name that is in use, and for an unreliable channel with a start;
+        BadHeader for a name that is empty or too long.
         """
         self.check()
+        if Mode(mode) is Mode.UNRELIABLE and (start is not None or run_start is not None):
+            raise Misuse(f"channel {name!r} is unreliable: it keeps no logical numbers")
+        if run_start is not None and (start is None or run_start > start):
+            raise Misuse(f"the run of channel {name!r} begins above its start")
         if name in self._channels:
             raise Misuse(f"the producer has a channel {name!r} already")
         limit = (self._config or defaults.CONFIG).max_payload_bytes
-        made = ProducerChannel(name, Mode(mode), as_headers(headers), start, limit, self)
+        made = ProducerChannel(name, Mode(mode), as_headers(headers), start, run_start, limit, self)
         self._channels[name] = made
         self.changed.fire()
         return made
@@ -181,12 +200,35 @@ class Producer:
             sum(row.resent for row in rows),
             self._reconnects,
             self._kept,
+            sum(row.repeated for row in rows),
         )
 
     @property
     def channels(self) -> dict[str, ProducerStatistics]:
         """The statistics of each channel by its name."""
         return {name: channel.statistics for name, channel in self._channels.items()}
+
+    async def position(self, name: str) -> Position | None:
+        """Where the channel of this name stood at the server before this producer; None: the
+        server does not tell. From then on only this producer may send on it: another one of the
+        same identity that has it open is closed (SinkFailed.FENCED there).
+
+        Raises: Misuse before ``open``; ProtocolViolation for an answer that is none; the error for
+        which the producer gave up.
+        """
+        if self._task is None:
+            raise Misuse("the producer was not opened")
+        while True:
+            await self.changed.until(lambda: self.connected or self.failure is not None)
+            self.check()
+            connection = self._connection
+            assert connection is not None
+            try:
+                return await self.positions.ask(connection, name)
+            except ConnectionLost:
+                await self.changed.until(
+                    lambda: self._connection is not connection or self.failure is not None  # noqa: B023
+                )
 
     async def flush(self) -> None:
         """Wait until everything sent so far is acked, across reconnects."""
@@ -246,15 +288,14 @@ class Producer:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         lost_at = loop.time()
-        while not self._closing:
+        while not self._closing and self.failure is None:
             try:
                 connection = await connect(
                     self._url,
                     tls=self._tls,
-                    headers=self._headers,
+                    headers=(*self.positions.headers, *self._headers),
                     token=self._token,
                     producer=self._producer,
-                    sequence_start=self._entry_acked.lowest_missing(0),
                     config=self._config,
                     settings=self._settings,
                     transport=self._transport,
@@ -275,17 +316,16 @@ class Producer:
             self._impatient = False
             await self._use(connection)
             lost_at = loop.time()
-            self._reconnects += 1
+            if self.failure is None:
+                self._reconnects += 1
 
     async def _use(self, connection: ClientConnection) -> None:
         """Carry all channels over this connection until it is lost."""
         self._connection = connection
         self.connected = True
-        start = self._entry_acked.lowest_missing(0)
 
         def settled(reliable: bool, first: int, stop: int, acked: bool) -> None:
             if acked and reliable:
-                self._entry_acked.add(start + first, start + stop)
                 self._backoff.reset()
 
         connection.entrypoint.observe(settled, self.changed.fire)
@@ -315,8 +355,21 @@ class Producer:
                 task.cancel()
             if carrying:
                 await asyncio.wait(carrying)
+            if connection.closed is not None and (refused := self._refusal(connection.closed)):
+                self._fail(refused)
             self.changed.fire()
         await connection.wait_closed()
+
+    def _refusal(self, closed: Closed) -> AqueductError | None:
+        """What a close of the server says that no new connection changes."""
+        if not (closed.by_peer and closed.code == CODE_FENCED):
+            return None
+        return SinkFailed(
+            "FENCED",
+            f"producer {self._producer!r} was put out of its place at {self._where}: "
+            f"{closed.reason[:200]}",
+            "Give each producer that runs at the same time an identity of its own, or a channel",
+        )
 
     async def _carry(self, channel: ProducerChannel, connection: ClientConnection) -> None:
         """Carry one channel; a receiver that closed it gets it anew after a wait, since what it

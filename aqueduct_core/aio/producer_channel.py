@@ -12,18 +12,18 @@ from aqueduct_core.aio.halves import Payload, Sender, as_payload, channel
 from aqueduct_core.aio.headers import HeadersLike, as_headers
 from aqueduct_core.aio.ledger import SenderStatistics
 from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit, Misuse, ReceiverClosed
+from aqueduct_core.aio.producer_positions import ProducerPositions
 from aqueduct_core.aio.producer_receipts import ProducerReceipts
 from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aio.unacked import Unacked
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions import (
     MAX_SEQUENCE,
-    SEQUENCE_START,
     channel_headers,
-    decimal,
 )
 from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.errors import SinkFailed
+from aqueduct_core.primitives.ranges import RangeSet
 
 PORTION = 256 * 1024
 """Bytes that go to the connection at once."""
@@ -36,13 +36,15 @@ class ProducerStatistics(SenderStatistics):
     ``unknown``: unreliable messages whose connection ended before their outcome came.
     ``resent``: reliable messages given to a connection once more. ``acked_ranges``: logical
     numbers of the reliable messages that are acked, for a ledger. ``committed``: of the reliable
-    ones that this channel sent, as far as receipts were asked for.
+    ones that this channel sent, as far as receipts were asked for. ``repeated``: of the acked
+    ones, those that an earlier run had stored already; they are not stored once more.
     """
 
     unknown: int = 0
     resent: int = 0
     acked_ranges: tuple[tuple[int, int], ...] = ()
     committed: int = 0
+    repeated: int = 0
 
     @property
     def pending(self) -> int:
@@ -56,6 +58,7 @@ class Keeper(Protocol):
     connected: bool
     failure: Exception | None
     receipts: ProducerReceipts
+    positions: ProducerPositions
 
     def room(self, size: int) -> bool:
         """Whether ``size`` more bytes may be kept."""
@@ -72,26 +75,36 @@ class ProducerChannel:
 
     Reliable modes: a message is kept until it is acked, and sent again after a reconnect under
     the same number, so an intake that knows the producer stores it once. Unreliable mode: a
-    message is sent at most once; without a connection it counts as nacked.
+    message is sent at most once, without a number; without a connection it counts as nacked.
     Ends with ``finish``, or when the producer gives up.
     """
 
     def __init__(
-        self, name: str, mode: Mode, headers: Headers, start: int, limit: int, keeper: Keeper
+        self,
+        name: str,
+        mode: Mode,
+        headers: Headers,
+        start: int | None,
+        run_start: int | None,
+        limit: int,
+        keeper: Keeper,
     ) -> None:
-        channel_headers(name=name, sequence_start=start, extra=headers)
+        channel_headers(name=name, sequence_start=start or 0, extra=headers)
         self.name = name
         self.mode = mode
         self._headers = headers
         self._keeper = keeper
         self._changed = keeper.changed
         self._limit = limit
-        self._unacked = Unacked(start)
+        self._start = start
+        self._run_start = run_start
+        self._placed = False  # the server was asked where the channel stands
+        self._known = RangeSet()  # stored by earlier runs
+        self._unacked = Unacked(start or 0)
         self._sender: Sender | None = None
         self._finishing = False
         self._finished = False
         self._resent = 0
-        self._reliable_sent = start  # unreliable mode: messages that fitted no datagram
         self._past = SenderStatistics(0, 0, 0, 0, 0)  # unreliable mode: earlier connections
         self._unknown = 0
         self._dropped = 0
@@ -123,6 +136,11 @@ class ProducerChannel:
                 self._resent,
                 tuple(acked),
                 self._committed_count(),
+                sum(
+                    high - low
+                    for first, stop in self._known
+                    for low, high in acked.within(first, stop)
+                ),
             )
         past, now = self._past, self._sender.statistics if self._sender else _NOTHING
         return ProducerStatistics(
@@ -136,7 +154,8 @@ class ProducerChannel:
 
     async def send(self, payload: Payload, *, headers: HeadersLike = ()) -> int:
         """Send one message; its logical number (reliable modes), else its number on this
-        connection, or -1 when there is none. Waits while too much is kept un-acked.
+        connection, or -1 when there is none. Waits while too much is kept un-acked, and for the
+        server to tell where a channel stands that was made without ``start``.
 
         Raises: Misuse after ``finish`` and for a payload over the limit; the error for which the
         producer gave up.
@@ -146,7 +165,9 @@ class ProducerChannel:
         self._refuse(len(data))
         if not self.reliable:
             return await self._send_unreliable(data, pairs)
-        await self._changed.until(lambda: self._may_keep(len(data)))
+        await self._changed.until(
+            lambda: (self._numbered and self._keeper.room(len(data))) or self._broken()
+        )
         self._refuse(len(data))
         kept = self._unacked.add(data, pairs)
         self._keeper.keep(kept.size)
@@ -158,7 +179,7 @@ class ProducerChannel:
         sent = 0
         for payload in payloads:
             self._refuse(len(payload))
-            if self.reliable and self._keeper.room(len(payload)):
+            if self._numbered and self._keeper.room(len(payload)):
                 self._keeper.keep(self._unacked.add(payload, ()).size)
             else:
                 await self.send(payload)
@@ -171,11 +192,14 @@ class ProducerChannel:
         come. What was sent before goes on its way unchanged.
 
         The channel ends and begins anew behind the hole, by which an intake knows of it. Raises:
-        Misuse for a number that was given already, on an unreliable channel, after ``finish``.
+        Misuse for a number that was given already, on an unreliable channel, after ``finish``, and
+        before the first message of a channel that was made without ``start``.
         """
         self._refuse(0)
         if not self.reliable:
             raise Misuse(f"channel {self.name!r} is unreliable: it keeps no logical numbers")
+        if not self._numbered:
+            raise Misuse(f"it is not known yet where channel {self.name!r} stands: give its start")
         if not self._unacked.next <= number < MAX_SEQUENCE:
             raise Misuse(
                 f"channel {self.name!r} cannot go on at {number}: "
@@ -263,6 +287,8 @@ class ProducerChannel:
         Raises: ConnectionLost; ReceiverClosed and LostInTransit, after which the channel can be
         carried anew.
         """
+        if self.reliable and not self._placed:
+            await self._place(connection)
         while not self._finished:
             start = await self._attach(connection)
             sender = self._sender
@@ -295,11 +321,26 @@ class ProducerChannel:
             else:
                 await self._changed.wait()
 
+    async def _place(self, connection: ClientConnection) -> None:
+        """Ask where the channel stands; without a start of its own it goes on from there."""
+        position = await self._keeper.positions.ask(connection, self.name)
+        if position is not None:
+            self._known = RangeSet(position.stored)
+            if self._start is None:
+                self._start = self._run_start = position.next
+                self._unacked = Unacked(position.next)
+        self._placed = True
+        self._changed.fire()
+
     async def _attach(self, connection: ClientConnection) -> int:
         """Attach the channel anew; the logical number of its first message."""
         self._resent += self._unacked.rewind()
-        start = self._unacked.upcoming if self.reliable else self._reliable_sent
-        headers = ((SEQUENCE_START, decimal(start)), *self._headers)
+        start = self._unacked.upcoming
+        headers = channel_headers(
+            sequence_start=start if self.reliable else None,
+            run_start=self._run_start,
+            extra=self._headers,
+        )
         sender, receiver = channel(self.mode, name=self.name, headers=headers)
 
         def settled(reliable: bool, first: int, stop: int, acked: bool) -> None:
@@ -319,7 +360,6 @@ class ProducerChannel:
             return
         past, now = self._past, sender.statistics
         self._unknown += now.pending
-        self._reliable_sent += now.reliable_sent
         self._past = SenderStatistics(
             past.sent + now.sent,
             past.acked + now.acked,
@@ -366,8 +406,10 @@ class ProducerChannel:
             "ACK_TIMEOUT", f"{what} on channel {self.name!r} after {timeout or 0:g} s", remedy
         )
 
-    def _may_keep(self, size: int) -> bool:
-        return self._keeper.room(size) or self._broken()
+    @property
+    def _numbered(self) -> bool:
+        """Whether messages can have their logical numbers."""
+        return self.reliable and (self._placed or self._start is not None)
 
     def _broken(self) -> bool:
         return self._keeper.failure is not None

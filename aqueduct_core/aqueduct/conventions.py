@@ -25,13 +25,21 @@ ROW = b"row"
 SOURCE = b"source"
 SOURCE_OFFSET = b"source-offset"
 DEDUPLICATES = b"deduplicates"
+RUN = b"producer-run"
+RUN_START = b"run-start"
+TELLS = b"tells"
+POSITION_OF = b"position-of"
 
 BY_SEQUENCE = b"sequence"
 """Value of ``deduplicates``: who accepts stores each logical number of a channel once."""
 BY_SOURCE = b"source"
 """Another value of it: who accepts knows rows by ``source`` and ``source-offset`` too."""
 
+POSITIONS = b"positions"
+"""Value of ``tells``: who accepts answers ``position-of`` (`positions`)."""
+
 MAX_PRODUCER_BYTES = 64
+MAX_RUN_BYTES = 64
 MAX_NAME_BYTES = 256
 MAX_SEQUENCE = 2**62
 
@@ -39,6 +47,8 @@ CODE_REJECTED = 0x100
 """Close code: the connection headers were refused (token missing or wrong, or a bad header)."""
 CODE_ABORTED = 0x101
 """Close code: the application gave the connection up without draining it."""
+CODE_FENCED = 0x103
+"""Close code: another run of the same producer has taken a channel of this connection."""
 
 _BEARER = b"Bearer "
 
@@ -54,6 +64,7 @@ class ConnectionClaims:
     token: str | None = field(default=None, repr=False)
     producer: str | None = None
     sequence_start: int | None = None
+    run: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +73,7 @@ class ChannelClaims:
 
     name: str | None = None
     sequence_start: int | None = None
+    run_start: int | None = None
 
 
 def connection_headers(
@@ -69,13 +81,14 @@ def connection_headers(
     token: str | None = None,
     producer: str | None = None,
     sequence_start: int | None = None,
+    run: str | None = None,
     extra: Headers = (),
 ) -> Headers:
     """Build connection headers: ours first, then ``extra`` in its order.
 
     Raises:
-        BadHeader: a producer that is empty or over 64 bytes, a number out of range, a token
-            with bytes that a header must not hold.
+        BadHeader: a producer or a run that is empty or over 64 bytes, a number out of range, a
+            token with bytes that a header must not hold.
     """
     headers: list[tuple[bytes, bytes]] = []
     if token is not None:
@@ -84,11 +97,17 @@ def connection_headers(
         headers.append((PRODUCER, _text("producer", producer, MAX_PRODUCER_BYTES)))
     if sequence_start is not None:
         headers.append((SEQUENCE_START, decimal(sequence_start)))
+    if run is not None:
+        headers.append((RUN, _text("producer-run", run, MAX_RUN_BYTES)))
     return (*headers, *extra)
 
 
 def channel_headers(
-    *, name: str | None = None, sequence_start: int | None = None, extra: Headers = ()
+    *,
+    name: str | None = None,
+    sequence_start: int | None = None,
+    run_start: int | None = None,
+    extra: Headers = (),
 ) -> Headers:
     """Build the headers of an attachment: ours first, then ``extra``. Raises: BadHeader."""
     headers: list[tuple[bytes, bytes]] = []
@@ -96,6 +115,8 @@ def channel_headers(
         headers.append((NAME, _text("name", name, MAX_NAME_BYTES)))
     if sequence_start is not None:
         headers.append((SEQUENCE_START, decimal(sequence_start)))
+    if run_start is not None:
+        headers.append((RUN_START, decimal(run_start)))
     return (*headers, *extra)
 
 
@@ -114,14 +135,28 @@ def read_connection(headers: Headers) -> ConnectionClaims:
         token,
         _read_text(headers, PRODUCER, MAX_PRODUCER_BYTES),
         _read_number(headers, SEQUENCE_START),
+        _read_text(headers, RUN, MAX_RUN_BYTES),
     )
 
 
 def read_channel(headers: Headers) -> ChannelClaims:
     """Parse the headers of an attachment. Raises: BadHeader."""
     return ChannelClaims(
-        _read_text(headers, NAME, MAX_NAME_BYTES), _read_number(headers, SEQUENCE_START)
+        _read_text(headers, NAME, MAX_NAME_BYTES),
+        _read_number(headers, SEQUENCE_START),
+        _read_number(headers, RUN_START),
     )
+
+
+def position_of(name: str) -> tuple[bytes, bytes]:
+    """The header of a oneshot on which its creator wants to be told where the channel of this name
+    stands. Raises: BadHeader."""
+    return POSITION_OF, _text("position-of", name, MAX_NAME_BYTES)
+
+
+def read_position_of(headers: Headers) -> str | None:
+    """The channel whose position is asked for; None: none is. Raises: BadHeader."""
+    return _read_text(headers, POSITION_OF, MAX_NAME_BYTES)
 
 
 def without_secrets(headers: Headers) -> Headers:

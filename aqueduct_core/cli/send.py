@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -21,7 +21,9 @@ from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aio.producer_channel import ProducerChannel
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.aqueduct.positions import Position
 from aqueduct_core.cli import arguments
+from aqueduct_core.cli.beginning import beginning
 from aqueduct_core.cli.input import payloads
 from aqueduct_core.cli.interrupts import run_interruptible
 from aqueduct_core.errors import InvalidOption, SinkFailed
@@ -59,24 +61,36 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--producer",
         metavar="ID",
         help="an identity: reconnect when the connection is lost and send again what has no ack. "
-        "An intake stores each message number of ID and channel once, so running the same "
-        "command again completes it; other input needs another ID or channel, or "
-        "--sequence-start",
+        "An intake stores each message number of ID and channel once, and says where the channel "
+        "stands: the input goes on there when the last run on it came to its end, else the "
+        "command asks for --resume or --append",
     )
-    parser.add_argument(
-        "--sequence-start",
-        type=arguments.number,
-        default=0,
-        metavar="N",
-        help="with --producer: the number of the first message of the input (default: 0). Input "
-        "that goes on behind an earlier one begins where that ended",
+    again = parser.add_mutually_exclusive_group()
+    again.add_argument(
+        "--resume",
+        action="store_true",
+        help="with --producer: the input is that of the last run on the channel, whether or not "
+        "that came to its end: what is stored of it is counted as repeated, the rest is stored",
     )
-    parser.add_argument(
+    again.add_argument(
+        "--append",
+        action="store_true",
+        help="with --producer: the input is new, and goes on behind what is stored, although the "
+        "last run on the channel did not come to its end",
+    )
+    again.add_argument(
         "--resume-from",
         type=arguments.number,
         metavar="N",
-        help="with --producer: do not send messages of the input with numbers below N, which are "
-        "stored already; a command that failed says from where it can resume",
+        help="as --resume, but do not send the messages of the input with numbers below N; a "
+        "command that failed says which are stored",
+    )
+    parser.add_argument(
+        "--sequence-start",
+        type=arguments.number,
+        metavar="N",
+        help="with --producer: the number of the first message of the input, in place of what the "
+        "server says; numbers that are stored already must have the same content",
     )
     parser.add_argument(
         "--wait",
@@ -106,8 +120,7 @@ def _check(options: argparse.Namespace) -> None:
     """Raises: InvalidOption for options that do not go together."""
     if options.producer is None:
         for given, name in (
-            (options.sequence_start, "--sequence-start"),
-            (options.resume_from is not None, "--resume-from"),
+            *_numbering(options),
             (options.wait == "committed", "--wait committed"),
         ):
             if given:
@@ -120,13 +133,31 @@ def _check(options: argparse.Namespace) -> None:
             "--wait committed is given for unreliable messages, which have no receipts",
             "Wait for stored",
         )
-    if options.resume_from is not None and options.resume_from < options.sequence_start:
+    for given, name in _numbering(options):
+        if given and options.reliability == Mode.UNRELIABLE.value:
+            raise InvalidOption(
+                "CONFLICT",
+                f"{name} is given for unreliable messages, which have no numbers",
+                "Leave it out, or send ordered or unordered messages",
+            )
+    if options.append and options.sequence_start is not None:
         raise InvalidOption(
-            "BAD_VALUE",
-            f"--resume-from is {options.resume_from}, but the input begins with number "
-            f"{options.sequence_start}",
-            "Give a number of the input",
+            "CONFLICT",
+            "--append and --sequence-start both say where the input begins",
+            "Give one of them",
         )
+    if options.sequence_start is not None:
+        beginning(None, sequence_start=options.sequence_start, resume_from=options.resume_from)
+
+
+def _numbering(options: argparse.Namespace) -> list[tuple[bool, str]]:
+    """The options about numbers, and whether they are given."""
+    return [
+        (options.sequence_start is not None, "--sequence-start"),
+        (options.resume_from is not None, "--resume-from"),
+        (options.resume, "--resume"),
+        (options.append, "--append"),
+    ]
 
 
 class _Outlet(Protocol):
@@ -143,20 +174,22 @@ async def _send(options: argparse.Namespace) -> int:
     started = time.monotonic()
     opening = _produce(options) if options.producer is not None else _connect(options)
     size = 0
-    async with opening as sender:
+    async with opening as (sender, skip):
         progress = asyncio.ensure_future(_show_progress(sender))
         try:
             headers = tuple(options.headers)
-            async for portion in _wanted(options):
+            async for portion in _wanted(options, skip):
                 size += sum(map(len, portion))
                 if headers:
                     for payload in portion:
                         await sender.send(payload, headers=headers)
                 else:
                     await sender.send_many(portion)
-            await _finish(sender, options.ack_timeout)
             if isinstance(sender, ProducerChannel) and options.wait == "committed":
+                # before the finish: a run that fails here has not come to its end
+                await _acked(sender, sender.flush, options.ack_timeout)
                 await sender.committed(timeout=options.ack_timeout)
+            await _acked(sender, sender.finish, options.ack_timeout)
         finally:
             progress.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -164,19 +197,19 @@ async def _send(options: argparse.Namespace) -> int:
             counts = sender.statistics
             if isinstance(sender, ProducerChannel) and options.wait == "committed":
                 print(f"committed={sender.statistics.committed}")
+            repeated = sender.statistics.repeated if isinstance(sender, ProducerChannel) else 0
             print(
-                f"sent={counts.sent} acked={counts.acked} nacked={counts.nacked} bytes={size} "
-                f"seconds={time.monotonic() - started:.3f}",
+                f"sent={counts.sent} acked={counts.acked} nacked={counts.nacked} "
+                f"repeated={repeated} bytes={size} seconds={time.monotonic() - started:.3f}",
                 flush=True,
             )
-            if counts.reliable_acked < counts.reliable_sent:
+            if sys.exc_info()[0] is not None or counts.reliable_acked < counts.reliable_sent:
                 _say_where_to_resume(sender)
     return 0 if counts.reliable_acked == counts.reliable_sent else 1
 
 
-async def _wanted(options: argparse.Namespace) -> AsyncIterator[list[bytes]]:
-    """The payloads of the input without those that are stored already."""
-    skip = (options.resume_from or options.sequence_start) - options.sequence_start
+async def _wanted(options: argparse.Namespace, skip: int) -> AsyncIterator[list[bytes]]:
+    """The payloads of the input without the first ``skip``."""
     async for portion in payloads(options.files, options.delimiter, options.whole_file):
         wanted, skip = portion[skip:], max(0, skip - len(portion))
         if wanted:
@@ -187,15 +220,16 @@ def _say_where_to_resume(sender: _Outlet) -> None:
     if isinstance(sender, ProducerChannel) and sender.reliable:
         print(
             f"messages up to {sender.stored_below} (exclusive) are stored: run the same command "
-            f"again, or with --resume-from {sender.stored_below} to send only the rest",
+            f"again with --resume, or with --resume-from {sender.stored_below} to send only the "
+            "rest",
             file=sys.stderr,
         )
 
 
-async def _finish(sender: _Outlet, timeout: float) -> None:
+async def _acked(sender: _Outlet, settle: Callable[[], Awaitable[None]], timeout: float) -> None:
     try:
         async with asyncio.timeout(timeout):
-            await sender.finish()
+            await settle()
     except TimeoutError:
         counts = sender.statistics
         raise SinkFailed(
@@ -206,13 +240,13 @@ async def _finish(sender: _Outlet, timeout: float) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _connect(options: argparse.Namespace) -> AsyncIterator[_Outlet]:
+async def _connect(options: argparse.Namespace) -> AsyncIterator[tuple[_Outlet, int]]:
     async with connect(
         options.url,
         tls=arguments.client_tls(options),
         token=arguments.read_token(options.token_file),
     ) as connection:
-        yield await _open(connection, options)
+        yield await _open(connection, options), 0
 
 
 async def _open(connection: ClientConnection, options: argparse.Namespace) -> Sender:
@@ -225,7 +259,9 @@ async def _open(connection: ClientConnection, options: argparse.Namespace) -> Se
 
 
 @contextlib.asynccontextmanager
-async def _produce(options: argparse.Namespace) -> AsyncIterator[_Outlet]:
+async def _produce(options: argparse.Namespace) -> AsyncIterator[tuple[_Outlet, int]]:
+    """The channel, and how many messages of the input are not to be sent on it."""
+    name = options.channel or DEFAULT_CHANNEL
     async with Producer(
         options.url,
         producer=options.producer,
@@ -234,12 +270,37 @@ async def _produce(options: argparse.Namespace) -> AsyncIterator[_Outlet]:
         wait_for_server=False,
         give_up_after=options.ack_timeout,
     ) as producer:
-        start = options.resume_from or options.sequence_start
-        yield producer.channel(
-            options.channel or DEFAULT_CHANNEL,
-            options.reliability,
-            start=start if options.reliability != Mode.UNRELIABLE.value else 0,
+        if options.reliability == Mode.UNRELIABLE.value:
+            yield producer.channel(name, options.reliability), 0
+            return
+        position = await _position(producer, name, options)
+        if position is None:
+            print(
+                "warning: the server does not tell where channels stand: it may take messages for "
+                f"repeats of what was sent under {options.producer!r} before, and drop them",
+                file=sys.stderr,
+            )
+        first, start = beginning(
+            position,
+            sequence_start=options.sequence_start,
+            resume_from=options.resume_from,
+            resume=options.resume,
+            append=options.append,
         )
+        sender = producer.channel(name, options.reliability, start=start, run_start=first)
+        yield sender, start - first
+
+
+async def _position(producer: Producer, name: str, options: argparse.Namespace) -> Position | None:
+    try:
+        async with asyncio.timeout(options.ack_timeout):
+            return await producer.position(name)
+    except TimeoutError:
+        raise SinkFailed(
+            "ACK_TIMEOUT",
+            f"the server does not say in {options.ack_timeout:g} s where channel {name!r} stands",
+            "Check the server, or raise --ack-timeout",
+        ) from None
 
 
 async def _show_progress(sender: _Outlet) -> None:

@@ -9,15 +9,21 @@ from aqueduct_core.aqueduct.conventions import (
     BY_SEQUENCE,
     BY_SOURCE,
     DEDUPLICATES,
+    POSITIONS,
+    TELLS,
     BadHeader,
     read_connection,
 )
 from aqueduct_core.aqueduct.news import Closed, Ended, Headers, News
 from aqueduct_core.intake.session import Channel, Session
 
-SERVER_HEADERS: Headers = ((DEDUPLICATES, BY_SEQUENCE), (DEDUPLICATES, BY_SOURCE))
-"""A sink whose rows are numbered need not say who it is with each row. Nothing else of the intake
-is the producer's business."""
+SERVER_HEADERS: Headers = (
+    (DEDUPLICATES, BY_SEQUENCE),
+    (DEDUPLICATES, BY_SOURCE),
+    (TELLS, POSITIONS),
+)
+"""A sink whose rows are numbered, or name their source, need not say who it is with each row, and a
+producer may ask where its channels stand. Nothing else of the intake is the producer's business."""
 
 ENTRYPOINT_NAME = "0"
 
@@ -45,7 +51,7 @@ class Accepting:
             session.refuse(refusal)
             return
         self._engine.accept(SERVER_HEADERS, self._clock())
-        session.admit(headers, claims.producer)
+        session.admit(headers, claims.producer, claims.run)
         session.read(Connection.ENTRYPOINT, ENTRYPOINT_NAME, claims.sequence_start)
 
     def received(self, channel: Channel) -> None:

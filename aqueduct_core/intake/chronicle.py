@@ -69,9 +69,17 @@ class Chronicle:
                 reason += f": {closed.reason}"
             self._record(self._event("disconnected", reason=reason, counts=self._total))
 
-    def opened(self, source: Source, resumes: bool) -> None:
-        start = source.start if resumes and source.floor is None else 0  # a sink leaves no holes
-        self._groups.record(Occurrence(self._party, self._of("opened", source), start=start))
+    def opened(self, source: Source, resumes: bool, run_start: int | None = None) -> None:
+        """``run_start``: the number at which the producer's run begins, where it says so."""
+        numbered = _numbered(source, resumes)
+        self._groups.record(
+            Occurrence(
+                self._party,
+                self._of("opened", source),
+                start=source.start if numbered else 0,
+                boundary=min(run_start or 0, source.start) if numbered else 0,
+            )
+        )
 
     def unread(self, channel: int, path: str, parent: Source, reason: str) -> None:
         """A channel that we closed at once, for its headers."""
@@ -88,10 +96,11 @@ class Chronicle:
             )
         )
 
-    def complete(self, source: Source, tally: Tally, counts: Counts) -> None:
+    def complete(self, source: Source, resumes: bool, tally: Tally, counts: Counts) -> None:
         """All messages of the channel are offered: it has finished, once they are stored."""
         self._finished.add(source.channel_id)
-        self._end("finished", source, tally, counts, confirms=True)
+        end = source.start + counts.reliable_sent if _numbered(source, resumes) else 0
+        self._end("finished", source, tally, counts, confirms=True, boundary=end)
 
     def unfinished(self, source: Source) -> None:
         """The channel was given up before its finish was accepted: it will have another end."""
@@ -118,6 +127,7 @@ class Chronicle:
         *,
         reason: str | None = None,
         confirms: bool = False,
+        boundary: int = 0,
     ) -> None:
         finished = kind == "finished"
         told = EventCounts(
@@ -128,7 +138,7 @@ class Chronicle:
             late=counts.late,
         )
         event = self._of(kind, source, reason=reason, counts=told)
-        self._groups.record(Occurrence(self._party, event, tally, confirms))
+        self._groups.record(Occurrence(self._party, event, tally, confirms, boundary=boundary))
 
     def _add(self, tally: Tally, counts: Counts) -> None:
         total = self._total
@@ -172,3 +182,8 @@ class Chronicle:
 
     def _record(self, event: Event) -> None:
         self._groups.record(Occurrence(self._party, event))
+
+
+def _numbered(source: Source, resumes: bool) -> bool:
+    """Whether numbers go on from one channel of this name to the next; a sink's jump."""
+    return resumes and source.floor is None

@@ -1,4 +1,6 @@
-"""Declared holes: logical numbers of which a producer says that they will never come.
+"""What a producer declares of a channel's numbers: holes, and where its runs begin and end.
+
+*Holes* are logical numbers of which it says that they will never come.
 
 The convention: a producer finishes its channel and attaches one of the same name anew, whose
 ``sequence-start`` is above what it had sent. What lies between the numbers that are stored and the
@@ -6,6 +8,11 @@ new start is a hole. It is told once, by an event: that it was told is marked in
 name that no channel can have, and becomes true with the event.
 
 Of a channel of which nothing is known nothing is missing either: it begins where it begins.
+
+*Runs*: a channel that finishes ends a run at the number behind its last message, and a channel with
+the header ``run-start`` belongs to a run that began there. Such numbers are marked in the same way,
+and become true with the event of the finish or of the opening. So it is known whether the last run
+came to its end, and which numbers it had.
 """
 
 from __future__ import annotations
@@ -13,22 +20,43 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from aqueduct_core.aqueduct.positions import MAX_RANGES, Position
 from aqueduct_core.intake.events import Event
 from aqueduct_core.primitives.ranges import Range, RangeSet
 from aqueduct_core.spool import Mark
 
-SUFFIX = "\0gaps"
+GAPS = "\0gaps"
+RUNS = "\0runs"
 """Names of channels hold no NUL (`conventions.read_channel`)."""
 
 
 def told(channel: str) -> str:
     """The name under which the told holes of a channel are marked."""
-    return channel + SUFFIX
+    return channel + GAPS
+
+
+def runs(channel: str) -> str:
+    """The name under which the numbers between the runs of a channel are marked."""
+    return channel + RUNS
 
 
 def is_channel(name: str) -> bool:
     """Whether marks of this name are of stored messages."""
-    return not name.endswith(SUFFIX)
+    return "\0" not in name
+
+
+def position(
+    channel: str, stored: RangeSet, gaps: RangeSet, between: RangeSet, *, floor: int, forgot: bool
+) -> Position:
+    """Where a channel stands, of which these numbers are ``stored``, told as ``gaps``, and known to
+    lie ``between`` two runs. Stored numbers below ``floor`` may be forgotten; ``forgot``: so may
+    numbers between runs."""
+    following = max(stored.stop, gaps.stop, floor)
+    begins = between.within(0, following)
+    begun = begins[-1][1] - 1 if begins else None
+    if begun is None and stored and not floor and not forgot:
+        begun = stored.first
+    return Position(channel, following, begun, following in between, tuple(stored)[-MAX_RANGES:])
 
 
 def holes(start: int, *known: Iterable[Range]) -> list[Range]:
@@ -43,10 +71,14 @@ def gap(opened: Event, hole: Range) -> Event:
     return replace(opened, kind="gap", first=hole[0], last=hole[1] - 1)
 
 
-def marks(events: Iterable[Event]) -> list[Mark]:
-    """What becomes true with these events."""
-    return [
-        Mark(event.producer or "", told(event.channel or ""), event.first or 0, event.last + 1)
-        for event in events
-        if event.kind == "gap" and event.last is not None
-    ]
+def marks(event: Event, boundary: int = 0, between: Iterable[Range] = ()) -> list[Mark]:
+    """What becomes true with this event. ``boundary`` as of an `Occurrence`; ``between``: those of
+    the channel that are known. Of these only the last counts, so all up to it become one range."""
+    producer, channel = event.producer or "", event.channel or ""
+    if event.kind == "gap" and event.last is not None:
+        return [Mark(producer, told(channel), event.first or 0, event.last + 1)]
+    if not boundary:
+        return []
+    earlier = RangeSet(between).within(0, boundary)
+    ranges = [(earlier[0][0], earlier[-1][1])] if earlier else []
+    return [Mark(producer, runs(channel), *each) for each in (*ranges, (boundary, boundary + 1))]

@@ -22,9 +22,11 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 
 import pyarrow as pa
 
+from aqueduct_core.aqueduct.positions import Position
 from aqueduct_core.errors import AqueductError, SpoolFailed
 from aqueduct_core.intake import declared
 from aqueduct_core.intake.backlog import Backlog
@@ -175,6 +177,22 @@ class GroupCommit:
             ]
         )
 
+    def position(self, producer: str, channel: str) -> Position:
+        """Where a channel stands: behind everything of it that was ever accepted."""
+        between = declared.runs(channel)
+        stored, gaps, boundaries = (
+            RangeSet(self._known(producer, name))
+            for name in (channel, declared.told(channel), between)
+        )
+        return declared.position(
+            channel,
+            stored,
+            gaps,
+            boundaries,
+            floor=self._store.floor(producer, channel),
+            forgot=self._store.floor(producer, between) > 0,
+        )
+
     def stop(self) -> None:
         """Take no runs any more: later ones, and those held back, are neither stored nor acked.
         What was accepted goes on its way, and so do events, but finishes of what is not stored."""
@@ -306,14 +324,20 @@ class GroupCommit:
         """A channel goes on at a number: what it left out below is a hole, told once."""
         event = occurrence.event
         producer, channel = event.producer or "", event.channel or ""
-        known: list[Iterable[Range]] = []
-        for name in (channel, declared.told(channel)):
-            known += [self._store.seen(producer, name), self._open.marks.get((producer, name), ())]
+        known = [self._known(producer, name) for name in (channel, declared.told(channel))]
         for hole in declared.holes(occurrence.start, *known):
             self._put(Occurrence(occurrence.party, declared.gap(event, hole)))
 
+    def _known(self, producer: str, name: str) -> Iterable[Range]:
+        """What is marked under a name, by the spool and by the open group."""
+        return chain(self._store.seen(producer, name), self._open.marks.get((producer, name), ()))
+
     def _put(self, occurrence: Occurrence) -> None:
-        self._open.record(occurrence)
+        event, boundary = occurrence.event, occurrence.boundary
+        between: Iterable[Range] = ()
+        if boundary:
+            between = self._known(event.producer or "", declared.runs(event.channel or ""))
+        self._open.record(occurrence, declared.marks(event, boundary, between))
         self.counters.events += 1
 
     def _gather(self) -> None:

@@ -58,7 +58,8 @@ class Books(Protocol):
 class Offer(NamedTuple):
     """A run with its origin. ``resumes``: the producer keeps logical numbers of this channel.
     ``books``: where its producer's receipts are kept, if it wants any by then. ``numbers`` of the
-    messages, where they do not follow from the channel's."""
+    messages, where they do not follow from the channel's. ``unstored``: the messages, by index,
+    that are acked and hold nothing to store."""
 
     party: Party
     run: Run
@@ -67,6 +68,7 @@ class Offer(NamedTuple):
     timestamp: int
     books: Books | None = None
     tally: Tally | None = None
+    unstored: tuple[int, ...] = ()
     numbers: Numbers | None = None
 
     @property
@@ -87,13 +89,14 @@ class Occurrence(NamedTuple):
     """An event with its origin. ``tally``: what its counts lack until all that was offered before
     it is accepted. ``confirms``: a finish, which the party hears of when it is durable. ``start``:
     of a channel that opened, the logical number that its producer begins with (0 also where it
-    keeps none)."""
+    keeps none). ``boundary``: the number at which a run of the producer begins or ends; 0: none."""
 
     party: Party
     event: Event
     tally: Tally | None = None
     confirms: bool = False
     start: int = 0
+    boundary: int = 0
 
     def completed(self) -> Event:
         """The event with its counts as they are now."""

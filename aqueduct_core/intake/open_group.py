@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from aqueduct_core.intake import declared
 from aqueduct_core.intake.events import Event, to_event_batch
 from aqueduct_core.intake.offers import Occurrence, Offer, Party, Receipt
 from aqueduct_core.intake.receipts import Book, Key
@@ -59,8 +58,8 @@ class OpenGroup:
     that of events. Events come behind all messages of the group, and in their own order.
     """
 
-    __slots__ = ("_events", "_finished", "_latest", "_pieces", "_relied", "_taken", "_withdrawn",
-                 "marks", "noted", "receipts", "recorded", "size")  # fmt: skip
+    __slots__ = ("_event_marks", "_events", "_finished", "_latest", "_pieces", "_relied", "_taken",
+                 "_withdrawn", "marks", "noted", "receipts", "recorded", "size")  # fmt: skip
 
     def __init__(self, latest: list[int]) -> None:
         self.size = 0
@@ -71,6 +70,7 @@ class OpenGroup:
         self._latest = latest
         self._pieces: dict[int, list[Piece]] = {}
         self._events: list[Event] = []
+        self._event_marks: list[Mark] = []
         self._relied: set[tuple[str, str]] = set()
         self._finished: set[tuple[str, int]] = set()
         self._taken: dict[int, Taken] = {}
@@ -93,7 +93,8 @@ class OpenGroup:
         book = offer.books.book if offer.books is not None else None
         if book is not None:
             self.noted.append(_noted(book, offer, partition))
-        wanted = [(0, run.count)] if seen is None else self._wanted(offer, seen)
+        unstored = offer.unstored if seen is None else ()  # no holes in logical numbers
+        wanted = _but(run.count, unstored) if seen is None else self._wanted(offer, seen)
         rows = size = 0
         for low, high in wanted:
             timestamp = latest[partition] = max(offer.timestamp, latest[partition])
@@ -107,16 +108,17 @@ class OpenGroup:
             self._taken[id(source)] = Taken(rows, size)
         else:
             self._taken[id(source)] = Taken(before.rows + rows, before.size + size)
-        return Taken(rows, size, run.count - rows)
+        return Taken(rows, size, run.count - rows - len(unstored))
 
-    def record(self, occurrence: Occurrence) -> None:
-        """Take an event in; its counts are those of now."""
+    def record(self, occurrence: Occurrence, marks: Sequence[Mark] = ()) -> None:
+        """Take an event in, with what becomes true by it; its counts are those of now."""
         event = occurrence.completed()
         if event.timestamp < self._latest[-1]:
             event = replace(event, timestamp=self._latest[-1])
         self._latest[-1] = event.timestamp
         self._events.append(event)
-        for producer, name, first, stop in declared.marks((event,)):
+        self._event_marks += marks
+        for producer, name, first, stop in marks:
             self.marks.setdefault((producer, name), RangeSet()).add(first, stop)
         self.size += event.size
         if occurrence.confirms and event.channel_id is not None:
@@ -149,7 +151,7 @@ class OpenGroup:
                 yield Record(partition, to_batch(part), _marks(part))
         if self._events:
             log = len(self._latest) - 1
-            yield Record(log, to_event_batch(self._events, log), declared.marks(self._events))
+            yield Record(log, to_event_batch(self._events, log), self._event_marks)
 
     def _wanted(self, offer: Offer, seen: RangeSet | NumberSet) -> list[Range]:
         """The index ranges of the run that are not stored yet; they are marked as such."""
@@ -168,6 +170,14 @@ class OpenGroup:
                     wanted.append((first - base, stop - base))
         marks.add(0, offer.source.floor or 0)
         return wanted
+
+
+def _but(count: int, indexes: tuple[int, ...]) -> list[Range]:
+    """The indexes below ``count`` without some of them."""
+    kept = RangeSet([(0, count)])
+    for index in indexes:
+        kept.remove(index, index + 1)
+    return list(kept)
 
 
 def _bounded(pieces: list[Piece]) -> list[list[Piece]]:

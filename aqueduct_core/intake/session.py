@@ -10,9 +10,11 @@ from aqueduct_core.aqueduct import chanid
 from aqueduct_core.aqueduct.committed import wants_receipts
 from aqueduct_core.aqueduct.connection import Connection
 from aqueduct_core.aqueduct.conventions import (
+    CODE_FENCED,
     CODE_REJECTED,
     BadHeader,
     read_channel,
+    read_position_of,
     without_secrets,
 )
 from aqueduct_core.aqueduct.faults import Code, LocalError
@@ -29,8 +31,10 @@ from aqueduct_core.aqueduct.news import (
     Run,
     Writable,
 )
+from aqueduct_core.aqueduct.positions import to_payload
 from aqueduct_core.dedupe.identity import floor_of, sent_by
 from aqueduct_core.dedupe.source_rows import RowNumbers, source_of
+from aqueduct_core.intake.channel_owners import questions
 from aqueduct_core.intake.chronicle import Chronicle
 from aqueduct_core.intake.offers import Offer, Receipt
 from aqueduct_core.intake.receipting import Receipting
@@ -45,6 +49,11 @@ log = logging.getLogger(__name__)
 MAX_PATH = 256
 """Characters. The path of a channel deeper in the tree begins with an ellipsis, so that a deep
 tree costs each channel the same; the number at its end is unique on the connection."""
+
+
+MAX_ANSWERS = 1024
+"""Positions on their way to a peer. Each is below 4 kB; a peer that does not take them gets no
+more."""
 
 
 class Session:
@@ -69,6 +78,9 @@ class Session:
         self._chronicle = Chronicle(self, self.id, around.groups, around.wall_microseconds)
         self._headers: Headers = ()
         self._producer: str | None = None
+        self._run_id: str | None = None
+        self._fenced = False
+        self._answers: set[int] = set()
         self._unanswered: Headers | None = None
 
     def __repr__(self) -> str:
@@ -84,6 +96,8 @@ class Session:
         self._driver = driver
         timestamp = self._around.wall_microseconds()
         for item in news:
+            if self._fenced and isinstance(item, Run | Complete):
+                continue
             if isinstance(item, Run):
                 self._run(item, timestamp)
             elif isinstance(item, Opened):
@@ -109,11 +123,15 @@ class Session:
         self._engine.shutdown(CODE_REJECTED, reason, self._around.clock())
         self.kick()
 
-    def admit(self, headers: Headers, producer: str | None) -> None:
-        """The connection is good; ``producer`` is the identity that its peer claims."""
+    def admit(self, headers: Headers, producer: str | None, run: str | None = None) -> None:
+        """The connection is good; ``producer`` is the identity that its peer claims, and ``run``
+        the process that it is."""
         self._around.counters.accepted += 1
         self._headers = without_secrets(headers)
         self._producer = producer
+        self._run_id = run
+        if producer is not None:
+            self._around.owners.join(self, producer)
         self._chronicle.connected(producer)
         log.info("%s opened, producer %r", self, producer)
         self.kick()
@@ -184,6 +202,20 @@ class Session:
             self._engine.shutdown(code, reason, self._around.clock())
             self.kick()
 
+    def carries(self, producer: str, channel: str) -> bool:
+        return any(
+            each.resumes and (each.source.producer, each.source.channel) == (producer, channel)
+            for each in self._channels.values()
+        )
+
+    def fence(self, channel: str) -> None:
+        if self._fenced:
+            return
+        self._fenced = True
+        self._around.counters.fenced += 1
+        self._around.groups.withdraw(self)
+        self.shutdown(CODE_FENCED, f"another run of the producer has taken channel {channel!r}")
+
     @property
     def sent(self) -> bool:
         """Nothing is on its way to the peer any more."""
@@ -211,6 +243,8 @@ class Session:
         for index, attachments in run.attachments.items():
             for attachment in attachments:
                 self._attach(channel, channel.source.number(run, index), attachment, told)
+        if self._fenced:
+            return
         self._role.received(channel)
         self._around.groups.offer(
             Offer(
@@ -221,6 +255,7 @@ class Session:
                 timestamp,
                 self._receipting,
                 channel.tally,
+                questions(run),
                 numbers,
             )
         )
@@ -244,7 +279,7 @@ class Session:
         number = attachment.channel
         now = self._around.clock()
         if chanid.sender(number) is self._engine.side:
-            if not self._gives_receipts(attachment):
+            if not (self._gives_receipts(attachment) or self._tells_position(attachment)):
                 self._command(lambda: self._engine.finish(number, now))
             return
         path = f"{parent.path}/{number}"
@@ -275,9 +310,12 @@ class Session:
             connection_headers=self._headers,
         )
         resumes = self._producer is not None and claims.sequence_start is not None
+        if resumes and not self._around.owners.admits(producer, source.channel, self._run_id):
+            self.fence(source.channel)
+            return
         rows = RowNumbers() if by_source else None
         self._channels[number] = Channel(source, resumes or by_source, path, rows=rows)
-        told.append(partial(self._chronicle.opened, source, resumes))
+        told.append(partial(self._chronicle.opened, source, resumes, claims.run_start))
         self._role.attached(self._channels[number])
 
     def _gives_receipts(self, attachment: Attachment) -> bool:
@@ -293,6 +331,29 @@ class Session:
             return False
         if self._producer is not None:
             self._around.groups.recall(book, self._producer)
+        return True
+
+    def _tells_position(self, attachment: Attachment) -> bool:
+        """Answer where a channel of the producer stands, which by that is its run's alone."""
+        number, producer = attachment.channel, self._producer
+        try:
+            name = read_position_of(attachment.headers)
+        except BadHeader as error:
+            log.debug("%s: no position on channel %d: %s", self, number, error)
+            return False
+        if name is None or producer is None or not chanid.oneshot(number):
+            return False
+        if not self._engine.half_open(number) or len(self._answers) >= MAX_ANSWERS:
+            return False
+        self._around.owners.take(self, producer, name, self._run_id)
+        answer = to_payload(self._around.groups.position(producer, name))
+        try:
+            self._engine.send(number, answer, now=self._around.clock())
+        except LocalError as error:
+            log.debug("%s: no position on channel %d: %s", self, number, error)
+            return False
+        self._answers.add(number)
+        self.kick()
         return True
 
     def _command(self, command: Callable[[], None]) -> None:
@@ -318,7 +379,9 @@ class Session:
             self._command(lambda: self._engine.confirm(complete.channel, now))
         else:
             self._role.told(complete)
-            self._chronicle.complete(channel.source, channel.tally, complete.counts)
+            self._chronicle.complete(
+                channel.source, channel.resumes, channel.tally, complete.counts
+            )
 
     def _nacked(self, nacked: Nacked) -> None:
         self._around.counters.nacked += nacked.stop - nacked.first
@@ -329,6 +392,7 @@ class Session:
     def _ended(self, ended: Ended) -> None:
         channel = self._channels.pop(ended.channel, None)
         if channel is None:
+            self._answers.discard(ended.channel)
             self._receipting.ended(ended.channel)
             self._role.ended(ended, None)
             return
@@ -365,6 +429,8 @@ class Session:
         self._around.groups.withdraw(self)
         self._chronicle.disconnected(closed)
         self._judge(closed)
+        if self._producer is not None:
+            self._around.owners.leave(self, self._producer)
         self._around.ended(self)
         self._role.closed(self, closed)
         log.info(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from aqueduct_core.aqueduct.news import Closed, Ended, Headers, News
 from aqueduct_core.dedupe.source_rows import RowNumbers
+from aqueduct_core.intake.channel_owners import ChannelOwners
 from aqueduct_core.intake.groups import GroupCommit
 from aqueduct_core.intake.offers import Tally
 from aqueduct_core.intake.receipts import Commits
@@ -33,8 +34,9 @@ class Channel:
 
 @dataclass(slots=True)
 class SessionCounters:
-    """Over all sessions of the process. ``over_limits``: connections that we closed because the
-    peer went over a limit; ``violations``: because it broke another rule of the protocol."""
+    """Over all sessions of the process. Connections that we closed: ``fenced``, because another run
+    of their producer had taken one of their channels; ``over_limits``, because the peer went over a
+    limit; ``violations``, because it broke another rule of the protocol."""
 
     accepted: int = 0
     rejected: int = 0
@@ -42,6 +44,7 @@ class SessionCounters:
     cancelled: int = 0
     lost: int = 0
     nacked: int = 0
+    fenced: int = 0
     over_limits: int = 0
     violations: int = 0
 
@@ -56,6 +59,7 @@ class Surroundings:
     ended: Callable[[Session], None]
     counters: SessionCounters = field(default_factory=SessionCounters)
     commits: Commits = field(default_factory=lambda: Commits(0, {}))
+    owners: ChannelOwners = field(default_factory=ChannelOwners)
     new_id: Callable[[], str] = lambda: secrets.token_hex(8)
     """Names a connection; no two of a spool may have one name."""
 

@@ -10,6 +10,7 @@ import pytest
 
 from aqueduct_core.aqueduct.codec import VERSION
 from aqueduct_core.aqueduct.faults import Code
+from aqueduct_core.aqueduct.positions import Position, from_payload
 from tests.support import reference_decoder
 from tests.support.wire import unhex
 
@@ -62,3 +63,9 @@ def test_every_open_question_has_its_answer() -> None:
 
 def test_the_version_frame() -> None:
     assert VERSION.hex(" ") in PAGE.read_text("utf-8")
+
+
+def test_the_example_of_a_position_is_one() -> None:
+    (example,) = re.findall(r"^```json\n(.*\"next\".*)\n```", PAGE.read_text("utf-8"), re.MULTILINE)
+    stored = ((0, 502), (504, 510))
+    assert from_payload(example.encode()) == Position("readings", 510, 400, False, stored)

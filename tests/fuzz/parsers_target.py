@@ -13,12 +13,13 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
 
-from aqueduct_core.aqueduct import conventions
+from aqueduct_core.aqueduct import conventions, positions
 from aqueduct_core.aqueduct.conventions import BadHeader
 from aqueduct_core.errors import AqueductError, CheckpointVersion
 from aqueduct_core.flight import faults
@@ -31,7 +32,8 @@ from tests.fuzz.byte_source import ByteSource
 
 _KEYS = (
     conventions.AUTHORIZATION, conventions.PRODUCER, conventions.SEQUENCE_START,
-    conventions.NAME, conventions.RECEIPTS, b"", b"other",
+    conventions.NAME, conventions.RECEIPTS, b"", b"other", conventions.RUN, conventions.RUN_START,
+    conventions.POSITION_OF,
 )  # fmt: skip
 _PREFIXES = (b"", b"Bearer ", b"12", b"4611686018427387903", b"\xff")
 SEGMENT = 7
@@ -50,20 +52,40 @@ def _headers(source: ByteSource) -> None:
     else:
         number = claims.sequence_start
         assert number is None or 0 <= number < conventions.MAX_SEQUENCE
-        made = conventions.connection_headers(producer=claims.producer, sequence_start=number)
-        again = conventions.read_connection(made)
-        assert (again.producer, again.sequence_start) == (claims.producer, number)
+        made = conventions.connection_headers(
+            producer=claims.producer, sequence_start=number, run=claims.run
+        )
+        assert conventions.read_connection(made) == replace(claims, token=None)
     try:
         channel = conventions.read_channel(pairs)
     except BadHeader:
         pass
     else:
         made = conventions.channel_headers(
-            name=channel.name, sequence_start=channel.sequence_start
-        )  # fmt: skip
+            name=channel.name,
+            sequence_start=channel.sequence_start,
+            run_start=channel.run_start,
+        )
         assert conventions.read_channel(made) == channel
+    try:
+        name = conventions.read_position_of(pairs)
+    except BadHeader:
+        pass
+    else:
+        assert (
+            name is None or conventions.read_position_of((conventions.position_of(name),)) == name
+        )
     shown = conventions.without_secrets(pairs)
     assert all(key != conventions.AUTHORIZATION for key, _ in shown)
+
+
+def _position(source: ByteSource) -> None:
+    try:
+        position = positions.from_payload(source.rest())
+    except positions.BadPosition:
+        return
+    kept = position._replace(stored=position.stored[-positions.MAX_RANGES :])
+    assert positions.from_payload(positions.to_payload(position)) == kept
 
 
 def _ticket(source: ByteSource) -> None:
@@ -194,7 +216,7 @@ def _segment(source: ByteSource) -> None:
 
 
 PARSERS: tuple[Callable[[ByteSource], None], ...] = (
-    _headers, _ticket, _error, _offset, _index, _record, _segment,
+    _headers, _ticket, _error, _offset, _index, _record, _segment, _position,
 )  # fmt: skip
 
 

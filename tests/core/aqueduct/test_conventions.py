@@ -30,6 +30,23 @@ def test_channel_headers_and_back() -> None:
     assert (claims.name, claims.sequence_start) == ("größe", 2**62 - 1)
 
 
+def test_a_run_says_who_it_is_and_where_it_begins() -> None:
+    headers = conventions.connection_headers(producer="p", run="r1")
+    assert headers == ((b"producer", b"p"), (b"producer-run", b"r1"))
+    assert conventions.read_connection(headers).run == "r1"
+    headers = conventions.channel_headers(name="c", sequence_start=7, run_start=5)
+    assert headers[-1] == (b"run-start", b"5")
+    assert conventions.read_channel(headers).run_start == 5
+    asked = conventions.position_of("größe")
+    assert asked == (b"position-of", "größe".encode())
+    assert conventions.read_position_of((asked,)) == "größe"
+    assert conventions.read_position_of(()) is None
+    with pytest.raises(BadHeader, match="position-of"):
+        conventions.read_position_of((asked, asked))
+    with pytest.raises(BadHeader, match="position-of"):
+        conventions.position_of("")
+
+
 def test_a_peer_that_does_not_know_them_loses_nothing() -> None:
     assert conventions.read_connection(((b"other", b"1"),)) == conventions.ConnectionClaims()
     assert conventions.read_channel(()) == conventions.ChannelClaims()
@@ -44,6 +61,8 @@ def test_a_peer_that_does_not_know_them_loses_nothing() -> None:
         ((b"producer", b"x" * 65),),
         ((b"producer", b"\xff"),),
         ((b"producer", b"a"), (b"producer", b"b")),
+        ((b"producer-run", b""),),
+        ((b"producer-run", b"x" * 65),),
         ((b"sequence-start", b""),),
         ((b"sequence-start", b"-1"),),
         ((b"sequence-start", b"1 "),),

@@ -121,7 +121,8 @@ def events(rows: list[dict[str, Any]]) -> list[str]:
 def totals(done: subprocess.CompletedProcess[bytes]) -> dict[str, int]:
     """The last line of ``aqueduct send``."""
     last = done.stdout.decode().splitlines()[-1]
-    assert re.fullmatch(r"sent=\d+ acked=\d+ nacked=\d+ bytes=\d+ seconds=\d+\.\d+", last), last
+    counts = r"sent=\d+ acked=\d+ nacked=\d+ repeated=\d+ bytes=\d+ seconds=\d+\.\d+"
+    assert re.fullmatch(counts, last), last
     return {key: int(float(value)) for key, value in (pair.split("=") for pair in last.split())}
 
 

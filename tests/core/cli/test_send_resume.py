@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -43,7 +44,7 @@ def ca(site: Site, directory: Path) -> Path:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_the_same_command_again_completes_what_a_crash_left(
+def test_the_same_input_again_completes_what_a_crash_left(
     site: Site, tmp_path: Path, file: Path, how: signal.Signals
 ) -> None:
     with site.intake() as intake:
@@ -70,13 +71,19 @@ def test_the_same_command_again_completes_what_a_crash_left(
         process.stdin.flush()
         wait_until(lambda: intake.status().counters["rows"] >= LINES // 4, TIMEOUT, "a quarter")
         process.send_signal(how)
+        process.wait(TIMEOUT)  # before its input ends: that would be an end in good order
         out, _ = process.communicate(timeout=TIMEOUT)
         assert process.returncode != 0
         if how is not signal.SIGKILL:
             assert b"sent=" in out
-        again = aqueduct(*command)
+        # without a word it could be the same input, or new input
+        left = len(stored(intake))
+        error = one_error(aqueduct(*command), "AQUEDUCT_INVALID_OPTION.MISSING")
+        assert "did not come to its end. Give --resume" in error
+        again = aqueduct(*command, "--resume")
         assert again.returncode == 0, again.stderr
         assert totals(again)["acked"] == LINES
+        assert LINES // 4 <= left <= totals(again)["repeated"] <= LINES // 2
         assert stored(intake) == expected(0, LINES)
         third = aqueduct(*command, "--resume-from", str(LINES))
         assert (third.returncode, totals(third)["sent"]) == (0, 0)
@@ -89,7 +96,7 @@ def test_resume_from_sends_only_the_rest(site: Site, tmp_path: Path, file: Path)
         first = "".join(f"line {number}\n" for number in range(100)).encode()
         assert aqueduct(*command, stdin=first).returncode == 0
         rest = aqueduct(*command, "--resume-from", "60", str(file))
-        assert totals(rest)["sent"] == LINES - 60
+        assert (totals(rest)["sent"], totals(rest)["repeated"]) == (LINES - 60, 40)
         assert stored(intake) == expected(0, LINES)
         more = aqueduct(*command, "--sequence-start", str(LINES), stdin=b"line 20000\nline 20001\n")
         assert more.returncode == 0
@@ -112,8 +119,18 @@ def test_a_command_that_gives_up_says_where_to_resume(site: Site, tmp_path: Path
         out, errors = process.communicate(b"3\n4\n", timeout=TIMEOUT)
     assert process.returncode == 1
     assert out.startswith(b"sent=5 ")
-    assert b"messages up to 3 (exclusive) are stored" in errors
-    assert b"--resume-from 3" in errors
+    # how many acks came before the end is chance
+    told = re.search(
+        rb"messages up to ([0-3]) \(exclusive\) are stored: .*resume-from (\d) ", errors
+    )
+    assert told is not None, errors
+    assert told[1] == told[2]
+    with site.intake() as intake:
+        command = ["send", intake.url, "--ca", str(ca(site, tmp_path)), "--producer", "p"]
+        rest = aqueduct(*command, "--resume-from", told[1].decode(), stdin=b"0\n1\n2\n3\n4\n")
+        assert rest.returncode == 0, rest.stderr
+        assert totals(rest)["sent"] == 5 - int(told[1])
+        assert stored(intake) == [(n, b"%d" % n) for n in range(5)]
 
 
 def test_wait_committed_returns_with_the_commit_of_a_query(site: Site, tmp_path: Path) -> None:
@@ -126,8 +143,10 @@ def test_wait_committed_returns_with_the_commit_of_a_query(site: Site, tmp_path:
         assert late.returncode == 1
         assert b"[AQUEDUCT_SINK.ACK_TIMEOUT] 2 messages are not committed" in late.stderr
         assert late.stdout.startswith(b"committed=0\nsent=2 acked=2 ")
+        assert b"again with --resume" in late.stderr
+        one_error(aqueduct(*command, stdin=b"a\nb\n"), "AQUEDUCT_INVALID_OPTION.MISSING")
         process = subprocess.Popen(
-            [*AQUEDUCT, *command],
+            [*AQUEDUCT, *command, "--resume"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=environment(),
         )  # fmt: skip
@@ -143,7 +162,8 @@ def test_wait_committed_returns_with_the_commit_of_a_query(site: Site, tmp_path:
         wait_until(ended, TIMEOUT, "the end of send")
         out, errors = process.communicate(timeout=TIMEOUT)
         assert process.returncode == 0, errors
-        assert out.startswith(b"committed=3\nsent=3 acked=3 ")
+        assert out.startswith(b"committed=3\nsent=3 acked=3 nacked=0 repeated=2 ")
+        assert stored(intake) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
 
 @pytest.mark.parametrize(
@@ -154,6 +174,11 @@ def test_wait_committed_returns_with_the_commit_of_a_query(site: Site, tmp_path:
         (["--resume-from", "0"], "MISSING"),
         (["--producer", "p", "--sequence-start", "5", "--resume-from", "4"], "BAD_VALUE"),
         (["--producer", "p", "--wait", "committed", "--reliability", "unreliable"], "CONFLICT"),
+        (["--resume"], "MISSING"),
+        (["--append"], "MISSING"),
+        (["--producer", "p", "--append", "--sequence-start", "5"], "CONFLICT"),
+        (["--producer", "p", "--resume", "--reliability", "unreliable"], "CONFLICT"),
+        (["--producer", "p", "--sequence-start", "5", "--reliability", "unreliable"], "CONFLICT"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options: list[str], subclass: str) -> None:

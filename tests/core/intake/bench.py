@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aqueduct_core.errors import AqueductError
+from aqueduct_core.intake.channel_owners import ChannelOwners
 from aqueduct_core.intake.event_rows import expand_events
 from aqueduct_core.intake.groups import GroupCommit
 from aqueduct_core.intake.offers import Receipt
@@ -47,6 +48,7 @@ class Bench:
         self.spool = spool
         self.timers: list[tuple[float, Callable[[], None]]] = []
         self.failures: list[AqueductError] = []
+        self.owners = ChannelOwners()
         self._events: list[dict[str, Any]] = []
         self.groups = GroupCommit(
             spool,

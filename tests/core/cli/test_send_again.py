@@ -1,0 +1,65 @@
+"""``aqueduct send --producer`` run once more under the same identity: nothing acked is dropped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.core.cli.running import aqueduct, totals
+from tests.core.cli.test_send_resume import ca, stored
+from tests.core.intake.processes import Site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def test_new_input_under_the_same_producer_goes_on_behind_the_old(
+    site: Site, tmp_path: Path
+) -> None:
+    with site.intake() as intake:
+        command = ["send", intake.url, "--ca", str(ca(site, tmp_path)), "--producer", "p"]
+        monday = aqueduct(*command, stdin=b"mon 0\nmon 1\n")
+        assert (monday.returncode, totals(monday)["acked"]) == (0, 2)
+        tuesday = aqueduct(*command, stdin=b"tue 0\ntue 1\ntue 2\n")
+        assert (tuesday.returncode, totals(tuesday)["acked"]) == (0, 3)
+        assert [value for _, value in stored(intake)] == [
+            b"mon 0", b"mon 1", b"tue 0", b"tue 1", b"tue 2"
+        ]  # fmt: skip
+
+
+def test_the_input_of_a_run_that_succeeded_may_be_sent_again(site: Site, tmp_path: Path) -> None:
+    """Whoever did not see the exit status can make sure."""
+    with site.intake() as intake:
+        command = ["send", intake.url, "--ca", str(ca(site, tmp_path)), "--producer", "p"]
+        aqueduct(*command, stdin=b"mon 0\n")
+        aqueduct(*command, stdin=b"tue 0\ntue 1\n")
+        again = aqueduct(*command, "--resume", stdin=b"tue 0\ntue 1\n")
+        assert again.returncode == 0, again.stderr
+        assert (totals(again)["acked"], totals(again)["repeated"]) == (2, 2)
+        assert stored(intake) == [(0, b"mon 0"), (1, b"tue 0"), (2, b"tue 1")]
+
+
+def test_new_input_may_go_on_behind_a_run_that_broke_off(site: Site, tmp_path: Path) -> None:
+    """And a resume after that means the newer input."""
+
+    def broken(*payloads: bytes, more: tuple[str, ...] = ()) -> None:
+        """Waiting for a commit that does not come ends without a finish."""
+        done = aqueduct(
+            *command, *more, "--wait", "committed", "--ack-timeout", "1s",
+            stdin=b"".join(payload + b"\n" for payload in payloads),
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert totals(done)["acked"] == len(payloads)
+
+    with site.intake() as intake, intake.client() as query:
+        command = ["send", intake.url, "--ca", str(ca(site, tmp_path)), "--producer", "p"]
+        query.commit("query", [0] * len(query.status().ends))
+        broken(b"mon 0", b"mon 1")
+        broken(b"tue 0", more=("--append",))
+        rest = aqueduct(*command, "--resume", stdin=b"tue 0\ntue 1\n")
+        assert rest.returncode == 0, rest.stderr
+        assert (totals(rest)["sent"], totals(rest)["repeated"]) == (2, 1)
+        assert [value for _, value in stored(intake)] == [b"mon 0", b"mon 1", b"tue 0", b"tue 1"]

@@ -1,0 +1,136 @@
+"""Producers that come back to a real intake: each run goes on where the channel stands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aqueduct_core.aio.outcomes import Misuse
+from aqueduct_core.aio.producer import Producer
+from aqueduct_core.aqueduct.positions import Position
+from aqueduct_core.errors import SinkFailed
+from tests.core.intake.processes import IntakeProcess, Site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(work, 30))
+
+
+def producing(intake: IntakeProcess, site: Site) -> Producer:
+    return Producer(
+        intake.url, producer="p", tls=site.client_tls, first_wait=0.02, longest_wait=0.1
+    )
+
+
+def stored(intake: IntakeProcess, channel: str = "readings") -> list[tuple[int, bytes]]:
+    return [(row["messageNum"], row["value"]) for row in intake.rows() if row["channel"] == channel]
+
+
+async def send(
+    producer: Producer, *payloads: bytes, mode: str = "ordered", start: int | None = None
+) -> tuple[int, int]:
+    """The number of the first message, and how many were repeats."""
+    async with producer:
+        readings = producer.channel("readings", mode, start=start)
+        numbers = [await readings.send(payload) for payload in payloads]
+        await readings.finish()
+        assert producer.statistics.acked == len(payloads)
+        assert producer.statistics.repeated == readings.statistics.repeated
+        return numbers[0], readings.statistics.repeated
+
+
+@pytest.mark.parametrize("mode", ["ordered", "unordered"])
+def test_a_new_run_goes_on_also_behind_a_kill(site: Site, mode: str) -> None:
+    with site.intake() as intake:
+        assert run(send(producing(intake, site), b"a", b"b", mode=mode)) == (0, 0)
+        intake.kill()
+    with site.intake() as intake:
+        assert run(send(producing(intake, site), b"c", mode=mode)) == (2, 0)
+        assert sorted(stored(intake)) == [(0, b"a"), (1, b"b"), (2, b"c")]
+
+
+def test_the_same_content_under_its_old_numbers_is_counted_as_repeated(site: Site) -> None:
+    """Numbers 1 and 3 are missing, as an unordered channel may leave them."""
+    with site.intake() as intake:
+        for start in (0, 2, 4):
+            run(send(producing(intake, site), b"%d" % start, start=start, mode="unordered"))
+        again = [b"%d" % number for number in range(6)]
+        first, repeated = run(send(producing(intake, site), *again, start=0, mode="unordered"))
+        assert (first, repeated) == (0, 3)
+        assert sorted(stored(intake)) == [(n, b"%d" % n) for n in range(6)]
+
+
+def test_large_unreliable_messages_of_a_new_run_are_no_repeats(site: Site) -> None:
+    """They travel on streams, and so have reliable numbers, which begin at 0 in each run."""
+    with site.intake() as intake:
+        for letter in (b"a", b"b"):
+            run(send(producing(intake, site), letter * 60_000, mode="unreliable"))
+        assert [value[:1] for _, value in stored(intake)] == [b"a", b"b"]
+        assert intake.status().counters["deduped"] == 0
+        # and each run has its row of the message that carried the channel
+        assert [value for _, value in stored(intake, "0")] == [b"", b""]
+
+
+def test_the_newer_of_two_runs_has_the_channel(site: Site) -> None:
+    async def scenario(intake: IntakeProcess) -> None:
+        old, new = producing(intake, site), producing(intake, site)
+        await old.open()
+        readings = old.channel("readings")
+        await readings.send(b"old 0")
+        await readings.flush()
+        async with new:
+            channel = new.channel("readings")
+            assert await channel.send(b"new 1") == 1
+            await channel.finish()
+        with pytest.raises(SinkFailed, match=r"FENCED\] producer 'p' was put out of its place"):
+            await readings.finish()
+        assert old.statistics.reconnects == 0
+        with pytest.raises(SinkFailed, match="FENCED"):
+            await readings.send(b"old 1")
+        await old.abort()
+
+    with site.intake() as intake:
+        run(scenario(intake))
+        assert stored(intake) == [(0, b"old 0"), (1, b"new 1")]
+        counters = intake.status().counters
+        assert (counters["fenced"], counters["accepted"]) == (1, 2)
+
+
+def test_a_program_may_look_where_a_channel_stands_and_decide(site: Site) -> None:
+    async def scenario(intake: IntakeProcess) -> None:
+        closed = producing(intake, site)
+        with pytest.raises(Misuse, match="not opened"):
+            await closed.position("readings")
+        async with producing(intake, site) as first:
+            assert await first.position("readings") == Position("readings", 0, None, False, ())
+            readings = first.channel("readings")
+            with pytest.raises(Misuse, match="not known yet where"):
+                readings.skip_to(5)
+            await readings.send_many([b"0", b"1", b"2"])
+            await readings.flush()
+        async with producing(intake, site) as second:
+            position = await second.position("readings")
+            assert position == Position("readings", 3, 0, False, ((0, 3),))
+            with pytest.raises(Misuse, match="begins above"):
+                second.channel("readings", run_start=0)
+            with pytest.raises(Misuse, match="unreliable"):
+                second.channel("lossy", "unreliable", start=0)
+            rest = second.channel("readings", start=2, run_start=0)
+            await rest.send_many([b"2", b"3"])
+            await rest.finish()
+            assert rest.statistics.repeated == 1
+        async with producing(intake, site) as third:
+            assert await third.position("readings") == Position("readings", 4, 0, True, ((0, 4),))
+
+    with site.intake() as intake:
+        run(scenario(intake))
+        assert stored(intake) == [(n, b"%d" % n) for n in range(4)]
