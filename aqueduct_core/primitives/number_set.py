@@ -8,6 +8,7 @@ set without holes is one range.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from aqueduct_core.primitives.ranges import Range, RangeSet
 
@@ -96,15 +97,17 @@ class NumberSet:
         for block, what in sorted(both):
             yield (block, what) if what < 0 else (block * BLOCK, (block + what) * BLOCK)
 
-    def drop_lowest(self) -> int:
-        """Take the lowest entry out; the number behind it. There is one."""
-        block = min(self._blocks, default=None)
-        if block is None or (self._full and self._full.first < block):
-            low, high = next(iter(self._full))
-            self._full.remove(low, high)
-            return high * BLOCK
-        del self._blocks[block]
-        return (block + 1) * BLOCK
+    def drop_lowest(self, count: int) -> int:
+        """Take the ``count`` lowest entries out; the number behind them. There are so many."""
+        behind = 0
+        for first, second in list(islice(self.entries(), count)):
+            if second < 0:
+                del self._blocks[first]
+                behind = (first + 1) * BLOCK
+            else:
+                self._full.remove(first // BLOCK, second // BLOCK)
+                behind = second
+        return behind
 
     def _set(self, block: int, bits: int) -> None:
         if block in self._full:

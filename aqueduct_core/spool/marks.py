@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from aqueduct_core.primitives.number_set import NumberSet
@@ -86,9 +87,12 @@ class Marks:
             else:
                 track.add(first, stop)
                 most = settings.max_ranges
-            while len(track) > most:
-                self._raise_floor(key, _drop_lowest(track))
-                self.forgotten += 1
+            if len(track) > most:
+                over = len(track) - most
+                if isinstance(track, NumberSet):
+                    over += most // 8  # finding the lowest costs as much as all of them
+                self.forgotten += over
+                self._raise_floor(key, _drop_lowest(track, over))
             self._ranges += len(track) - before
         while len(self._tracks) > settings.max_tracks or (
             self._ranges > settings.max_total_ranges and len(self._tracks) > 1
@@ -157,9 +161,11 @@ def _entries(track: RangeSet | NumberSet) -> Iterable[Range]:
     return track.entries() if isinstance(track, NumberSet) else track
 
 
-def _drop_lowest(track: RangeSet | NumberSet) -> int:
+def _drop_lowest(track: RangeSet | NumberSet, count: int) -> int:
+    """Forget so many entries; the number behind them."""
     if isinstance(track, NumberSet):
-        return track.drop_lowest()
-    lowest, end = next(iter(track))
-    track.remove(lowest, end)
+        return track.drop_lowest(count)
+    end = 0
+    for lowest, end in list(islice(track, count)):
+        track.remove(lowest, end)
     return end

@@ -51,9 +51,9 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         WRITE,
         "How rows say who they are: auto numbers them for each channel, and puts headers batch and "
         "row on each where the receiver does not say that it stores numbers once; headers does "
-        "both always; source knows each row by its columns spool, partition and offset, as they "
-        "come from a read with includeSpool, whatever Spark does in between; none neither, for "
-        "input whose rows change from one attempt to the next.",
+        "both always; source knows each reliable row by its columns spool, partition and "
+        "offset, as they come from a read with includeSpool, whatever Spark does in between; none "
+        "neither, for input whose rows change from one attempt to the next.",
     ),
     OptionSpec(
         "endpointPolicy",

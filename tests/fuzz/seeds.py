@@ -167,6 +167,7 @@ def _parsers() -> Iterator[tuple[str, bytes]]:
         b'{"v":1,"spool":{"0":{"id":"5f1c","at":"127.0.0.1:7001","epoch":3,"to":[120,98]}},'
         b'"launch":1,"tick":4}'
     )
+    cut = offset.replace(b'"v":1', b'"v":2').replace(b"]}}", b'],"cut":{"1":[40,29]}}}')
     error = b'{"class":"DataLoss","subclass":"RANGE_GONE","what":"a","remedy":"b"}'
     segment, places = parsers_target.segment()
     deep = b"[" * 100_000
@@ -180,6 +181,7 @@ def _parsers() -> Iterator[tuple[str, bytes]]:
         "error-list": (parsers_target._error, b'{"class":"DataLoss","subclass":[]}'),
         "error-deep": (parsers_target._error, deep),
         "offset": (parsers_target._offset, offset),
+        "offset-cut": (parsers_target._offset, cut),
         "offset-infinite": (parsers_target._offset, offset.replace(b"4}", b"1e999}")),
         "index": (parsers_target._index, b"\x01" + Index(2).pack()),
         "index-zeros": (parsers_target._index, b"\x00" + b"\x00" * 8),

@@ -16,6 +16,7 @@ from aqueduct_core.errors import InvalidOption, SchemaMismatch, SinkFailed
 from aqueduct_spark.model.schemas import message_schema
 from aqueduct_spark.model.write_options import WriteOptions
 from aqueduct_spark.model.write_schemas import check_write_schema
+from aqueduct_spark.write.identity import WriteIdentity
 from aqueduct_spark.write.rows import Portion, RowPlan, Splitter
 from tests.core.aio.scene import server_tls
 from tests.core.intake.processes import Site
@@ -132,6 +133,25 @@ def test_the_columns_are_no_payload() -> None:
     [portion] = split(batch([0]))
     assert portion.payloads == [b'{"value":"MA=="}']
     assert portion.destination.source == f"{SPOOLS[0]}/0"
+
+
+def said(portion: Portion, keyed: bool = False) -> list[tuple[list[int], int]]:
+    """What messages say of their place, and how many payloads go together."""
+    identity = WriteIdentity("w", 0, 0)
+    return [
+        ([int(value) for _, value in headers], len(payloads))
+        for headers, payloads in identity.messages(portion, keyed)
+    ]
+
+
+def test_a_message_says_its_place_where_it_is_not_the_next() -> None:
+    [portion] = split(batch([0, 6, 12, 30, 36], channels=1))
+    assert said(portion) == [([0], 1), ([], 2), ([5], 1), ([], 1)]
+    assert said(portion.part(2, 5)) == [([2], 1), ([5], 1), ([], 1)]
+    assert said(portion.part(4, 5)) == [([6], 1)]
+    assert said(portion.part(0, 2), keyed=True) == [([0], 1), ([1], 1)]
+    [portion] = split(batch([0, 6], channels=1, reliability="unordered"))
+    assert said(portion) == [([0], 1), ([1], 1)]
 
 
 def test_two_rows_of_one_place_are_refused() -> None:

@@ -149,15 +149,15 @@ def test_sparse_channels_forget_the_lowest_beyond_their_share() -> None:
     for channel in "ab":
         for block in range(20):
             marks.add([Mark("p", channel + SPARSE, 1000 * block, 1000 * block + 1)])
-        assert len(marks.rows("p", channel + SPARSE)) == 16  # both have room for 16 of 64
-    assert 3000 not in marks.rows("p", "a" + SPARSE)
-    assert 4000 in marks.rows("p", "a" + SPARSE)
-    assert 3000 < marks.floor("p", "a" + SPARSE) <= 4000
-    assert marks.forgotten == 8
+        assert len(marks.rows("p", channel + SPARSE)) == 14  # room for 16, an eighth goes at once
+    assert 5000 not in marks.rows("p", "a" + SPARSE)
+    assert 6000 in marks.rows("p", "a" + SPARSE)
+    assert 5000 < marks.floor("p", "a" + SPARSE) <= 6000
+    assert marks.forgotten == 12
     for channel in "cd":
         marks.add([Mark("p", channel + SPARSE, 0, 1)])
     marks.add([Mark("p", "a" + SPARSE, 30_000, 30_001)])
-    assert len(marks.rows("p", "a" + SPARSE)) == 8
+    assert len(marks.rows("p", "a" + SPARSE)) == 7
     again = Marks(SpoolSettings(max_ranges=2, max_total_ranges=64))
     again.load(marks.snapshot())
     assert again.snapshot() == marks.snapshot()
