@@ -126,10 +126,10 @@ class Outlet:
             return
         self.done = True
         if outcome is None or isinstance(outcome, ReceiverClosed):
-            open_reliable = self.ledger.reliable.open
-            self.ledger.nack_rest()
-            lost = open_reliable > 0 or not self.finishing
-            self.outcome = ReceiverClosed(self.label, open_reliable) if lost else None
+            self.ledger.nack_rest()  # the engine has told most of that already
+            nacked = self.ledger.reliable.nacked
+            lost = nacked > 0 or not self.finishing
+            self.outcome = ReceiverClosed(self.label, nacked) if lost else None
         else:
             if isinstance(outcome, LostInTransit):
                 self.ledger.nack_rest()

@@ -22,7 +22,7 @@ from aqueduct_core.aio.outcomes import (
     ReceiverClosed,
 )
 from aqueduct_core.aio.serve import serve
-from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.aqueduct.config import AckMode, Config
 from tests.core.aio.scene import Scene, client_tls, eventually, in_loop, scene, server_tls
 from tests.support.proxy import Impairment, Proxy
 from tests.support.rules import rule
@@ -228,3 +228,22 @@ async def test_statistics_of_a_connection_count_messages() -> None:
         assert there.queued_bytes >= 50
         assert len([await far.receive() for _ in range(50)]) == 50
         assert set_up.guest.statistics.queued_bytes < there.queued_bytes
+
+
+@in_loop
+async def test_a_finish_over_messages_that_were_nacked_is_no_good_end() -> None:
+    """The receiver read some, closed, and acked nothing: the peer's close nacks what was sent."""
+    async with scene(server_config=Config(ack_mode=AckMode.ON_STORED)) as set_up:
+        sender, receiver = channel()
+        (far,) = await set_up.carry(receiver)
+        assert isinstance(far, Receiver)
+        await sender.send_many([b"message"] * 7)
+        await far.receive()
+        finishing = asyncio.ensure_future(sender.finish())
+        await asyncio.sleep(0)
+        await far.close()
+        with pytest.raises(ReceiverClosed, match="7 messages not acked"):
+            await finishing
+        assert isinstance(sender.outcome, ReceiverClosed)
+        assert sender.outcome.unacked == 7
+        set_up.client.abort()  # nobody acks the carrier either

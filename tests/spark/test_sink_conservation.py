@@ -1,0 +1,110 @@
+"""Rows are conserved whatever connections do: each once under its number, or no success."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pyarrow as pa
+
+from tests.spark.memory_receiver import MemoryNetwork, Store
+from tests.spark.sinking import Attempt, numbered, options
+from tests.support.virtual_loop import run_virtually
+
+ROWS = 17_000
+
+
+async def serve(network: MemoryNetwork) -> None:
+    """Store and ack all that comes."""
+    while True:
+        await asyncio.sleep(0.001)
+        for channel in list(network.channels()):
+            channel.deliver(1 << 30)
+            channel.ack(0, 1 << 40)
+            channel.complete()
+
+
+def stored(store: Store, first: int = 0) -> dict[str, list[tuple[int, bytes]]]:
+    return {name: [(n - first, row) for n, row in rows] for (_, name), rows in store.rows.items()}
+
+
+def each_once(count: int) -> list[tuple[int, bytes]]:
+    return [(row, b"%d" % row) for row in range(count)]
+
+
+def test_fault_39_a_receiver_restarted_between_two_batches() -> None:
+    """The pooled connection is dead, and the sink learns it when all rows are on their way."""
+
+    async def main() -> None:
+        network = MemoryNetwork()
+        wanted = options("aqueduct://127.0.0.1:1", streaming=True)
+        serving = asyncio.ensure_future(serve(network))
+        await Attempt(wanted, pool=network).run([numbered(5)])
+        serving.cancel()
+        attempt = Attempt(wanted, pool=network, batch=1)
+        await attempt.delivery.open()
+        await attempt.send(numbered(ROWS))
+        network.connections[0].die()
+        serving = asyncio.ensure_future(serve(network))
+        counts = await attempt.run([])
+        serving.cancel()
+        assert (counts.sent, counts.acked) == (ROWS, ROWS)
+        [store] = network.stores.values()
+        assert stored(store, 1 << 32)["c0"][5:] == each_once(ROWS)
+
+    run_virtually(main())
+
+
+def test_fail_over_sends_nothing_twice_under_other_numbers() -> None:
+    """Half of a channel's rows are acked, with a hole, when the connection is lost."""
+
+    async def main() -> None:
+        network = MemoryNetwork()
+        wanted = options("aqueduct://127.0.0.1:1", endpointPolicy="failover")
+        attempt = Attempt(wanted, pool=network)
+        await attempt.delivery.open()
+        await attempt.send(numbered(ROWS))
+        [channel] = network.channels()
+        channel.deliver(12_000)
+        channel.ack(0, 5_000)
+        channel.ack(9_000, 12_000)
+        network.connections[0].die()
+        serving = asyncio.ensure_future(serve(network))
+        counts = await attempt.run([])
+        serving.cancel()
+        assert (counts.sent, counts.acked) == (ROWS, ROWS)
+        [store] = network.stores.values()
+        assert stored(store)["c0"] == each_once(ROWS)
+        assert not store.changed
+
+    run_virtually(main())
+
+
+def test_rows_of_a_channel_that_made_room_for_another() -> None:
+    """It was told to finish before its rows were acked; the connection was lost while Spark
+    computed, so nobody looked."""
+
+    async def main() -> None:
+        network = MemoryNetwork()
+        wanted = options("aqueduct://127.0.0.1:1", endpointPolicy="failover")
+        attempt = Attempt(wanted, pool=network, max_open=4)
+        await attempt.delivery.open()
+        await attempt.send(numbered(40, channels=4))
+        more = pa.record_batch({"value": [b"40"], "channel": ["c4"]})
+        sending = asyncio.ensure_future(attempt.send(more))
+        await asyncio.sleep(0.01)
+        oldest = next(network.channels())
+        oldest.deliver(10)
+        oldest.ack(0, 10)
+        oldest.complete()
+        await sending
+        network.connections[0].die()
+        await asyncio.sleep(0.01)
+        serving = asyncio.ensure_future(serve(network))
+        counts = await attempt.run([])
+        serving.cancel()
+        [store] = network.stores.values()
+        rows = sorted(int(row) for rows in stored(store).values() for _, row in rows)
+        assert rows == list(range(41))
+        assert (counts.sent, counts.acked) == (41, 41)
+
+    run_virtually(main())
