@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import random
 import sys
 from collections import Counter
@@ -231,12 +232,11 @@ class Run:
             assert not store.changed, f"other content at {address}: {store.changed}"
             rows = [
                 (number - start, row)
-                for number, row in store.rows[("w/0", destination.channel)]
+                for number, row in store.rows[("w/0", destination.channel)].items()
                 if number - start in range(1 << 31)
             ]
             for number, row in rows:
                 assert row == wanted[number], f"{row!r} is stored as row {number} of {destination}"
-            assert len(set(rows)) == len(rows)
             if destination.reliability == "ordered" and self._one_place:
                 assert rows == sorted(rows), f"{destination} is out of order at {address}"
             places.append({number for number, _ in rows})
@@ -281,6 +281,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
     args = parser.parse_args()
+    logging.disable(logging.WARNING)  # each lost connection is told
     failed = lost = 0
     for seed in range(args.first, args.first + args.runs):
         run = Run(choices_of(seed))

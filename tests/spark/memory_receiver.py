@@ -30,7 +30,7 @@ class Store:
     """What receivers have stored: rows by producer and channel name in the order of storing."""
 
     def __init__(self) -> None:
-        self.rows: dict[tuple[str, str], list[tuple[int, bytes]]] = defaultdict(list)
+        self.rows: dict[tuple[str, str], dict[int, bytes]] = defaultdict(dict)
         self.unnumbered: list[bytes] = []
         self.changed: list[tuple[str, int]] = []
         """Numbers that came again with other content."""
@@ -44,11 +44,11 @@ class Store:
         if key is None or number is None:
             self.unnumbered.append(payload)
             return
-        place = (key.producer, key.channel)
+        rows, logical = self.rows[(key.producer, key.channel)], key.start + number
         if self._deduplicator.is_new(key, number):
-            self.rows[place].append((key.start + number, payload))
-        elif (key.start + number, payload) not in self.rows[place]:
-            self.changed.append((key.channel, key.start + number))
+            rows[logical] = payload
+        elif rows.get(logical) != payload:
+            self.changed.append((key.channel, logical))
 
 
 class MemoryChannel:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pyarrow as pa
+import pytest
 
+from aqueduct_core.errors import SinkFailed
+from aqueduct_spark.model.values import Address
 from tests.spark.memory_receiver import MemoryNetwork, Store
 from tests.spark.sinking import Attempt, numbered, options
 from tests.support.virtual_loop import run_virtually
@@ -24,7 +27,14 @@ async def serve(network: MemoryNetwork) -> None:
 
 
 def stored(store: Store, first: int = 0) -> dict[str, list[tuple[int, bytes]]]:
-    return {name: [(n - first, row) for n, row in rows] for (_, name), rows in store.rows.items()}
+    return {
+        name: [(n - first, row) for n, row in rows.items()]
+        for (_, name), rows in store.rows.items()
+    }
+
+
+def rows_in(store: Store) -> int:
+    return sum(map(len, store.rows.values()))
 
 
 def each_once(count: int) -> list[tuple[int, bytes]]:
@@ -107,4 +117,84 @@ def test_rows_of_a_channel_that_made_room_for_another() -> None:
         assert rows == list(range(41))
         assert (counts.sent, counts.acked) == (41, 41)
 
+    run_virtually(main())
+
+
+WAITS = {
+    "to open a channel": {},
+    "for room in the transport": {},
+    "for room in flight": {"maxInFlightBytes": "1k"},
+    "for a channel to make room": {},
+    "for the last acks": {},
+}
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_a_receiver_that_closes_early_ends_every_wait(wait: str) -> None:
+    """The other channels go on, with acks that are long in coming: the failure does not wait for
+    them, and has its own name."""
+
+    async def main() -> None:
+        network = MemoryNetwork()
+        wanted = options("aqueduct://127.0.0.1:1", ackTimeout="120s", **WAITS[wait])
+        attempt = Attempt(wanted, pool=network, max_open=3 if "open" in wait else 2)
+        await attempt.delivery.open()
+        await attempt.send(numbered(40, channels=2))
+        closing, _ = network.channels()
+        [connection] = network.connections
+        match wait:
+            case "to open a channel":
+                connection.shut = True
+                rest = pa.record_batch({"value": [b"x"], "reliability": ["unordered"]})
+            case "for room in the transport":
+                connection.room, rest = 0, numbered(40, channels=2)
+            case "for room in flight":
+                rest = numbered(4_000, channels=2)
+            case "for a channel to make room":
+                rest = numbered(40, channels=5)
+            case _:
+                rest = numbered(1, channels=2)
+        writing = asyncio.ensure_future(attempt.run([rest]))
+        await asyncio.sleep(30)
+        assert not writing.done()
+        closing.deliver(3)
+        begun = asyncio.get_running_loop().time()
+        closing.close()
+        with pytest.raises(SinkFailed) as failed:
+            await writing
+        assert failed.value.subclass == "RECEIVER_CLOSED"
+        assert asyncio.get_running_loop().time() - begun < 0.01
+
+    run_virtually(main())
+
+
+BEYOND = {
+    "rows of a channel": [numbered(20_000)],
+    "runs without an outcome": [numbered(1, start=row) for row in range(9_000)],
+    "channels": [numbered(5_000, start=first, channels=2_500) for first in (0, 5_000)],
+}
+"""More than a slice has, than may be in flight, than may be open and than a message carries."""
+
+
+@pytest.mark.parametrize("what", BEYOND)
+def test_fault_39_a_receiver_restarted_in_mid_batch_beyond_every_bound(what: str) -> None:
+    async def main() -> None:
+        network = MemoryNetwork()
+        wanted = options("aqueduct://127.0.0.1:1", maxInFlightBytes="64k")
+        writing = asyncio.ensure_future(Attempt(wanted, pool=network).run(BEYOND[what]))
+        serving = asyncio.ensure_future(serve(network))
+        for stored_before in (500, 7_000):
+            while not network.live or rows_in(network.stores[address]) < stored_before:
+                await asyncio.sleep(0.001)
+            network.live[0].die()
+        counts = await writing
+        serving.cancel()
+        rows = [row for batch in BEYOND[what] for row in batch.column("value").to_pylist()]
+        assert counts.sent == counts.acked == len(rows)
+        found = stored(network.stores[address])
+        assert sorted(row for named in found.values() for _, row in named) == sorted(rows)
+        for numbers in ([number for number, _ in named] for named in found.values()):
+            assert numbers == list(range(len(numbers)))
+
+    address = Address("127.0.0.1", 1)
     run_virtually(main())
