@@ -51,6 +51,12 @@ class WriteOptions:
             raise bad_value("endpoint", str(target), "addresses that differ from each other")
         if found["batchId"] is not None and found["writerId"] is None:
             raise missing("writerId", "'batchId' is a number among the writes of one writer")
+        if not streaming and found["writerId"] is not None and found["batchId"] is None:
+            raise missing(
+                "batchId",
+                "two writes with the same 'writerId' and 'batchId' are the same rows, so that the "
+                "second one is stored only where the first one was not: give each write its own",
+            )
         return cls(
             endpoint=target,
             endpoint_policy=found["endpointPolicy"],

@@ -31,8 +31,8 @@ from tests.spark.sinking import Attempt, options
 from tests.support.virtual_loop import run_virtually
 
 FAILURES = ("CONNECTION_LOST", "ACK_TIMEOUT", "RECEIVER_CLOSED")
-ATTEMPTS = 60
-"""More than any run needs whose choices end; attempts that fail while all is well use them up."""
+ATTEMPTS = 3
+"""More than a batch needs when the choices are used up and all is well."""
 KINDS = ("ordered", "unordered", "unreliable")
 
 
@@ -40,10 +40,16 @@ class Choices:
     """Bytes, one for each choice; 0, the harmless one, when they are used up."""
 
     def __init__(self, given: Sequence[int]) -> None:
-        self._given = iter(given)
+        self._given = given
+        self._used = 0
+
+    @property
+    def spent(self) -> bool:
+        return self._used >= len(self._given)
 
     def below(self, count: int) -> int:
-        return next(self._given, 0) % count
+        self._used += 1
+        return 0 if self._used > len(self._given) else self._given[self._used - 1] % count
 
 
 class Killed(Exception):
@@ -165,10 +171,11 @@ class Run:
             ]
             attempts = 0
             for _ in range(1 + self._choices.below(2)):  # and the batch is done again
-                counts = None
+                counts, calm = None, 0
                 while counts is None:
                     attempts += 1
-                    assert attempts <= ATTEMPTS, "attempts fail while all is well"
+                    calm += self._choices.spent
+                    assert calm <= ATTEMPTS, "attempts fail while all is well"
                     counts = await self._attempt(batch, rows)
                 self._check(batch, rows, counts, attempts)
         acting.cancel()
