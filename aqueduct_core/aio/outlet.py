@@ -109,9 +109,7 @@ class Outlet:
             self.cancelled = True
             self.done = True
             self.sink.cancel()
-            self.changed.fire()
-            if self.on_end is not None:
-                self.on_end()
+            self._tell_end()
 
     def settled(self, reliable: bool, first: int, stop: int, acked: bool) -> None:
         """Messages with the wire numbers ``first`` to ``stop`` have an outcome."""
@@ -134,9 +132,15 @@ class Outlet:
             if isinstance(outcome, LostInTransit):
                 self.ledger.nack_rest()
             self.outcome = outcome
+        self._tell_end()
+
+    def _tell_end(self) -> None:
+        """Who observed is told for the last time, and let go: it may hold the sender, whose
+        finalizer holds this."""
         self.changed.fire()
-        if self.on_end is not None:
-            self.on_end()
+        on_end, self.on_end, self.observer = self.on_end, None, None
+        if on_end is not None:
+            on_end()
 
 
 def label(channel: int | None, headers: Headers) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pyarrow as pa
 import pytest
 
-from aqueduct_core.errors import SinkFailed
+from aqueduct_core.errors import ConnectFailed, SinkFailed
 from aqueduct_spark.model.values import Address
+from aqueduct_spark.model.write_options import WriteOptions
 from tests.spark.memory_receiver import MemoryNetwork, Store
 from tests.spark.sinking import Attempt, numbered, options
 from tests.support.virtual_loop import run_virtually
@@ -171,7 +173,7 @@ def test_a_receiver_that_closes_early_ends_every_wait(wait: str) -> None:
 BEYOND = {
     "rows of a channel": [numbered(20_000)],
     "runs without an outcome": [numbered(1, start=row) for row in range(9_000)],
-    "channels": [numbered(5_000, start=first, channels=2_500) for first in (0, 5_000)],
+    "channels": [numbered(2_100, start=first, channels=2_100) for first in (0, 2_100)],
 }
 """More than a slice has, than may be in flight, than may be open and than a message carries."""
 
@@ -183,7 +185,7 @@ def test_fault_39_a_receiver_restarted_in_mid_batch_beyond_every_bound(what: str
         wanted = options("aqueduct://127.0.0.1:1", maxInFlightBytes="64k")
         writing = asyncio.ensure_future(Attempt(wanted, pool=network).run(BEYOND[what]))
         serving = asyncio.ensure_future(serve(network))
-        for stored_before in (500, 7_000):
+        for stored_before in (500, 3_000):
             while not network.live or rows_in(network.stores[address]) < stored_before:
                 await asyncio.sleep(0.001)
             network.live[0].die()
@@ -197,4 +199,40 @@ def test_fault_39_a_receiver_restarted_in_mid_batch_beyond_every_bound(what: str
             assert numbers == list(range(len(numbers)))
 
     address = Address("127.0.0.1", 1)
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 20])
+def test_fault_39_a_receiver_that_is_away(seconds: float) -> None:
+    """What is away for a moment the attempt survives; else it fails, and the next one sends the
+    rows again."""
+
+    async def main() -> None:
+        network = MemoryNetwork()
+        wanted = options(f"aqueduct://127.0.0.1:{port}", streaming=True)
+        writing = asyncio.ensure_future(task(network, wanted))
+        while not any(channel.under_way for channel in network.channels()):
+            await asyncio.sleep(0.001)
+        next(network.channels()).deliver(9_000)
+        network.down.add(port)
+        network.live[0].die()
+        await asyncio.sleep(seconds)
+        assert not writing.done()
+        network.down.clear()
+        serving = asyncio.ensure_future(serve(network))
+        assert (await writing > 1) == (seconds == 20)
+        serving.cancel()
+        [store] = network.stores.values()
+        assert stored(store)["c0"] == each_once(ROWS)
+
+    async def task(network: MemoryNetwork, wanted: WriteOptions) -> int:
+        for attempt in itertools.count(1):
+            try:
+                await Attempt(wanted, pool=network).run([numbered(ROWS)])
+                return attempt
+            except (ConnectFailed, SinkFailed):
+                await asyncio.sleep(1)
+        raise AssertionError
+
+    port = 1
     run_virtually(main())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -247,3 +249,30 @@ async def test_a_finish_over_messages_that_were_nacked_is_no_good_end() -> None:
         assert isinstance(sender.outcome, ReceiverClosed)
         assert sender.outcome.unacked == 7
         set_up.client.abort()  # nobody acks the carrier either
+
+
+@in_loop
+async def test_who_observes_a_sender_is_freed_with_it() -> None:
+    """The observer holds the sender, as the sink's channels do; at the end nobody holds both."""
+
+    class Observer:
+        def __init__(self, sender: Sender) -> None:
+            self.sender = sender
+            sender.observe(self.settled, self.ended)
+
+        def settled(self, reliable: bool, first: int, stop: int, acked: bool) -> None:
+            pass
+
+        def ended(self) -> None:
+            pass
+
+    for how in ("finish", "cancel"):
+        sender, receiver = channel()
+        observer = Observer(sender)
+        await sender.send(b"message")
+        await receiver.receive()
+        await (sender.finish() if how == "finish" else sender.cancel())
+        freed = weakref.ref(observer)
+        del sender, observer
+        gc.collect()
+        assert freed() is None
