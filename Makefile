@@ -8,6 +8,7 @@ DEMO_SECONDS ?= 30
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= codec grammar engine operations parsers
 SEEDS ?= 20000
+SINK_RUNS ?= 10000
 SOAK ?= kills bridge backpressure many cluster
 SOAK_BOUNCES ?= 5
 SOAK_SECONDS ?= 0
@@ -50,9 +51,11 @@ soak: setup
 	@$(JAVA) $(BIN)/python -m tests.soak $(SOAK) --bounces $(SOAK_BOUNCES) \
 	  --seconds $(SOAK_SECONDS) --out soak-out
 
-# SEEDS conversations of two engines over a bad link, on a virtual clock
+# on a virtual clock: SEEDS conversations of two engines over a bad link, and SINK_RUNS runs of the
+# sink at receivers that die anywhere
 simulate: setup
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)
+	@$(BIN)/python -m tests.spark.delivery_model --runs $(SINK_RUNS)
 
 # FUZZ_SECONDS for each target; FUZZ_TARGETS names some of them
 fuzz: setup

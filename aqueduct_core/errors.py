@@ -161,6 +161,7 @@ class SinkFailed(AqueductError):
         "NO_RECEIPTS": "0A000",
         "ROW_REPEATED": "23505",
         "FENCED": "55006",
+        "ROWS_MISSING": "XX000",
     }
 
 

@@ -15,19 +15,23 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from jobs import config
+from jobs.order import total_order
 from jobs.progress import FAILURES, first_line
 
 KNOWN: config.Known = {
     "input": None,
-    "message": frozenset({"value", "channel", "reliability", "where", "partitions"}),
+    "message": frozenset({"value", "channel", "reliability", "where", "orderBy", "partitions"}),
     "endpoint": None,
 }
+PLACE = "publish_place"
 
 
 def read(spark: SparkSession, tables: config.Tables) -> DataFrame:
-    """The input files as a frame with the columns that the sink takes."""
+    """The input files as a frame with the columns that the sink takes, in the order of ``orderBy``
+    or, without it, in that of the input."""
     given = dict(tables["input"])
     path = str(config.required(tables, "input", "path"))
     given.pop("path")
@@ -43,9 +47,13 @@ def read(spark: SparkSession, tables: config.Tables) -> DataFrame:
     value = str(message.get("value", "to_json(struct(*))"))
     columns = [f"{value} AS value"]
     columns += [f"{message[key]} AS {key}" for key in ("channel", "reliability") if key in message]
-    frame = frame.selectExpr(*columns)
+    order = config.strings(tables, "message", "orderBy")
+    place = f.struct(*order) if order else f.monotonically_increasing_id()
+    frame = frame.select(*map(f.expr, columns), place.alias(PLACE))
     partitions = message.get("partitions")
-    return frame.repartition(int(partitions)) if partitions else frame
+    if partitions:
+        frame = frame.repartition(int(partitions))
+    return frame.sortWithinPartitions(*total_order(frame, [PLACE])).drop(PLACE)
 
 
 class StageProgress:

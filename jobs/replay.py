@@ -23,6 +23,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from jobs import config
+from jobs.order import total_order
 from jobs.progress import FAILURES, first_line
 
 KNOWN: config.Known = {
@@ -85,7 +86,8 @@ class Pace(NamedTuple):
 
 
 def read(spark: SparkSession, tables: config.Tables) -> tuple[DataFrame, list[str]]:
-    """The rows with the columns of the source, and the columns that order them."""
+    """The rows with the columns of the source, and the columns that order them: those that were
+    named, and then all others, so that rows with the same time keep their places."""
     source = dict(tables["source"])
     form = str(source.pop("format", "aqueduct"))
     schema, path = source.pop("schema", None), source.pop("path", None)
@@ -101,7 +103,7 @@ def read(spark: SparkSession, tables: config.Tables) -> tuple[DataFrame, list[st
         order = [name for name in SPOOL_ORDER if name in frame.columns]
     if not order:
         raise config.ConfigError("[select] orderBy is missing: the columns that order the table")
-    return frame, order
+    return frame, total_order(frame, order)
 
 
 class Step(NamedTuple):

@@ -109,9 +109,7 @@ class Outlet:
             self.cancelled = True
             self.done = True
             self.sink.cancel()
-            self.changed.fire()
-            if self.on_end is not None:
-                self.on_end()
+            self._tell_end()
 
     def settled(self, reliable: bool, first: int, stop: int, acked: bool) -> None:
         """Messages with the wire numbers ``first`` to ``stop`` have an outcome."""
@@ -126,17 +124,23 @@ class Outlet:
             return
         self.done = True
         if outcome is None or isinstance(outcome, ReceiverClosed):
-            open_reliable = self.ledger.reliable.open
-            self.ledger.nack_rest()
-            lost = open_reliable > 0 or not self.finishing
-            self.outcome = ReceiverClosed(self.label, open_reliable) if lost else None
+            self.ledger.nack_rest()  # the engine has told most of that already
+            nacked = self.ledger.reliable.nacked
+            lost = nacked > 0 or not self.finishing
+            self.outcome = ReceiverClosed(self.label, nacked) if lost else None
         else:
             if isinstance(outcome, LostInTransit):
                 self.ledger.nack_rest()
             self.outcome = outcome
+        self._tell_end()
+
+    def _tell_end(self) -> None:
+        """Who observed is told for the last time, and let go: it may hold the sender, whose
+        finalizer holds this."""
         self.changed.fire()
-        if self.on_end is not None:
-            self.on_end()
+        on_end, self.on_end, self.observer = self.on_end, None, None
+        if on_end is not None:
+            on_end()
 
 
 def label(channel: int | None, headers: Headers) -> str:

@@ -80,7 +80,7 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         READ | WRITE,
         READ | WRITE,
         "How payloads become values, and values payloads: binary, text, json (an object for each "
-        "row) or arrow (an IPC stream for each batch of rows); the last two need .schema(…) on "
+        "row) or arrow (an IPC stream of up to 8,192 rows); the last two need .schema(…) on "
         "read.",
     ),
     OptionSpec(

@@ -62,6 +62,13 @@ class WriteOptions:
                 "many rows",
                 "Set another 'payloadFormat', or leave 'idempotence' out",
             )
+        by_batch = not streaming and found["idempotence"] != "source"
+        if by_batch and found["writerId"] is not None and found["batchId"] is None:
+            raise missing(
+                "batchId",
+                "two writes with the same 'writerId' and 'batchId' are the same rows, so that the "
+                "second one is stored only where the first one was not: give each write its own",
+            )
         return cls(
             endpoint=target,
             endpoint_policy=found["endpointPolicy"],

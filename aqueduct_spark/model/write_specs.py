@@ -41,7 +41,7 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         BATCH_WRITE,
         BATCH_WRITE,
         "Number of this write among those with the same writerId, rising, such as that of "
-        "foreachBatch; 0 by default.",
+        "foreachBatch; required with writerId.",
     ),
     OptionSpec(
         "idempotence",
@@ -62,7 +62,8 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         WRITE,
         WRITE,
         "With several addresses: hash sends each channel to one of them by its name and fails when "
-        "one is down; failover goes on with the next one that answers.",
+        "one is down; failover goes on with the next one that answers. Both dial a lost "
+        "connection again, for a few seconds.",
     ),
     OptionSpec(
         "ackTimeout",

@@ -6,13 +6,14 @@ import asyncio
 import logging
 import time
 import zlib
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.errors import ConnectFailed, SinkFailed
 from aqueduct_spark.model.values import Address
 from aqueduct_spark.model.write_options import WriteOptions
-from aqueduct_spark.write.channels import Tally
+from aqueduct_spark.write.channels import RowAccount, Run
 from aqueduct_spark.write.counts import SentCounts
 from aqueduct_spark.write.destinations import Destination
 from aqueduct_spark.write.identity import WriteIdentity
@@ -26,15 +27,25 @@ log = logging.getLogger(__name__)
 TURNS = 3
 """Lost connections that an attempt may survive, for each address."""
 
+RETURN_SECONDS = 2.0
+"""After a loss, for a receiver that was restarted to answer again; together with the silence by
+which a dead one is known, 5 s. What takes longer is for the next attempt of the task."""
+
+RETRY_SECONDS = 0.1
+"""Between two dials of that time."""
+
 
 class Delivery:
-    """Routes portions by the name of their channel; made by `open`, ended by `complete` or
-    `give_up`.
+    """Routes runs by the name of their channel; made by `open`, ended by `complete` or `give_up`.
 
-    Holds: each row has a number of its destination, whatever address it goes to; a copy of what
-    is not acked (at most ``maxInFlightBytes`` for each address), which is what fail-over sends to
-    the next address. An address that is lost takes nothing more in this attempt unless no other
-    one answers.
+    Holds: each row taken in has a number of its destination, whatever address it goes to, and is
+    in one place only: it waits for its address here, or it is with the lane of that address until
+    it is acked. What a lost connection has not acked comes back and goes before what waits, so an
+    ordered destination stays in order. Success is counted in `RowAccount`, where rows are taken
+    in, and not where they are sent.
+
+    With ``failover`` an address that is lost takes nothing more in this attempt unless no other
+    one answers; with ``hash`` it is dialled again.
     """
 
     def __init__(
@@ -51,12 +62,14 @@ class Delivery:
         self._token = token
         self._max_open = max_open
         self._addresses: Sequence[Address] = options.endpoint.addresses
+        self._accounts: dict[Destination, RowAccount] = {}
+        # by slot, of which there are as many as addresses: each channel name belongs to one
+        self._waiting: list[deque[Run]] = [deque() for _ in self._addresses]
         self._route = list(range(len(self._addresses)))
         self._lanes: dict[int, Lane] = {}
-        self._numbers: dict[Destination, int] = {}
-        self._tally = Tally()
-        self._bytes = 0
+        self._lost: SinkFailed | None = None
         self._turns = TURNS * len(self._addresses)
+        self._bytes = 0
         self._begun = time.monotonic()
 
     async def open(self) -> None:
@@ -67,58 +80,44 @@ class Delivery:
                 row was sent.
         """
         for slot in range(len(self._addresses)):
-            if self._route[slot] not in self._lanes:
-                await self._connect(self._others(slot) if self._fails_over else [slot], {slot})
+            await self._lane_of(slot)
 
     async def send(self, portions: Sequence[Portion]) -> None:
         """Send portions in their order. Returns when they are on their way.
 
         Raises:
             SinkFailed: ACK_TIMEOUT, RECEIVER_CLOSED, LOST_IN_TRANSIT, CONNECTION_LOST.
-            ConnectFailed: and no other address answers either.
         """
-        numbered: dict[int, list[tuple[Portion, int]]] = {}
         for portion in portions:
-            destination = portion.destination
-            first = self._numbers.get(destination, 0)
-            self._numbers[destination] = first + len(portion.payloads)
+            account = self._accounts.setdefault(portion.destination, RowAccount())
             self._bytes += portion.size
-            slot = zlib.crc32(destination.channel.encode()) % len(self._addresses)
-            numbered.setdefault(slot, []).append((portion, first))
-        for slot, items in numbered.items():
-            await self._send_to(slot, items)
+            run = Run(portion, account.take(len(portion.payloads)))
+            self._waiting[self._slot_of(run)].append(run)
+        await self._send_waiting()
 
     async def complete(self) -> SentCounts:
-        """Wait until every message has its outcome, and end the channels as ``finish`` says.
+        """Wait until every row has its outcome, and end the channels as ``finish`` says.
 
         Raises:
-            SinkFailed: as `send`, and LOSS_ABOVE_LIMIT.
+            SinkFailed: as `send`, LOSS_ABOVE_LIMIT, and ROWS_MISSING where not every row that was
+                taken in is acked, or known to be lost where it is unreliable.
         """
-        while True:
-            lane = None
-            try:
-                for lane in list(self._lanes.values()):
-                    await lane.settled()
-                break
-            except ConnectionLost as lost:
-                assert lane is not None
-                await self._turn(lane, lost)
-        self._check_loss()
-        for lane in self._lanes.values():
-            try:
-                await lane.finish(channels=self._options.finish)
-            except ConnectionLost as lost:
-                raise self._lost(lane, lost) from None
-            self._tally.add(lane.tally)
+        finish, done = self._options.finish, False
+        while not done:
+            await self._send_waiting()
+            if await self._at_each(lambda lane: lane.settled()):
+                self._check_loss()
+                done = await self._at_each(lambda lane: lane.finish(channels=finish))
+        self._check_conserved()
         used = [str(self._addresses[index]) for index in sorted(self._lanes)]
         await asyncio.gather(*(self._return(lane) for lane in self._lanes.values()))
-        total = self._tally
+        accounts = self._accounts.values()
         return SentCounts(
             partition=self._identity.partition,
-            channels=len(self._numbers),
-            sent=total.sent,
-            acked=total.acked,
-            nacked=total.lost,
+            channels=len(accounts),
+            sent=sum(account.given for account in accounts),
+            acked=sum(account.acked for account in accounts),
+            nacked=sum(account.lost for account in accounts),
             bytes=self._bytes,
             seconds=time.monotonic() - self._begun,
             endpoints=tuple(used),
@@ -134,71 +133,107 @@ class Delivery:
             *(lane.line.close(GOODBYE_SECONDS) for lane in lanes), return_exceptions=True
         )
 
-    @property
-    def _fails_over(self) -> bool:
-        return self._options.endpoint_policy == "failover"
-
-    async def _send_to(self, slot: int, items: list[tuple[Portion, int]]) -> None:
-        most = min(ATTACH_MOST, self._max_open)
-        position = 0
-        while position < len(items):
-            lane = self._lanes[self._route[slot]]
-            chunk = items[position : position + most]
+    async def _send_waiting(self) -> None:
+        """Return when no row waits for its address any more."""
+        while (slot := next((n for n, runs in enumerate(self._waiting) if runs), None)) is not None:
+            lane, waiting = await self._lane_of(slot), self._waiting[slot]
+            starts, count = self._next_channels(waiting)
             try:
-                await lane.open({portion.destination: first for portion, first in chunk})
-                for portion, first in chunk:
-                    await lane.room(portion.size)
-                    position += 1  # from here on the lane answers for it
-                    await lane.send(portion, first)
+                await lane.open(starts)
+                for _ in range(count):
+                    await lane.room(waiting[0].portion.size)
+                    await lane.send(waiting.popleft())  # from here on the lane answers for it
             except ConnectionLost as lost:
-                await self._turn(lane, lost)
+                self._recover(lane, lost)
 
-    async def _turn(self, lane: Lane, lost: ConnectionLost) -> None:
-        """Go on elsewhere with what a lost connection has not acked, or raise."""
-        index = next(i for i, held in self._lanes.items() if held is lane)
-        again = lane.stale
+    def _next_channels(self, waiting: deque[Run]) -> tuple[dict[Destination, int], int]:
+        """The channels to open next, each with its first row, and how many runs they are for: up to
+        a run that does not go on where the one before it ended, for which the channel has to be
+        opened again."""
+        most = min(ATTACH_MOST, self._max_open)
+        starts: dict[Destination, int] = {}
+        stops: dict[Destination, int] = {}
+        count = 0
+        for run in waiting:
+            destination = run.destination
+            if destination not in starts and len(starts) == most:
+                break
+            if stops.get(destination, run.first) != run.first:
+                break
+            starts.setdefault(destination, run.first)
+            stops[destination] = run.stop
+            count += 1
+        return starts, count
+
+    async def _at_each(self, step: Callable[[Lane], Awaitable[None]]) -> bool:
+        """Take a step at every address; False: connections were lost in it, and it is to be taken
+        again when what they had not acked is sent."""
+        for lane in list(self._lanes.values()):
+            try:
+                await step(lane)
+            except ConnectionLost as lost:
+                self._recover(lane, lost)
+                return False
+        return True
+
+    def _recover(self, lane: Lane, lost: ConnectionLost) -> None:
+        """What a lost connection has not acked waits again, before what was never sent."""
+        self._lost = self._connection_lost(lane, lost)
         self._turns -= 1
-        if self._turns < 0 or not (self._fails_over or again):
-            raise self._lost(lane, lost) from None
+        if self._turns < 0:
+            raise self._lost from None
         log.warning("%s; going on", lost)
+        index = next(i for i, held in self._lanes.items() if held is lane)
         del self._lanes[index]
-        unsettled = lane.abandon()
-        self._tally.add(lane.tally)
-        slots = {slot for slot, held in enumerate(self._route) if held == index}
-        others = [other for other in self._others(index) if other != index]
-        if again:
-            candidates = [index, *(others if self._fails_over else ())]
-        else:
-            candidates = [*others, index]
-        await self._connect(candidates, slots)
-        for slot in slots:
-            mine = [
-                (portion, first)
-                for portion, first in unsettled
-                if zlib.crc32(portion.destination.channel.encode()) % len(self._addresses) == slot
-            ]
-            await self._send_to(slot, mine)
+        self._pool.discard(self._key(lane.line.address))
+        for run in reversed(lane.abandon()):
+            self._waiting[self._slot_of(run)].appendleft(run)
+        if self._fails_over and not lane.stale:
+            following = (index + 1) % len(self._addresses)
+            self._route = [following if held == index else held for held in self._route]
 
-    def _others(self, index: int) -> list[int]:
-        """All addresses, beginning with this one."""
+    async def _lane_of(self, slot: int) -> Lane:
+        """The lane that takes the rows of a slot now, connected if need be.
+
+        Raises:
+            ConnectFailed: no address that may take them answers, and none was connected before.
+            SinkFailed: CONNECTION_LOST, and none answers any more.
+        """
+        lane = self._lanes.get(self._route[slot])
+        if lane is not None:
+            return lane
+        if self._lost is None:
+            return await self._connect(slot)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + RETURN_SECONDS
+        while True:
+            try:
+                return await self._connect(slot, RETURN_SECONDS)
+            except ConnectFailed as failure:
+                if loop.time() >= until:
+                    raise SinkFailed(
+                        self._lost.subclass,
+                        f"{self._lost.what}; then {failure.what}",
+                        self._lost.remedy,
+                    ) from None
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _connect(self, slot: int, seconds: float | None = None) -> Lane:
+        """Route a slot to the first address that may take it and answers."""
         count = len(self._addresses)
-        return [(index + step) % count for step in range(count)]
-
-    async def _connect(self, candidates: Sequence[int], slots: set[int]) -> None:
-        """Route ``slots`` to the first candidate that answers."""
+        candidates = [(self._route[slot] + step) % count for step in range(count)]
         failure: ConnectFailed | None = None
-        for index in candidates:
+        for index in candidates if self._fails_over else candidates[:1]:
             if index not in self._lanes:
                 try:
-                    self._lanes[index] = await self._lane(self._addresses[index])
+                    self._lanes[index] = await self._dial(self._addresses[index], seconds)
                 except ConnectFailed as error:
                     failure = error
                     continue
-            for slot in slots:
-                self._route[slot] = index
-            return
+            self._route = [index if held == self._route[slot] else held for held in self._route]
+            return self._lanes[index]
         assert failure is not None
-        if len(self._addresses) == 1:
+        if count == 1:
             raise failure
         if self._fails_over:
             raise ConnectFailed(
@@ -212,23 +247,41 @@ class Delivery:
             f"{failure.remedy}, or set endpointPolicy=failover",
         )
 
-    async def _lane(self, address: Address) -> Lane:
+    async def _dial(self, address: Address, seconds: float | None) -> Lane:
         options, writer = self._options, self._identity.writer
-        line = await self._pool.lease(
-            LineKey.of(address, options, token=self._token, writer=writer),
-            lambda: dial(address, options, token=self._token, writer=writer),
-        )
-        return Lane(line, options, self._identity, self._max_open)
+        try:
+            async with asyncio.timeout(seconds):
+                line = await self._pool.lease(
+                    self._key(address),
+                    lambda: dial(address, options, token=self._token, writer=writer),
+                )
+        except TimeoutError:
+            raise ConnectFailed(
+                "TIMEOUT",
+                f"aqueduct://{address} did not answer within {seconds:g} s",
+                "Check the receiver and its log",
+            ) from None
+        return Lane(line, options, self._identity, self._accounts, self._max_open)
 
     async def _return(self, lane: Lane) -> None:
-        line, options = lane.line, self._options
-        if options.keeps_connections and line.alive:
-            key = LineKey.of(line.address, options, token=self._token, writer=self._identity.writer)
-            self._pool.give_back(key, line)
+        line = lane.line
+        if self._options.keeps_connections and line.alive:
+            self._pool.give_back(self._key(line.address), line)
         else:
-            await line.close(options.ack_timeout)
+            await line.close(self._options.ack_timeout)
 
-    def _lost(self, lane: Lane, lost: ConnectionLost) -> SinkFailed:
+    def _key(self, address: Address) -> LineKey:
+        writer = self._identity.writer
+        return LineKey.of(address, self._options, token=self._token, writer=writer)
+
+    @property
+    def _fails_over(self) -> bool:
+        return self._options.endpoint_policy == "failover"
+
+    def _slot_of(self, run: Run) -> int:
+        return zlib.crc32(run.destination.channel.encode()) % len(self._addresses)
+
+    def _connection_lost(self, lane: Lane, lost: ConnectionLost) -> SinkFailed:
         return SinkFailed(
             "CONNECTION_LOST",
             f"aqueduct://{lane.line.address}: {lost.what}",
@@ -237,10 +290,8 @@ class Delivery:
         )
 
     def _check_loss(self) -> None:
-        lost, sent = self._tally.lost, self._tally.unreliable
-        for lane in self._lanes.values():
-            lost += lane.unreliable.lost
-            sent += lane.unreliable.unreliable
+        unreliable = [a for d, a in self._accounts.items() if not d.reliable]
+        lost, sent = sum(a.lost for a in unreliable), sum(a.given for a in unreliable)
         if sent and lost / sent > self._options.max_loss_ratio:
             raise SinkFailed(
                 "LOSS_ABOVE_LIMIT",
@@ -248,3 +299,15 @@ class Delivery:
                 f"{self._options.max_loss_ratio:g}",
                 "Send them as unordered, or raise 'maxLossRatio'",
             )
+
+    def _check_conserved(self) -> None:
+        """Does not ask how the rows went: whatever that was, this has to hold."""
+        for destination, account in self._accounts.items():
+            if not account.settled or (destination.reliable and account.lost):
+                raise SinkFailed(
+                    "ROWS_MISSING",
+                    f"Of {account.given} rows for channel '{destination.channel}' "
+                    f"({destination.reliability}) {account.acked} were acked and {account.lost} "
+                    "lost",
+                    "This is a fault of the sink: report it; the next attempt sends the rows again",
+                )

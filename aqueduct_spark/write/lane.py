@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from aqueduct_core.aio.halves import Sender, channel
@@ -15,10 +15,11 @@ from aqueduct_core.aio.outcomes import (
     Outcome,
     ReceiverClosed,
 )
+from aqueduct_core.aio.outlet import again
 from aqueduct_core.aio.signal import Signal
 from aqueduct_core.errors import SinkFailed
 from aqueduct_spark.model.write_options import WriteOptions
-from aqueduct_spark.write.channels import Channel, Flight, Tally
+from aqueduct_spark.write.channels import Channel, Flight, RowAccount, Run
 from aqueduct_spark.write.destinations import Destination
 from aqueduct_spark.write.identity import WriteIdentity
 from aqueduct_spark.write.line import Line, Slot, finish_all
@@ -32,14 +33,15 @@ ATTACH_MOST = 64
 """Channels that one entrypoint message carries."""
 
 MAX_FLIGHTS = 8192
-"""Portions without an outcome: bounds what tiny ones cost apart from their bytes."""
+"""Runs without an outcome: bounds what tiny ones cost apart from their bytes."""
 
 
 class Lane:
-    """Sends portions over a line and knows what became of each.
+    """Sends runs over a line and knows what became of each.
 
-    Every wait is bounded by ``ackTimeout``: for room, for credit, for acks. Ends by `finish` or
-    `cancel`; when the connection is lost, by `abandon`, and what has no outcome is `unsettled`.
+    Every wait is bounded by ``ackTimeout``, for room, for credit, for acks, and ends at once when
+    a channel ended with messages that were not acked. Ends by `finish` or `cancel`; when the
+    connection is lost, by `abandon`, which tells what is to be sent elsewhere.
     """
 
     def __init__(
@@ -47,20 +49,22 @@ class Lane:
         line: Line,
         options: WriteOptions,
         identity: WriteIdentity,
+        accounts: Mapping[Destination, RowAccount],
         max_open: int = MAX_OPEN_CHANNELS,
     ) -> None:
         self.line = line
         self._options = options
         self._identity = identity
+        self._accounts = accounts
         self._max_open = max_open
         self._keyed = line.needs_keys(options.idempotence)
         self._channels: dict[Destination, Channel] = {}
-        self._ending: dict[asyncio.Task[None], Channel] = {}
+        self._ending: dict[Channel, asyncio.Task[None]] = {}
         self._flights: deque[Flight] = deque()
         self._in_flight = 0
         self._changed = Signal()
+        self._wait: asyncio.Timeout | None = None
         self._failure: Outcome | None = None
-        self._tally = Tally()
         self._untouched = True
 
     @property
@@ -68,7 +72,7 @@ class Lane:
         """The connection was an old one, and nothing shows that the peer still knew it."""
         return self.line.reused and self._untouched
 
-    async def open(self, starts: dict[Destination, int]) -> None:
+    async def open(self, starts: Mapping[Destination, int]) -> None:
         """Open channels, each for rows from its start on, at most ``ATTACH_MOST`` of them.
 
         Raises: as `send`.
@@ -76,12 +80,12 @@ class Lane:
         missing = {d: row for d, row in starts.items() if not self._usable(d, row)}
         if not missing:
             return
-        # rows of one channel stay in order only when the part before has arrived
-        olds = [self._channels.pop(d) for d in missing if d in self._channels]
-        olds += [c for c in self._ending.values() if c.destination in missing]
-        for old in olds:
-            await self._until_clear(old)
+        for old in [self._channels.pop(d) for d in missing if d in self._channels]:
             self._retire(old)
+        for old in [c for c in self._ending if c.destination in missing]:
+            # rows of one channel stay in order only when the part before has arrived
+            while old.destination.reliability == "ordered" and not old.clear:
+                await self._progress()
         await self._make_room(len(missing), keep=starts)
         receivers = []
         for destination, row in missing.items():
@@ -89,7 +93,8 @@ class Lane:
             sender, receiver = channel(
                 destination.reliability, name=destination.channel, headers=headers
             )
-            opened = Channel(destination, sender, row, self._freed, self._ended)
+            account = self._accounts[destination]
+            opened = Channel(destination, account, sender, row, self._freed, self._ended)
             slot = Slot(self._identity.partition, destination)
             left = self.line.channels.pop(slot, None)  # of an earlier batch: all acked
             if left is not None:
@@ -100,20 +105,24 @@ class Lane:
         async with self._bounded():
             await self.line.connection.entrypoint.send(b"", attach=receivers)
 
-    async def send(self, portion: Portion, first: int) -> None:
-        """Send a portion, of which the first is row ``first`` of its destination, on its channel.
+    async def send(self, run: Run) -> None:
+        """Send a run on the channel of its destination, which is open for its first row.
 
-        Returns when it is on its way. When it raises, the portion is among the `unsettled`.
+        Returns when it is on its way. When it raises ConnectionLost, `abandon` returns what of it
+        has not arrived.
 
         Raises:
             ConnectionLost: the line is over.
-            SinkFailed: ACK_TIMEOUT, RECEIVER_CLOSED, LOST_IN_TRANSIT, CANCELLED.
+            SinkFailed: ACK_TIMEOUT, RECEIVER_CLOSED, LOST_IN_TRANSIT, CANCELLED, ROWS_MISSING.
         """
-        opened = self._channels[portion.destination]
-        flight = opened.launch(portion, first, _now())
+        portion = run.portion
+        if not portion.payloads:
+            return
+        opened = self._channels[run.destination]
+        flight = opened.launch(run, _now())
         self._flights.append(flight)
         self._in_flight += flight.size
-        slot = Slot(self._identity.partition, portion.destination)
+        slot = Slot(self._identity.partition, run.destination)
         self.line.channels.move_to_end(slot)
         sender = opened.sender
         async with self._bounded():
@@ -149,11 +158,8 @@ class Lane:
                     del self.line.channels[slot]
         async with self._bounded():
             await finish_all(senders)
-            while self._ending:
-                await asyncio.wait(self._ending)
-        self._check()
-        for opened in self._channels.values():
-            self._tally.add(opened.tally())
+        while self._ending:
+            await self._progress()
         self._channels.clear()
 
     async def cancel(self) -> None:
@@ -165,30 +171,25 @@ class Lane:
                 continue  # it has ended already, or was finished: nothing to cancel
         self._stop()
 
-    def abandon(self) -> list[tuple[Portion, int]]:
-        """The connection is lost: what may not have arrived, to be sent elsewhere, each with its
-        first row. Everything else is in `tally` now."""
-        opened = [*self._ending.values(), *self._channels.values()]
-        unsettled = [item for one in opened for item in one.unsettled()]
-        for one in opened:
-            self._tally.add(one.tally())
+    def abandon(self) -> list[Run]:
+        """The connection is lost: what is to be sent elsewhere, in order for each destination.
+
+        Where channels are finished at the end, a channel whose rows are all acked is among it as a
+        run of none, so that its receiver is told the end on the next connection.
+        """
+        opened = [*self._ending, *self._channels.values()]
+        runs = [run for one in opened for run in one.abandon()]
+        if self._options.finish:
+            again = {run.destination for run in runs}
+            last = {one.destination: one for one in opened if one.destination not in again}
+            runs += [
+                Run(Portion(one.destination, [], []), one.next)
+                for one in last.values()
+                if not one.over
+            ]
         self._channels.clear()
         self._stop()
-        return unsettled
-
-    @property
-    def tally(self) -> Tally:
-        """Of the channels that have ended."""
-        return self._tally
-
-    @property
-    def unreliable(self) -> Tally:
-        """Of all unreliable channels until now."""
-        total = Tally(lost=self._tally.lost, unreliable=self._tally.unreliable)
-        for opened in (*self._channels.values(), *self._ending.values()):
-            if not opened.destination.reliable:
-                total.add(opened.tally())
-        return total
+        return runs
 
     @property
     def _partition(self) -> int:
@@ -198,12 +199,12 @@ class Lane:
         opened = self._channels.get(destination)
         return opened is not None and opened.next == row
 
-    async def _make_room(self, count: int, keep: dict[Destination, int]) -> None:
-        """Finish the channels not used for longest until ``count`` more may be open."""
+    async def _make_room(self, count: int, keep: Mapping[Destination, int]) -> None:
+        """Finish the channels not used for longest, as many as it takes to open ``count`` more."""
         channels = self.line.channels
         for slot in list(channels):
-            if len(channels) + len(self._ending) + count <= self._max_open:
-                return
+            if len(channels) + count <= self._max_open:
+                break
             if slot.partition == self._partition and slot.destination in keep:
                 continue
             sender = channels.pop(slot)
@@ -217,18 +218,15 @@ class Lane:
             await self._progress()
 
     def _retire(self, opened: Channel) -> None:
-        """Finish a channel of this attempt while others go on."""
-        if opened in self._ending.values():
-            return
+        """Finish a channel of this attempt while others go on. It stays among those that end until
+        it has ended in good order: until then its rows are ours to answer for."""
         self.line.channels.pop(Slot(self._partition, opened.destination), None)
         task = asyncio.create_task(opened.sender.finish())
-        self._ending[task] = opened
+        self._ending[opened] = task
 
         def over(done: asyncio.Task[None]) -> None:
-            if self._ending.pop(done, None) is not None:
-                self._tally.add(opened.tally())
-            if not done.cancelled():
-                done.exception()  # `_ended` has told it
+            if not done.cancelled() and done.exception() is None:
+                self._ending.pop(opened, None)
             self._changed.fire()
 
         task.add_done_callback(over)
@@ -237,10 +235,6 @@ class Lane:
         """Finish a channel that an earlier attempt left open; all of it is acked."""
         task = asyncio.ensure_future(sender.finish())
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
-
-    async def _until_clear(self, opened: Channel) -> None:
-        while not opened.clear:
-            await self._progress()
 
     def _freed(self, size: int) -> None:
         if size:
@@ -251,7 +245,11 @@ class Lane:
         self._changed.fire()
 
     def _ended(self, failure: Outcome | None) -> None:
-        self._failure = self._failure or failure
+        if failure is not None:
+            if self._failure is None or isinstance(self._failure, ConnectionLost):
+                self._failure = failure
+            if self._wait is not None and not self._wait.expired():
+                self._wait.reschedule(_now())
         self._changed.fire()
 
     async def _progress(self) -> None:
@@ -272,25 +270,35 @@ class Lane:
         self._check()
 
     def _check(self) -> None:
+        """Raise what ended a channel. A receiver that closed is that, also where it goes on to end
+        the connection."""
+        if self._failure is not None and not isinstance(self._failure, ConnectionLost):
+            raise as_sink_failure(self._failure)
         if not self.line.alive:
             raise self.line.lost()
         if self._failure is not None:
-            raise as_sink_failure(self._failure)
+            raise again(self._failure)
 
     @asynccontextmanager
     async def _bounded(self) -> AsyncIterator[None]:
+        """No longer than ``ackTimeout``, nor than all channels are well."""
+        self._check()
         try:
-            async with asyncio.timeout(self._options.ack_timeout):
+            async with asyncio.timeout(self._options.ack_timeout) as self._wait:
                 yield
         except TimeoutError:
+            self._check()
             raise self._too_late() from None
         except ConnectionLost:
+            self._check()
             raise
         except (ReceiverClosed, LostInTransit, Misuse) as error:
             raise as_sink_failure(error) from None
+        finally:
+            self._wait = None
 
     def _too_late(self) -> SinkFailed:
-        waiting = sum(len(flight.portion.payloads) for flight in self._flights)
+        waiting = sum(len(flight.run.portion.payloads) for flight in self._flights)
         return SinkFailed(
             "ACK_TIMEOUT",
             f"{waiting} messages to aqueduct://{self.line.address} were not acked within "
@@ -299,7 +307,7 @@ class Lane:
         )
 
     def _stop(self) -> None:
-        for task in list(self._ending):
+        for task in self._ending.values():
             task.cancel()
         self._ending.clear()
         self._flights.clear()

@@ -14,10 +14,16 @@ from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Sender
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aqueduct.conventions import BY_SEQUENCE, BY_SOURCE, DEDUPLICATES
+from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls import ClientTls
 from aqueduct_spark.model.values import Address
 from aqueduct_spark.model.write_options import WriteOptions
 from aqueduct_spark.write.destinations import Destination
+
+SILENT_SECONDS = 3.0
+"""A receiver that says nothing for so long is dead, or its host or network is. One that is there
+answers pings, a third of that apart, whatever becomes of its acks; and where it was only slow,
+nothing is lost but a handshake."""
 
 
 class Slot(NamedTuple):
@@ -81,6 +87,7 @@ async def dial(address: Address, options: WriteOptions, *, token: str | None, wr
         token=token,
         producer=writer,
         config=replace(defaults.CONFIG, max_payload_bytes=options.max_message_bytes),
+        settings=LinkSettings(idle_timeout=SILENT_SECONDS),
         transport=options.transport,
     )
     return Line(address, connection)

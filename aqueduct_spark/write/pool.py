@@ -88,6 +88,11 @@ class Pool:
         while len(self._idle) > self._most:
             self._expire(self._idle[0][1])
 
+    def discard(self, key: LineKey) -> None:
+        """End the idle connections of a key: one like them was lost, so they are not trusted."""
+        for line in [line for held, line, _ in self._idle if held == key]:
+            self._expire(line)
+
     async def close(self) -> None:
         """End all idle connections in good order."""
         for _, line, _ in list(self._idle):

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import pyarrow as pa
 
 from aqueduct_core.dedupe.source_rows import Numbers
 from aqueduct_core.errors import SchemaMismatch
-from aqueduct_spark.write.arrow_payloads import arrow_messages
+from aqueduct_spark.write.arrow_cuts import ArrowCutter, ArrowMessage
 from aqueduct_spark.write.destinations import Codes, Destination, destinations
 from aqueduct_spark.write.payloads import payload_column
 from aqueduct_spark.write.sources import Places, SourceColumns
@@ -40,9 +41,9 @@ class RowPlan:
 class Portion:
     """Messages for one destination, in order.
 
-    ``rows`` are their places among all messages of the task. ``headers`` has one entry for each,
-    or is None when none of them has any. ``numbers`` are their offsets in the source of the
-    destination, where it has one.
+    ``rows`` are their places among all rows of the task; where a message is many rows, that of its
+    first one. ``headers`` has one entry for each, or is None when none of them has any. ``numbers``
+    are their offsets in the source of the destination, where it has one.
     """
 
     destination: Destination
@@ -70,12 +71,18 @@ class Portion:
 
 
 class Splitter:
-    """Splits the batches of one task; counts its messages."""
+    """Splits the batches of one task; counts its rows. Ends with `rest`.
+
+    What goes on each channel follows from the rows in their order, and not from the batches.
+    """
 
     def __init__(self, plan: RowPlan) -> None:
         self._plan = plan
         self._next = 0
         self._sources = SourceColumns() if plan.by_source else None
+        self._cutter: ArrowCutter | None = None
+        if plan.payload_format == "arrow":
+            self._cutter = ArrowCutter(plan.channel, plan.reliability, plan.max_message_bytes)
 
     def split(self, batch: pa.RecordBatch) -> Iterator[list[Portion]]:
         """The messages of a batch by destination, a slice of the batch at a time.
@@ -84,11 +91,12 @@ class Splitter:
             SchemaMismatch: REQUIRED for a null value, COLUMN_TYPE for a value that is none.
             SinkFailed: MESSAGE_TOO_LARGE; ROW_REPEATED for two rows with one place in a source.
         """
+        if self._cutter is not None:
+            yield from _portions(self._cutter.push(batch))
+            return
         step = SLICE_ROWS
         if batch.nbytes > SLICE_BYTES:
             step = min(step, max(1, batch.num_rows * SLICE_BYTES // batch.nbytes))
-        if self._plan.payload_format == "arrow":
-            step = batch.num_rows
         for first in range(0, batch.num_rows, step):
             piece = batch.slice(first, step)
             places = None
@@ -100,10 +108,13 @@ class Splitter:
                 self._plan.reliability,
                 None if places is None else (places.codes, places.names),
             )
-            if self._plan.payload_format == "arrow":
-                yield list(self._arrow(piece, found))
-            else:
-                yield list(self._plain(piece, found, places))
+            yield list(self._plain(piece, found, places))
+
+    def rest(self) -> Iterator[list[Portion]]:
+        """What was kept for messages that are not full, when no more batches come. Raises: as
+        `split`."""
+        if self._cutter is not None:
+            yield from _portions(self._cutter.rest())
 
     def _plain(
         self,
@@ -140,14 +151,27 @@ class Splitter:
         self._sources.note(destination, offsets)
         return offsets
 
-    def _arrow(
-        self, piece: pa.RecordBatch, found: Iterator[tuple[Destination, Codes | None]]
-    ) -> Iterator[Portion]:
-        for destination, rows in found:
-            part = piece if rows is None else piece.take(pa.array(rows))
-            payloads = arrow_messages(part, self._plan.max_message_bytes)
-            yield Portion(destination, payloads, range(self._next, self._next + len(payloads)))
-            self._next += len(payloads)
+
+def _portions(messages: Iterator[ArrowMessage]) -> Iterator[list[Portion]]:
+    """A portion for messages of a destination in a row, about ``SLICE_BYTES`` at a time."""
+    ready: list[ArrowMessage] = []
+    size = 0
+    for message in messages:
+        ready.append(message)
+        size += len(message.payload)
+        if size >= SLICE_BYTES:
+            yield _grouped(ready)
+            ready, size = [], 0
+    if ready:
+        yield _grouped(ready)
+
+
+def _grouped(messages: list[ArrowMessage]) -> list[Portion]:
+    return [
+        Portion(destination, [one.payload for one in run], [one.row for one in run])
+        for destination, found in groupby(messages, lambda message: message.destination)
+        for run in [list(found)]
+    ]
 
 
 def _headers(piece: pa.RecordBatch) -> list[Headers] | None:

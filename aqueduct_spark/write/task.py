@@ -52,6 +52,8 @@ def write_rows(
             for portions in splitter.split(batch):
                 loop.run(delivery.send(portions))
             batch = next(filled, None)
+        for portions in splitter.rest():
+            loop.run(delivery.send(portions))
         return loop.run(delivery.complete())
     except BaseException:
         loop.run(delivery.give_up())

@@ -97,6 +97,8 @@ class Attempt:
             for batch in batches:
                 await self.send(batch)
                 await asyncio.sleep(0)  # as between two batches of Spark
+            for portions in self._splitter.rest():
+                await self.delivery.send(portions)
             return await self.delivery.complete()
         except BaseException:
             await self.delivery.give_up()

@@ -59,7 +59,7 @@ def faults(given: dict[str, Any]) -> None:
         )
         writer = frame.write.format("sabotaged").mode("append")
         writer = writer.option("endpoint", given["endpoint"]).option("tls.caFile", given["ca"])
-        writer.option("writerId", fault).option("sabotage", fault).save()
+        writer.option("writerId", fault).option("batchId", "0").option("sabotage", fault).save()
         print("done", fault, flush=True)
     spark.stop()
 

@@ -298,9 +298,10 @@ def test_the_identity_of_a_write() -> None:
     assert (given.writer_id, given.batch_id, given.keeps_connections) == ("w", 7, False)
     stream = WriteOptions.parse(WRITE_BASE, Kind.STREAM_WRITE)
     assert (stream.batch_id, stream.finish, stream.keeps_connections) == (None, False, True)
-    with pytest.raises(InvalidOption) as refused:
-        write(batchId="1")
-    assert refused.value.subclass == "MISSING"
+    for alone in ({"batchId": "1"}, {"writerId": "w"}):
+        with pytest.raises(InvalidOption) as refused:
+            write(**alone)
+        assert refused.value.subclass == "MISSING"
     with pytest.raises(InvalidOption) as refused:
         WriteOptions.parse(WRITE_BASE | {"batchId": "1", "writerId": "w"}, Kind.STREAM_WRITE)
     assert refused.value.subclass == "NOT_FOR_QUERY_TYPE"

@@ -11,7 +11,8 @@ import pytest
 
 from aqueduct_core.errors import MalformedPayload, SinkFailed
 from aqueduct_spark.read.arrow_payloads import MAX_ROWS, ArrowPayloads
-from aqueduct_spark.write.arrow_payloads import MESSAGE_BYTES, arrow_messages
+from aqueduct_spark.write.arrow_cuts import MESSAGE_BYTES, ArrowCutter
+from aqueduct_spark.write.arrow_payloads import arrow_messages, payload_rows
 from tests.spark.decoding import decode
 from tests.spark.test_payloads_json import EVERY, ROW
 
@@ -40,7 +41,7 @@ def test_every_type_comes_back() -> None:
     schema = to_arrow_schema(StructType.fromDDL(EVERY), timezone="UTC")
     rows = [ROW, dict.fromkeys(ROW), ROW]
     batch = pa.RecordBatch.from_pylist(rows, schema=schema)
-    [payload] = arrow_messages(batch, 1 << 20)
+    [(_, payload)] = arrow_messages(batch, 1 << 20)
     assert decode([payload], EVERY, "arrow", "failFast") == rows
 
 
@@ -69,7 +70,8 @@ def test_columns_by_name_and_units_as_wanted() -> None:
 
 def test_large_batches_become_several_messages() -> None:
     batch = pa.record_batch({"b": [random.Random(0).randbytes(1000)] * 20_000})
-    messages = arrow_messages(batch, 16 << 20)
+    cutter = ArrowCutter(None, "ordered", 16 << 20)
+    messages = [message.payload for message in (*cutter.push(batch), *cutter.rest())]
     assert len(messages) > 4
     assert max(map(len, messages)) <= MESSAGE_BYTES * 1.01
     back = decode(messages, "b BINARY", "arrow", "failFast")
@@ -80,7 +82,7 @@ def test_large_batches_become_several_messages() -> None:
 
 def test_columns_that_say_where_a_row_goes_stay_behind() -> None:
     batch = simple().append_column("channel", pa.array(["x"] * 3))
-    [payload] = arrow_messages(batch, 1 << 20)
+    [(_, payload)] = arrow_messages(payload_rows(batch), 1 << 20)
     assert pa.ipc.open_stream(payload).schema.names == ["a", "s"]
 
 

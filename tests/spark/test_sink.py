@@ -38,7 +38,7 @@ def test_a_frame_comes_back_as_it_was_sent(scene: Scene) -> None:
             f.array(f.struct(f.lit("n").alias("key"), f.lit(b"\xff").alias("value"))),
         ).alias("headers"),
     )
-    write(sent.repartition(2), endpoint, writerId="round-trip")
+    write(sent.repartition(2), endpoint, writerId="round-trip", batchId="0")
     back = scene.await_rows(query, 3_000)
     assert_df_equality(
         back.select("value", "channel", "headers"),

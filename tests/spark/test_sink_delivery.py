@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pyarrow as pa
 import pytest
 
@@ -21,6 +23,9 @@ from aqueduct_core.errors import (
     VersionMismatch,
 )
 from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_spark.write import delivery, line
+from aqueduct_spark.write.delivery import RETURN_SECONDS
+from aqueduct_spark.write.line import SILENT_SECONDS
 from aqueduct_spark.write.pool import Pool
 from tests.core.aio.scene import in_loop, server_tls
 from tests.spark.plain_peer import Peer, eventually, listening
@@ -164,7 +169,7 @@ async def test_fault_26_the_message_that_carries_the_channels_is_lost() -> None:
 
 
 @in_loop
-async def test_a_lost_connection() -> None:
+async def test_a_lost_connection_is_dialled_again() -> None:
     peer = Peer()
     async with listening(peer, server_tls()):
         attempt = Attempt(options(peer.url))
@@ -172,11 +177,59 @@ async def test_a_lost_connection() -> None:
         await attempt.send(numbered(10))
         await eventually(lambda: bool(peer.connections))
         peer.connections[0].abort("a test")
-        with pytest.raises(SinkFailed) as failed:
-            await attempt.delivery.complete()
-        await attempt.delivery.give_up()
+        counts = await attempt.run([numbered(10, start=10)])
+    assert (counts.sent, counts.acked) == (20, 20)
+    assert {int(value) for value in peer.values("c0")} == set(range(20))
+    assert len(peer.connections) == 2
+
+
+@in_loop
+async def test_a_receiver_that_is_gone() -> None:
+    """It closes its connections and listens no more."""
+    peer = Peer()
+    async with listening(peer, server_tls(), config=Config(ack_mode=AckMode.ON_STORED)):
+        attempt = Attempt(options(peer.url))
+        await attempt.delivery.open()
+        await attempt.send(numbered(10))
+        await eventually(lambda: bool(peer.connections))
+        peer.connections[0].abort("a test")
+    with pytest.raises(SinkFailed) as failed:
+        await attempt.delivery.complete()
+    await attempt.delivery.give_up()
     assert failed.value.subclass == "CONNECTION_LOST"
     assert peer.url in failed.value.what
+
+
+def test_a_dead_receiver_is_given_up_within_5_seconds() -> None:
+    assert SILENT_SECONDS + RETURN_SECONDS <= 5
+
+
+@pytest.mark.parametrize("idle", [False, True], ids=["rows on their way", "an idle connection"])
+@in_loop
+async def test_a_receiver_that_falls_silent(idle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a packet comes any more, as from a host that has lost its power."""
+    monkeypatch.setattr(line, "SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(delivery, "RETURN_SECONDS", 0.3)
+    peer, pool = Peer(), Pool()
+    async with listening(peer, server_tls()) as server:
+        proxy = Proxy(server.address, Impairment(delay=0.0), seed=3)
+        host, port = await proxy.open()
+        wanted = options(f"aqueduct://{host}:{port}", streaming=True, ackTimeout="60s")
+        try:
+            attempt = Attempt(wanted, pool=pool)
+            if idle:
+                await attempt.run([numbered(5)])
+                attempt = Attempt(wanted, pool=pool, batch=1)
+            await attempt.delivery.open()
+            proxy.dark = True
+            begun = asyncio.get_running_loop().time()
+            with pytest.raises(SinkFailed) as failed:
+                await attempt.run([numbered(17_000)])
+            assert asyncio.get_running_loop().time() - begun < 10  # and not 60
+            assert failed.value.subclass == "CONNECTION_LOST"
+        finally:
+            proxy.close()
+            await pool.close()
 
 
 @in_loop

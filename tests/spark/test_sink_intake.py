@@ -219,3 +219,37 @@ def values_on_disk(folder: Path) -> dict[str, Counter[int]]:
         with Site(folder / name).intake() as intake:
             found[name] = values(intake)
     return found
+
+
+@patiently
+async def test_fault_39_an_intake_killed_between_two_batches_and_in_mid_batch(
+    tmp_path: Path,
+) -> None:
+    """No task succeeds before its rows are stored; one that fails is done again, as in Spark."""
+    site, listen, pool = Site(tmp_path), f"127.0.0.1:{free_port()}", Pool()
+    wanted = options(f"aqueduct://{listen}", streaming=True)
+    count = 12_000
+
+    async def task(batch: int) -> None:
+        rows = [numbered(count // 2, start=batch * count + half * count // 2) for half in (0, 1)]
+        while True:
+            try:
+                await Attempt(wanted, pool=pool, batch=batch).run(rows)
+                return
+            except (ConnectFailed, SinkFailed):
+                await asyncio.sleep(0.1)
+
+    with site.intake(listen=listen) as intake:
+        await task(0)
+        assert pool.idle == 1
+        intake.kill()
+    with site.intake(listen=listen) as intake:
+        await task(1)
+        assert values(intake) == once(2 * count)
+        writing = asyncio.ensure_future(task(2))
+        await eventually(lambda: sum(intake.status().ends) > 2 * count)
+        intake.kill()
+    with site.intake(listen=listen) as intake:
+        await writing
+        assert values(intake) == once(3 * count)
+        await pool.close()

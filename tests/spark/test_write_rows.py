@@ -21,7 +21,9 @@ def split(
     most: int = 10,
 ) -> list[Portion]:
     splitter = Splitter(RowPlan(channel, "ordered", payload_format, most))
-    return [portion for portions in splitter.split(batch) for portion in portions]
+    return [
+        portion for portions in (*splitter.split(batch), *splitter.rest()) for portion in portions
+    ]
 
 
 def test_one_destination_is_one_portion() -> None:

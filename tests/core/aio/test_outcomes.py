@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -22,7 +24,7 @@ from aqueduct_core.aio.outcomes import (
     ReceiverClosed,
 )
 from aqueduct_core.aio.serve import serve
-from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.aqueduct.config import AckMode, Config
 from tests.core.aio.scene import Scene, client_tls, eventually, in_loop, scene, server_tls
 from tests.support.proxy import Impairment, Proxy
 from tests.support.rules import rule
@@ -228,3 +230,49 @@ async def test_statistics_of_a_connection_count_messages() -> None:
         assert there.queued_bytes >= 50
         assert len([await far.receive() for _ in range(50)]) == 50
         assert set_up.guest.statistics.queued_bytes < there.queued_bytes
+
+
+@in_loop
+async def test_a_finish_over_messages_that_were_nacked_is_no_good_end() -> None:
+    """The receiver read some, closed, and acked nothing: the peer's close nacks what was sent."""
+    async with scene(server_config=Config(ack_mode=AckMode.ON_STORED)) as set_up:
+        sender, receiver = channel()
+        (far,) = await set_up.carry(receiver)
+        assert isinstance(far, Receiver)
+        await sender.send_many([b"message"] * 7)
+        await far.receive()
+        finishing = asyncio.ensure_future(sender.finish())
+        await asyncio.sleep(0)
+        await far.close()
+        with pytest.raises(ReceiverClosed, match="7 messages not acked"):
+            await finishing
+        assert isinstance(sender.outcome, ReceiverClosed)
+        assert sender.outcome.unacked == 7
+        set_up.client.abort()  # nobody acks the carrier either
+
+
+@in_loop
+async def test_who_observes_a_sender_is_freed_with_it() -> None:
+    """The observer holds the sender, as the sink's channels do; at the end nobody holds both."""
+
+    class Observer:
+        def __init__(self, sender: Sender) -> None:
+            self.sender = sender
+            sender.observe(self.settled, self.ended)
+
+        def settled(self, reliable: bool, first: int, stop: int, acked: bool) -> None:
+            pass
+
+        def ended(self) -> None:
+            pass
+
+    for how in ("finish", "cancel"):
+        sender, receiver = channel()
+        observer = Observer(sender)
+        await sender.send(b"message")
+        await receiver.receive()
+        await (sender.finish() if how == "finish" else sender.cancel())
+        freed = weakref.ref(observer)
+        del sender, observer
+        gc.collect()
+        assert freed() is None
