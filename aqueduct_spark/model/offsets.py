@@ -1,12 +1,15 @@
 """The offset of a stream: how far each partition of each spool is read.
 
-    {"v":1,"spool":{"0":{"id":"<uuid>","at":"<address>","epoch":3,"to":[120,98]}},"launch":1,"tick":4}
+    {"v":2,"spool":{"0":{"id":"<uuid>","at":"<address>","epoch":3,"to":[120,98]}},"launch":1,"tick":4,
+     "query":"<uuid>"}
 
 ``to`` is exclusive: with ``"to":[120,98]`` the messages 0 to 119 of partition 0 were read and 120
 is the next one. ``id`` is the identity of the spool, so that another spool in the same directory
 is not mistaken for it; ``at`` and ``epoch`` name the intake that served it, so that a restarted
 query finds an intake that outlived its driver. ``launch`` and ``tick`` only grow: a change makes
-Spark run a batch, which starts intakes, or brings the commit of the batch before.
+Spark run a batch, which starts intakes, or brings the commit of the batch before. ``query`` is who
+reads: the cursors in the spools belong to it. It is made with the first end of a batch, and is true
+once Spark has written that down; version 1 had none.
 
 Spark compares offsets as JSON text, so the order of the keys never changes.
 """
@@ -19,7 +22,7 @@ from typing import Any
 
 from aqueduct_core.errors import CheckpointVersion
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Raised when an older version of this package could misread what we write."""
 
 
@@ -38,18 +41,24 @@ class SpoolPosition:
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """A position in the whole stream; ``spool`` is keyed by the number of the intake."""
+    """A position in the whole stream; ``spool`` is keyed by the number of the intake.
+
+    ``query`` is "" before the first batch, and in what version 1 wrote.
+    """
 
     spool: Mapping[int, SpoolPosition] = field(default_factory=dict)
     launch: int = 0
     tick: int = 0
+    query: str = ""
 
     def to_json(self) -> dict[str, Any]:
+        named = {"query": self.query} if self.query else {}
         return {
-            "v": FORMAT_VERSION,
+            "v": FORMAT_VERSION if named else 1,
             "spool": {str(i): self.spool[i].to_json() for i in sorted(self.spool)},
             "launch": self.launch,
             "tick": self.tick,
+            **named,
         }
 
     @classmethod
@@ -68,12 +77,13 @@ class StreamOffset:
                 "Continue with the version of aqueduct-spark that wrote it, or a newer one",
             )
         try:
-            if version != FORMAT_VERSION:
+            if version not in (1, FORMAT_VERSION):
                 raise ValueError(version)
             return cls(
                 spool={int(i): _position(entry) for i, entry in raw["spool"].items()},
                 launch=int(raw["launch"]),
                 tick=int(raw["tick"]),
+                query=str(raw.get("query", "")),
             )
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise CheckpointVersion(
@@ -87,6 +97,9 @@ class StreamOffset:
 
     def launched(self) -> StreamOffset:
         return replace(self, launch=self.launch + 1)
+
+    def named(self, query: str) -> StreamOffset:
+        return replace(self, query=query)
 
     def ticked(self) -> StreamOffset:
         return replace(self, tick=self.tick + 1)

@@ -16,10 +16,10 @@ POSITION = SpoolPosition("5f1c", "127.0.0.1:7001", 3, (120, 98))
 
 
 def test_the_text_is_as_documented() -> None:
-    offset = StreamOffset({0: POSITION}, launch=1, tick=4)
+    offset = StreamOffset({0: POSITION}, launch=1, tick=4, query="a1b2")
     assert json.dumps(offset.to_json(), separators=(",", ":")) == (
-        '{"v":1,"spool":{"0":{"id":"5f1c","at":"127.0.0.1:7001","epoch":3,"to":[120,98]}},'
-        '"launch":1,"tick":4}'
+        '{"v":2,"spool":{"0":{"id":"5f1c","at":"127.0.0.1:7001","epoch":3,"to":[120,98]}},'
+        '"launch":1,"tick":4,"query":"a1b2"}'
     )
 
 
@@ -43,6 +43,7 @@ positions = st.builds(
         st.dictionaries(st.integers(0, 99), positions, max_size=3),
         st.integers(0, 2**31),
         st.integers(0, 2**31),
+        st.text(),
     )
 )
 def test_what_is_written_is_read_again(offset: StreamOffset) -> None:
@@ -72,8 +73,8 @@ def test_offsets_of_version_1_are_read_for_ever(number: int) -> None:
 
 
 def test_a_newer_version_is_refused_by_its_number() -> None:
-    with pytest.raises(CheckpointVersion, match="version 2"):
-        StreamOffset.from_json({"v": 2, "anything": []})
+    with pytest.raises(CheckpointVersion, match="version 3"):
+        StreamOffset.from_json({"v": 3, "anything": []})
 
 
 @pytest.mark.parametrize(
