@@ -4,10 +4,10 @@ A later intake of the spool, of whichever query or configuration, has to come wi
 settings: else whoever starts the second one could turn the authentication of the first one off.
 Changing them is an act of its own (`forget`).
 
-What counts is the address (port 0 stands for any), that a certificate is one of files or a self-signed one, and where the
-tokens are: the reference, never a token. What is renewed in the course of things does not count:
-the paths of the certificate, the tokens in their file. Nor does what an intake dials and asks
-for; only that it verifies what it dials.
+What counts is the address (port 0 stands for any), that a certificate is one of files or a
+self-signed one, and where the tokens are: the reference, never a token. What is renewed in the
+course of things does not count: the paths of the certificate, the tokens in their file. Nor does
+what an intake dials and asks for; only that it verifies what it dials.
 """
 
 from __future__ import annotations

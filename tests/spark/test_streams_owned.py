@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.aio.outcomes import ConnectionLost
+from aqueduct_core.cli.main import main
 from aqueduct_core.errors import AqueductError, InvalidOption, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
@@ -64,6 +65,85 @@ def test_fault_41_a_query_that_comes_later_under_the_same_cursor_is_refused(yard
     again = yard.loop(first.at)
     again.rows = first.rows
     assert values(again.until(100)) == numbered(100)
+
+
+def test_fault_41_the_operator_lets_a_cursor_go_to_a_new_query(
+    yard: Yard, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after the loss of a checkpoint, with the command that the refusal names."""
+    first = begun(yard, onCancel="fail")
+    produce(yard.url(), numbered(20))
+    first.until(20)
+    first.close()
+    with pytest.raises(SpoolFailed, match="CURSOR_IN_USE") as refused:
+        begun(yard, onCancel="fail")
+    command = refused.value.remedy.split("aqueduct ")[1].split()
+    assert command == ["spool", "cursors", str(yard.spool), "--give", "query"]
+    assert main(command) == 0
+    assert "given away query.cancels" in capsys.readouterr().out
+    second = begun(yard, onCancel="fail")
+    assert values(second.until(20)) == numbered(20)
+    second.close()
+    with pytest.raises(SpoolFailed, match=f"belongs to query {second.at.query}"):
+        yard.loop(first.at, onCancel="fail").batch()
+
+
+def test_an_id_that_was_never_written_down_locks_nobody_out(yard: Yard) -> None:
+    """The driver dies with its first offset in the hand, beside an intake that runs already."""
+    beside = begun(yard, cursor="other")
+    produce(yard.url(), numbered(10))
+    lost = yard.loop()
+    end = lost.planner.latest(StreamOffset(beside.at.spool))  # so it finds the intake at once
+    assert end.query
+    assert "query" in status(yard).committed
+    lost.close()
+    assert "query" not in status(yard).owners
+    again = yard.loop()
+    assert values(again.until(10)) == numbered(10)
+    assert again.at.query != end.query
+    assert status(yard).owners["query"].query == again.at.query
+
+
+def test_batch_0_that_is_done_again_is_of_the_same_query(yard: Yard) -> None:
+    """Its end was written down, and then the driver died: `initialOffset` knows no id."""
+    first = yard.loop()
+    end = first.planner.latest(StreamOffset())
+    first.close()
+    again = yard.loop()
+    again.run(StreamOffset(), end)
+    again.at = end
+    served(again)
+    produce(yard.url(), numbered(10))
+    again.until(10)
+    assert again.at.query == end.query
+    assert status(yard).owners["query"].query == end.query
+    again.close()
+    third = yard.loop(again.at)
+    produce(yard.url(), numbered(10), name="more")
+    assert values(third.until(10), "more") == numbered(10)
+    third.close()
+    with pytest.raises(SpoolFailed, match=end.query):
+        begun(yard)
+
+
+def test_a_checkpoint_of_version_1_adopts_its_cursor_once(yard: Yard) -> None:
+    first = begun(yard)
+    produce(yard.url(), numbered(10))
+    first.until(10)
+    first.close()
+    with IntakeClient(yard.intake()["flight"], Credentials.for_spool(yard.spool)) as client:
+        client.give_cursor("query")  # the release that wrote it knew no owners
+    old = StreamOffset.from_json({**first.at.named("").to_json(), "v": 1})
+    again = yard.loop(old)
+    assert again.batch() is None or again.at.query
+    produce(yard.url(), numbered(10), name="more")
+    assert values(again.until(10), "more") == numbered(10)
+    served(again)
+    assert again.at.query
+    assert status(yard).owners["query"].query == again.at.query
+    again.close()
+    with pytest.raises(SpoolFailed, match="has no checkpoint of it"):
+        yard.loop(old).batch()
 
 
 def test_fault_41_no_second_query_turns_authentication_off(yard: Yard) -> None:
