@@ -1,7 +1,8 @@
-"""``aqueduct spool ls|cat|verify|cursors DIR``: look into the spools of intakes.
+"""``aqueduct spool ls|cat|verify|cursors|settings DIR``: look into the spools of intakes.
 
 DIR is the directory of one intake, or the ``spool`` of a query with ``intake-0``, … below it.
-Nothing is changed, and no running intake is in the way; only ``cursors --drop`` writes.
+Nothing is changed, and no running intake is in the way; only ``cursors --drop``, ``cursors --give``
+and ``settings --forget`` write.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from aqueduct_core.cli import arguments, spool_cat, spool_cursors
+from aqueduct_core.cli import arguments, spool_cat, spool_cursors, spool_settings
 from aqueduct_core.cli.spool_places import Place, places
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool import Checked, Rows, SpoolReader
@@ -65,13 +66,28 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     cursors = look(
         "cursors",
         "what each query is done with",
-        "Lists the cursors of queries: what they are done with, and how much they have not read.",
+        "Lists the cursors of queries: what they are done with, how much they have not read, and "
+        "to which query each belongs.",
     )
-    cursors.add_argument(
+    act = cursors.add_mutually_exclusive_group()
+    act.add_argument(
         "--drop", metavar="NAME", help="forget this cursor: it holds no data back any more"
     )
+    act.add_argument(
+        "--give", metavar="NAME", help="let this cursor go to the next query that comes for it"
+    )
     cursors.set_defaults(run=spool_cursors.run)
-    for parser in (ls, verify, cursors):
+    settings = look(
+        "settings",
+        "who can bring messages",
+        "Lists the settings of the listener and of authentication that a spool was first served "
+        "with. An intake that comes with others is refused.",
+    )
+    settings.add_argument(
+        "--forget", action="store_true", help="let the next intake settle them anew"
+    )
+    settings.set_defaults(run=spool_settings.run)
+    for parser in (ls, verify, cursors, settings):
         parser.add_argument("-J", dest="json", action="store_true", help="a JSON object a line")
 
 

@@ -1,20 +1,27 @@
-"""``aqueduct spool cursors DIR``: what each query is done with; and letting go of a dead one."""
+"""``aqueduct spool cursors DIR``: what each query is done with, and letting go of a dead one."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from aqueduct_core.cli.spool_places import Place, places
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.flight.client import IntakeClient
+from aqueduct_core.flight.tickets import CANCELS
+from aqueduct_core.intake.cursor_owners import CursorOwners, owners_in
 from aqueduct_core.spool import InlineSync, Spool, SpoolReader
 
 
 def run(options: argparse.Namespace) -> int:
     found = places(options.directory)
     if options.drop is not None:
-        return _drop(found, options.drop)
+        return _act(found, options.drop, "dropped", IntakeClient.drop_cursor, _drop_alone)
+    if options.give is not None:
+        return _act(found, options.give, "given away", IntakeClient.give_cursor, _give_alone)
     for place in found:
         with place.reader() as reader:
             told = [_told(place, reader, name) for name in sorted(reader.cursors)]
@@ -28,6 +35,12 @@ def run(options: argparse.Namespace) -> int:
                 f"{log['partition']}: {log['at']} of {log['end']}" for log in cursor["logs"]
             )
             print(f"  {cursor['cursor']}  {cursor['view']}  {cursor['lag']} rows unread  ({logs})")
+            owner = cursor["owner"]
+            print(
+                "    belongs to nobody"
+                if owner is None
+                else f"    belongs to query {owner['query']}, {owner['where']}, {owner['since']}"
+            )
     return 0
 
 
@@ -37,16 +50,30 @@ def _told(place: Place, reader: SpoolReader, name: str) -> dict[str, Any]:
         for log, (at, end) in enumerate(zip(reader.cursors[name], reader.ends(), strict=True))
         if at is not None
     ]
+    owner = owners_in(place.directory).get(name)
     return {
         "cursor": name,
         "directory": str(place.directory),
         "view": "+".join(sorted({place.kind(log) for log, _, _ in logs}, reverse=True)),
         "lag": sum(max(0, end - at) for _, at, end in logs),
         "logs": [{"partition": log, "at": at, "end": end} for log, at, end in logs],
+        "owner": owner
+        and {
+            "query": owner.query,
+            "where": owner.where,
+            "since": datetime.fromtimestamp(owner.since, UTC).isoformat(timespec="seconds"),
+        },
     }
 
 
-def _drop(found: list[Place], name: str) -> int:
+def _act(
+    found: list[Place],
+    name: str,
+    done: str,
+    through: Callable[[IntakeClient, str], None],
+    alone: Callable[[Place, str], None],
+) -> int:
+    """Do it to a cursor, and to the one that its query has beside it."""
     known: dict[Place, list[str]] = {}
     for place in found:
         with place.reader() as reader:
@@ -59,22 +86,31 @@ def _drop(found: list[Place], name: str) -> int:
             f"The cursors are {', '.join(names)}" if names else "There are no cursors",
         )
     for place, names in known.items():
-        if name not in names:
-            continue
-        if place.owner() is not None:
-            with place.intake() as intake:
-                intake.drop_cursor(name)
-        else:
-            _drop_alone(place, name)
-        print(f"{place.directory}: dropped {name}")
+        for each in (name, name + CANCELS):
+            if each not in names:
+                continue
+            if place.owner() is not None:
+                with place.intake() as intake:
+                    through(intake, each)
+            else:
+                alone(place, each)
+            print(f"{place.directory}: {done} {each}")
     return 0
 
 
 def _drop_alone(place: Place, name: str) -> None:
+    with _owned(place) as spool:
+        spool.drop(name)
+        CursorOwners(place.directory).forget(name)
+
+
+def _give_alone(place: Place, name: str) -> None:
+    with _owned(place):
+        CursorOwners(place.directory).forget(name)
+
+
+def _owned(place: Place) -> Spool:
     """Own the spool for a moment; nobody else does."""
     with place.reader() as reader:
         schema, partitions = reader.schema, reader.partitions
-    with Spool.open(
-        place.directory, schema=schema, partitions=partitions, sync=InlineSync
-    ) as spool:
-        spool.drop(name)
+    return Spool.open(place.directory, schema=schema, partitions=partitions, sync=InlineSync)

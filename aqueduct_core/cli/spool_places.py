@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,11 +11,9 @@ from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import KEYS_FILE, Credentials
 from aqueduct_core.intake import status_file
-from aqueduct_core.intake.layout import LAYOUT, layout_of
+from aqueduct_core.intake.layout import LAYOUT, layout_of, number_of
 from aqueduct_core.spool import SpoolReader, holder
 from aqueduct_core.spool.identity import IDENTITY
-
-_INTAKE = re.compile(r"intake-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +75,19 @@ def places(directory: Path) -> list[Place]:
     if (directory / IDENTITY).exists() or (directory / LAYOUT).exists():
         return [Place(directory, None)]
     try:
-        numbers = [int(match[1]) for each in directory.iterdir() if (match := _intake(each))]
+        below = [number_of(each) for each in directory.iterdir() if each.is_dir()]
     except OSError as error:
         raise SpoolFailed(
             "IO", f"{directory} cannot be read: {error.strerror}", "Name a directory of a spool"
         ) from None
+    numbers = sorted(number for number in below if number is not None)
     if not numbers:
         raise SpoolFailed(
             "IO",
             f"{directory} holds no spool, and none of intakes below it",
             "Name the directory of an intake, or the spool option of a query",
         )
-    return [Place(directory / f"intake-{number}", number) for number in sorted(numbers)]
-
-
-def _intake(path: Path) -> re.Match[str] | None:
-    return _INTAKE.fullmatch(path.name) if path.is_dir() else None
+    return [Place(directory / f"intake-{number}", number) for number in numbers]
 
 
 def only_place(directory: Path, reason: str) -> Place:

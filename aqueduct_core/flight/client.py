@@ -83,31 +83,53 @@ class IntakeClient:
         return self._learn(self._action("wait", order, extra=timeout))
 
     def hold(
-        self, cursor: str, owner: str, *, view: View = "messages", seconds: float = 5.0
+        self,
+        cursor: str,
+        owner: str,
+        *,
+        view: View = "messages",
+        seconds: float = 5.0,
+        query: str = "",
+        where: str = "",
     ) -> None:
         """Claim ``cursor`` for ``seconds`` from now, or renew the claim of this ``owner``.
 
         A cursor that does not exist is made durably at the earliest rows that are stored, so that
-        nothing is trimmed behind it.
+        nothing is trimmed behind it. With the id of a ``query``, which must be in its checkpoint
+        by then, it belongs to that query for good; ``where`` tells people where it runs.
 
         Raises:
-            SpoolFailed: CURSOR_IN_USE while another owner holds it, or after one took it over.
+            SpoolFailed: CURSOR_IN_USE where it belongs to another query, while another owner holds
+                it, or after one took it over.
             InvalidOption: BAD_VALUE when the cursor reads another view.
             DataLoss: SPOOL_REPLACED when the spool is not the one of the last status.
         """
-        self._action("hold", Hold(cursor, owner, seconds, view, self._spool).to_json())
+        order = Hold(cursor, owner, seconds, view, self._spool, query, where)
+        self._action("hold", order.to_json())
 
     def release(self, cursor: str, owner: str) -> None:
         """Give a hold back at once; without effect where this ``owner`` has none."""
         self._action("release", {"cursor": cursor, "owner": owner})
 
-    def drop_cursor(self, cursor: str) -> None:
+    def drop_cursor(self, cursor: str, *, query: str | None = None) -> None:
         """Forget a cursor: it holds nothing back any more. Without effect where there is none.
+
+        ``query``: which query wants it, "" for one without an id; None: an operator does, and it
+        does not matter to whom it belongs.
+
+        Raises:
+            SpoolFailed: CURSOR_IN_USE while somebody holds it, or where it belongs to another
+                query.
+        """
+        self._action("drop", {"cursor": cursor, "query": query})
+
+    def give_cursor(self, cursor: str) -> None:
+        """Let a cursor, as it stands, go to the next query that claims it: an operator's act.
 
         Raises:
             SpoolFailed: CURSOR_IN_USE while somebody holds it.
         """
-        self._action("drop", {"cursor": cursor})
+        self._action("give", {"cursor": cursor})
 
     def sizes(self, partition: int, start: int, end: int, step: int) -> list[tuple[int, int]]:
         """How many stored bytes the rows from ``start`` on take: ``(offset, bytes)``, ascending,
@@ -145,6 +167,7 @@ class IntakeClient:
         epoch: int | None = None,
         owner: str | None = None,
         view: View = "messages",
+        query: str = "",
     ) -> None:
         """``cursor`` is done with all rows below ``ends``; repeating it changes nothing.
 
@@ -153,8 +176,8 @@ class IntakeClient:
         or IntakeFailed.UNREACHABLE.
 
         Raises:
-            SpoolFailed: CURSOR_IN_USE when another one than ``owner`` holds the cursor, or took it
-                over in the meantime.
+            SpoolFailed: CURSOR_IN_USE when the cursor belongs to another query, or another one
+                than ``owner`` holds it or took it over in the meantime.
             InvalidOption: BAD_VALUE when the cursor reads another view.
         """
         order = Commit(
@@ -164,6 +187,7 @@ class IntakeClient:
             self._epoch if epoch is None else epoch,
             owner,
             view,
+            query,
         )
         self._action("commit", order.to_json())
 

@@ -8,7 +8,6 @@ The files lie beside the spool because a restarted query must find the same ones
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.primitives import atomic_file
 
 SERVER_NAME = "aqueduct-intake"
 """The one DNS name in each server certificate; clients verify it instead of a host name."""
@@ -104,7 +104,8 @@ class Credentials:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists():
-                _create(path, json.dumps(cls.fresh().to_json()).encode())
+                content = json.dumps(cls.fresh().to_json()).encode()
+                atomic_file.create(path, content, mode=0o600)
             text = path.read_bytes()
         except OSError as error:
             raise SpoolFailed(
@@ -198,20 +199,3 @@ def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-
-
-def _create(path: Path, content: bytes) -> None:
-    """Make ``path`` with ``content``, whole or not at all; an existing file stays as it is."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            pass
-    finally:
-        os.unlink(draft)

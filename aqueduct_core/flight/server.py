@@ -51,7 +51,9 @@ class Host(Protocol):
 
     def release(self, cursor: str, owner: str) -> None: ...
 
-    def drop_cursor(self, cursor: str) -> None: ...
+    def drop_cursor(self, cursor: str, query: str | None) -> None: ...
+
+    def give_cursor(self, cursor: str) -> None: ...
 
     def renew(self, seconds: float | None) -> None: ...
 
@@ -135,7 +137,11 @@ class FlightHost(fl.FlightServerBase):  # type: ignore[misc]
             ),
             "drop": (
                 "forget a cursor that nobody holds",
-                lambda body: host.drop_cursor(str(body["cursor"])),
+                lambda body: host.drop_cursor(str(body["cursor"]), body.get("query")),
+            ),
+            "give": (
+                "let a cursor that nobody holds go to the next query",
+                lambda body: host.give_cursor(str(body["cursor"])),
             ),
             "sizes": ("how many bytes rows take", sizes),
             "locate": (

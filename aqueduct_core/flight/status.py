@@ -25,6 +25,23 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
+class CursorOwner:
+    """The query to which a cursor belongs: its id, as its checkpoint has it; where it ran last, for
+    people; and since when, in seconds since 1970."""
+
+    query: str
+    where: str
+    since: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {"query": self.query, "where": self.where, "since": self.since}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(str(data["query"]), str(data["where"]), float(data["since"]))
+
+
+@dataclass(frozen=True, slots=True)
 class IntakeStatus:
     """What an intake says of itself.
 
@@ -37,7 +54,8 @@ class IntakeStatus:
     ``oldest`` is, for each message partition, the age in seconds of the oldest row that some cursor
     has not passed (0.0: there is none; without a cursor all rows count); None where it was not
     asked for. ``subscriptions`` is what an intake that dials has asked for; ``complete``: all of it
-    has come to its end and is durable, and nothing will come any more.
+    has come to its end and is durable, and nothing will come any more. ``owners`` are the queries
+    to which cursors belong, ``settings`` those that decide who can bring messages, by option.
     """
 
     id: str
@@ -62,6 +80,8 @@ class IntakeStatus:
     oldest: tuple[float, ...] | None = None
     subscriptions: Subscriptions | None = None
     complete: bool = False
+    owners: Mapping[str, CursorOwner] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -87,6 +107,8 @@ class IntakeStatus:
             "oldest": None if self.oldest is None else list(self.oldest),
             "subscriptions": None if self.subscriptions is None else self.subscriptions.to_json(),
             "complete": self.complete,
+            "owners": {cursor: owner.to_json() for cursor, owner in self.owners.items()},
+            "settings": dict(self.settings),
         }
 
     @classmethod
@@ -117,4 +139,9 @@ class IntakeStatus:
             oldest=None if oldest is None else tuple(oldest),
             subscriptions=None if subscriptions is None else Subscriptions.from_json(subscriptions),
             complete=data.get("complete", False),
+            owners={
+                cursor: CursorOwner.from_json(owner)
+                for cursor, owner in data.get("owners", {}).items()
+            },
+            settings=data.get("settings", {}),
         )

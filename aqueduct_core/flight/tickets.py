@@ -11,6 +11,7 @@ from aqueduct_core.errors import DataLoss
 from aqueduct_core.flight.status import IntakeStatus
 
 __all__ = [
+    "CANCELS",
     "MAX_HOLD",
     "VIEWS",
     "Commit",
@@ -25,6 +26,9 @@ __all__ = [
 View: TypeAlias = Literal["messages", "events"]
 VIEWS: tuple[View, ...] = ("messages", "events")
 """What a cursor may read: the logs of messages, or the one of events."""
+
+CANCELS = ".cancels"
+"""Behind the name of a query's cursor: the name of the one for its look at cancels."""
 
 MAX_HOLD = 60.0
 """Seconds. A hold is renewed; one whose owner died must not lock the others out for long."""
@@ -71,7 +75,8 @@ class Ticket:
 class Hold:
     """``owner`` claims ``cursor``, which reads ``view``, for ``seconds`` from now.
 
-    ``spool`` None: whichever is served.
+    ``spool`` None: whichever is served. ``query`` is the id in the checkpoint of the query, which
+    owns the cursor from then on; "" while no checkpoint has it. ``where`` tells people who asks.
     """
 
     cursor: str
@@ -79,10 +84,14 @@ class Hold:
     seconds: float = 5.0
     view: View = "messages"
     spool: str | None = None
+    query: str = ""
+    where: str = ""
 
     def __post_init__(self) -> None:
         _named("cursor", self.cursor)
         _named("owner", self.owner)
+        _at_most("query", self.query)
+        _at_most("where", self.where)
         if not 0.0 < self.seconds <= MAX_HOLD:
             raise ValueError(f"a hold of {self.seconds} s")
 
@@ -93,6 +102,8 @@ class Hold:
             "seconds": self.seconds,
             "view": self.view,
             "spool": self.spool,
+            "query": self.query,
+            "where": self.where,
         }
 
     @classmethod
@@ -103,6 +114,8 @@ class Hold:
             float(data["seconds"]),
             view_of(data.get("view")),
             _text(data.get("spool")),
+            str(data.get("query", "")),
+            str(data.get("where", "")),
         )
 
 
@@ -111,7 +124,7 @@ class Commit:
     """``cursor`` is done with everything below ``ends``; meant for one spool and epoch.
 
     ``ends`` has an entry for each log of ``view``: P for messages, one for events. ``owner`` is
-    who holds the cursor, None where nobody does.
+    who holds the cursor, None where nobody does; ``query`` the query that owns it, as in `Hold`.
     """
 
     cursor: str
@@ -120,6 +133,7 @@ class Commit:
     epoch: int | None = None
     owner: str | None = None
     view: View = "messages"
+    query: str = ""
 
     def __post_init__(self) -> None:
         _named("cursor", self.cursor)
@@ -132,6 +146,7 @@ class Commit:
             "epoch": self.epoch,
             "owner": self.owner,
             "view": self.view,
+            "query": self.query,
         }
 
     @classmethod
@@ -144,6 +159,7 @@ class Commit:
             None if epoch is None else int(epoch),
             _text(data.get("owner")),
             view_of(data.get("view")),
+            str(data.get("query", "")),
         )
 
 
@@ -162,7 +178,13 @@ def _text(value: object) -> str | None:
 
 
 def _named(what: str, value: str) -> None:
-    if not 0 < len(value) <= MAX_NAME:
+    if not value:
+        raise ValueError(f"a {what} without a name")
+    _at_most(what, value)
+
+
+def _at_most(what: str, value: str) -> None:
+    if len(value) > MAX_NAME:
         raise ValueError(f"a {what} of {len(value)} characters")
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from pathlib import Path
 from typing import NamedTuple
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.primitives import atomic_file
 
 CA_FILE = "intake-ca.pem"
 TOKEN_FILE = "intake-token"
@@ -45,8 +44,4 @@ def _keep(path: Path, content: bytes, mode: int) -> None:
             return
     except FileNotFoundError:
         pass
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    os.replace(draft, path)
+    atomic_file.replace(path, content, mode)

@@ -92,6 +92,8 @@ class ConnectSettings:
         idle_timeout: seconds of silence after which a connection is lost.
         bounded: a channel is asked for again only where that cannot bring a row twice;
             otherwise what ends without a finish is a failure for good. For reads that end.
+        intakes: with how many intakes of a query the endpoints are shared (`endpoint_claims`);
+            None: all of them are dialled here.
     """
 
     endpoints: tuple[str, ...]
@@ -105,6 +107,7 @@ class ConnectSettings:
     longest_wait: float = 15.0
     idle_timeout: float = 30.0
     bounded: bool = False
+    intakes: int | None = None
 
     def __post_init__(self) -> None:
         if not self.endpoints:
@@ -163,6 +166,7 @@ class ConnectSettings:
             "longestWait": self.longest_wait,
             "idleTimeout": self.idle_timeout,
             "bounded": self.bounded,
+            "intakes": self.intakes,
         }
 
     @classmethod
@@ -187,6 +191,7 @@ _PLAIN = {
     "longestWait": "longest_wait",
     "idleTimeout": "idle_timeout",
     "bounded": "bounded",
+    "intakes": "intakes",
 }
 
 

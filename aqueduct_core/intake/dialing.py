@@ -13,6 +13,7 @@ from aqueduct_core.aio.token_file import read_token
 from aqueduct_core.flight.subscriptions import FAILURES, Subscriptions
 from aqueduct_core.intake.connect_settings import ConnectSettings
 from aqueduct_core.intake.demand import Demand
+from aqueduct_core.intake.endpoint_claims import claimed
 from aqueduct_core.intake.engine_settings import engine_config, link_settings
 from aqueduct_core.intake.fulfilled import Fulfilled
 from aqueduct_core.intake.host_port import address
@@ -41,7 +42,8 @@ class Dialing:
         self._config = engine_config(settings)
         self._link = replace(link_settings(settings), idle_timeout=connect.idle_timeout)
         self._transport = settings.transport
-        self._fulfilled = Fulfilled(Path(settings.spool))
+        self._directory = Path(settings.spool)
+        self._fulfilled = Fulfilled(self._directory)
         self._lines: list[Line] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -71,7 +73,10 @@ class Dialing:
         )
 
     async def open(self, around: Surroundings, joined: Callable[[Session], None]) -> None:
-        for endpoint in self._connect.endpoints:
+        endpoints = self._connect.endpoints
+        if self._connect.intakes is not None:
+            endpoints = claimed(self._directory, endpoints, self._connect.intakes)
+        for endpoint in endpoints:
             demand = Demand(endpoint, self._connect, fulfilled=self._fulfilled.of(endpoint))
             self._lines.append(
                 Line(

@@ -4,19 +4,17 @@ does not ask for them again and store their messages once more."""
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.intake import json_file
 
 log = logging.getLogger(__name__)
 
 FILE = "finished.json"
-VERSION = 1
 
 
 class Fulfilled:
@@ -28,7 +26,7 @@ class Fulfilled:
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE
-        self._before = _load(self._path)
+        self._before = finished_in(directory)
         self._now: dict[str, Sequence[str]] = {}
         self._written: dict[str, int] = {}
         self._writing: asyncio.Task[None] | None = None
@@ -59,50 +57,22 @@ class Fulfilled:
                     endpoint: sorted({*self.of(endpoint), *self._now.get(endpoint, ())})
                     for endpoint in {*self._before, *self._now}
                 }
-                text = json.dumps({"v": VERSION, "finished": names})
-                await asyncio.to_thread(_replace, self._path, text.encode())
-        except OSError as error:
-            log.warning("%s cannot be written: %s", self._path, error.strerror)
+                await asyncio.to_thread(json_file.save, self._path, {"finished": names})
+        except SpoolFailed as error:
+            log.warning("%s", error)
         finally:
             self._writing = None
 
 
-def _load(path: Path) -> dict[str, tuple[str, ...]]:
-    try:
-        value: Any = json.loads(path.read_bytes())
-        if value["v"] != VERSION:
-            raise SpoolFailed(
-                "VERSION",
-                f"{path} has version {value['v']}, this release reads {VERSION}",
-                "Use the release that wrote it",
-            )
-        return {
-            str(endpoint): tuple(map(str, names)) for endpoint, names in value["finished"].items()
-        }
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise SpoolFailed(
-            "IO", f"{path} cannot be read: {error.strerror}", "Make it readable for the intake"
-        ) from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise SpoolFailed(
-            "CORRUPT",
-            f"{path} is damaged",
-            "Remove it: channels that had finished are then asked for once more",
-        ) from None
+def finished_in(directory: Path) -> Mapping[str, tuple[str, ...]]:
+    """The finished channels of each endpoint, as the last intake of a spool directory wrote them.
 
+    Raises: SpoolFailed: CORRUPT, VERSION, IO.
+    """
 
-def _replace(path: Path, content: bytes) -> None:
-    """A crash leaves the old file or the new one."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with draft.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    def parse(content: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+        finished: Mapping[str, Sequence[str]] = content["finished"]
+        return {str(endpoint): tuple(map(str, names)) for endpoint, names in finished.items()}
+
+    remedy = "Remove it: channels that had finished are then asked for once more"
+    return json_file.load(directory / FILE, parse, remedy) or {}

@@ -39,7 +39,9 @@ class Commands(Protocol):
 
     def commit(self, commit: Commit) -> None: ...
 
-    def drop_cursor(self, cursor: str) -> None: ...
+    def drop_cursor(self, cursor: str, query: str | None) -> None: ...
+
+    def give_cursor(self, cursor: str) -> None: ...
 
     def renew(self, seconds: float | None) -> None: ...
 
@@ -151,8 +153,11 @@ class SpoolHost:
     def commit(self, commit: Commit) -> None:
         self._ask(lambda: self._commands.commit(commit))
 
-    def drop_cursor(self, cursor: str) -> None:
-        self._ask(lambda: self._commands.drop_cursor(cursor))
+    def drop_cursor(self, cursor: str, query: str | None) -> None:
+        self._ask(lambda: self._commands.drop_cursor(cursor, query))
+
+    def give_cursor(self, cursor: str) -> None:
+        self._ask(lambda: self._commands.give_cursor(cursor))
 
     def renew(self, seconds: float | None) -> None:
         self._ask(lambda: self._commands.renew(seconds))

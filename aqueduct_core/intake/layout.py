@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 from pathlib import Path
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
+from aqueduct_core.primitives import atomic_file
 from aqueduct_core.spool.identity import load_identity
 
 LAYOUT = "intake.json"
 VERSION = 1
+
+_OF_A_QUERY = re.compile(r"intake-(\d+)")
+
+
+def number_of(directory: Path) -> int | None:
+    """The number of the intake of a query whose spool directory has this name; None for the
+    directory of an intake that runs on its own."""
+    match = _OF_A_QUERY.fullmatch(directory.name)
+    return None if match is None else int(match[1])
+
+
+def named_by_users(directory: Path) -> Path:
+    """What users call the spool of an intake: the ``spool`` option of its query, or the directory
+    itself."""
+    return directory if number_of(directory) is None else directory.parent
 
 
 def settle_layout(directory: Path, partitions: int) -> None:
@@ -32,7 +48,8 @@ def settle_layout(directory: Path, partitions: int) -> None:
             identity = load_identity(directory)
             if identity is not None and identity.partitions != partitions:
                 raise _conflict(directory, identity.partitions, partitions)
-            _create(path, partitions)
+            # where another intake is first, it will also have the lock
+            atomic_file.create(path, json.dumps({"v": VERSION, "partitions": partitions}).encode())
             known = _read(path)
     except OSError as error:
         raise SpoolFailed(
@@ -80,25 +97,6 @@ def _read(path: Path) -> int | None:
             "Use the release that wrote it, or a newer one",
         )
     return partitions
-
-
-def _create(path: Path, partitions: int) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with draft.open("w") as file:
-        json.dump({"v": VERSION, "partitions": partitions}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass  # another intake was first; it will also have the lock
-    finally:
-        draft.unlink()
-    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _conflict(directory: Path, known: int | None, asked: int) -> InvalidOption:

@@ -27,6 +27,7 @@ from aqueduct_core.intake.layout import settle_layout
 from aqueduct_core.intake.lease import Lease
 from aqueduct_core.intake.rates import Meter
 from aqueduct_core.intake.receipts import Commits
+from aqueduct_core.intake.recorded_settings import admission_of, check_recorded, record
 from aqueduct_core.intake.schema import SPOOL_SCHEMA, newest_timestamp
 from aqueduct_core.intake.serving import Serving, Standing
 from aqueduct_core.intake.session import Session, Surroundings
@@ -97,7 +98,8 @@ class Intake:
 
         Raises:
             SpoolFailed: LOCKED, VERSION, CORRUPT, IO.
-            ConnectFailed, TlsFailed, InvalidOption: the listener's address or certificate.
+            ConnectFailed, TlsFailed, InvalidOption: the listener's address or certificate;
+                CONFLICT where the spool was served with other settings before.
             IntakeFailed: UNREACHABLE when the Flight address cannot be bound.
         """
         front = make_front(settings)
@@ -114,6 +116,7 @@ class Intake:
             sync=SyncerProcess,
         )
         try:
+            check_recorded(settings)  # as the owner: nobody else settles them at this moment
             intake = cls(settings, spool, front)
             await intake._open()
         except BaseException:
@@ -170,6 +173,7 @@ class Intake:
             | {**self._front.counters, "marks_forgotten": self._spool.forgotten},
             subscriptions=self._front.subscriptions,
             complete=self._front.complete and self._groups.idle and not self._groups.holding,
+            settings=admission_of(self.settings),
         )
 
     def _moved(self) -> None:
@@ -202,6 +206,7 @@ class Intake:
             )
             self._flight = FlightHost(host, port, settings.credentials, self._host)
             self._flight_address = joined(settings.advertise or host, self._flight.port)
+            record(settings)
             self._write_status("ready")
         except BaseException:
             await self._front.close(Code.INTERNAL, "the intake could not start")

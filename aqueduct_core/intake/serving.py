@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from aqueduct_core.errors import IntakeFailed, SpoolFailed
 from aqueduct_core.flight.status import IntakeStatus, Rates
 from aqueduct_core.flight.subscriptions import Subscriptions
 from aqueduct_core.flight.tickets import Commit, Hold, View, require_spool
+from aqueduct_core.intake.cursor_owners import CursorOwners
 from aqueduct_core.intake.fence import Fence
 from aqueduct_core.intake.holds import Holds
 from aqueduct_core.intake.lease import Lease
@@ -34,6 +36,7 @@ class Standing:
     counters: Mapping[str, int] = field(default_factory=dict)
     subscriptions: Subscriptions | None = None
     complete: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 class Serving:
@@ -55,6 +58,7 @@ class Serving:
         standing: Callable[[], Standing],
         moved: Callable[[], None],
         drain: Callable[[], None],
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._spool = spool
         self._partitions = partitions
@@ -64,7 +68,9 @@ class Serving:
         self._standing = standing
         self._moved = moved
         self._drain = drain
+        self._wall = wall
         self._holds = Holds()
+        self._owners = CursorOwners(spool.directory)
 
     def status(self) -> IntakeStatus:
         self._begin()
@@ -100,17 +106,28 @@ class Serving:
             counters=standing.counters,
             subscriptions=standing.subscriptions,
             complete=standing.complete,
+            owners={
+                cursor: owner
+                for cursor, owner in self._owners.all.items()
+                if cursor in messages or cursor in events
+            },
+            settings=standing.settings,
         )
 
     def hold(self, hold: Hold) -> None:
         self._begin()
         require_spool(self._spool.id, hold.spool)
         now = self._clock()
+        if hold.cursor not in self._spool.cursors():
+            # dropped by a release that knew no owners, or in a crash: it is nobody's any more
+            self._owners.forget(hold.cursor)
         # first who: another query must not make, or read, a cursor that is in use
+        self._owners.check(hold.cursor, hold.query)
         self._holds.hold(hold.cursor, hold.owner, hold.seconds, now)
         try:
             with self._noted_later(hold.cursor):
                 self._spool.enter_cursor(hold.cursor, self._reads(hold.view))
+            self._owners.claim(hold.cursor, hold.query, hold.where, self._wall())
         except BaseException:
             self._holds.release(hold.cursor, hold.owner)
             raise
@@ -128,6 +145,7 @@ class Serving:
                 f"the intake of epoch {commit.epoch} has ended, epoch {self._spool.epoch} serves",
                 "Ask for its status, then commit again",
             )
+        self._owners.check(commit.cursor, commit.query)
         self._holds.check(commit.cursor, commit.owner, self._clock())
         reads = self._reads(commit.view)
         if len(commit.ends) != sum(reads):
@@ -137,11 +155,19 @@ class Serving:
             self._spool.commit(commit.cursor, [next(ends) if read else None for read in reads])
         self._moved()
 
-    def drop_cursor(self, cursor: str) -> None:
+    def drop_cursor(self, cursor: str, query: str | None) -> None:
         self._fence.check()
+        if query is not None:
+            self._owners.check(cursor, query)
         self._holds.forget(cursor, self._clock())
         self._spool.drop(cursor)
+        self._owners.forget(cursor)
         self._moved()
+
+    def give_cursor(self, cursor: str) -> None:
+        self._fence.check()
+        self._holds.forget(cursor, self._clock())
+        self._owners.forget(cursor)
 
     def renew(self, seconds: float | None) -> None:
         self._fence.check()

@@ -35,11 +35,12 @@ class AuthSettings:
     """Who may connect. With neither a file nor a token everybody may.
 
     ``token_file`` holds one token a line and is read again when it changes; ``token`` is one
-    that came from elsewhere (an environment variable of the driver).
+    that came from elsewhere: from the environment variable ``token_env`` of the driver.
     """
 
     token_file: str | None = None
     token: str | None = field(default=None, repr=False)
+    token_env: str | None = None
 
     @property
     def required(self) -> bool:
@@ -132,7 +133,11 @@ class IntakeSettings:
                     "keyFile": self.tls.key_file,
                     "selfSigned": list(self.tls.self_signed),
                 },
-                "auth": {"tokenFile": self.auth.token_file, "token": self.auth.token},
+                "auth": {
+                    "tokenFile": self.auth.token_file,
+                    "token": self.auth.token,
+                    "tokenEnv": self.auth.token_env,
+                },
                 "limits": {
                     "connections": self.limits.connections,
                     "connectionsPerAddress": self.limits.connections_per_address,
@@ -185,7 +190,7 @@ class IntakeSettings:
     @classmethod
     def _from(cls, data: Mapping[str, Any]) -> Self:
         tls = section(data, "tls", {"certFile", "keyFile", "selfSigned"})
-        auth = section(data, "auth", {"tokenFile", "token"})
+        auth = section(data, "auth", {"tokenFile", "token", "tokenEnv"})
         limits = section(data, "limits", set(_LIMITS))
         if data.get("credentials") is None:
             credentials = Credentials.for_spool(Path(data["spool"]))
@@ -201,7 +206,7 @@ class IntakeSettings:
             tls=TlsSettings(
                 tls.get("certFile"), tls.get("keyFile"), tuple(tls.get("selfSigned") or ())
             ),
-            auth=AuthSettings(auth.get("tokenFile"), auth.get("token")),
+            auth=AuthSettings(auth.get("tokenFile"), auth.get("token"), auth.get("tokenEnv")),
             limits=Limits(**{_LIMITS[key]: value for key, value in limits.items()}),
             **plain,
         )

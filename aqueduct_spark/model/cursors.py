@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from aqueduct_core.flight.tickets import CANCELS
 from aqueduct_spark.model import values
 
 DEFAULT_CURSORS = {"messages": "query", "events": "events"}
 """By view, where option ``cursor`` names none."""
-
-SUFFIX = ".cancels"
-"""Behind the name of a query's cursor: the name of the one for its look at cancels."""
 
 _short = values.short_text(64)
 
@@ -16,6 +14,6 @@ _short = values.short_text(64)
 def cursor_name(value: str) -> str:
     """A name that a user may give to a cursor."""
     name = _short(value).strip()
-    if name.endswith(SUFFIX):
-        raise ValueError(f"a name that does not end with {SUFFIX}")
+    if name.endswith(CANCELS):
+        raise ValueError(f"a name that does not end with {CANCELS}")
     return name

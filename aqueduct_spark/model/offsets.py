@@ -1,13 +1,15 @@
 """The offset of a stream: how far each partition of each spool is read.
 
     {"v":2,"spool":{"0":{"id":"<uuid>","at":"<address>","epoch":3,"to":[120,98],
-     "cut":{"1":[40,29]}}},"launch":1,"tick":4}
+     "cut":{"1":[40,29]}}},"launch":1,"tick":4,"query":"<uuid>"}
 
 ``to`` is exclusive: with ``"to":[120,98]`` the messages 0 to 119 of partition 0 were read and 120
 is the next one. ``id`` is the identity of the spool, so that another spool in the same directory
 is not mistaken for it; ``at`` and ``epoch`` name the intake that served it, so that a restarted
 query finds an intake that outlived its driver. ``launch`` and ``tick`` only grow: a change makes
-Spark run a batch, which starts intakes, or brings the commit of the batch before.
+Spark run a batch, which starts intakes, or brings the commit of the batch before. ``query`` is who
+reads: the cursors in the spools belong to it. It is made with the first end of a batch, and is true
+once Spark has written that down; version 1 had none.
 
 ``cut`` is left out where it is empty. It says how the batch that ends here is split into tasks, so
 that it has the same ones whenever it is planned, whatever the options and sizes are by then: for
@@ -53,23 +55,26 @@ class StreamOffset:
     """A position in the whole stream; ``spool`` is keyed by the number of the intake.
 
     ``cuts`` are no part of the position: they say how the batch that ends there is split. None:
-    version 1 does not say.
+    version 1 does not say. ``query`` is "" before the first batch, and in what version 1 wrote.
     """
 
     spool: Mapping[int, SpoolPosition] = field(default_factory=dict)
     launch: int = 0
     tick: int = 0
     cuts: Cuts | None = field(default_factory=dict, compare=False)
+    query: str = ""
 
     def to_json(self) -> dict[str, Any]:
         spool = {str(i): self.spool[i].to_json() for i in sorted(self.spool)}
         for (intake, log), cuts in sorted((self.cuts or {}).items()):
             spool[str(intake)].setdefault("cut", {})[str(log)] = _steps(cuts)
+        named = {"query": self.query} if self.query else {}
         return {
-            "v": 1 if self.cuts is None else FORMAT_VERSION,
+            "v": 1 if self.cuts is None and not named else FORMAT_VERSION,
             "spool": spool,
             "launch": self.launch,
             "tick": self.tick,
+            **named,
         }
 
     @classmethod
@@ -96,6 +101,7 @@ class StreamOffset:
                 launch=int(raw["launch"]),
                 tick=int(raw["tick"]),
                 cuts=None if version == 1 else dict(_cuts(entries)),
+                query=str(raw.get("query", "")),
             )
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise CheckpointVersion(
@@ -109,6 +115,9 @@ class StreamOffset:
 
     def launched(self) -> StreamOffset:
         return replace(self, launch=self.launch + 1)
+
+    def named(self, query: str) -> StreamOffset:
+        return replace(self, query=query)
 
     def ticked(self) -> StreamOffset:
         return replace(self, tick=self.tick + 1)

@@ -99,8 +99,8 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         STREAM_READ,
         STREAM_READ,
         "Name of the query's position in the spool, which keeps what the query still needs; "
-        "queries on the same spool use different ones. By default query, and events for "
-        "view=events.",
+        "queries on the same spool use different ones: a cursor belongs to the first query that "
+        "comes under its name. By default query, and events for view=events.",
     ),
     OptionSpec(
         "startingOffsets",

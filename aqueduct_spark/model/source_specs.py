@@ -22,7 +22,8 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         READ,
         STREAM_READ,
         "address:port on which producers are accepted; intake i listens on port + i, port 0 "
-        "lets the system choose.",
+        "lets the system choose. Kept with the spool, as are tls.selfSigned and auth.*: later "
+        "queries on it give the same.",
     ),
     OptionSpec(
         "intakes",
@@ -75,7 +76,8 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         "1",
         STREAM_READ,
         STREAM_READ,
-        "Intakes to launch on executors.",
+        "Intakes to launch on executors. With endpoint it may be changed at any time: an endpoint "
+        "that was dialled stays with its intake.",
     ),
     OptionSpec(
         "partitionsPerIntake",

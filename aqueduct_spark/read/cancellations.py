@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 from aqueduct_core.errors import AqueductError, ChannelEnded, DataLoss
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.flight.tickets import Ticket
-from aqueduct_spark.model.cursors import SUFFIX
+from aqueduct_core.flight.tickets import CANCELS, Ticket
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.model.selection import Selection
 from aqueduct_spark.model.starting import AtTime, Latest, Starting
@@ -35,7 +34,7 @@ class CancelWatch:
     """
 
     def __init__(self, cursor: str, selection: Selection, starting: Starting) -> None:
-        self.reader = Reader(cursor + SUFFIX, "events")
+        self.reader = Reader(cursor + CANCELS, "events")
         self._shape = Shape("events", selection)
         self._starting = starting
         self._positions: dict[str, int] = {}

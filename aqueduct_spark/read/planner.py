@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 import time
+import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
-from aqueduct_core.flight.tickets import View
-from aqueduct_spark.model.cursors import SUFFIX
+from aqueduct_core.flight.tickets import CANCELS, View
 from aqueduct_spark.model.offsets import Cuts, StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
 from aqueduct_spark.model.read_options import StreamReadOptions
+from aqueduct_spark.model.source import Dial
 from aqueduct_spark.model.starting import AtTime
 from aqueduct_spark.planning.launches import Launches
 from aqueduct_spark.planning.patience import Patience
@@ -81,6 +83,8 @@ class StreamPlanner:
         self._ticked: StreamOffset | None = None
         self._seen: dict[int, Seen] = {}
         self._reach: StreamOffset | None = None
+        self._fresh = uuid.uuid4().hex
+        """The id of the query, if it has none yet and a batch of this run is written down."""
 
     def available_now(self) -> None:
         """From now on, nothing counts that is stored later than each intake is first seen."""
@@ -94,12 +98,15 @@ class StreamPlanner:
         ``everything``: without the limits of the options. Waits for news up to `LONG_POLL`. A
         query that is to end with what is there waits for intakes only, which it needs to end.
         """
+        self._recognise(start)
         end = self._next(start, everything)
-        return start if end == start else end.with_cuts(self._cuts(start, end))
+        if end == start:
+            return start
+        return end.with_cuts(self._cuts(start, end)).named(start.query or self._fresh)
 
     def _next(self, start: StreamOffset, everything: bool) -> StreamOffset:
         end = self._step(start, everything)
-        while self._bounded and end == start and len(self._seen) < self._options.intakes:
+        while self._bounded and end == start and len(self._seen) < self._terms.intakes:
             time.sleep(RETRY_PAUSE)
             end = self._step(start, everything)
         if end == start and not self._bounded:
@@ -125,27 +132,38 @@ class StreamPlanner:
         waits for one: it has its intake running by itself (`ensure_intake`), so a batch is done
         with one task slot too.
         """
+        named = self._recognise(end)
         touched = {rows.intake for rows in data_ranges(start, end, {})}
-        if end.launch > start.launch or not touched <= set(self._seen):
+        if named or end.launch > start.launch or not touched <= set(self._seen):
             self._seen = self._observe_needed(end, touched)
         ranges = data_ranges(start, end, self._first_logs(touched))
         pieces = self._split(ranges) if end.cuts is None else cut(ranges, end.cuts)
         tasks: list[LaunchPartition | DataPartition] = [*self._data_tasks(pieces)]
         if self._crew.launches:
             again = end.launch == start.launch
-            wanted = touched if again else set(range(self._options.intakes))
+            wanted = touched if again else set(range(self._terms.intakes))
             for intake in sorted(wanted - set(self._seen)):
                 tasks += self._launch_tasks(intake, end, again)
         return tasks
 
     def commit(self, end: StreamOffset) -> None:
         """Spark is done with everything before ``end``."""
+        self._recognise(end)
         self._fleet.commit(end)
 
     def stop(self) -> None:
         """Give the cursors back and close what is open here. Launched intakes stay until their
         lease is over, to be adopted."""
         self._crew.close()
+
+    def _recognise(self, written: StreamOffset) -> bool:
+        """Spark has written this offset down: whose it is, and how many intakes there have been.
+        Returns whether it is the first one with an id: cursors are to be claimed with it."""
+        if isinstance(self._options.source, Dial):
+            # an endpoint stays with its intake, also where fewer are to share those to come
+            intakes = max([self._options.intakes, *(i + 1 for i in written.spool)])
+            self._terms = replace(self._terms, intakes=intakes)
+        return self._fleet.own(written.query)
 
     def _step(self, start: StreamOffset, everything: bool) -> StreamOffset:
         self._seen = self._fleet.observe(start)
@@ -183,7 +201,7 @@ class StreamPlanner:
             self._watch.look(start, self._fleet)
             return
         # Of an earlier run with onCancel=fail: it would hold back the log of events for ever.
-        left = self._options.cursor + SUFFIX
+        left = self._options.cursor + CANCELS
         for intake, status in self._fleet.statuses().items():
             if left in status.events_committed:
                 self._fleet.drop_cursor(intake, left)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Sequence
 
 from aqueduct_core.errors import AqueductError, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
+from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_spark.planning.views import Reader
 
 log = logging.getLogger(__name__)
@@ -24,9 +27,14 @@ killed."""
 RETRY_PAUSE = 0.25
 """Seconds between two tries of it."""
 
+HOST = 128
+"""Characters of the name of our host that are told to others."""
+
 
 class Claims:
     """Holds every cursor of a query in the spool of each of its intakes.
+
+    A cursor belongs to the query for good once a claim carries the id of the query (`own`).
 
     May be used from several threads. Ends with `release`; a hold that is not renewed runs out.
     """
@@ -34,28 +42,44 @@ class Claims:
     def __init__(self, readers: Sequence[Reader]) -> None:
         self._readers = readers
         self.owner = secrets.token_hex(16)
+        self.query = ""
+        self._where = f"host {socket.gethostname()[:HOST]}, process {os.getpid()}"
         self._lock = threading.Lock()
         self._held: dict[str, IntakeClient] = {}
         self._ours: set[str] = set()
         self._lost: SpoolFailed | None = None
 
-    def ensure(self, spool: str, client: IntakeClient) -> bool:
-        """Hold the cursors in ``spool``, which ``client`` serves.
+    def own(self, query: str) -> bool:
+        """The query has this id, which Spark has written down ("": none yet). Returns whether it is
+        news: then the cursors are to be held anew, with the id."""
+        with self._lock:
+            if not query or query == self.query:
+                return False
+            self.query = query
+            self._held.clear()
+            return True
+
+    def ensure(self, status: IntakeStatus, client: IntakeClient) -> bool:
+        """Hold the cursors in the spool whose status this is, which ``client`` serves.
 
         Returns whether they were not held before: then what was known of the spool is out of date.
 
-        Waits up to `TAKE_OVER` for a planner that is gone, where there was no hold before.
+        Waits up to `TAKE_OVER` for a planner that is gone, where there was no hold before, unless
+        it is one of another query.
 
         Raises:
-            SpoolFailed: CURSOR_IN_USE: another query has a cursor, or took it over.
+            SpoolFailed: CURSOR_IN_USE: a cursor belongs to another query, or another one has it, or
+                took it over.
             AqueductError: the intake does not answer.
         """
+        spool = status.id
         with self._lock:
             if self._lost is not None:
                 raise self._lost
             if self._held.get(spool) is client:
                 return False
-            patience = 0.0 if spool in self._ours else TAKE_OVER
+            waits = spool not in self._ours and not self._foreign(status)
+        patience = TAKE_OVER if waits else 0.0
         give_up = time.monotonic() + patience
         told = False
         while True:
@@ -97,7 +121,7 @@ class Claims:
         """
         for reader in self._readers:
             client.release(reader.cursor, self.owner)
-            client.drop_cursor(reader.cursor)
+            client.drop_cursor(reader.cursor, query=self.query)
         self._hold(client)
 
     def release(self) -> None:
@@ -114,4 +138,15 @@ class Claims:
 
     def _hold(self, client: IntakeClient) -> None:
         for reader in self._readers:
-            client.hold(reader.cursor, self.owner, view=reader.view, seconds=HOLD)
+            client.hold(
+                reader.cursor,
+                self.owner,
+                view=reader.view,
+                seconds=HOLD,
+                query=self.query,
+                where=self._where,
+            )
+
+    def _foreign(self, status: IntakeStatus) -> bool:
+        owners = [status.owners.get(reader.cursor) for reader in self._readers]
+        return any(owner is not None and owner.query != self.query for owner in owners)

@@ -8,6 +8,8 @@ from typing import Protocol
 
 from aqueduct_core.errors import AqueductError, AuthFailed, TlsFailed
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.flight.status import IntakeStatus
+from aqueduct_core.intake.recorded_settings import admission_of, check_same
 from aqueduct_core.spool.reader import SpoolReader
 from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.model.read_options import StreamReadOptions
@@ -74,12 +76,20 @@ class _Launched:
         outside = outside_of(source)
         self._rendezvous = Rendezvous(bind_host(outside), self._credentials)
         self._address = f"{reachable_host(outside)}:{self._rendezvous.port}"
-        roster = LaunchedIntakes(self._rendezvous, options.intakes)
+        roster = LaunchedIntakes(self._rendezvous, options.intakes, self._check)
         self.fleet = Fleet(roster, lambda: self._credentials, readers)
         self._renewal = Renewal(self.fleet, options.lease)
 
-    def order(self, intake: int, spool: str | None) -> LaunchOrder | None:
+    def order(self, intake: int, spool: str | None) -> LaunchOrder:
         return launch_order(self._options, intake, self._credentials, self._address, spool)
+
+    def _check(self, intake: int, status: IntakeStatus) -> None:
+        """An intake that runs already has the settings of whoever launched it: refuse others. One
+        of an earlier release does not say which it has."""
+        order = self.order(intake, status.id)
+        if status.settings or status.subscriptions is not None:
+            spool = Path(order.settings.spool)
+            check_same(admission_of(order.settings), status.settings, spool)
 
     def access(self) -> Credentials | None:
         return None

@@ -59,7 +59,7 @@ class Fleet:
         for intake, (address, status) in found.items():
             client = self._client(address)
             try:
-                if self._claims.ensure(status.id, client):
+                if self._claims.ensure(status, client):
                     status = client.status()  # nothing is trimmed behind us from now on
             except SpoolFailed as error:
                 if error.subclass == "CURSOR_IN_USE":
@@ -75,6 +75,10 @@ class Fleet:
             self._places = {intake: found[intake][0] for intake in statuses}
             self._statuses = statuses
         return {intake: see(status, self._reader) for intake, status in statuses.items()}
+
+    def own(self, query: str) -> bool:
+        """The cursors belong to the query of this id, with the next look; as `Claims.own`."""
+        return self._claims.own(query)
 
     def await_news(self, seen: Mapping[int, Seen], timeout: float) -> None:
         """Return when an intake in ``seen`` is durable beyond what is seen, or after ``timeout``.
@@ -106,7 +110,7 @@ class Fleet:
         passed over: the next commit says the same and more.
 
         Raises:
-            SpoolFailed: CURSOR_IN_USE when another query took the cursor over.
+            SpoolFailed: CURSOR_IN_USE when the cursor belongs to another query, or was taken over.
         """
         for intake, position in end.spool.items():
             self.commit_cursor(intake, self._reader, position.to, position.id)
@@ -116,10 +120,17 @@ class Fleet:
         client = self.client(intake)
         if client is None:
             return
-        owner = self._claims.owner
+        claims = self._claims
         _unless_in_use(
             intake,
-            lambda: client.commit(reader.cursor, ends, spool=spool, owner=owner, view=reader.view),
+            lambda: client.commit(
+                reader.cursor,
+                ends,
+                spool=spool,
+                owner=claims.owner,
+                view=reader.view,
+                query=claims.query,
+            ),
         )
 
     def begin_anew(self, intake: int) -> None:
@@ -138,7 +149,7 @@ class Fleet:
         client = self.client(intake)
         try:
             if client is not None:
-                client.drop_cursor(cursor)
+                client.drop_cursor(cursor, query=self._claims.query)
         except AqueductError as error:
             log.info("cursor %s of intake %d: %s", cursor, intake, error)
 

@@ -43,9 +43,10 @@ def launch_order(
     if isinstance(source, Listen):
         listen = str(_port_of(source.address, intake))
         tls = _listener_tls(source.tls, source.address)
-        auth = AuthSettings(token_file=token.file, token=token.held)
+        env = None if source.auth is None else source.auth.env
+        auth = AuthSettings(token_file=token.file, token=token.held, token_env=env)
     else:
-        connect = connect_settings(source, source.endpoint.addresses[intake :: options.intakes])
+        connect = connect_settings(source, source.endpoint.addresses, intakes=options.intakes)
     told = options.intake
     settings = IntakeSettings(
         spool=str(PurePosixPath(source.spool or "") / f"intake-{intake}"),
@@ -78,10 +79,14 @@ def launch_order(
 
 
 def connect_settings(
-    source: Dial, addresses: tuple[Address, ...], *, bounded: bool = False
+    source: Dial,
+    addresses: tuple[Address, ...],
+    *,
+    bounded: bool = False,
+    intakes: int | None = None,
 ) -> ConnectSettings:
     """What an intake is told that dials ``addresses`` of the endpoint. ``bounded``: for a read
-    that ends."""
+    that ends; ``intakes``: with how many it shares them."""
     token = Token.of(source.auth)
     return ConnectSettings(
         endpoints=tuple(str(address) for address in addresses),
@@ -95,6 +100,7 @@ def connect_settings(
         token_file=token.file,
         token=token.held,
         bounded=bounded,
+        intakes=intakes,
     )
 
 

@@ -17,15 +17,15 @@ CUT = POSITION.to_json()
 
 
 def test_the_text_is_as_documented() -> None:
-    offset = StreamOffset({0: POSITION}, launch=1, tick=4)
+    offset = StreamOffset({0: POSITION}, launch=1, tick=4, query="a1b2")
     assert json.dumps(offset.to_json(), separators=(",", ":")) == (
         '{"v":2,"spool":{"0":{"id":"5f1c","at":"127.0.0.1:7001","epoch":3,"to":[120,98]}},'
-        '"launch":1,"tick":4}'
+        '"launch":1,"tick":4,"query":"a1b2"}'
     )
     cut = offset.with_cuts({(0, 1): (40, 69)})
     assert json.dumps(cut.to_json(), separators=(",", ":")) == (
         '{"v":2,"spool":{"0":{"id":"5f1c","at":"127.0.0.1:7001","epoch":3,"to":[120,98],'
-        '"cut":{"1":[40,29]}}},"launch":1,"tick":4}'
+        '"cut":{"1":[40,29]}}},"launch":1,"tick":4,"query":"a1b2"}'
     )
     assert cut == offset, "a split is no part of the position"
 
@@ -50,6 +50,7 @@ positions = st.builds(
         st.dictionaries(st.integers(0, 99), positions, max_size=3),
         st.integers(0, 2**31),
         st.integers(0, 2**31),
+        query=st.text(),
     ),
     st.sets(st.integers(1, 2**62), min_size=1).map(sorted).map(tuple),
 )

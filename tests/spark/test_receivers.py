@@ -354,7 +354,9 @@ def test_an_intake_is_told_whom_to_dial(tmp_path: Path, monkeypatch: pytest.Monk
     told = [order.settings.connect for order in orders]
     assert told[0] is not None
     assert told[1] is not None
-    assert (told[0].endpoints, told[1].endpoints) == (("a:1", "c:3"), ("b:2",))
+    # Which of them is its own is settled beside the spools.
+    assert (told[0].endpoints, told[0].intakes) == (("a:1", "b:2", "c:3"), 2)
+    assert told[0] == told[1]
     assert [s.request_payload for s in told[0].subscriptions] == [b"give x", b"give y"]
     assert (told[0].ca_file, told[0].token) == ("/ca.pem", "s3cret")
     assert "s3cret" not in repr(orders)

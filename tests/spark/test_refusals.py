@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
 
 import pytest
 from pyspark.sql.streaming import StreamingQuery
 
+from aqueduct_core.errors import AqueductError
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import PATIENCE, Scene, error_line
-from tests.support.waiting import alive, wait_until
+from tests.support.waiting import alive, ended, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -61,6 +63,33 @@ def test_fault_32_a_cursor_of_another_query(scene: Scene) -> None:
     # The first query is not disturbed.
     assert first.isActive
     assert alive(before["pid"])
+
+
+def test_fault_41_a_cursor_of_another_query_that_has_ended(scene: Scene, tmp_path: Path) -> None:
+    """Start, stop, start anew, as after the loss of a checkpoint. Other settings of the listener:
+    test_streams_owned."""
+    scene.lease = "1s"
+    token = tmp_path / "token"
+    token.write_text("of-producers\n")
+    scene.options["auth.tokenFile"] = str(token)
+    first = scene.start()
+    produce(scene.endpoint(), numbered(10), token="of-producers")
+    scene.await_rows(first, 10)
+    ours = scene.checkpoint, scene.table
+    first.stop()
+    ended(scene.intake()["pid"], PATIENCE)
+    scene.checkpoint, scene.table = (path.with_name(f"second-{path.name}") for path in ours)
+    line = failure_of(scene.start())
+    assert line.startswith("[AQUEDUCT_SPOOL.CURSOR_IN_USE] cursor 'query'")
+    assert json.loads((ours[0] / "offsets" / "1").read_text().splitlines()[-1])["query"] in line
+    assert f"aqueduct spool cursors {scene.spool} --give query" in line
+    scene.checkpoint, scene.table = ours
+    again = scene.start()
+    produce(scene.endpoint(), numbered(10), name="more", token="of-producers")
+    rows = scene.await_rows(again, 20)
+    assert rows.count() == 20
+    with pytest.raises(AqueductError):
+        produce(scene.endpoint(), numbered(1), name="stranger")
 
 
 def test_a_spool_that_is_gone(scene: Scene) -> None:

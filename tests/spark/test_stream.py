@@ -132,7 +132,7 @@ def test_latest_leaves_out_what_was_stored_before(scene: Scene) -> None:
     first.stop()
     scene.checkpoint = scene.checkpoint.with_name("other")
     scene.table = scene.table.with_name("other-table")
-    second = scene.start(scene.frame(startingOffsets="latest"))
+    second = scene.start(scene.frame(startingOffsets="latest", cursor="other"))
     second.processAllAvailable()
     produce(scene.endpoint(), numbered(10), name="new")
     rows = scene.await_rows(second, 10)

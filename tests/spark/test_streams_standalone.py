@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aqueduct_core.errors import DataLoss, IntakeFailed, TlsFailed
+from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed, TlsFailed
 from aqueduct_core.intake.access_files import write_access
 from aqueduct_spark.model.offsets import StreamOffset
 from tests.core.intake.processes import IntakeProcess, Site
@@ -127,6 +127,22 @@ def test_events_of_standalone_intakes(ground: Ground) -> None:
     start = next(start for start, _ in loop.batches if start.spool)
     restarted = ground.loop([intake.ready["flight"]], loop.at, view="events", cursor="other")
     assert restarted.run(start, loop.at) == loop.rows
+
+
+def test_fault_41_a_cursor_of_standalone_intakes_belongs_to_a_query(ground: Ground) -> None:
+    address = free_tcp_port()
+    intake = ground.intake("one", address)
+    produce(intake.url, numbered(10))
+    first = ground.loop([address])
+    first.until(10)
+    first.close()
+    intake.kill()
+    back = ground.intake("one", address)
+    with pytest.raises(SpoolFailed, match=f"belongs to query {first.at.query}") as refused:
+        ground.loop([address]).until(10)
+    assert f"{ground.home / 'spools' / 'one'} --give query" in str(refused.value)
+    produce(back.url, numbered(10), name="more")
+    assert values(ground.loop([address], first.at).until(10), "more") == numbered(10)
 
 
 def test_an_authority_that_cannot_be_read(ground: Ground) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from aqueduct_core.cli.main import main
+from aqueduct_core.intake.cursor_owners import CursorOwners
 from aqueduct_core.spool import InlineSync, Spool, SpoolReader
 from aqueduct_core.spool.record import Record
 from aqueduct_core.spool.scan import scan
@@ -351,7 +352,59 @@ def test_drop_in_a_spool_whose_owner_tells_no_address(
         assert f"process {os.getpid()}" in line
 
 
-@pytest.mark.parametrize("what", ["ls", "cat", "verify", "cursors"])
+def test_give_through_the_running_intake(live: Stored, capsys: pytest.CaptureFixture[str]) -> None:
+    with live.running.client() as client:
+        for name, view in (("lost", "messages"), ("lost.cancels", "events")):
+            client.hold(name, "run", view=view, query="a1", where="host box, process 7")  # type: ignore[arg-type]
+        held = error(
+            capsys, "AQUEDUCT_SPOOL.CURSOR_IN_USE", "cursors", live.directory, "--give", "lost"
+        )
+        assert "held by another query" in held
+        for name in ("lost", "lost.cancels"):
+            client.release(name, "run")
+        text = run(capsys, "cursors", live.directory)
+        assert "belongs to query a1, host box, process 7, 20" in text
+        given = run(capsys, "cursors", live.directory, "--give", "lost")
+        assert [line.split()[-1] for line in given.splitlines()] == ["lost", "lost.cancels"]
+        client.hold("lost", "another run", query="b2")
+        client.release("lost", "another run")
+        assert "dropped lost.cancels" in run(capsys, "cursors", live.directory, "--drop", "lost")
+        assert "lost" not in client.status().owners
+
+
+def test_give_and_drop_where_no_intake_runs(
+    ended: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    CursorOwners(ended).claim("query", "a1", "host box, process 7", 1_800_000_000.0)
+    (told,) = rows(capsys, "cursors", "-J", ended)
+    assert told["owner"] == {
+        "query": "a1",
+        "where": "host box, process 7",
+        "since": "2027-01-15T08:00:00+00:00",
+    }
+    assert "given away query" in run(capsys, "cursors", ended, "--give", "query")
+    assert "belongs to nobody" in run(capsys, "cursors", ended)
+    (told,) = rows(capsys, "cursors", "-J", ended)
+    assert (told["owner"], told["lag"]) == (None, ROWS)
+    CursorOwners(ended).claim("query", "b2", "", 1_800_000_000.0)
+    run(capsys, "cursors", ended, "--drop", "query")
+    assert CursorOwners(ended).all == {}
+
+
+def test_settings_are_shown_and_forgotten(
+    live: Stored, ended: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "listen=127.0.0.1:0" in run(capsys, "settings", live.directory)
+    (told,) = rows(capsys, "settings", "-J", ended)
+    assert told["settings"] == {"listen": "127.0.0.1:0"}
+    assert "forgotten" in run(capsys, "settings", ended, "--forget")
+    assert "none were kept" in run(capsys, "settings", ended, "--forget")
+    assert "none are kept" in run(capsys, "settings", ended)
+    (told,) = rows(capsys, "settings", "-J", ended)
+    assert told["settings"] is None
+
+
+@pytest.mark.parametrize("what", ["ls", "cat", "verify", "cursors", "settings"])
 def test_where_there_is_no_spool(
     tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

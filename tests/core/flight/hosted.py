@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from aqueduct_core.errors import DataLoss, SpoolFailed
-from aqueduct_core.flight.status import IntakeStatus, Rates
+from aqueduct_core.flight.status import CursorOwner, IntakeStatus, Rates
 from aqueduct_core.flight.subscriptions import Failure, Subscriptions
 from aqueduct_core.flight.tickets import Commit, Hold, Ticket, View, require_spool
 from aqueduct_core.spool import Piece
@@ -64,6 +64,8 @@ class MemoryHost:
             oldest=(2.5,),
             subscriptions=Subscriptions(2, 1, 0, (Failure("c", "lost", "gone"),), 1),
             complete=False,
+            owners={"query": CursorOwner("a1b2", "host box, process 7", 1.5)},
+            settings={"listen": "127.0.0.1:0"},
         )
 
     def wait(self, beyond: Sequence[int], timeout: float, view: View) -> IntakeStatus:
@@ -115,8 +117,11 @@ class MemoryHost:
     def release(self, cursor: str, owner: str) -> None:
         self.calls.append(("release", cursor, owner))
 
-    def drop_cursor(self, cursor: str) -> None:
-        self.calls.append(("drop", cursor))
+    def drop_cursor(self, cursor: str, query: str | None) -> None:
+        self.calls.append(("drop", cursor, query))
+
+    def give_cursor(self, cursor: str) -> None:
+        self.calls.append(("give", cursor))
 
     def commit(self, commit: Commit) -> None:
         require_spool(SPOOL, commit.spool)

@@ -73,18 +73,24 @@ def test_cursors_are_held_released_and_dropped() -> None:
         client.status()
         client.hold("query", "me", seconds=2.5)
         client.hold("events", "me", view="events")
-        client.commit("events", [4], owner="me", view="events")
+        client.commit("events", [4], owner="me", view="events", query="a1b2")
+        client.hold("query", "me", query="a1b2", where="host box, process 7")
         client.release("query", "me")
         client.drop_cursor("query")
+        client.drop_cursor("query", query="a1b2")
+        client.give_cursor("query")
         with pytest.raises(SpoolFailed, match=r"CURSOR_IN_USE\] cursor 'query' is held"):
             client.hold("query", "late")
     assert host.calls == [
         Hold("early", "me"),
         Hold("query", "me", 2.5, spool=SPOOL),
         Hold("events", "me", view="events", spool=SPOOL),
-        Commit("events", (4,), SPOOL, 3, "me", "events"),
+        Commit("events", (4,), SPOOL, 3, "me", "events", "a1b2"),
+        Hold("query", "me", spool=SPOOL, query="a1b2", where="host box, process 7"),
         ("release", "query", "me"),
-        ("drop", "query"),
+        ("drop", "query", None),
+        ("drop", "query", "a1b2"),
+        ("give", "query"),
         Hold("query", "late", spool=SPOOL),
     ]
 

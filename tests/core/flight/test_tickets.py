@@ -30,7 +30,7 @@ def test_a_commit_comes_back_from_its_json() -> None:
     for commit in (
         Commit("query", (1, 2), "spool", 4),
         Commit("query", ()),
-        Commit("events", (7,), owner="me", view="events"),
+        Commit("events", (7,), owner="me", view="events", query="a1b2"),
     ):
         assert Commit.from_json(json.loads(json.dumps(commit.to_json()))) == commit
 
@@ -41,7 +41,7 @@ def test_a_commit_of_an_older_client_is_one_of_messages_by_nobody() -> None:
 
 
 def test_a_hold_comes_back_from_its_json() -> None:
-    for hold in (Hold("query", "me"), Hold("events", "me", 0.5, "events", "spool")):
+    for hold in (Hold("query", "me"), Hold("e", "me", 0.5, "events", "spool", "a1", "here")):
         assert Hold.from_json(json.loads(json.dumps(hold.to_json()))) == hold
 
 

@@ -66,7 +66,10 @@ class Loop:
     def release(self, cursor: str, owner: str) -> None:
         self.threads.append(threading.get_ident())
 
-    def drop_cursor(self, cursor: str) -> None:
+    def drop_cursor(self, cursor: str, query: str | None) -> None:
+        self.threads.append(threading.get_ident())
+
+    def give_cursor(self, cursor: str) -> None:
         self.threads.append(threading.get_ident())
 
     def renew(self, seconds: float | None) -> None:
@@ -92,7 +95,8 @@ def test_commands_run_in_the_loop_and_their_errors_come_back(tmp_path: Path) -> 
             await asyncio.to_thread(host.renew, None)
             await asyncio.to_thread(host.drain)
             await asyncio.to_thread(host.release, "c", "me")
-            await asyncio.to_thread(host.drop_cursor, "c")
+            await asyncio.to_thread(host.drop_cursor, "c", None)
+            await asyncio.to_thread(host.give_cursor, "c")
             assert (await asyncio.to_thread(host.wait, [0], 0.01, "messages")).epoch == 3
             with pytest.raises(SpoolFailed, match="CURSOR_IN_USE"):
                 await asyncio.to_thread(host.hold, Hold("c", "me"))
@@ -106,7 +110,7 @@ def test_commands_run_in_the_loop_and_their_errors_come_back(tmp_path: Path) -> 
 
     asyncio.run(scenario())
     assert set(commands.threads) == {threading.get_ident()}
-    assert len(commands.threads) == 6
+    assert len(commands.threads) == 7
 
 
 def test_after_the_loop_has_ended_there_is_one_clear_error(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.errors import DataLoss, IntakeFailed, InvalidOption, SpoolFailed
+from aqueduct_core.flight.status import CursorOwner
 from aqueduct_core.flight.tickets import Commit, Hold
 from aqueduct_core.intake.events import Event
 from aqueduct_core.intake.fence import Fence
@@ -39,6 +40,7 @@ class Desk:
             standing=lambda: Standing("l:1", "f:2", connections=3, held_bytes=7),
             moved=self._moved,
             drain=self._drain,
+            wall=lambda: 1_800_000_000.0 + self.now,
         )
 
     def _moved(self) -> None:
@@ -129,12 +131,71 @@ def test_a_dropped_cursor_is_gone_for_everybody(tmp_path: Path) -> None:
     with desk(tmp_path) as d:
         d.serving.hold(Hold("query", "me", 5.0))
         with pytest.raises(SpoolFailed, match="CURSOR_IN_USE"):
-            d.serving.drop_cursor("query")
+            d.serving.drop_cursor("query", None)
         d.now += 5.0
-        d.serving.drop_cursor("query")
+        d.serving.drop_cursor("query", None)
         assert d.serving.status().committed == {}
-        d.serving.drop_cursor("query")
+        d.serving.drop_cursor("query", None)
         d.serving.hold(Hold("query", "other"))
+
+
+def test_fault_41_only_the_query_that_owns_a_cursor_holds_commits_or_drops_it(
+    tmp_path: Path,
+) -> None:
+    with desk(tmp_path) as d:
+        ends = tuple(d.spool.ends()[:2])
+        d.serving.hold(Hold("query", "run 1", 5.0, query="", where="host a"))
+        assert d.serving.status().owners == {}  # its id is in no checkpoint yet
+        d.serving.hold(Hold("query", "run 1", 5.0, query="a1", where="host a"))
+        owner = CursorOwner("a1", "host a", 1_800_000_100.0)
+        assert d.serving.status().owners == {"query": owner}
+        d.serving.commit(Commit("query", (0, 0), owner="run 1", query="a1"))
+        d.serving.release("query", "run 1")
+        d.now += 60.0
+        for query in ("b2", ""):
+            for order in (
+                lambda query=query: d.serving.hold(Hold("query", "run 2", query=query)),
+                lambda query=query: d.serving.commit(Commit("query", ends, query=query)),
+                lambda query=query: d.serving.commit(
+                    Commit("query", ends, owner="run 1", query=query)
+                ),
+                lambda query=query: d.serving.drop_cursor("query", query),
+            ):
+                with pytest.raises(SpoolFailed, match=r"CURSOR_IN_USE\].*query a1 \(host a") as no:
+                    order()  # type: ignore[no-untyped-call]
+                assert f"aqueduct spool cursors {tmp_path} --give query" in str(no.value)
+        assert d.serving.status().committed == {"query": (0, 0)}
+        assert d.serving.status().owners == {"query": owner}
+        d.serving.hold(Hold("query", "run 3", query="a1", where="host b"))
+        assert d.serving.status().owners["query"].where == "host b"
+
+
+def test_fault_41_an_operator_gives_a_cursor_to_the_next_query(tmp_path: Path) -> None:
+    with desk(tmp_path) as d:
+        d.serving.hold(Hold("query", "run 1", 5.0, query="a1"))
+        d.serving.commit(Commit("query", (1, 0), owner="run 1", query="a1"))
+        with pytest.raises(SpoolFailed, match="is held by another"):
+            d.serving.give_cursor("query")
+        d.now += 5.0
+        d.serving.give_cursor("query")
+        d.serving.hold(Hold("query", "run 2", query="b2"))
+        assert d.serving.status().committed == {"query": (1, 0)}
+        with pytest.raises(SpoolFailed, match="belongs to query b2"):
+            d.serving.hold(Hold("query", "run 1", query="a1"))
+        d.serving.release("query", "run 2")
+        d.serving.drop_cursor("query", None)
+        d.serving.hold(Hold("query", "run 3", query="c3"))
+
+
+def test_fault_41_a_cursor_that_was_dropped_otherwise_is_nobodys(tmp_path: Path) -> None:
+    """By a release that knows no owners; or its drop was cut off before the owner was forgotten."""
+    with desk(tmp_path) as d:
+        d.serving.hold(Hold("query", "run 1", 5.0, query="a1"))
+        d.serving.release("query", "run 1")
+        d.spool.drop("query")
+        assert d.serving.status().owners == {}
+        d.serving.hold(Hold("query", "run 2", query=""))
+        d.serving.hold(Hold("query", "run 2", query="b2"))
 
 
 def test_fault_13_a_full_disk_under_the_catalog_fails_no_query_that_goes_on(
@@ -166,7 +227,7 @@ def test_fault_32_nothing_is_answered_once_another_intake_has_the_spool(tmp_path
                 d.serving.status,
                 lambda: d.serving.hold(Hold("query", "me")),
                 lambda: d.serving.commit(Commit("query", (0, 0))),
-                lambda: d.serving.drop_cursor("query"),
+                lambda: d.serving.drop_cursor("query", None),
                 lambda: d.serving.renew(None),
             ):
                 with pytest.raises(SpoolFailed, match="opened by another intake"):

@@ -1,0 +1,60 @@
+"""Small files that are there whole or not at all, whatever happens while they are written."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+
+def replace(path: Path, content: bytes, mode: int = 0o640) -> None:
+    """Give ``path`` this content, durably: after a crash it has the old one or the new one.
+
+    Raises: OSError.
+    """
+    draft = _draft(path, content, mode)
+    try:
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink()
+        raise
+    _sync(path.parent)
+
+
+def create(path: Path, content: bytes, mode: int = 0o640) -> bool:
+    """The same where nothing is there yet; false, and no effect, where something is: of several
+    processes that create it at a time one succeeds.
+
+    Raises: OSError.
+    """
+    draft = _draft(path, content, mode)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    finally:
+        draft.unlink()
+    _sync(path.parent)
+    return True
+
+
+def _draft(path: Path, content: bytes, mode: int) -> Path:
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        draft.unlink()
+        raise
+    return draft
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

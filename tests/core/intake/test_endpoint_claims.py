@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from aqueduct_core.errors import InvalidOption, SpoolFailed
+from aqueduct_core.intake import fulfilled
+from aqueduct_core.intake.endpoint_claims import FOLDER, claimed
+
+ABC = ("a:1", "b:2", "[::1]:3")
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Path:
+    for number in range(3):
+        (tmp_path / f"intake-{number}").mkdir()
+    return tmp_path
+
+
+def shares(spool: Path, endpoints: tuple[str, ...], intakes: int) -> list[tuple[str, ...]]:
+    return [claimed(spool / f"intake-{number}", endpoints, intakes) for number in range(3)]
+
+
+def test_endpoints_that_nobody_has_are_shared_out(spool: Path) -> None:
+    assert shares(spool, ABC, 2) == [("a:1", "[::1]:3"), ("b:2",), ()]
+
+
+@pytest.mark.parametrize("later", [1, 2, 3])
+def test_an_endpoint_stays_with_its_intake_whatever_their_number(spool: Path, later: int) -> None:
+    before = shares(spool, ABC, 2)
+    assert shares(spool, ABC, later) == before
+    assert shares(spool, ABC[::-1], later) == [mine[::-1] for mine in before]
+
+
+def test_only_new_ones_are_shared_out_among_more(spool: Path) -> None:
+    assert shares(spool, ABC[:2], 1) == [("a:1", "b:2"), (), ()]
+    assert shares(spool, (*ABC, "d:4"), 3) == [("a:1", "b:2", "d:4"), (), ("[::1]:3",)]
+    assert shares(spool, ("b:2",), 3) == [("b:2",), (), ()]
+
+
+def test_what_an_earlier_release_left_counts(spool: Path) -> None:
+    """It kept no claims, but which channels had finished at which endpoint."""
+    kept = {"v": 1, "finished": {"b:2": ["x"]}}
+    (spool / "intake-0" / fulfilled.FILE).write_text(json.dumps(kept))
+    assert shares(spool, ABC, 2) == [("a:1", "b:2", "[::1]:3"), (), ()]
+
+
+def test_of_those_that_claim_at_a_time_one_gets_it(spool: Path) -> None:
+    """Two queries on one spool, each with another number of intakes."""
+    for round in range(50):
+        endpoint = (f"x:{round + 1}", f"y:{round + 1}")
+        with ThreadPoolExecutor(2) as pool:
+            one = pool.submit(claimed, spool / "intake-0", endpoint, 1)
+            two = pool.submit(claimed, spool / "intake-1", endpoint, 2)
+        assert sorted(one.result() + two.result()) == sorted(endpoint)
+
+
+def test_a_damaged_claim_is_told(spool: Path) -> None:
+    claimed(spool / "intake-0", ABC, 1)
+    (spool / FOLDER / "b%3A2.json").write_text("{}")
+    with pytest.raises(SpoolFailed, match=r"CORRUPT.*b%3A2"):
+        claimed(spool / "intake-0", ABC, 1)
+
+
+def test_an_intake_on_its_own_shares_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match="dials all"):
+        claimed(tmp_path, ABC, 2)
