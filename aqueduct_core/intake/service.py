@@ -64,7 +64,7 @@ class Intake:
         self._reason = ""
         self._failure: AqueductError | None = None
         self._sessions: set[Session] = set()
-        self._fence = Fence(spool.directory, spool.id, spool.epoch)
+        self._fence = Fence(spool)
         self._groups = GroupCommit(
             spool,
             [_newest_timestamp(spool, log) for log in range(spool.partitions)],
@@ -223,8 +223,8 @@ class Intake:
             self._groups.fail(error)
 
     def _durable(self, group: int) -> None:
-        # behind the sync: a successor that comes after this finds what is acked now
-        self._fence.check()
+        # the spool has looked behind the sync whether it is ours: a successor that comes after
+        # that finds what is acked now
         self._groups.made_durable(group)
         self._watch.advance(self._spool.ends())
         self._meter.note(self._loop.time(), self._groups.counters.rows, self._groups.counters.bytes)
