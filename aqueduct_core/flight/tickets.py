@@ -14,6 +14,7 @@ __all__ = [
     "MAX_HOLD",
     "VIEWS",
     "Commit",
+    "GiveUp",
     "Hold",
     "IntakeStatus",
     "Ticket",
@@ -104,6 +105,21 @@ class Hold:
             view_of(data.get("view")),
             _text(data.get("spool")),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """The rows of ``ticket``, none of which can be read, are to be skipped for a reason."""
+
+    ticket: Ticket
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"ticket": self.ticket.to_bytes().decode(), "reason": self.reason}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(Ticket.from_bytes(str(data["ticket"]).encode()), str(data["reason"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from aqueduct_core.aqueduct.faults import Code
-from aqueduct_core.errors import AqueductError, SpoolFailed
+from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight.server import FlightHost
 from aqueduct_core.intake import status_file
 from aqueduct_core.intake.engine_settings import engine_config
@@ -33,6 +33,7 @@ from aqueduct_core.intake.session import Session, Surroundings
 from aqueduct_core.intake.settings import IntakeSettings
 from aqueduct_core.intake.trimming import Trimming
 from aqueduct_core.spool import Spool, SpoolSettings, SyncerProcess
+from aqueduct_core.spool.opening import require_spool_in
 
 log = logging.getLogger(__name__)
 
@@ -101,11 +102,13 @@ class Intake:
             IntakeFailed: UNREACHABLE when the Flight address cannot be bound.
         """
         front = make_front(settings)
+        require_spool_in(Path(settings.spool), settings.spool_id)
         settle_layout(Path(settings.spool), settings.partitions)
         spool = Spool.open(
             Path(settings.spool),
             schema=SPOOL_SCHEMA,
             partitions=settings.partitions + 1,
+            spool_id=settings.spool_id,
             settings=SpoolSettings(
                 max_bytes=settings.spool_max_bytes,
                 retention=settings.retention,
@@ -195,6 +198,8 @@ class Intake:
                     standing=self._standing,
                     moved=self._moved,
                     drain=lambda: self.end("a client asked for it"),
+                    record=self._groups.record,
+                    wall_microseconds=self._around.wall_microseconds,
                 ),
                 self._watch,
                 self._fence,
@@ -314,7 +319,7 @@ def _newest_timestamp(spool: Spool, partition: int) -> int:
         return 0
     try:
         last = list(spool.read(partition, end - 1, end))[-1]
-    except (SpoolFailed, IndexError) as error:
+    except (AqueductError, IndexError) as error:
         log.warning("the newest row of partition %d cannot be read: %s", partition, error)
         return 0
     return newest_timestamp(last)

@@ -64,6 +64,7 @@ class IntakeSettings:
 
     Args:
         spool: its spool directory (for intake *i* of a query ``<spool>/intake-<i>``).
+        spool_id: identity of the spool that must be found there; None: it may be a new one.
         partitions: of the spool; a spool keeps the number that it was made with.
         listen: UDP ``host:port`` for producers, port 0 for any; or
         connect: whom to dial. Exactly one of the two.
@@ -80,6 +81,7 @@ class IntakeSettings:
 
     spool: str
     credentials: Credentials
+    spool_id: str | None = None
     partitions: int = 2
     listen: str | None = None
     connect: ConnectSettings | None = None
@@ -121,6 +123,7 @@ class IntakeSettings:
             {
                 "v": VERSION,
                 "spool": self.spool,
+                "spoolId": self.spool_id,
                 "credentials": self.credentials.to_json(),
                 "partitions": self.partitions,
                 "listen": self.listen,
@@ -208,6 +211,7 @@ class IntakeSettings:
 
 
 _PLAIN = {
+    "spoolId": "spool_id",
     "partitions": "partitions",
     "listen": "listen",
     "flight": "flight",

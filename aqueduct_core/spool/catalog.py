@@ -213,9 +213,9 @@ class Catalog:
             self._db.execute("BEGIN IMMEDIATE")
             found = self._db.execute("SELECT value FROM known WHERE name = 'owner'").fetchone()
             last = Owner(*json.loads(found[0])) if found else None
-            if self._owner and last and last.spool == self._owner.spool:
-                if last.epoch > self._owner.epoch:
-                    raise sqlite3.DatabaseError(f"the owner of epoch {last.epoch} writes here now")
+            ours = self._owner
+            if ours and last and last.spool == ours.spool and last.epoch > ours.epoch:
+                raise sqlite3.DatabaseError(f"the owner of epoch {last.epoch} writes here now")
             act(self._db)
 
     def _offsets(self, text: str) -> list[int]:

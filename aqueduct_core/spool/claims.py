@@ -242,9 +242,10 @@ class Claim:
             self._disk.sync_directory(self._directory)
             for fd in files:
                 left = _merged({0: os.pread(fd, os.fstat(fd).st_size, 0)})
-                if left is not None and left.spool == self._spool:
-                    if left.durable.group > self.durable.group:
-                        self.note(left.durable.wide(self.partitions), self.cursors or {})
+                if left is None or left.spool != self._spool:
+                    continue
+                if left.durable.group > self.durable.group:
+                    self.note(left.durable.wide(self.partitions), self.cursors or {})
         finally:
             for fd in files:
                 os.close(fd)

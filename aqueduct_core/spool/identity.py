@@ -144,6 +144,25 @@ def load_identity(directory: Path) -> Identity | None:
     return identity.wide(notes.partitions).noted(notes)
 
 
+def spool_in(directory: Path) -> str | None:
+    """The id of the spool in a directory, as its identity says, or the notes of its owners; None
+    where neither is to be seen.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    try:
+        content = json.loads((directory / IDENTITY).read_bytes())
+        return str(uuid.UUID(content["id"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        pass  # it may be had from the notes
+    try:
+        notes = read_notes(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return None if notes is None else notes.spool
+
+
 def _checksum(content: Mapping[str, Any]) -> int:
     return zlib.crc32(json.dumps(content).encode())
 

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from aqueduct_core.errors import InvalidOption, SpoolFailed
+from aqueduct_core.errors import DataLoss, InvalidOption, SpoolFailed
 from aqueduct_core.spool.catalog import CATALOG, Catalog, Owner
 from aqueduct_core.spool.claims import Claim, read_notes
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import Durable
-from aqueduct_core.spool.identity import Identity, load_identity
+from aqueduct_core.spool.health import io_failed
+from aqueduct_core.spool.identity import Identity, load_identity, spool_in
 from aqueduct_core.spool.marks import Marks
 from aqueduct_core.spool.record import Codec
 from aqueduct_core.spool.recovery import Recovered, recover
@@ -36,6 +37,34 @@ def make_directory(directory: Path, disk: Disk) -> None:
     for path in reversed(missing):
         disk.make_directory(path)
         disk.sync_directory(path.parent)
+
+
+def require_spool_in(directory: Path, spool: str | None) -> None:
+    """Refuse to make a spool where a known one must be: a volume that is not mounted looks like an
+    empty directory. None: any will do.
+
+    Raises:
+        DataLoss: SPOOL_REPLACED when another one is there.
+        SpoolFailed: IO when there is none in sight.
+    """
+    if spool is None:
+        return
+    try:
+        found = spool_in(directory)
+    except OSError as error:
+        raise io_failed(directory, str(error)) from error
+    if found is None:
+        raise SpoolFailed(
+            "IO",
+            f"spool {spool} is not in sight in {directory}",
+            "Mount its volume, or bring the directory back",
+        )
+    if found != spool:
+        raise DataLoss(
+            "SPOOL_REPLACED",
+            f"{directory} holds spool {found}, not {spool}",
+            "Bring the old spool directory back, or start with a new checkpoint",
+        )
 
 
 def check_schema(schema: pa.Schema) -> None:

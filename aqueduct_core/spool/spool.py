@@ -28,14 +28,16 @@ from aqueduct_core.spool.opening import (
     late_is_locked,
     load_index,
     make_directory,
+    require_spool_in,
     take_epoch,
     take_over,
 )
 from aqueduct_core.spool.readable import Readable
 from aqueduct_core.spool.record import Codec
-from aqueduct_core.spool.retention import Cursors, Position
+from aqueduct_core.spool.retention import Position
 from aqueduct_core.spool.room import Room
 from aqueduct_core.spool.settings import Mark, SpoolSettings
+from aqueduct_core.spool.skips import MAX_REASON, Skip, load_skips, save_skips
 from aqueduct_core.spool.stored import Stored
 from aqueduct_core.spool.sync import Sync, SyncerProcess, SyncFactory, wait_readable
 from aqueduct_core.spool.writer import Writer
@@ -78,6 +80,7 @@ class Spool(Readable):
         self.on_durable: Callable[[int], None] = _nobody
         self._directory = directory
         self._identity = identity
+        self._disk = disk
         self._lock = lock
         self._claim = claim
         self._catalog = catalog
@@ -92,7 +95,9 @@ class Spool(Readable):
             codec,
             identity.partitions,
             lambda segment: load_index(segment, catalog, identity.partitions),
+            claim.held,
         )
+        self._stored.skip(load_skips(directory, identity.id))
         for segment in found.segments:
             self._stored.add(segment)
         for segment in found.scanned:
@@ -124,13 +129,18 @@ class Spool(Readable):
         *,
         schema: pa.Schema,
         partitions: int,
+        spool_id: str | None = None,
         settings: SpoolSettings | None = None,
         sync: SyncFactory = SyncerProcess,
         disk: Disk | None = None,
     ) -> Spool:
         """Take the directory over, recover what it holds, and raise the epoch.
 
+        Args:
+            spool_id: of the spool that must be there; None: it may be a new one, which is made.
+
         Raises:
+            DataLoss: SPOOL_REPLACED when another one than ``spool_id`` is there.
             SpoolFailed: LOCKED, VERSION, CORRUPT, FULL or IO.
             InvalidOption: the directory has more partitions. To fewer, empty ones are added.
         """
@@ -143,6 +153,7 @@ class Spool(Readable):
             )
         with ExitStack() as held:
             try:
+                require_spool_in(directory, spool_id)
                 make_directory(directory, disk)
                 lock = Lock(directory)
                 held.callback(lock.release)
@@ -373,6 +384,30 @@ class Spool(Readable):
         """
         self._check_mine()
         return self._room.trim(time.time() if now is None else now)
+
+    # Damage
+
+    def skip(self, partition: int, start: int, end: int, reason: str) -> None:
+        """Give the rows ``[start, end)`` up for good, none of which can be read: readers go on
+        behind them. Durable when this returns; without effect where it is done already.
+
+        Raises:
+            DataLoss: RANGE_GONE below the first that is stored, OFFSET_AHEAD.
+            InvalidOption: BAD_VALUE, CONFLICT when any of them can be read.
+            SpoolFailed: FULL, IO.
+        """
+        self._check_mine()
+        if not self.check_unreadable(partition, start, end):
+            return
+        starts = self.starts()
+        kept = [each for each in self.skips if each.end > starts[each.partition]]
+        kept.append(Skip(partition, start, end, reason[:MAX_REASON], time.time()))
+        with self._health.noting():
+            save_skips(self._directory, self.id, kept, self._disk)
+        self._stored.skip(kept)
+        log.warning(
+            "partition %d: offsets %d to %d are given up: %s", partition, start, end, reason
+        )
 
     # The end
 

@@ -26,6 +26,7 @@ from aqueduct_spark.planning.progress import (
     granted,
     passed_over,
     reaches,
+    replaced,
     survey,
 )
 from aqueduct_spark.planning.ranges import DataRange, data_ranges
@@ -125,7 +126,11 @@ class StreamPlanner:
             wanted = touched if again else set(range(self._options.intakes))
             for intake in sorted(wanted - set(self._seen)):
                 tasks += self._launch_tasks(intake, end, again)
-        ranges = data_ranges(start, end, self._first_logs(touched))
+        ranges = [
+            rows
+            for rows in data_ranges(start, end, self._first_logs(touched))
+            if self._is_owed(rows)
+        ]
         split_options = self._options.split
         sizes = self._measuring.for_split(ranges, split_options.max_bytes, self._seen)
         return tasks + self._data_tasks(split(ranges, split_options, sizes))
@@ -202,8 +207,8 @@ class StreamPlanner:
 
     def _launch_tasks(self, intake: int, end: StreamOffset, again: bool) -> list[LaunchPartition]:
         known = end.spool.get(intake)
-        replace = self._launches.may_replace(intake, time.monotonic())
-        order = self._crew.order(intake, None if known is None or replace else known.id)
+        other = self._launches.replacement(intake, time.monotonic())
+        order = self._crew.order(intake, other or (known.id if known else None))
         if order is None:
             return []
         # One only, where it may make a new spool: copies might make some on several hosts.
@@ -211,6 +216,22 @@ class StreamPlanner:
             return [LaunchPartition(order)]
         copies = REPEAT_COPIES if again else self._launches.copies(intake)
         return [LaunchPartition(order)] * copies
+
+    def _is_owed(self, rows: DataRange) -> bool:
+        """Not when another spool is in the place of that of the rows, as all standalone intakes
+        answer and none serves it, and the query goes on all the same."""
+        seen = self._seen.get(rows.intake)
+        if self._crew.launches or seen is None or seen.id == rows.spool:
+            return True
+        loss = replaced(
+            rows.intake,
+            seen.id,
+            f"rows {rows.first} to {rows.stop} of this batch are of spool {rows.spool}",
+        )
+        if self._options.fail_on_data_loss:
+            raise loss
+        log.warning("failOnDataLoss=false: %s", loss)
+        return False
 
     def _data_tasks(self, pieces: Sequence[DataRange]) -> list[DataPartition]:
         spools = {rows.intake: rows.spool for rows in pieces}

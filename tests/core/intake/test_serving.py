@@ -34,11 +34,13 @@ class Desk:
             b.spool,
             2,
             lease=self.lease,
-            fence=Fence(b.spool.directory, b.spool.id, b.spool.epoch),
+            fence=Fence(b.spool),
             clock=lambda: self.now,
             standing=lambda: Standing("l:1", "f:2", connections=3, held_bytes=7),
             moved=self._moved,
             drain=self._drain,
+            record=b.groups.record,
+            wall_microseconds=lambda: NOW,
         )
 
     def _moved(self) -> None:
