@@ -171,6 +171,6 @@ def test_fault_32_nothing_is_answered_once_another_intake_has_the_spool(tmp_path
                 lambda: d.serving.drop_cursor("query"),
                 lambda: d.serving.renew(None),
             ):
-                with pytest.raises(SpoolFailed, match="opened by another intake"):
+                with pytest.raises(SpoolFailed, match="opened by another owner"):
                     order()
         d.spool.abandon("another has it")
