@@ -128,6 +128,7 @@ class DataLoss(AqueductError):
         "RANGE_GONE": "22000",
         "SPOOL_REPLACED": "22000",
         "OFFSET_AHEAD": "22000",
+        "SKIPPED": "22000",
     }
 
 

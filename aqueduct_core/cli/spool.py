@@ -1,8 +1,8 @@
-"""``aqueduct spool ls|cat|verify|cursors|settings DIR``: look into the spools of intakes.
+"""``aqueduct spool ls|cat|verify|cursors|settings|skip DIR``: look into the spools of intakes.
 
 DIR is the directory of one intake, or the ``spool`` of a query with ``intake-0``, … below it.
-Nothing is changed, and no running intake is in the way; only ``cursors --drop``, ``cursors --give``
-and ``settings --forget`` write.
+Nothing is changed, and no running intake is in the way; only ``cursors --drop`` and ``--give``,
+``settings --forget`` and ``skip`` write.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from aqueduct_core.cli import arguments, spool_cat, spool_cursors, spool_settings
+from aqueduct_core.cli import arguments, spool_cat, spool_cursors, spool_settings, spool_skip
 from aqueduct_core.cli.spool_places import Place, places
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.spool import Checked, Rows, SpoolReader
+from aqueduct_core.spool import Checked, Rows, Skip, SpoolReader
+from aqueduct_core.spool.skips import skipped_in
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -87,6 +89,13 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--forget", action="store_true", help="let the next intake settle them anew"
     )
     settings.set_defaults(run=spool_settings.run)
+    skip = look(
+        "skip",
+        "give up damaged rows",
+        "Gives up rows that are damaged or lost, so that queries go on behind them. Rows that can"
+        " be read are refused. An event row 'skipped' tells of it. Works beside a running intake.",
+    )
+    spool_skip.add_arguments(skip)
     for parser in (ls, verify, cursors, settings):
         parser.add_argument("-J", dest="json", action="store_true", help="a JSON object a line")
 
@@ -131,6 +140,7 @@ def _told(place: Place, reader: SpoolReader) -> dict[str, Any]:
             for segment in segments
         ],
         "missing": [list(rows) for rows in reader.missing()],
+        "skipped": [_skipped(skip) for skip in reader.skips],
     }
 
 
@@ -154,7 +164,23 @@ def _page(told: dict[str, Any]) -> str:
         f"  missing: partition {log}, offsets {start} to {end}"
         for log, start, end in told["missing"]
     ]
+    lines += [_line(skip) for skip in told["skipped"]]
     return "\n".join(lines)
+
+
+def _skipped(skip: Skip) -> dict[str, Any]:
+    return {
+        "partition": skip.partition,
+        "start": skip.start,
+        "end": skip.end,
+        "reason": skip.reason,
+        "time": _moment(skip.time),
+    }
+
+
+def _line(skip: dict[str, Any]) -> str:
+    rows = Rows(skip["partition"], skip["start"], skip["end"])
+    return f"  skipped: {_offsets(rows)}, {_age(skip['time'])} ago: {skip['reason']}"
 
 
 def run_verify(options: argparse.Namespace) -> int:
@@ -166,7 +192,8 @@ def run_verify(options: argparse.Namespace) -> int:
         raise SpoolFailed(
             "CORRUPT",
             f"{options.directory}: {'; '.join(lost)}",
-            "Check the disk; restore the segments from a copy, or start queries beyond the damage",
+            "Check the disk; restore the segments from a copy, or give the rows up with aqueduct"
+            " spool skip",
         )
     return 0
 
@@ -191,7 +218,8 @@ def _verify(place: Place, reader: SpoolReader, as_json: bool) -> list[str]:
         for checked in found
         for start, stop in checked.damage
     ]
-    lost = [*reader.missing(), *(rows for checked in found for rows in checked.lost)]
+    missed = [*reader.missing(), *(rows for checked in found for rows in checked.lost)]
+    lost = [rows for each in missed for rows in _not_skipped(each, reader.skips)]
     told = {
         "directory": str(place.directory),
         "segments": len(found),
@@ -200,28 +228,42 @@ def _verify(place: Place, reader: SpoolReader, as_json: bool) -> list[str]:
         "bytes": reader.bytes,
         "damage": [list(each) for each in damage],
         "lost": [list(rows) for rows in lost],
+        "skipped": [_skipped(skip) for skip in reader.skips],
         "catalog": "good" if reader.catalog_readable else "to be built anew",
     }
+    # a head, or the end of a payload-less file: no row is lost, and yet it is damage
+    where = [
+        f"{checked.segment.path.name}, bytes {start} to {stop}"
+        for checked in found
+        for start, stop in checked.damage
+        if not checked.lost
+    ]
+    bad = [f"{_offsets(rows)} are lost" for rows in lost] or where
     if as_json:
         print(json.dumps(told))
     else:
-        _print_verified(told, damage, lost)
-    # a head, or the end of a payload-less file: no row is lost, and yet it is damage
-    where = [f"{name}, bytes {start} to {stop}" for name, start, stop in damage]
-    return [f"{_offsets(rows)} are lost" for rows in lost] or where
+        _print_verified(told, bool(bad), damage, lost)
+    return bad
+
+
+def _not_skipped(rows: Rows, skips: Sequence[Skip]) -> list[Rows]:
+    left = skipped_in(skips, rows.partition).missing(rows.start, rows.end)
+    return [Rows(rows.partition, start, end) for start, end in left]
 
 
 def _print_verified(
-    told: dict[str, Any], damage: list[tuple[str, int, int]], lost: list[Rows]
+    told: dict[str, Any], bad: bool, damage: list[tuple[str, int, int]], lost: list[Rows]
 ) -> None:
     print(
         f"{told['directory']}: {told['segments']} segments, {told['records']} records,"
-        f" {told['rows']} rows, {_size(told['bytes'])}: {'DAMAGED' if damage or lost else 'good'}"
+        f" {told['rows']} rows, {_size(told['bytes'])}: {'DAMAGED' if bad else 'good'}"
     )
     for name, start, stop in damage:
         print(f"  {name}: bytes {start} to {stop} are damaged")
     for rows in lost:
         print(f"  {_offsets(rows)} are lost")
+    for skip in told["skipped"]:
+        print(_line(skip))
     if told["catalog"] != "good":
         print("  the catalog cannot be used: the next owner builds it anew")
 

@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     left = options.count
     for place in found:
         with place.reader() as reader:
-            for partition, start, end in _ranges(place, reader, options):
+            for partition, start, end in _stretches(reader, _ranges(place, reader, options)):
                 for line in _lines(place, reader, partition, start, end):
                     print(line)
                     if left is not None:
@@ -79,6 +79,19 @@ def _ranges(
             )
         ranges.append((log, start, end))
     return ranges
+
+
+def _stretches(
+    reader: SpoolReader, ranges: list[tuple[int, int, int]]
+) -> Iterator[tuple[int, int, int]]:
+    """The same without what was skipped, of which a line tells."""
+    for partition, start, end in ranges:
+        for first, stop, state in reader.stretches(partition, start, end):
+            if state == "skipped":
+                skipped = {"type": "skipped", "partition": partition, "first": first}
+                print(json.dumps(skipped | {"last": stop - 1}))
+            else:
+                yield partition, first, stop
 
 
 def _lines(

@@ -15,8 +15,8 @@ from aqueduct_core.errors import AqueductError, AuthFailed, IntakeFailed, TlsFai
 from aqueduct_core.flight import faults
 from aqueduct_core.flight.credentials import SERVER_NAME, Credentials
 from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.flight.tickets import Commit, Hold, Ticket, View
-from aqueduct_core.spool import Piece
+from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View
+from aqueduct_core.spool import Piece, Stretch
 
 MAX_WAIT = 1.0
 """Longest time in seconds that an intake holds back the answer to `IntakeClient.wait`."""
@@ -157,6 +157,28 @@ class IntakeClient:
         """
         answer = self._action("pieces", {"ticket": ticket.to_bytes().decode()})
         return [Piece(*piece) for piece in answer["pieces"]]
+
+    def stretches(self, ticket: Ticket) -> list[Stretch]:
+        """What became of the rows of ``ticket``, in order and without a gap: stored, skipped or
+        gone.
+
+        Raises:
+            DataLoss: OFFSET_AHEAD or SPOOL_REPLACED.
+            SpoolFailed: IO when the intake cannot see its directory.
+        """
+        answer = self._action("stretches", {"ticket": ticket.to_bytes().decode()})
+        return [Stretch(*each) for each in answer["stretches"]]
+
+    def skip(self, ticket: Ticket, reason: str) -> None:
+        """Give the rows of ``ticket`` up for good, none of which can be read. They are told as an
+        event; durable when this returns, and without effect where it is done already.
+
+        Raises:
+            DataLoss: RANGE_GONE below the first that is stored, OFFSET_AHEAD, SPOOL_REPLACED.
+            InvalidOption: CONFLICT when any of them can be read.
+            SpoolFailed: FULL, IO.
+        """
+        self._action("skip", GiveUp(ticket, reason).to_json())
 
     def commit(
         self,

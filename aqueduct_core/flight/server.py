@@ -17,8 +17,8 @@ from aqueduct_core.flight.client import MAX_WAIT
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.joining import joined
 from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.flight.tickets import Commit, Hold, Ticket, View, view_of
-from aqueduct_core.spool import Piece
+from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View, view_of
+from aqueduct_core.spool import Piece, Stretch
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +40,10 @@ class Host(Protocol):
     def read(self, ticket: Ticket) -> Iterator[pa.RecordBatch]: ...
 
     def pieces(self, ticket: Ticket) -> list[Piece]: ...
+
+    def stretches(self, ticket: Ticket) -> list[Stretch]: ...
+
+    def give_up(self, order: GiveUp) -> None: ...
 
     def sizes(self, partition: int, start: int, end: int, step: int) -> list[tuple[int, int]]: ...
 
@@ -155,6 +159,16 @@ class FlightHost(fl.FlightServerBase):  # type: ignore[misc]
                 lambda body: {
                     "pieces": host.pieces(Ticket.from_bytes(str(body["ticket"]).encode()))
                 },
+            ),
+            "stretches": (
+                "which rows are stored, skipped or gone",
+                lambda body: {
+                    "stretches": host.stretches(Ticket.from_bytes(str(body["ticket"]).encode()))
+                },
+            ),
+            "skip": (
+                "give damaged rows up",
+                lambda body: host.give_up(GiveUp.from_json(body)),
             ),
             "renew": ("keep the intake running", renew),
             "drain": ("end the intake in good order", lambda _: host.drain()),

@@ -15,6 +15,7 @@ __all__ = [
     "MAX_HOLD",
     "VIEWS",
     "Commit",
+    "GiveUp",
     "Hold",
     "IntakeStatus",
     "Ticket",
@@ -117,6 +118,21 @@ class Hold:
             str(data.get("query", "")),
             str(data.get("where", "")),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """The rows of ``ticket``, none of which can be read, are to be skipped for a reason."""
+
+    ticket: Ticket
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"ticket": self.ticket.to_bytes().decode(), "reason": self.reason}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(Ticket.from_bytes(str(data["ticket"]).encode()), str(data["reason"]))
 
 
 @dataclass(frozen=True, slots=True)

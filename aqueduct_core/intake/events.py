@@ -27,6 +27,7 @@ Kind: TypeAlias = Literal[
     "nacked",
     "gap",
     "rejected",
+    "skipped",
 ]
 
 MAX_REASON = 200
@@ -71,7 +72,8 @@ class Event:
     """One row. ``timestamp`` in microseconds since 1970, UTC; ``last`` is inclusive.
 
     ``first`` and ``last`` are message numbers as the rows of messages show them: of datagram
-    messages for ``nacked``, logical ones for ``gap``.
+    messages for ``nacked``, logical ones for ``gap``; offsets of the log that the reason names for
+    ``skipped``.
     """
 
     kind: Kind

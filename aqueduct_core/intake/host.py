@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from aqueduct_core.errors import AqueductError, IntakeFailed
 from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.flight.tickets import Commit, Hold, Ticket, View, require_spool
+from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View, require_spool
 from aqueduct_core.intake.fence import Fence
 from aqueduct_core.intake.schema import newest_timestamp, oldest_timestamp
-from aqueduct_core.spool import Piece, Spool
+from aqueduct_core.spool import Piece, Spool, Stretch
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +42,10 @@ class Commands(Protocol):
     def drop_cursor(self, cursor: str, query: str | None) -> None: ...
 
     def give_cursor(self, cursor: str) -> None: ...
+
+    def tell_given_up(self, order: GiveUp, told: Callable[[], None]) -> None: ...
+
+    def give_up(self, order: GiveUp) -> None: ...
 
     def renew(self, seconds: float | None) -> None: ...
 
@@ -132,6 +136,22 @@ class SpoolHost:
         self._check(ticket)
         return self._spool.pieces(ticket.partition, ticket.start, ticket.end)
 
+    def stretches(self, ticket: Ticket) -> list[Stretch]:
+        self._check(ticket)
+        return self._spool.stretches(ticket.partition, ticket.start, ticket.end)
+
+    def give_up(self, order: GiveUp) -> None:
+        """Told first: what is passed over without an event would be passed over in silence."""
+        ticket = order.ticket
+        self._check(ticket)
+        if not self._spool.check_unreadable(ticket.partition, ticket.start, ticket.end):
+            return
+        told = threading.Event()
+        self._ask(lambda: self._commands.tell_given_up(order, told.set))
+        if not told.wait(ANSWER_SECONDS):
+            raise _late()
+        self._ask(lambda: self._commands.give_up(order))
+
     def sizes(self, partition: int, start: int, end: int, step: int) -> list[tuple[int, int]]:
         self._check(None)
         return self._spool.sizes(partition, start, end, step)
@@ -217,13 +237,17 @@ class SpoolHost:
             return answer.result(ANSWER_SECONDS)
         except TimeoutError:
             answer.cancel()
-            raise IntakeFailed(
-                "UNREACHABLE",
-                f"the intake did not answer within {ANSWER_SECONDS:g} s",
-                "Its host may be overloaded; try again",
-            ) from None
+            raise _late() from None
         except RuntimeError:
             raise _ended() from None
+
+
+def _late() -> IntakeFailed:
+    return IntakeFailed(
+        "UNREACHABLE",
+        f"the intake did not answer within {ANSWER_SECONDS:g} s",
+        "Its host may be overloaded, or its disk full; try again",
+    )
 
 
 def _ended() -> IntakeFailed:

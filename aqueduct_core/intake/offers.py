@@ -87,9 +87,10 @@ class Offer(NamedTuple):
 
 class Occurrence(NamedTuple):
     """An event with its origin. ``tally``: what its counts lack until all that was offered before
-    it is accepted. ``confirms``: a finish, which the party hears of when it is durable. ``start``:
-    of a channel that opened, the logical number that its producer begins with (0 also where it
-    keeps none). ``boundary``: the number at which a run of the producer begins or ends; 0: none."""
+    it is accepted. ``confirms``: the party hears of it when it is durable, as of a finish.
+    ``start``: of a channel that opened, the logical number that its producer begins with (0 also
+    where it keeps none). ``boundary``: the number at which a run of the producer begins or ends;
+    0: none."""
 
     party: Party
     event: Event

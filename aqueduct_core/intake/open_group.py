@@ -121,9 +121,10 @@ class OpenGroup:
         for producer, name, first, stop in marks:
             self.marks.setdefault((producer, name), RangeSet()).add(first, stop)
         self.size += event.size
-        if occurrence.confirms and event.channel_id is not None:
-            self.recorded.append((occurrence.party, event.channel_id))
-            self._finished.add((event.connection, event.channel_id))
+        if occurrence.confirms:
+            self.recorded.append((occurrence.party, event.channel_id or 0))
+            if event.channel_id is not None:
+                self._finished.add((event.connection, event.channel_id))
 
     def withdraw(self, source: Source) -> Taken:
         """Leave out what stands here of a channel that was cancelled: those rows.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from aqueduct_core.aqueduct.faults import Code
-from aqueduct_core.errors import AqueductError, SpoolFailed
+from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight.server import FlightHost
 from aqueduct_core.intake import status_file
 from aqueduct_core.intake.engine_settings import engine_config
@@ -34,6 +34,7 @@ from aqueduct_core.intake.session import Session, Surroundings
 from aqueduct_core.intake.settings import IntakeSettings
 from aqueduct_core.intake.trimming import Trimming
 from aqueduct_core.spool import Spool, SpoolSettings, SyncerProcess
+from aqueduct_core.spool.opening import require_spool_in
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class Intake:
         self._reason = ""
         self._failure: AqueductError | None = None
         self._sessions: set[Session] = set()
-        self._fence = Fence(spool.directory, spool.id, spool.epoch)
+        self._fence = Fence(spool)
         self._groups = GroupCommit(
             spool,
             [_newest_timestamp(spool, log) for log in range(spool.partitions)],
@@ -103,11 +104,13 @@ class Intake:
             IntakeFailed: UNREACHABLE when the Flight address cannot be bound.
         """
         front = make_front(settings)
+        require_spool_in(Path(settings.spool), settings.spool_id)
         settle_layout(Path(settings.spool), settings.partitions)
         spool = Spool.open(
             Path(settings.spool),
             schema=SPOOL_SCHEMA,
             partitions=settings.partitions + 1,
+            spool_id=settings.spool_id,
             settings=SpoolSettings(
                 max_bytes=settings.spool_max_bytes,
                 retention=settings.retention,
@@ -199,6 +202,8 @@ class Intake:
                     standing=self._standing,
                     moved=self._moved,
                     drain=lambda: self.end("a client asked for it"),
+                    record=self._groups.record,
+                    wall_microseconds=self._around.wall_microseconds,
                 ),
                 self._watch,
                 self._fence,
@@ -228,8 +233,8 @@ class Intake:
             self._groups.fail(error)
 
     def _durable(self, group: int) -> None:
-        # behind the sync: a successor that comes after this finds what is acked now
-        self._fence.check()
+        # the spool has looked behind the sync whether it is ours: a successor that comes after
+        # that finds what is acked now
         self._groups.made_durable(group)
         self._watch.advance(self._spool.ends())
         self._meter.note(self._loop.time(), self._groups.counters.rows, self._groups.counters.bytes)
@@ -319,7 +324,7 @@ def _newest_timestamp(spool: Spool, partition: int) -> int:
         return 0
     try:
         last = list(spool.read(partition, end - 1, end))[-1]
-    except (SpoolFailed, IndexError) as error:
+    except (AqueductError, IndexError) as error:
         log.warning("the newest row of partition %d cannot be read: %s", partition, error)
         return 0
     return newest_timestamp(last)

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from aqueduct_core.errors import IntakeFailed, SpoolFailed
 from aqueduct_core.flight.status import IntakeStatus, Rates
 from aqueduct_core.flight.subscriptions import Subscriptions
-from aqueduct_core.flight.tickets import Commit, Hold, View, require_spool
+from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, View, require_spool
 from aqueduct_core.intake.cursor_owners import CursorOwners
 from aqueduct_core.intake.fence import Fence
+from aqueduct_core.intake.giving_up import Teller, given_up
 from aqueduct_core.intake.holds import Holds
 from aqueduct_core.intake.lease import Lease
+from aqueduct_core.intake.offers import Occurrence
 from aqueduct_core.spool import Spool
 
 log = logging.getLogger(__name__)
@@ -44,7 +46,7 @@ class Serving:
 
     A call of a planner renews the lease. Nothing is answered once another intake has opened the
     spool: each call raises what `Fence.check` raises. ``moved`` is told when a cursor has come,
-    gone, or gone on.
+    gone, or gone on. ``record`` stores an event; ``wall_microseconds`` is its time.
     """
 
     def __init__(
@@ -58,6 +60,8 @@ class Serving:
         standing: Callable[[], Standing],
         moved: Callable[[], None],
         drain: Callable[[], None],
+        record: Callable[[Occurrence], None],
+        wall_microseconds: Callable[[], int],
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._spool = spool
@@ -68,6 +72,8 @@ class Serving:
         self._standing = standing
         self._moved = moved
         self._drain = drain
+        self._record = record
+        self._wall_microseconds = wall_microseconds
         self._wall = wall
         self._holds = Holds()
         self._owners = CursorOwners(spool.directory)
@@ -168,6 +174,20 @@ class Serving:
         self._fence.check()
         self._holds.forget(cursor, self._clock())
         self._owners.forget(cursor)
+
+    def tell_given_up(self, order: GiveUp, told: Callable[[], None]) -> None:
+        """Record the event; ``told`` is called when it is durable."""
+        self._begin()
+        ticket = order.ticket
+        event = given_up(
+            ticket.partition, ticket.start, ticket.end, order.reason, self._wall_microseconds()
+        )
+        self._record(Teller(told).occurrence(event))
+
+    def give_up(self, order: GiveUp) -> None:
+        self._begin()
+        ticket = order.ticket
+        self._spool.skip(ticket.partition, ticket.start, ticket.end, order.reason)
 
     def renew(self, seconds: float | None) -> None:
         self._fence.check()

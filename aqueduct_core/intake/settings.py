@@ -65,6 +65,7 @@ class IntakeSettings:
 
     Args:
         spool: its spool directory (for intake *i* of a query ``<spool>/intake-<i>``).
+        spool_id: identity of the spool that must be found there; None: it may be a new one.
         partitions: of the spool; a spool keeps the number that it was made with.
         listen: UDP ``host:port`` for producers, port 0 for any; or
         connect: whom to dial. Exactly one of the two.
@@ -81,6 +82,7 @@ class IntakeSettings:
 
     spool: str
     credentials: Credentials
+    spool_id: str | None = None
     partitions: int = 2
     listen: str | None = None
     connect: ConnectSettings | None = None
@@ -122,6 +124,7 @@ class IntakeSettings:
             {
                 "v": VERSION,
                 "spool": self.spool,
+                "spoolId": self.spool_id,
                 "credentials": self.credentials.to_json(),
                 "partitions": self.partitions,
                 "listen": self.listen,
@@ -213,6 +216,7 @@ class IntakeSettings:
 
 
 _PLAIN = {
+    "spoolId": "spool_id",
     "partitions": "partitions",
     "listen": "listen",
     "flight": "flight",

@@ -9,6 +9,7 @@ from aqueduct_core.spool.identity import holder
 from aqueduct_core.spool.pieces import Piece, are_here, read_pieces
 from aqueduct_core.spool.reader import SpoolReader
 from aqueduct_core.spool.settings import SPARSE, Mark, SpoolSettings
+from aqueduct_core.spool.skips import Skip, Stretch
 from aqueduct_core.spool.spool import Spool
 from aqueduct_core.spool.sync import InlineSync, Sync, SyncerProcess
 
@@ -20,9 +21,11 @@ __all__ = [
     "Mark",
     "Piece",
     "Rows",
+    "Skip",
     "Spool",
     "SpoolReader",
     "SpoolSettings",
+    "Stretch",
     "Sync",
     "SyncerProcess",
     "are_here",

@@ -77,6 +77,7 @@ class Catalog:
         self._lock = threading.Lock()
         self._db = db
         self._partitions = partitions
+        self._owner: Owner | None = None
         try:
             self.known()
             self.cursors()
@@ -162,6 +163,7 @@ class Catalog:
             _put_known(db, "owner", owner)
 
         self._change(act)
+        self._owner = owner
 
     def enter(
         self,
@@ -202,8 +204,18 @@ class Catalog:
             self._db.close()
 
     def _change(self, act: Callable[[sqlite3.Connection], object]) -> None:
-        """One transaction; durable when this returns, undone when it raises."""
+        """One transaction; durable when this returns, undone when it raises.
+
+        Raises:
+            sqlite3.DatabaseError: a later owner of the spool writes here: this one is late.
+        """
         with self._lock, self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            found = self._db.execute("SELECT value FROM known WHERE name = 'owner'").fetchone()
+            last = Owner(*json.loads(found[0])) if found else None
+            ours = self._owner
+            if ours and last and last.spool == ours.spool and last.epoch > ours.epoch:
+                raise sqlite3.DatabaseError(f"the owner of epoch {last.epoch} writes here now")
             act(self._db)
 
     def _offsets(self, text: str) -> list[int]:

@@ -81,3 +81,7 @@ class Disk:
 
     def rename(self, old: Path, new: Path) -> None:
         os.rename(old, new)
+
+    def link(self, old: Path, new: Path) -> None:
+        """A second name for a file; ``FileExistsError`` where it is taken, by whoever was first."""
+        os.link(old, new)

@@ -32,15 +32,11 @@ class Health:
         if self.failure is not None:
             raise io_failed(self._directory, self.failure)
 
-    def fenced(self) -> SpoolFailed:
-        """The lock is not ours any more: nothing is written, or reported, from now on."""
-        self.failure = "its lock was taken away"
-        log.error("the lock of the spool in %s was taken away", self._directory)
-        return SpoolFailed(
-            "LOCKED",
-            f"the lock of {self._directory} was taken away: another process may own it",
-            "Never remove that file; start the owner again when no other process owns the spool",
-        )
+    def fenced(self, error: SpoolFailed) -> SpoolFailed:
+        """The directory is not ours any more: nothing is written, or reported, from now on."""
+        self.failure = error.what
+        log.error("%s", error.what)
+        return error
 
     @contextmanager
     def guard(self) -> Iterator[None]:

@@ -1,11 +1,10 @@
-"""Whose directory this is: the lock of its one owner; the file of format, id and epoch."""
+"""Whose directory this is: the lock of its one owner; the file of format, id and columns."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
-import secrets
 import uuid
 import zlib
 from base64 import b64decode, b64encode
@@ -18,15 +17,18 @@ from typing import Any
 import pyarrow as pa
 
 from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.spool.claims import Claim, Notes, read_notes
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import NOTHING, Durable
 from aqueduct_core.spool.retention import Position
 from aqueduct_core.spool.width import padded
 
-FORMAT = 2
+FORMAT = 3
 """The version of everything in the directory. A newer one is refused, never guessed at.
 
-1: without stamps, lives and what was durable at the last closing. Read and carried on."""
+1: without stamps, lives and what was durable at the last closing. 2: epoch, life, cursors and what
+was durable stood in this file, which each owner replaced; now in `claims`. Both are read and
+carried on."""
 
 IDENTITY = "spool.json"
 LOCK = "lock"
@@ -39,7 +41,7 @@ class Identity:
     ``life`` is random at each opening: a file that an owner of another life wrote is a copy put
     back. ``durable`` was true at some time: a lower bound that no other file has to confirm.
     ``cursors`` are those there are, each with a position that it had at some time; None where
-    format 1 did not say.
+    nobody says.
     """
 
     id: str
@@ -66,33 +68,47 @@ class Identity:
         durable = self.durable.wide(partitions)
         return replace(self, partitions=partitions, durable=durable, cursors=cursors)
 
-    def opened(self, after: int) -> Identity:
-        """That of the next owner, with an epoch above ``after``."""
-        return replace(self, epoch=max(self.epoch, after) + 1, life=secrets.token_hex(8))
+    @property
+    def notes(self) -> Notes:
+        """What the next owner begins with."""
+        return Notes(self.id, self.epoch, self.life, self.partitions, self.durable, self.cursors)
 
-    def knowing(self, durable: Durable, cursors: Mapping[str, Position]) -> Identity:
-        return replace(self, durable=durable, cursors=dict(cursors))
+    def noted(self, notes: Notes | Claim) -> Identity:
+        """With what owners noted of themselves."""
+        cursors = self.cursors if notes.cursors is None else notes.cursors
+        durable = max(self.durable, notes.durable, key=lambda each: (each.group, each.segment))
+        return replace(
+            self,
+            epoch=max(self.epoch, notes.epoch),
+            life=notes.life,
+            durable=durable,
+            cursors=cursors,
+        ).wide(self.partitions)
 
     def save(self, directory: Path, disk: Disk) -> None:
-        content = {
+        """Write what never changes but for the number of logs, unless it stands there already."""
+        content: dict[str, Any] = {
             "format": FORMAT,
             "id": self.id,
-            "epoch": self.epoch,
             "partitions": self.partitions,
-            "life": self.life,
-            "durable": self.durable,
-            "cursors": self.cursors,
             "schema": b64encode(self.schema.serialize().to_pybytes()).decode(),
         }
         content["crc"] = _checksum(content)
-        disk.replace(directory / IDENTITY, json.dumps(content).encode() + b"\n")
+        data, path = json.dumps(content).encode() + b"\n", directory / IDENTITY
+        try:
+            if path.read_bytes() == data:
+                return
+        except FileNotFoundError:
+            pass
+        disk.replace(path, data)
 
 
 def load_identity(directory: Path) -> Identity | None:
-    """What the file says; None when it is missing or damaged.
+    """What the file and the notes of owners say; None when the file is missing or damaged.
 
     Raises:
         SpoolFailed: VERSION when a newer release wrote it.
+        OSError: the disk failed.
     """
     path = directory / IDENTITY
     try:
@@ -111,9 +127,9 @@ def load_identity(directory: Path) -> Identity | None:
             return None
         schema = pa.ipc.read_schema(pa.py_buffer(b64decode(content["schema"])))
         partitions = int(content["partitions"])
-        return Identity(
+        identity = Identity(
             str(uuid.UUID(content["id"])),
-            int(content["epoch"]),
+            int(content.get("epoch", 0)),
             partitions,
             schema,
             str(content.get("life", "")),
@@ -122,6 +138,29 @@ def load_identity(directory: Path) -> Identity | None:
         ).wide(partitions)
     except (ValueError, KeyError, TypeError, pa.ArrowException):
         return None
+    notes = read_notes(directory)
+    if notes is None or notes.spool != identity.id:
+        return identity
+    return identity.wide(notes.partitions).noted(notes)
+
+
+def spool_in(directory: Path) -> str | None:
+    """The id of the spool in a directory, as its identity says, or the notes of its owners; None
+    where neither is to be seen.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    try:
+        content = json.loads((directory / IDENTITY).read_bytes())
+        return str(uuid.UUID(content["id"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        pass  # it may be had from the notes
+    try:
+        notes = read_notes(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return None if notes is None else notes.spool
 
 
 def _checksum(content: Mapping[str, Any]) -> int:
@@ -153,20 +192,6 @@ class Lock:
         with suppress(OSError):
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, b"%d\n" % os.getpid(), 0)
-
-    def held(self) -> bool:
-        """Whether it still locks others out: not when the file was removed, as the next owner then
-        locks another one.
-
-        Asked after a sync and before its news is told: what was on the disk before another owner
-        came, that one has found.
-        """
-        try:
-            there = os.stat(self._path)
-        except OSError:
-            return False
-        ours = os.fstat(self._fd)
-        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
     def release(self) -> None:
         os.ftruncate(self._fd, 0)

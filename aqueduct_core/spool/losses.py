@@ -11,7 +11,26 @@ def range_gone(partition: int, start: int, end: int) -> DataLoss:
     return DataLoss(
         "RANGE_GONE",
         f"partition {partition}: offsets {start} to {end} (exclusive) are not stored any more",
-        "Start from offsets that are stored, or set failOnDataLoss to false to go on without them",
+        "Start from offsets that are stored, set failOnDataLoss to false to go on without them, or"
+        " give them up with aqueduct spool skip",
+    )
+
+
+def skipped(partition: int, start: int, end: int) -> DataLoss:
+    return DataLoss(
+        "SKIPPED",
+        f"partition {partition}: offsets {start} to {end} (exclusive) were given up with aqueduct"
+        " spool skip",
+        "Read what is before and behind them",
+    )
+
+
+def out_of_sight(directory: Path) -> SpoolFailed:
+    """A segment is not found, and neither is what says whose directory this is."""
+    return SpoolFailed(
+        "IO",
+        f"{directory} is not there, or is another spool by now: it cannot be told what is stored",
+        "Bring the directory back: mount its volume again",
     )
 
 
@@ -25,10 +44,10 @@ def offset_ahead(partition: int, asked: int, end: int) -> DataLoss:
     )
 
 
-def corrupt(path: Path, partition: int, start: int, end: int | None, reason: str) -> SpoolFailed:
-    offsets = f"offset {start}" if end is None else f"offsets {start} to {end} (exclusive)"
+def corrupt(path: Path, partition: int, start: int, end: int, reason: str) -> SpoolFailed:
     return SpoolFailed(
         "CORRUPT",
-        f"{path}, partition {partition}, {offsets}: {reason}",
-        "Check the disk; restore the segment from a copy, or start beyond the damaged record",
+        f"{path}, partition {partition}, offsets {start} to {end} (exclusive): {reason}",
+        "Check the disk and restore the segment from a copy, or give these rows up with: aqueduct"
+        f" spool skip {path.parent} --partition {partition} --from {start} --to {end}",
     )

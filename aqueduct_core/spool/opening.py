@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 
-from aqueduct_core.errors import InvalidOption, SpoolFailed
+from aqueduct_core.errors import DataLoss, InvalidOption, SpoolFailed
 from aqueduct_core.spool.catalog import CATALOG, Catalog, Owner
+from aqueduct_core.spool.claims import Claim, read_notes
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import Durable
-from aqueduct_core.spool.identity import Identity, load_identity
+from aqueduct_core.spool.health import io_failed
+from aqueduct_core.spool.identity import Identity, load_identity, spool_in
 from aqueduct_core.spool.marks import Marks
 from aqueduct_core.spool.record import Codec
 from aqueduct_core.spool.recovery import Recovered, recover
@@ -32,6 +37,34 @@ def make_directory(directory: Path, disk: Disk) -> None:
     for path in reversed(missing):
         disk.make_directory(path)
         disk.sync_directory(path.parent)
+
+
+def require_spool_in(directory: Path, spool: str | None) -> None:
+    """Refuse to make a spool where a known one must be: a volume that is not mounted looks like an
+    empty directory. None: any will do.
+
+    Raises:
+        DataLoss: SPOOL_REPLACED when another one is there.
+        SpoolFailed: IO when there is none in sight.
+    """
+    if spool is None:
+        return
+    try:
+        found = spool_in(directory)
+    except OSError as error:
+        raise io_failed(directory, str(error)) from error
+    if found is None:
+        raise SpoolFailed(
+            "IO",
+            f"spool {spool} is not in sight in {directory}",
+            "Mount its volume, or bring the directory back",
+        )
+    if found != spool:
+        raise DataLoss(
+            "SPOOL_REPLACED",
+            f"{directory} holds spool {found}, not {spool}",
+            "Bring the old spool directory back, or start with a new checkpoint",
+        )
 
 
 def check_schema(schema: pa.Schema) -> None:
@@ -76,8 +109,8 @@ def identify(directory: Path, schema: pa.Schema, partitions: int) -> Identity:
 
 
 def find_identity(directory: Path, schema: pa.Schema | None = None) -> Identity | None:
-    """What the file of the identity says, and where that is lost or an old copy the head of the
-    newest segment; None when neither can be read.
+    """What the files of identity and owners say, and where these are lost or old copies the head
+    of the newest segment; None when none can be read.
 
     Args:
         schema: the columns, for when the file is lost.
@@ -90,6 +123,11 @@ def find_identity(directory: Path, schema: pa.Schema | None = None) -> Identity 
         schema = identity.schema
     if schema is None:
         return None
+    if identity is None and (notes := read_notes(directory)) is not None:
+        log.warning(
+            "%s has lost its identity; its owner says that it is %s", directory, notes.spool
+        )
+        identity = Identity(notes.spool, 0, notes.partitions, schema).noted(notes)
     preamble = len(Codec(schema).preamble)
     for number in reversed(segment_numbers(directory)):
         state = read_head(segment_path(directory, number), number, preamble)
@@ -100,31 +138,54 @@ def find_identity(directory: Path, schema: pa.Schema | None = None) -> Identity 
             log.warning("%s has lost its identity; it is %s", directory, state["id"])
             return Identity(state["id"], epoch + EPOCH_LEAP, partitions, schema)
         if identity.id == state["id"] and identity.epoch < epoch:
-            log.warning("the identity of %s is an old copy, of epoch %d", directory, identity.epoch)
+            log.warning("%s has lost its owners after epoch %d", directory, identity.epoch)
             identity = identity.at(epoch + EPOCH_LEAP).wide(partitions)
         break
     return identity
 
 
-def open_catalog(directory: Path, identity: Identity, disk: Disk) -> tuple[Catalog, Identity]:
-    """The catalog, emptied unless the last owner wrote it; with the identity of the next owner,
-    which is true once it is saved.
+def take_epoch(directory: Path, before: Identity, disk: Disk) -> tuple[Catalog, Claim, Identity]:
+    """The catalog, emptied unless the last owner wrote it; the claim of the next owner, whose epoch
+    is above all that are known; and the identity with it, which is on the disk.
 
     Raises:
-        sqlite3.Error: the disk failed.
+        SpoolFailed: LOCKED when another process took that epoch.
+        OSError, sqlite3.Error: the disk failed.
     """
-    catalog = Catalog.open(directory / CATALOG, identity.partitions, disk)
-    try:
+    with ExitStack() as held:
+        catalog = Catalog.open(directory / CATALOG, before.partitions, disk)
+        held.callback(catalog.close)
         last = catalog.known().owner
-        good = is_of(last, identity)
-        if not good:
-            log.warning("the catalog of %s is lost, or an old copy: it is built anew", directory)
-        fresh = identity.opened(last.epoch if good and last else 0)
-        catalog.begin(Owner(fresh.id, fresh.epoch, (identity.life, fresh.life)), anew=not good)
-    except BaseException:
-        catalog.close()
-        raise
-    return catalog, fresh
+        good = is_of(last, before)
+        after = last.epoch if good and last else 0
+        claim = Claim.take(directory, disk, before.at(max(before.epoch, after)).notes)
+        held.callback(claim.close)
+        with late_is_locked(claim):
+            identity = before.noted(claim)
+            identity.save(directory, disk)
+            if not good:
+                log.warning(
+                    "the catalog of %s is lost, or an old copy: it is built anew", directory
+                )
+            owner = Owner(identity.id, claim.epoch, (before.life, claim.life))
+            catalog.begin(owner, anew=not good)
+        held.pop_all()
+    return catalog, claim, identity
+
+
+@contextmanager
+def late_is_locked(claim: Claim) -> Iterator[None]:
+    """What fails because another owner has come meanwhile is told as that.
+
+    Raises:
+        SpoolFailed: LOCKED, IO.
+    """
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        if claim.held():
+            raise
+        raise claim.lost() from error
 
 
 def is_of(last: Owner | None, identity: Identity) -> bool:
@@ -138,14 +199,20 @@ def is_of(last: Owner | None, identity: Identity) -> bool:
 
 
 def take_over(
-    directory: Path, identity: Identity, catalog: Catalog, marks: Marks, disk: Disk, now: float
+    directory: Path,
+    identity: Identity,
+    claim: Claim,
+    catalog: Catalog,
+    marks: Marks,
+    disk: Disk,
+    now: float,
 ) -> tuple[Recovered, dict[str, list[int | None]]]:
     """Recover, clear away, fill ``marks`` and bring the catalog up to date; also gives the cursors.
 
     What is kept is on the disk and noted when this returns.
 
     Raises:
-        SpoolFailed: CORRUPT.
+        SpoolFailed: CORRUPT; LOCKED when another owner has come meanwhile.
         OSError: the disk failed.
     """
     known = catalog.known()
@@ -157,6 +224,9 @@ def take_over(
         lambda path, number: read_from_disk(path, number, disk),
         now,
     )
+    # a successor that has come since has rows here by now, which look like a torn end
+    if not claim.held():
+        raise claim.lost()
     for path, size in found.cut:
         log.warning("%s: cut to %d bytes; what is cut was never reported stored", path, size)
         if size:
@@ -187,7 +257,7 @@ def take_over(
         log.warning("segment %d of %s is not there any more", number, directory)
         catalog.drop_segment(number)
     if durable.group > identity.durable.group or set(cursors) != set(identity.cursors or ()):
-        identity.knowing(durable, cursors).save(directory, disk)
+        claim.note(durable, cursors)
     return found, cursors
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from aqueduct_core.spool.health import io_failed
 from aqueduct_core.spool.losses import corrupt, range_gone
 from aqueduct_core.spool.record import Codec, Damaged
 from aqueduct_core.spool.scan import next_record
@@ -40,8 +41,8 @@ def pieces_of(
     """The pieces that hold ``[start, stop)`` of one segment; records side by side are one.
 
     Raises:
-        DataLoss: RANGE_GONE when the file is not there any more.
-        SpoolFailed: CORRUPT when no record of the segment can be read.
+        FileNotFoundError: the file is not there any more.
+        SpoolFailed: CORRUPT when no record of the segment can be read; IO.
     """
     runs: list[list[Span]] = []
     for span in spans:
@@ -54,9 +55,9 @@ def pieces_of(
     try:
         found = os.stat(segment.path)
     except FileNotFoundError:
-        raise range_gone(partition, start, stop) from None
+        raise
     except OSError as error:
-        raise corrupt(segment.path, partition, start, stop, str(error)) from None
+        raise io_failed(segment.path.parent, str(error)) from None
     first = start
     for i, run in enumerate(runs):
         # a hole before the next run belongs to this piece: its reader finds it

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from aqueduct_core.errors import InvalidOption
 from aqueduct_core.spool.identity import Identity
 from aqueduct_core.spool.pieces import Piece, pieces_of
 from aqueduct_core.spool.sizes import measured
+from aqueduct_core.spool.skips import Skip, Stretch, check_unreadable, skipped_in
 from aqueduct_core.spool.stored import Stored
 
 
@@ -65,7 +67,7 @@ class Readable:
         """How many stored bytes the rows ``[start, end)`` take: ascending (offset, bytes from
         ``start``) about ``step`` bytes apart, at last (``end``, total).
 
-        From the index, without touching rows. Rows of one record count alike.
+        From the index, without touching rows. Rows of one record count alike, skipped ones as well.
 
         Raises:
             DataLoss: RANGE_GONE or OFFSET_AHEAD.
@@ -73,7 +75,7 @@ class Readable:
         """
         if step < 1:
             raise ValueError(f"step {step}")
-        parts = self._stored.spans(partition, start, end)
+        parts = self._stored.spans(partition, start, end, skipped_too=True)
         spans = (span for _, _, _, each in parts for span in each)
         return measured(spans, start, end, step)
 
@@ -87,11 +89,50 @@ class Readable:
             DataLoss: RANGE_GONE or OFFSET_AHEAD.
             SpoolFailed: CORRUPT when no record of a segment can be read.
         """
-        return [
-            piece
-            for segment, at, stop, spans in self._stored.spans(partition, start, end)
-            for piece in pieces_of(segment, partition, at, stop, spans)
-        ]
+        found: list[Piece] = []
+        for segment, at, stop, spans in self._stored.spans(partition, start, end):
+            try:
+                found += pieces_of(segment, partition, at, stop, spans)
+            except FileNotFoundError:
+                raise self._stored.not_found(segment, partition) from None
+        return found
+
+    @property
+    def skips(self) -> tuple[Skip, ...]:
+        """Rows that were given up by hand."""
+        return self._stored.skips
+
+    def stretches(self, partition: int, start: int, end: int) -> list[Stretch]:
+        """What became of the rows ``[start, end)``, piece by piece: stored, skipped or gone.
+        Damage that nobody gave up counts as stored.
+
+        Raises:
+            DataLoss: OFFSET_AHEAD.
+            SpoolFailed: IO when the directory cannot be seen.
+        """
+        return self._stored.stretches(partition, start, end)
+
+    def check_unreadable(self, partition: int, start: int, end: int) -> bool:
+        """Whether something of ``[start, end)`` is left to be skipped. Reads all of it.
+
+        Raises:
+            DataLoss: RANGE_GONE below the first that is stored, OFFSET_AHEAD.
+            InvalidOption: CONFLICT when any of it can be read.
+            SpoolFailed: IO.
+        """
+        if not 0 <= partition < self.partitions or not 0 <= start < end:
+            raise InvalidOption(
+                "BAD_VALUE",
+                f"offsets {start} to {end} of partition {partition} are no rows of a spool with "
+                f"{self.partitions} partitions",
+                "Name a partition, and the end behind the first offset",
+            )
+        given_up = skipped_in(self.skips, partition)
+        unreadable = self._stored.unreadable(partition, start, end)
+        for low, high in given_up.within(start, end):
+            unreadable.add(low, high)
+        check_unreadable(partition, start, end, unreadable)
+        return not given_up.covers(start, end)
 
     def bisect(self, partition: int, is_before: Callable[[pa.RecordBatch], bool]) -> int:
         """The first offset whose row is not before what is sought; the durable end when all are.

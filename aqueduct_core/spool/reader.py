@@ -9,15 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
+from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.catalog import CATALOG, Catalog, Known
 from aqueduct_core.spool.checks import Checked, Rows, check, missing
 from aqueduct_core.spool.health import io_failed
+from aqueduct_core.spool.identity import load_identity
 from aqueduct_core.spool.opening import find_identity, is_of, load_index
 from aqueduct_core.spool.readable import Readable
 from aqueduct_core.spool.record import Codec
 from aqueduct_core.spool.recovery import recover
 from aqueduct_core.spool.scan import Scan, scan
 from aqueduct_core.spool.segment import Segment, segment_path
+from aqueduct_core.spool.skips import load_skips
 from aqueduct_core.spool.stored import Stored
 
 TRIES = 5
@@ -84,7 +87,9 @@ class SpoolReader(Readable):
             Codec(identity.schema),
             identity.partitions,
             lambda segment: load_index(segment, self._catalog, identity.partitions),
+            self._in_sight,
         )
+        self._stored.skip(load_skips(self._directory, identity.id))
         for segment in found.segments:
             self._stored.add(segment)
         self._stored.publish(found.ends)
@@ -121,6 +126,14 @@ class SpoolReader(Readable):
     def missing(self) -> list[Rows]:
         """Rows between the starts and the ends whose segment is not there."""
         return missing(self.segments, self.ends())
+
+    def _in_sight(self) -> bool:
+        """Whether the directory is still the one of this spool, as its files say."""
+        try:
+            found = load_identity(self._directory)
+        except (OSError, SpoolFailed):
+            return False
+        return found is not None and found.id == self.id
 
     def close(self) -> None:
         if self._catalog is not None:

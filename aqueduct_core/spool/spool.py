@@ -16,6 +16,7 @@ from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.spool.catalog import Catalog
+from aqueduct_core.spool.claims import Claim
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.health import Health, not_opened
@@ -25,16 +26,19 @@ from aqueduct_core.spool.marks import Marks
 from aqueduct_core.spool.opening import (
     check_schema,
     identify,
+    late_is_locked,
     load_index,
     make_directory,
-    open_catalog,
+    require_spool_in,
+    take_epoch,
     take_over,
 )
 from aqueduct_core.spool.readable import Readable
 from aqueduct_core.spool.record import Codec
-from aqueduct_core.spool.retention import Cursors, Position
+from aqueduct_core.spool.retention import Position
 from aqueduct_core.spool.room import Room
 from aqueduct_core.spool.settings import Mark, SpoolSettings
+from aqueduct_core.spool.skips import MAX_REASON, Skip, load_skips, save_skips
 from aqueduct_core.spool.stored import Stored
 from aqueduct_core.spool.sync import Sync, SyncerProcess, SyncFactory, wait_readable
 from aqueduct_core.spool.writer import Writer
@@ -67,6 +71,7 @@ class Spool(Readable):
         identity: Identity,
         settings: SpoolSettings,
         lock: Lock,
+        claim: Claim,
         catalog: Catalog,
         sync: Sync,
         disk: Disk,
@@ -78,17 +83,22 @@ class Spool(Readable):
         self._identity = identity
         self._disk = disk
         self._lock = lock
+        self._claim = claim
         self._catalog = catalog
         self._sync = sync
         self._health = Health(directory)
         self._closed = False
         self._marks = Marks(settings)
-        found, cursors = take_over(directory, identity, catalog, self._marks, disk, time.time())
+        found, cursors = take_over(
+            directory, identity, claim, catalog, self._marks, disk, time.time()
+        )
         self._stored = Stored(
             codec,
             identity.partitions,
             lambda segment: load_index(segment, catalog, identity.partitions),
+            claim.held,
         )
+        self._stored.skip(load_skips(directory, identity.id))
         for segment in found.segments:
             self._stored.add(segment)
         for segment in found.scanned:
@@ -96,7 +106,7 @@ class Spool(Readable):
         self._stored.publish(found.ends)
         last = found.segments[-1] if found.segments else None
         newest, stamp = (last.number, last.stamp) if last else (0, "")
-        self._ledger = Ledger(catalog, self._health, self._stored, cursors, newest, self._remember)
+        self._ledger = Ledger(catalog, self._health, self._stored, cursors, newest, claim.note)
         self._writer = Writer(
             directory,
             codec,
@@ -120,13 +130,18 @@ class Spool(Readable):
         *,
         schema: pa.Schema,
         partitions: int,
+        spool_id: str | None = None,
         settings: SpoolSettings | None = None,
         sync: SyncFactory = SyncerProcess,
         disk: Disk | None = None,
     ) -> Spool:
         """Take the directory over, recover what it holds, and raise the epoch.
 
+        Args:
+            spool_id: of the spool that must be there; None: it may be a new one, which is made.
+
         Raises:
+            DataLoss: SPOOL_REPLACED when another one than ``spool_id`` is there.
             SpoolFailed: LOCKED, VERSION, CORRUPT, FULL or IO.
             InvalidOption: the directory has more partitions. To fewer, empty ones are added.
         """
@@ -139,17 +154,29 @@ class Spool(Readable):
             )
         with ExitStack() as held:
             try:
+                require_spool_in(directory, spool_id)
                 make_directory(directory, disk)
                 lock = Lock(directory)
                 held.callback(lock.release)
-                catalog, identity = open_catalog(
+                catalog, claim, identity = take_epoch(
                     directory, identify(directory, schema, partitions), disk
                 )
                 held.callback(catalog.close)
-                identity.save(directory, disk)
+                held.callback(claim.close)
                 port = sync()
                 held.callback(port.close)
-                spool = cls(directory, identity, settings, lock, catalog, port, disk, Codec(schema))
+                with late_is_locked(claim):
+                    spool = cls(
+                        directory,
+                        identity,
+                        settings,
+                        lock,
+                        claim,
+                        catalog,
+                        port,
+                        disk,
+                        Codec(schema),
+                    )
             except (OSError, sqlite3.Error) as error:
                 raise not_opened(directory, error) from error
             held.pop_all()
@@ -196,6 +223,18 @@ class Spool(Readable):
         """Ranges of stored sequences let go for a bound; their repeats would be stored again."""
         return self._marks.forgotten
 
+    def check_owner(self) -> None:
+        """Return while nobody else has opened the directory. Some microseconds; thread-safe.
+
+        Raises:
+            SpoolFailed: LOCKED when somebody has, IO when the directory is not there any more.
+            Nothing is written or reported from then on.
+        """
+        with self._health.guard():
+            held = self._claim.held()
+        if not held:
+            raise self._health.fenced(self._claim.lost())
+
     # Appending
 
     def append(
@@ -226,7 +265,7 @@ class Spool(Readable):
         Raises:
             SpoolFailed: IO.
         """
-        self._check()
+        self._check_mine()
         size = self._writer.active.size if self._writer.active else 0
         with self._health.guard():
             started = self._writer.flush()
@@ -247,19 +286,19 @@ class Spool(Readable):
 
         Raises:
             SpoolFailed: IO: the disk failed, nothing that is not durable yet ever will be. LOCKED:
-            the lock was taken away, and another process may own the spool.
+            another process owns the spool.
         """
         self._check()
         with self._health.guard():
             settled = self._writer.settle()
         if settled is None:
             return
-        if not self._lock.held():
-            raise self._health.fenced()
+        self._mark(settled.durable)
+        self.check_owner()
         self._stored.publish(settled.ends)
         self._ledger.close_segments(settled.closed, settled.state)
         self.on_durable(settled.group)
-        self._ledger.enter(settled.group, settled.started)
+        self._ledger.enter(settled.group, settled.durable.segment)
 
     def settle(self, timeout: float | None = None) -> bool:
         """Flush, then block until all that was appended is durable; false after ``timeout``
@@ -310,7 +349,7 @@ class Spool(Readable):
             InvalidOption: BAD_VALUE when the cursor reads other partitions, or would read none.
             SpoolFailed: FULL when it could not be noted (it counts for ``trim`` all the same); IO.
         """
-        self._check()
+        self._check_mine()
         if len(ends) != self.partitions:
             raise ValueError(f"{len(ends)} ends for {self.partitions} partitions")
         self._ledger.commit(cursor, ends, self._writer.durable)
@@ -323,7 +362,7 @@ class Spool(Readable):
             InvalidOption: BAD_VALUE when it exists and reads others, or would read none.
             SpoolFailed: FULL as of ``commit``; IO.
         """
-        self._check()
+        self._check_mine()
         if len(reads) != self.partitions:
             raise ValueError(f"{len(reads)} partitions of {self.partitions}")
         self._ledger.enter_cursor(cursor, reads, self._writer.durable)
@@ -334,7 +373,7 @@ class Spool(Readable):
         Raises:
             SpoolFailed: FULL when it could not be noted (it is forgotten until a crash); IO.
         """
-        self._check()
+        self._check_mine()
         self._ledger.drop(cursor, self._writer.durable)
 
     def trim(self, now: float | None = None) -> bool:
@@ -348,8 +387,32 @@ class Spool(Readable):
         Raises:
             SpoolFailed: IO.
         """
-        self._check()
+        self._check_mine()
         return self._room.trim(time.time() if now is None else now)
+
+    # Damage
+
+    def skip(self, partition: int, start: int, end: int, reason: str) -> None:
+        """Give the rows ``[start, end)`` up for good, none of which can be read: readers go on
+        behind them. Durable when this returns; without effect where it is done already.
+
+        Raises:
+            DataLoss: RANGE_GONE below the first that is stored, OFFSET_AHEAD.
+            InvalidOption: BAD_VALUE, CONFLICT when any of them can be read.
+            SpoolFailed: FULL, IO.
+        """
+        self._check_mine()
+        if not self.check_unreadable(partition, start, end):
+            return
+        starts = self.starts()
+        kept = [each for each in self.skips if each.end > starts[each.partition]]
+        kept.append(Skip(partition, start, end, reason[:MAX_REASON], time.time()))
+        with self._health.noting():
+            save_skips(self._directory, self.id, kept, self._disk)
+        self._stored.skip(kept)
+        log.warning(
+            "partition %d: offsets %d to %d are given up: %s", partition, start, end, reason
+        )
 
     # The end
 
@@ -372,6 +435,7 @@ class Spool(Readable):
             self._writer.close()
             self._sync.close()
             self._catalog.close()
+            self._claim.close()
             self._lock.release()
 
     def abandon(self, reason: str) -> None:
@@ -394,12 +458,20 @@ class Spool(Readable):
         try:
             # if the catalog and the last group are damaged together, that group is still not taken
             # for one that a crash tore off
-            self._remember(self._ledger.durable(self._writer.durable), self._ledger.cursors)
+            self._claim.note(self._ledger.durable(self._writer.durable), self._ledger.cursors)
         except OSError as error:
             log.warning("%s: the end is noted in the catalog alone: %s", self._directory, error)
 
-    def _remember(self, durable: Durable, cursors: Cursors) -> None:
-        self._identity.knowing(durable, cursors).save(self._directory, self._disk)
+    def _mark(self, durable: Durable) -> None:
+        """Before it is reported. The place is there already; a file system that finds none for it
+        all the same costs the mark, not the group."""
+        try:
+            with self._health.noting():
+                self._claim.mark(durable)
+        except SpoolFailed as error:
+            if error.subclass != "FULL":
+                raise
+            log.warning("%s: no space to mark what is durable", self._directory)
 
     def _state(self) -> dict[str, Any]:
         """What the head of a segment says of all before it."""
@@ -416,3 +488,8 @@ class Spool(Readable):
         self._health.check()
         if self._closed:
             raise ValueError("the spool is closed")
+
+    def _check_mine(self) -> None:
+        """Before the directory is changed."""
+        self._check()
+        self.check_owner()

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from aqueduct_core.spool.disk import Disk
+from aqueduct_core.spool.durable import NOTHING, Durable
 from aqueduct_core.spool.health import NO_SPACE
 from aqueduct_core.spool.record import Codec, Draft
 from aqueduct_core.spool.segment import Segment, segment_path
@@ -57,20 +58,23 @@ class Group:
 
 
 class Settled:
-    """What became durable: the newest group, the ends up to it, the segments that are now closed.
+    """What became durable, the segments that are now closed, and the ``state`` after the last of
+    them."""
 
-    ``started`` is the newest segment that holds a durable group; ``state`` that after the last
-    closed one.
-    """
+    __slots__ = ("closed", "durable", "state")
 
-    __slots__ = ("closed", "ends", "group", "started", "state")
-
-    def __init__(self, group: int, ends: list[int], started: int) -> None:
-        self.group = group
-        self.ends = ends
-        self.started = started
+    def __init__(self, durable: Durable) -> None:
+        self.durable = durable
         self.closed: list[Active] = []
         self.state: State | None = None
+
+    @property
+    def group(self) -> int:
+        return self.durable.group
+
+    @property
+    def ends(self) -> Sequence[int]:
+        return self.durable.ends
 
 
 class Writer:
@@ -105,7 +109,7 @@ class Writer:
         self._open = Group(group + 1)
         self._active: Active | None = None
         self._closing: deque[Active] = deque()
-        self._in_flight: deque[tuple[int, list[int], int]] = deque()
+        self._in_flight: deque[Durable] = deque()
         self._directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self.ends = list(ends)
         self.durable = group
@@ -181,7 +185,10 @@ class Writer:
         active.last_group = group.number
         if fresh:
             self._sync.start(active.fd, self._directory_fd)
-        self._in_flight.append((group.number, list(self.ends), active.segment.number))
+        segment = active.segment
+        self._in_flight.append(
+            Durable(segment.number, group.number, tuple(self.ends), segment.stamp)
+        )
         self._sync.request(group.number)
         self._open = Group(group.number + 1)
         return active.segment if fresh else None
@@ -195,10 +202,11 @@ class Writer:
         group = self._sync.answered()
         if group <= self.durable:
             return None
-        settled = Settled(self.durable, self.ends, 0)
-        while self._in_flight and self._in_flight[0][0] <= group:
-            settled = Settled(*self._in_flight.popleft())
-        self.durable = settled.group
+        durable = NOTHING
+        while self._in_flight and self._in_flight[0].group <= group:
+            durable = self._in_flight.popleft()
+        settled = Settled(durable)
+        self.durable = durable.group
         while self._closing and self._closing[0].last_group <= self.durable:
             closed = self._closing.popleft()
             settled.closed.append(closed)

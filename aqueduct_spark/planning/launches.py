@@ -5,8 +5,9 @@ Times are monotonic seconds, given by the caller.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from aqueduct_core.errors import DataLoss, IntakeFailed
 
@@ -20,21 +21,33 @@ MAX_COPIES = 8
 """Launch tasks for one intake in one batch, when its spool is searched for on executors."""
 
 
+Absent: TypeAlias = Mapping[int, Mapping[str, str | None]]
+"""By intake the hosts that do not have its spool, with the spool in its place, if there is one."""
+
+
 @dataclass(slots=True)
 class _Search:
     since: float
     launches: int = 0
     searching_since: float | None = None
     rounds: int = 0
-    hosts: set[str] = field(default_factory=set)
+    hosts: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def other(self) -> str | None:
+        """Another spool in its place."""
+        return next((found for found in self.hosts.values() if found is not None), None)
 
 
 class Launches:
     """Keeps count of the launches of the intakes that are missing.
 
     A launch on an executor where the spool of the intake is not starts nothing and says so: the
-    task is then offered to more executors at once, until ``timeout`` seconds are over. Then the
-    spool is lost: with ``fail_on_data_loss`` that is an error, else a new one may be made.
+    task is then offered to more executors at once, until ``timeout`` seconds are over. Then it is
+    an error: a spool that nobody sees is not lost. Only where another one is in its place was it
+    replaced, and without ``fail_on_data_loss`` that one is launched instead. None is ever made in
+    the place of one that the query knows: a volume that is not mounted looks like an empty
+    directory.
     """
 
     def __init__(self, timeout: float, fail_on_data_loss: bool) -> None:
@@ -45,7 +58,7 @@ class Launches:
     def note(
         self,
         missing: Sequence[int],
-        absent: Mapping[int, Iterable[str]],
+        absent: Absent,
         spools: Mapping[int, str],
         now: float,
     ) -> None:
@@ -55,16 +68,17 @@ class Launches:
         ``spools`` the ids that the offset knows.
 
         Raises:
-            IntakeFailed: UNREACHABLE when one was launched in vain too often.
-            DataLoss: SPOOL_REPLACED when a spool was searched for long enough.
+            IntakeFailed: UNREACHABLE when one was launched in vain too often, or its spool was
+                searched for long enough.
+            DataLoss: SPOOL_REPLACED when meanwhile another one was found in its place.
         """
         for intake in [i for i in self._missing if i not in missing]:
             del self._missing[intake]
         for intake in missing:
             search = self._missing.setdefault(intake, _Search(now))
-            hosts = set(absent.get(intake, ()))
+            hosts = absent.get(intake)
             if hosts:
-                search.hosts |= hosts
+                search.hosts.update(hosts)
                 search.rounds += 1
                 search.launches = 0
                 if search.searching_since is None:
@@ -77,15 +91,14 @@ class Launches:
         search = self._missing.get(intake)
         return 1 if search is None else min(MAX_COPIES, 2**search.rounds)
 
-    def may_replace(self, intake: int, now: float) -> bool:
-        """Whether a new spool may take the place of the one that the offset knows."""
+    def replacement(self, intake: int, now: float) -> str | None:
+        """The spool that may take the place of the one that the offset knows."""
         search = self._missing.get(intake)
-        return (
-            not self._fail
-            and search is not None
-            and search.searching_since is not None
-            and now - search.searching_since >= self._timeout
-        )
+        return None if search is None or self._fail or not self._over(search, now) else search.other
+
+    def _over(self, search: _Search, now: float) -> bool:
+        began = search.searching_since
+        return began is not None and now - began >= self._timeout
 
     def pause(self) -> float:
         """Seconds to wait before the next launch, longer with each that was in vain."""
@@ -99,13 +112,23 @@ class Launches:
                 f"Intake {intake} was launched {search.launches} times in a row and did not stay",
                 "Read intake.log in its spool directory",
             )
-        began = search.searching_since
-        if self._fail and began is not None and now - began >= self._timeout:
-            hosts = ", ".join(sorted(search.hosts)[:SHOWN])
-            raise DataLoss(
-                "SPOOL_REPLACED",
-                f"Spool {spools.get(intake, '?')} of intake {intake} was found on none of the "
-                f"executors asked within {self._timeout:g} s ({hosts})",
-                "Bring it back or share it between executors, raise 'launchTimeout', start with a "
-                "new checkpoint, or set failOnDataLoss=false to go on with a new spool",
+        if not self._over(search, now) or (search.other is not None and not self._fail):
+            return
+        hosts = ", ".join(sorted(search.hosts)[:SHOWN])
+        what = (
+            f"Spool {spools.get(intake, '?')} of intake {intake} was found on none of the "
+            f"executors asked within {self._timeout:g} s ({hosts})"
+        )
+        if search.other is None:
+            raise IntakeFailed(
+                "UNREACHABLE",
+                what,
+                "Mount its volume or bring its directory back, share it between executors, raise "
+                "'launchTimeout', or start with a new checkpoint",
             )
+        raise DataLoss(
+            "SPOOL_REPLACED",
+            f"{what}, and spool {search.other} is in its place",
+            "Bring it back or share it between executors, raise 'launchTimeout', start with a "
+            "new checkpoint, or set failOnDataLoss=false to go on with the other spool",
+        )

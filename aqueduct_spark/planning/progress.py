@@ -219,16 +219,21 @@ def _reconcile(
 ) -> tuple[SpoolPosition, DataLoss | None]:
     """The position to go on from, and what was lost on the way to it."""
     if status.id != known.id:
-        loss = DataLoss(
-            "SPOOL_REPLACED",
-            f"Intake {intake} serves spool {status.id}, and the query has read spool {known.id} "
-            f"up to {list(known.to)}",
-            "Bring the old spool directory back, or start with a new checkpoint, or set "
-            "failOnDataLoss=false to read the new spool from its start",
+        loss = replaced(
+            intake, status.id, f"the query has read spool {known.id} up to {list(known.to)}"
         )
         return SpoolPosition(status.id, status.at, status.epoch, status.starts), loss
     here = SpoolPosition(known.id, status.at, status.epoch, known.to)
     return _within_stored(intake, here, status)
+
+
+def replaced(intake: int, spool: str, before: str) -> DataLoss:
+    return DataLoss(
+        "SPOOL_REPLACED",
+        f"Intake {intake} serves spool {spool}, and {before}",
+        "Bring the old spool directory back, or start with a new checkpoint, or set "
+        "failOnDataLoss=false to read the new spool from its start",
+    )
 
 
 def _within_stored(

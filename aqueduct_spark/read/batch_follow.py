@@ -13,7 +13,7 @@ from aqueduct_core.flight.client import MAX_WAIT, IntakeClient
 from aqueduct_core.flight.tickets import Ticket, View
 from aqueduct_spark.model.until import Finish, Idle
 from aqueduct_spark.read.batch_open import open_channels
-from aqueduct_spark.read.local import rows_of
+from aqueduct_spark.read.gaps import stored_rows
 from aqueduct_spark.read.shaping import Shape
 
 if TYPE_CHECKING:
@@ -116,13 +116,14 @@ class Follower:
 
     def _read(self, ticket: Ticket, at: list[int], log_number: int) -> Iterator[pa.RecordBatch]:
         unreturned = 0
-        for batch in rows_of(self._client, ticket):
-            yield from self._shape.rows(batch, ticket.partition, at[log_number], ticket.spool)
-            at[log_number] += batch.num_rows
+        for first, batch in stored_rows(self._client, ticket):
+            yield from self._shape.rows(batch, ticket.partition, first, ticket.spool)
+            at[log_number] = first + batch.num_rows
             unreturned += batch.nbytes
             if unreturned >= COMMIT_BYTES:
                 self._give_back(at)
                 unreturned = 0
+        at[log_number] = ticket.end
 
     def _give_back(self, at: Sequence[int]) -> None:
         if self._done_with is not None:

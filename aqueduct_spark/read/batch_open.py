@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.event_rows import expand_events
+from aqueduct_spark.read.gaps import stored_rows
 
 if TYPE_CHECKING:
     from aqueduct_core.flight.client import IntakeClient
@@ -24,9 +25,8 @@ def open_channels(client: IntakeClient, status: IntakeStatus, asked: Sequence[st
     finished: set[str] = set()
     opened: dict[tuple[str, int], str] = {}
     start, end = status.events
-    at = start
     try:
-        for batch in client.read(Ticket(status.id, len(status.ends), start, end)):
+        for at, batch in stored_rows(client, Ticket(status.id, len(status.ends), start, end)):
             for event in expand_events(batch, at).to_pylist():
                 key = (event["connectionId"], event["channelId"])
                 if event["kind"] == "opened":
@@ -35,7 +35,6 @@ def open_channels(client: IntakeClient, status: IntakeStatus, asked: Sequence[st
                     opened.pop(key, None)
                     if event["kind"] == "finished":
                         finished.add(event["channel"])
-            at += batch.num_rows
     except AqueductError:
         return list(asked)
     waiting = [name for name in asked if name not in finished]

@@ -116,7 +116,8 @@ def spool_directories(spool: Path) -> list[tuple[int, Path]]:
     """The spools below a directory with the numbers of their intakes; or itself, as number 0.
 
     Raises:
-        SpoolFailed: IO when there is none.
+        SpoolFailed: IO when there is none, or that of an intake is out of sight: the place of a
+            volume that is not mounted is empty, and intakes are numbered without gaps.
     """
     if is_spool(spool):
         return [(0, spool)]
@@ -126,11 +127,17 @@ def spool_directories(spool: Path) -> list[tuple[int, Path]]:
             match = _INTAKE.fullmatch(path.name)
             if match and is_spool(path):
                 found.append((int(match[1]), path))
+            elif match and not any(path.iterdir()):
+                raise _none_here(path, "it is empty")
     except OSError as error:
         raise _none_here(spool, error.strerror or str(error)) from None
     if not found:
         raise _none_here(spool, "it holds no spool")
-    return sorted(found)
+    found.sort()
+    for number, (intake, _) in enumerate(found):
+        if intake != number:
+            raise _none_here(spool / f"intake-{number}", "it is not there")
+    return found
 
 
 def is_spool(directory: Path) -> bool:
@@ -171,5 +178,6 @@ def _none_here(spool: Path, why: str) -> SpoolFailed:
     return SpoolFailed(
         "IO",
         f"Option 'spool': {spool} cannot be read: {why}",
-        "Name the 'spool' directory of a query, or the spool directory of one intake",
+        "Name the 'spool' directory of a query, or the spool directory of one intake, and mount "
+        "its volume",
     )

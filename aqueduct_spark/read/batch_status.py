@@ -173,6 +173,20 @@ def _batch(intake: int, status: IntakeStatus, partitions: Sequence[Partition]) -
     )
 
 
+def _oldest(reader: SpoolReader, partition: int, at: int, now: float) -> float | None:
+    """The age of the first row from an offset on that is there; None when that cannot be read."""
+    for first, _, state in reader.stretches(partition, at, reader.ends()[partition]):
+        if state == "stored":
+            try:
+                [row] = reader.read(partition, first, first + 1)
+            except AqueductError as error:
+                # a status is no place to fail for damage
+                log.warning("the oldest row of partition %d: %s", partition, error)
+                return None
+            return max(0.0, now - oldest_timestamp(row) / 1_000_000)
+    return None
+
+
 def _of_directory(intake: int, directory: Path, reader: SpoolReader, now: float) -> pa.RecordBatch:
     told = status_file.read(directory) or {}
     count = message_partitions(reader)
@@ -182,12 +196,9 @@ def _of_directory(intake: int, directory: Path, reader: SpoolReader, now: float)
     ):
         read = {name: ends[number] for name, ends in sorted(reader.cursors.items())}
         cursors = {name: at for name, at in read.items() if at is not None}
-        size = reader.sizes(number, start, end, _ALL)[-1][1] if start < end else 0
-        at = max(start, min(cursors.values(), default=start))
-        oldest = None
-        if at < end:
-            [first] = reader.read(number, at, at + 1)
-            oldest = max(0.0, now - oldest_timestamp(first) / 1_000_000)
+        there = [each for each in reader.stretches(number, start, end) if each.state != "gone"]
+        size = sum(reader.sizes(number, each.start, each.end, _ALL)[-1][1] for each in there)
+        oldest = _oldest(reader, number, max(start, min(cursors.values(), default=start)), now)
         partitions.append(Partition(start, end, cursors, size, oldest))
     state = _STATES.get(told.get("state", ""), "ended")
     present = 0 if state != "unreachable" else None

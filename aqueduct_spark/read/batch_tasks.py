@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from aqueduct_core.errors import DataLoss
 from aqueduct_core.flight.joining import joined
 from aqueduct_spark.read.batch_spools import opened
+from aqueduct_spark.read.gaps import Rows, passing
 from aqueduct_spark.read.shaping import Shape
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from aqueduct_core.spool.reader import SpoolReader
     from aqueduct_spark.model.read_options import BatchReadOptions
+    from aqueduct_spark.planning.ranges import DataRange
     from aqueduct_spark.read.batch_partitions import StoredPartition
 
 log = logging.getLogger(__name__)
@@ -38,41 +40,32 @@ def stored_rows(partition: StoredPartition, options: BatchReadOptions) -> Iterat
     )
     wanted = partition.rows
     following = wanted.first
+    lenient = not options.fail_on_data_loss
     while following < wanted.stop:
         try:
             with opened(Path(wanted.at), wanted.spool) as reader:
-                first, stop = following, wanted.stop
-                if not options.fail_on_data_loss:
-                    first, stop = stretch(reader, wanted.partition, following, stop)
-                if first > following:
-                    _tell(f"offsets {following} to {first} (exclusive) of {wanted} are gone")
-                    following = first
-                for batch in joined(reader.read(wanted.partition, following, stop)):
-                    yield from shape.rows(batch, wanted.partition, following, wanted.spool)
-                    following += batch.num_rows
+                for first, batch in _rows(reader, wanted, following, lenient):
+                    yield from shape.rows(batch, wanted.partition, first, wanted.spool)
+                    following = first + batch.num_rows
+            return
         except DataLoss as error:
-            if options.fail_on_data_loss:
-                raise
-            _tell(str(error))
-            if error.subclass != "RANGE_GONE":
+            if error.subclass == "SPOOL_REPLACED" and lenient:
+                log.warning("failOnDataLoss=false: %s", error)
                 return
+            # trimmed since it was opened: the next look knows what is left
+            if error.subclass != "RANGE_GONE" or not lenient:
+                raise
+            log.info("%s: looked at again: %s", wanted, error)
 
 
-def stretch(reader: SpoolReader, partition: int, start: int, stop: int) -> tuple[int, int]:
-    """The first rows of ``[start, stop)`` stored without a hole; ``(stop, stop)``: none."""
-    first = end = stop
-    for segment in reader.segments:
-        low, high = segment.starts[partition], segment.ends[partition]
-        if high <= max(low, start) or low >= stop:
-            continue
-        if first == stop:
-            first, end = max(start, low), min(high, stop)
-        elif low == end:
-            end = min(high, stop)
-        else:
-            break
-    return first, end
-
-
-def _tell(what: str) -> None:
-    log.warning("failOnDataLoss=false: %s", what)
+def _rows(reader: SpoolReader, wanted: DataRange, start: int, lenient: bool) -> Rows:
+    log_number = wanted.partition
+    return passing(
+        str(wanted),
+        start,
+        wanted.stop,
+        read=lambda first, stop: joined(reader.read(log_number, first, stop)),
+        stretches=lambda first, stop: reader.stretches(log_number, first, stop),
+        durable=lambda: reader.ends()[log_number],
+        lenient=lenient,
+    )

@@ -20,6 +20,7 @@ from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.model.selection import Selection
 from aqueduct_spark.model.starting import AtTime, Latest, Starting
 from aqueduct_spark.planning.views import Reader
+from aqueduct_spark.read.gaps import stored_rows
 from aqueduct_spark.read.shaping import Shape
 from aqueduct_spark.receivers.fleet import Fleet
 
@@ -80,10 +81,10 @@ class CancelWatch:
 
     def _read(self, intake: int, status: IntakeStatus, client: IntakeClient, first: int) -> None:
         log_number = len(status.ends)
-        for batch in client.read(Ticket(status.id, log_number, first, status.events[1])):
-            for rows in self._shape.rows(batch, log_number, first):
+        ticket = Ticket(status.id, log_number, first, status.events[1])
+        for at, batch in stored_rows(client, ticket):
+            for rows in self._shape.rows(batch, log_number, at):
                 _refuse_cancelled(rows, intake)
-            first += batch.num_rows
 
 
 def _refuse_cancelled(events: pa.RecordBatch, intake: int) -> None:

@@ -1,63 +1,96 @@
-"""What of a range is still there, for reads that may go on behind a hole."""
+"""The rows of a range of which some may not be there any more.
+
+What was given up by hand (`aqueduct spool skip`) is passed over by every read. What is gone is
+passed over by a lenient one (``failOnDataLoss=false``), and only where the spool itself says so: an
+intake that cannot be reached, or cannot see its directory, proves nothing.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+
+import pyarrow as pa
 
 from aqueduct_core.errors import DataLoss
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import Ticket
+from aqueduct_core.spool.skips import Stretch
+from aqueduct_spark.read.local import rows_of
+
+log = logging.getLogger(__name__)
+
+Rows = Iterator[tuple[int, pa.RecordBatch]]
+"""Batches, each with the offset of its first row."""
 
 
-def stretch(client: IntakeClient, ticket: Ticket) -> tuple[int, int]:
-    """The first rows of ``ticket`` that are stored without a hole; its end twice: there are none.
-
-    Asks where rows lie, not for rows, about two dozen times. Of two holes close to each other the
-    rows between may be passed over.
+def stored_rows(client: IntakeClient, ticket: Ticket, *, lenient: bool = False) -> Rows:
+    """The rows of ``ticket`` in order, from an intake.
 
     Raises:
-        IntakeFailed: UNREACHABLE.
-        DataLoss: SPOOL_REPLACED.
+        DataLoss: SPOOL_REPLACED; RANGE_GONE and OFFSET_AHEAD unless it is ``lenient``.
+        IntakeFailed, SpoolFailed, TlsFailed: as `IntakeClient.read`.
     """
-    first = _first(client, ticket)
-    if first == ticket.end:
-        return first, first
-    # Once a range is too long every longer one is.
-    longest = _search(
-        first + 1, ticket.end, lambda end: not _stored(client, ticket, first, end + 1)
+
+    def ends() -> int:
+        status = client.status()
+        events = ticket.partition == len(status.ends)
+        return status.events[1] if events else status.ends[ticket.partition]
+
+    def part(start: int, end: int) -> Ticket:
+        return replace(ticket, start=start, end=end)
+
+    return passing(
+        str(ticket),
+        ticket.start,
+        ticket.end,
+        read=lambda start, end: rows_of(client, part(start, end)),
+        stretches=lambda start, end: client.stretches(part(start, end)),
+        durable=ends,
+        lenient=lenient,
     )
-    return first, longest
 
 
-def _first(client: IntakeClient, ticket: Ticket) -> int:
-    if _stored(client, ticket, ticket.start, ticket.start + 1):
-        return ticket.start
-    status = client.status()
-    events = ticket.partition == len(status.starts)
-    head = status.events[0] if events else status.starts[ticket.partition]
-    if head > ticket.start:
-        return min(head, ticket.end)
-    missing, step = ticket.start, 1
-    while missing + step < ticket.end:
-        if _stored(client, ticket, missing + step, missing + step + 1):
-            break
-        missing, step = missing + step, 2 * step
-    last = min(missing + step, ticket.end)
-    return _search(missing + 1, last, lambda row: _stored(client, ticket, row, row + 1))
+def passing(
+    name: str,
+    start: int,
+    end: int,
+    *,
+    read: Callable[[int, int], Iterator[pa.RecordBatch]],
+    stretches: Callable[[int, int], Sequence[Stretch]],
+    durable: Callable[[], int],
+    lenient: bool,
+) -> Rows:
+    """The rows ``[start, end)`` that ``read`` gives. Where it comes upon rows that are not there,
+    ``stretches`` says which these are, and ``durable`` how far there are any.
 
-
-def _search(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """The first number from ``low`` that ``holds``, when all after it do; ``high`` if none does."""
-    return low + bisect_left(range(low, high), True, key=holds)
-
-
-def _stored(client: IntakeClient, ticket: Ticket, start: int, end: int) -> bool:
-    try:
-        client.pieces(replace(ticket, start=start, end=end))
-    except DataLoss as error:
-        if error.subclass == "SPOOL_REPLACED":
-            raise
-        return False
-    return True
+    Raises:
+        DataLoss: what may not be passed over.
+    """
+    at, stop = start, end
+    while at < end:
+        begun = at
+        try:
+            for batch in read(at, stop):
+                yield at, batch
+                at += batch.num_rows
+            stop = end
+        except DataLoss as loss:
+            if loss.subclass == "OFFSET_AHEAD" and lenient:
+                stop = end = max(at, min(end, durable()))
+                log.warning("failOnDataLoss=false: %s ends at %d: %s", name, end, loss)
+                continue
+            if loss.subclass not in ("RANGE_GONE", "SKIPPED"):
+                raise
+            first = stretches(at, end)[0]
+            if first.state == "stored":
+                if at == begun and stop == first.end:
+                    raise  # it says so, and yet it cannot be read
+                stop = first.end
+                continue
+            if first.state == "gone" and not lenient:
+                raise
+            why = "failOnDataLoss=false" if first.state == "gone" else "given up by hand"
+            log.warning("%s: offsets %d to %d of %s are left out", why, at, first.end, name)
+            at, stop = first.end, end

@@ -28,6 +28,7 @@ from aqueduct_spark.planning.progress import (
     granted,
     passed_over,
     reaches,
+    replaced,
     survey,
 )
 from aqueduct_spark.planning.ranges import DataRange, data_ranges
@@ -138,7 +139,7 @@ class StreamPlanner:
             self._seen = self._observe_needed(end, touched)
         ranges = data_ranges(start, end, self._first_logs(touched))
         pieces = self._split(ranges) if end.cuts is None else cut(ranges, end.cuts)
-        tasks: list[LaunchPartition | DataPartition] = [*self._data_tasks(pieces)]
+        tasks: list[LaunchPartition | DataPartition] = [*self._data_tasks(self._owed(pieces))]
         if self._crew.launches:
             again = end.launch == start.launch
             wanted = touched if again else set(range(self._terms.intakes))
@@ -228,8 +229,8 @@ class StreamPlanner:
 
     def _launch_tasks(self, intake: int, end: StreamOffset, again: bool) -> list[LaunchPartition]:
         known = end.spool.get(intake)
-        replace = self._launches.may_replace(intake, time.monotonic())
-        order = self._crew.order(intake, None if known is None or replace else known.id)
+        other = self._launches.replacement(intake, time.monotonic())
+        order = self._crew.order(intake, other or (known.id if known else None))
         if order is None:
             return []
         # One only, where it may make a new spool: copies might make some on several hosts.
@@ -246,6 +247,28 @@ class StreamPlanner:
         bounds = self._options.split
         sizes = self._measuring.for_split(ranges, bounds.max_bytes, self._seen)
         return split(ranges, bounds, sizes, MAX_KEPT)
+
+    def _owed(self, pieces: Sequence[DataRange]) -> list[DataRange]:
+        """The pieces, each at its place; without rows where these are proven to be gone and the
+        query goes on all the same."""
+        lost = {rows.intake for rows in pieces if not self._is_owed(rows)}
+        return [replace(rows, first=rows.stop) if rows.intake in lost else rows for rows in pieces]
+
+    def _is_owed(self, rows: DataRange) -> bool:
+        """Not when another spool is in the place of that of the rows: all standalone intakes
+        answer, and none serves it."""
+        seen = self._seen.get(rows.intake)
+        if self._crew.launches or seen is None or seen.id == rows.spool:
+            return True
+        loss = replaced(
+            rows.intake,
+            seen.id,
+            f"rows {rows.first} to {rows.stop} of this batch are of spool {rows.spool}",
+        )
+        if self._options.fail_on_data_loss:
+            raise loss
+        log.warning("failOnDataLoss=false: %s", loss)
+        return False
 
     def _data_tasks(self, pieces: Sequence[DataRange]) -> list[DataPartition]:
         spools = {rows.intake: rows.spool for rows in pieces}

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, TlsFailed
+from aqueduct_core.errors import DataLoss, IntakeFailed, TlsFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
-from aqueduct_spark.read.gaps import stretch
-from aqueduct_spark.read.local import rows_of
+from aqueduct_spark.read.gaps import stored_rows
 from aqueduct_spark.read.shaping import Shape
 from aqueduct_spark.receivers.launch import ensure_intake, launch_here
 from aqueduct_spark.receivers.registrations import Registration
@@ -46,15 +45,17 @@ def rows(
     include_metadata: bool,
     include_spool: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Exactly the rows of the range, in order, with the columns of the schema.
+    """Exactly the rows of the range, in order, with the columns of the schema; without those that
+    were given up by hand.
 
     When the intake does not answer, it is looked up or started (or waited for, where it runs on
     its own), and reading goes on behind the last row that came. The wait for it is bounded by
     ``fetch_timeout`` and begins anew with each batch of rows.
 
     Raises:
-        IntakeFailed: it cannot be had in time.
-        DataLoss: rows of the range are gone, unless the partition is lenient.
+        IntakeFailed: it cannot be had in time, or its spool is not in sight.
+        DataLoss: rows of the range are gone, as the spool itself says, or another spool is in its
+            place; unless the partition is lenient.
         SpoolFailed: CORRUPT, with the offset; or why the intake cannot be started.
     """
     shape = Shape(
@@ -66,30 +67,20 @@ def rows(
     )
     wanted = partition.rows
     address = wanted.at
-    following, until = wanted.first, wanted.stop
+    following = wanted.first
     give_up = time.monotonic() + partition.fetch_timeout
     while following < wanted.stop:
         try:
             client = _client(partition, address)
-            ticket = Ticket(wanted.spool, wanted.partition, following, until)
-            for batch in rows_of(client, ticket):
-                yield from shape.rows(batch, wanted.partition, following, wanted.spool)
-                following += batch.num_rows
+            ticket = Ticket(wanted.spool, wanted.partition, following, wanted.stop)
+            for first, batch in stored_rows(client, ticket, lenient=partition.lenient):
+                yield from shape.rows(batch, wanted.partition, first, wanted.spool)
+                following = first + batch.num_rows
                 give_up = time.monotonic() + partition.fetch_timeout
-            if following < until:
-                raise IntakeFailed(
-                    "UNREACHABLE",
-                    f"the intake at {address} ended the rows of partition {wanted.partition} at "
-                    f"{following}, before {until}",
-                    "Read its log",
-                )
-            until = wanted.stop
+            return
         except (IntakeFailed, TlsFailed, DataLoss) as error:
             if isinstance(error, DataLoss) and error.subclass != "SPOOL_REPLACED":
-                if not partition.lenient:
-                    raise
-                following, until = _behind_loss(partition, address, following, error)
-                continue
+                raise
             # TlsFailed and SPOOL_REPLACED: another one has the address of an intake that is gone.
             _forget(address, wanted.spool)
             if time.monotonic() > give_up:
@@ -97,17 +88,13 @@ def rows(
             log.warning("partition %d of intake %d: %s", wanted.partition, wanted.intake, error)
             time.sleep(RETRY_PAUSE)
             if partition.order is None:
-                if isinstance(error, DataLoss):
-                    if not partition.lenient:
-                        raise
-                    log.warning("failOnDataLoss=false: %s", error)
-                    return
                 continue
             try:
                 held = _recovered(partition, partition.order, give_up)
                 if held.id != wanted.spool:
                     raise _replaced(partition, held)
             except DataLoss as lost:
+                # another spool is in its place; one that is not in sight is UNREACHABLE
                 if not partition.lenient:
                     raise lost from None
                 log.warning("failOnDataLoss=false: %s", lost)
@@ -137,23 +124,6 @@ def _replaced(partition: DataPartition, held: Registration) -> DataLoss:
         f"{wanted.spool}, and intake {wanted.intake} serves spool {held.id}",
         "Bring the old spool directory back, or start with a new checkpoint",
     )
-
-
-def _behind_loss(
-    partition: DataPartition, address: str, following: int, loss: DataLoss
-) -> tuple[int, int]:
-    """The rows that can be read next; the end of the range twice when there are none."""
-    wanted = partition.rows
-    log.warning("failOnDataLoss=false: %s", loss)
-    ticket = Ticket(wanted.spool, wanted.partition, following, wanted.stop)
-    try:
-        first, stop = stretch(_client(partition, address), ticket)
-    except AqueductError as error:
-        log.warning("failOnDataLoss=false: what is left of %s is not known: %s", ticket, error)
-        return wanted.stop, wanted.stop
-    if first > following:
-        log.warning("failOnDataLoss=false: offsets %d to %d are left out", following, first)
-    return first, stop
 
 
 def _client(partition: DataPartition, address: str) -> IntakeClient:

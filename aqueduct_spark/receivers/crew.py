@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.model.source import Dial, Listen, Standalone
 from aqueduct_spark.model.tokens import Token
+from aqueduct_spark.planning.launches import Absent
 from aqueduct_spark.planning.views import Reader
 from aqueduct_spark.receivers.fleet import Fleet
 from aqueduct_spark.receivers.hosts import bind_host, outside_of, reachable_host
@@ -42,7 +43,7 @@ class Crew(Protocol):
     def directory(self, intake: int) -> Path | None:
         """Where its spool is, for those who can see it; None where that is not known."""
 
-    def take_absent(self) -> Mapping[int, set[str]]:
+    def take_absent(self) -> Absent:
         """Hosts on which a spool was looked for in vain since the last call, by intake."""
 
     def close(self) -> None: ...
@@ -97,7 +98,7 @@ class _Launched:
     def directory(self, intake: int) -> Path | None:
         return self._spool / f"intake-{intake}"
 
-    def take_absent(self) -> Mapping[int, set[str]]:
+    def take_absent(self) -> Absent:
         return self._rendezvous.take_absent()
 
     def close(self) -> None:
@@ -146,7 +147,7 @@ class _Standalone:
     def directory(self, intake: int) -> Path | None:
         return None
 
-    def take_absent(self) -> Mapping[int, set[str]]:
+    def take_absent(self) -> Absent:
         return {}
 
     def close(self) -> None:

@@ -13,11 +13,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from aqueduct_core.errors import AqueductError, DataLoss, SpoolFailed
+from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.intake import status_file
-from aqueduct_core.spool.identity import IDENTITY
+from aqueduct_core.spool.identity import spool_in
 from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.receivers.hosts import reachable_host
 from aqueduct_spark.receivers.process import start_intake
@@ -54,7 +54,7 @@ def launch_here(order: LaunchOrder) -> Registration | None:
     with _rendezvous(order) as rendezvous:
         held = _found(rendezvous, order)
         if held is None:
-            rendezvous.report_absent(order.intake, socket.gethostname())
+            rendezvous.report_absent(order.intake, socket.gethostname(), _spool_here(order))
             time.sleep(SEARCH_PAUSE)
     return held
 
@@ -66,8 +66,8 @@ def ensure_intake(order: LaunchOrder) -> Registration:
 
     Raises:
         AqueductError: why it cannot run; SpoolFailed.LOCKED when another process kept the spool;
-            DataLoss.SPOOL_REPLACED when the spool that must be there is not;
-            IntakeFailed.UNREACHABLE when the planner is gone.
+            DataLoss.SPOOL_REPLACED when another spool is in the place of the one that must be
+            there; IntakeFailed.UNREACHABLE when there is none in sight, or the planner is gone.
     """
     began = time.monotonic()
     pause = FIRST_PAUSE
@@ -155,13 +155,24 @@ def _ask(address: str, order: LaunchOrder) -> IntakeStatus | None:
 
 
 def _is_here(order: LaunchOrder) -> bool:
-    """Whether the spool that must exist can be on this host; a new one can be anywhere."""
-    return order.spool_id is None or (Path(order.settings.spool) / IDENTITY).exists()
+    """Whether the spool that must exist is on this host; a new one can be anywhere."""
+    return order.spool_id is None or _spool_here(order) == order.spool_id
+
+
+def _spool_here(order: LaunchOrder) -> str | None:
+    """Which spool is in that directory; None where there is none in sight, as in the directory of
+    a volume that is not mounted."""
+    try:
+        return spool_in(Path(order.settings.spool))
+    except OSError as error:
+        log.warning("%s: %s", order.settings.spool, error)
+        return None
 
 
 def _start(order: LaunchOrder) -> Registration:
     advertise = reachable_host(order.outside)
-    ready = start_intake(replace(order.settings, advertise=advertise), order.launch_timeout)
+    settings = replace(order.settings, advertise=advertise, spool_id=order.spool_id)
+    ready = start_intake(settings, order.launch_timeout)
     return Registration(
         order.intake,
         ready.id,
@@ -173,12 +184,21 @@ def _start(order: LaunchOrder) -> Registration:
     )
 
 
-def _absent(order: LaunchOrder) -> DataLoss:
-    return DataLoss(
-        "SPOOL_REPLACED",
-        f"Spool {order.spool_id} of intake {order.intake} is not at {order.settings.spool} on "
-        "this host, and no intake that serves it is known",
-        "Bring it back or share it between executors, or start with a new checkpoint",
+def _absent(order: LaunchOrder) -> AqueductError:
+    """Not in sight is not gone: only another spool in its place says that it was replaced."""
+    found = _spool_here(order)
+    if found is not None and found != order.spool_id:
+        return DataLoss(
+            "SPOOL_REPLACED",
+            f"{order.settings.spool} holds spool {found} on this host, not {order.spool_id} of "
+            f"intake {order.intake}, and no intake that serves that is known",
+            "Bring it back or share it between executors, or start with a new checkpoint",
+        )
+    return IntakeFailed(
+        "UNREACHABLE",
+        f"Spool {order.spool_id} of intake {order.intake} is not in sight at "
+        f"{order.settings.spool} on this host, and no intake that serves it is known",
+        "Mount its volume again, bring the directory back, or share it between executors",
     )
 
 

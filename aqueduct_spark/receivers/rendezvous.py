@@ -44,14 +44,15 @@ class Rendezvous(fl.FlightServerBase):  # type: ignore[misc]
         )
         self._lock = threading.Lock()
         self._held: dict[int, Registration] = {}
-        self._absent: dict[int, set[str]] = {}
+        self._absent: dict[int, dict[str, str | None]] = {}
 
     def registered(self) -> dict[int, Registration]:
         with self._lock:
             return dict(self._held)
 
-    def take_absent(self) -> dict[int, set[str]]:
-        """The hosts that said since the last call that the spool of an intake is not there."""
+    def take_absent(self) -> dict[int, dict[str, str | None]]:
+        """The hosts that said since the last call that the spool of an intake is not there, each
+        with the spool that it has in that place, None where it has none."""
         with self._lock:
             absent, self._absent = self._absent, {}
         return absent
@@ -91,9 +92,11 @@ class Rendezvous(fl.FlightServerBase):  # type: ignore[misc]
             return [json.dumps(stands.to_json()).encode()]
         if action.type == "absent":
             with self._lock:
-                hosts = self._absent.setdefault(int(body["intake"]), set())
+                hosts = self._absent.setdefault(int(body["intake"]), {})
                 if len(hosts) < MAX_HOSTS:
-                    hosts.add(str(body["host"])[:MAX_HOST])
+                    found = body["found"]
+                    host = str(body["host"])[:MAX_HOST]
+                    hosts[host] = None if found is None else str(found)[:MAX_HOST]
             return [b"{}"]
         if action.type == "lookup":
             held = self.registered().get(int(body["intake"]))
@@ -134,9 +137,9 @@ class RendezvousClient:
         body = {"offered": offered.to_json(), "gone": gone.to_json() if gone else None}
         return Registration.from_json(self._ask("register", body))
 
-    def report_absent(self, intake: int, host: str) -> None:
-        """The spool of the intake is not on ``host``."""
-        self._ask("absent", {"intake": intake, "host": host})
+    def report_absent(self, intake: int, host: str, found: str | None) -> None:
+        """The spool of the intake is not on ``host``; in its place there is the one ``found``."""
+        self._ask("absent", {"intake": intake, "host": host, "found": found})
 
     def lookup(self, intake: int) -> Registration | None:
         answer = self._ask("lookup", {"intake": intake})

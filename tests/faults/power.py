@@ -87,6 +87,10 @@ class PowerDisk(Disk):
         super().rename(old, new)
         self._change(lambda names: names.update({new.name: names.pop(old.name)}))
 
+    def link(self, old: Path, new: Path) -> None:
+        super().link(old, new)
+        self._change(lambda names: names.update({new.name: names[old.name]}))
+
     def sync(self, fd: int) -> None:
         found = os.fstat(fd)
         self.watch()

@@ -297,3 +297,62 @@ def test_the_memory_of_a_task_does_not_grow_with_its_rows(tmp_path: Path) -> Non
         rows += batch.num_rows
     assert rows == 4_000
     assert most < 8 << 20
+
+
+@pytest.mark.parametrize("place", ["empty", "not there"])
+@pytest.mark.parametrize("lossy", ["true", "false"])
+def test_fault_42_an_intake_out_of_sight_is_not_left_out(
+    spool: Path, tmp_path: Path, place: str, lossy: str
+) -> None:
+    whole = read(spool)
+    hidden = tmp_path / "hidden"
+    (spool / "intake-0").rename(hidden)
+    if place == "empty":
+        (spool / "intake-0").mkdir()
+    with pytest.raises(SpoolFailed, match=rf"SPOOL\.IO.*intake-0 cannot be read: it is {place}"):
+        read(spool, failOnDataLoss=lossy)
+    if place == "empty":
+        (spool / "intake-0").rmdir()
+    hidden.rename(spool / "intake-0")
+    assert read(spool) == whole
+
+
+@pytest.mark.parametrize("lossy", ["true", "false"])
+def test_fault_42_a_directory_that_goes_after_planning_costs_no_row(
+    spool: Path, tmp_path: Path, lossy: str
+) -> None:
+    reader = reader_of(spool, failOnDataLoss=lossy)
+    whole = read_by(reader)
+    (spool / "intake-1").rename(tmp_path / "hidden")
+    with pytest.raises(SpoolFailed, match=r"SPOOL\.IO"):
+        read_by(reader)
+    (tmp_path / "hidden").rename(spool / "intake-1")
+    assert read_by(reader) == whole
+
+
+def test_what_was_given_up_is_left_out_by_every_read(tmp_path: Path) -> None:
+    home = tmp_path / "skips"
+    filled(home, (400,), size=5000, grain=20, segment_bytes=250_000)
+    with opened(home) as found:
+        [piece] = found.pieces(0, 120, 140)
+    with Path(piece.path).open("r+b") as file:
+        file.seek(piece.position + piece.length - 300)
+        file.write(b"damage")
+    with pytest.raises(SpoolFailed, match=r"CORRUPT.*offsets 120 to 140 .*--from 120 --to 140"):
+        read(home)
+    with open_spool(home, partitions=1) as owner:
+        with pytest.raises(InvalidOption, match=r"CONFLICT.*offsets 100 to 120 .*120 to 140"):
+            owner.skip(0, 100, 140, "too much")
+        with pytest.raises(InvalidOption, match=r"CONFLICT.*can be read.*nothing to be skipped"):
+            owner.skip(0, 0, 20, "whole rows")
+        owner.skip(0, 120, 140, "a bad disk")
+    left = [*range(120), *range(140, 400)]
+    for lossy in ("true", "false"):
+        assert [n for _, n, _ in read(home, failOnDataLoss=lossy)] == left
+    with opened(home) as found:
+        assert [each[1:4] for each in found.skips] == [(120, 140, "a bad disk")]
+        assert found.bisect(0, lambda batch: False) == 0
+        assert found.bisect(0, lambda batch: True) == 400
+        assert found.sizes(0, 0, 400, 1 << 40)[-1][0] == 400
+        with pytest.raises(DataLoss, match=r"SKIPPED.*offsets 120 to 140"):
+            list(found.read(0, 100, 200))

@@ -18,13 +18,9 @@ from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.server import FlightHost
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.spool import Spool
+from aqueduct_core.spool import Spool, Stretch
 from aqueduct_core.spool.pieces import Piece
-from aqueduct_spark.model.partitions import DataPartition
-from aqueduct_spark.planning.ranges import DataRange
-from aqueduct_spark.read import local, tasks
-from aqueduct_spark.read.batch_spools import opened
-from aqueduct_spark.read.gaps import stretch
+from aqueduct_spark.read import local
 from aqueduct_spark.read.local import is_this_host, rows_of
 from tests.spark.spools import open_spool, rows, store
 
@@ -62,6 +58,9 @@ class Served:
         self.asked.append(ticket)
         found = self.spool.pieces(ticket.partition, ticket.start, ticket.end)
         return [piece._replace(**self.lie) for piece in found]
+
+    def stretches(self, ticket: Ticket) -> list[Stretch]:
+        return self.spool.stretches(ticket.partition, ticket.start, ticket.end)
 
 
 @pytest.fixture
@@ -184,52 +183,6 @@ def test_files_that_go_after_they_were_named(
     assert lost.value.subclass == "RANGE_GONE"
 
 
-@pytest.mark.parametrize("asked", [(0, 1_000), (150, 151), (190, 420), (0, 5), (999, 1_000)])
-def test_what_is_left_around_a_hole(
-    served: Served, client: IntakeClient, asked: tuple[int, int]
-) -> None:
-    with opened(served.spool.directory) as reader:
-        third = reader.segments[2]
-    low, high = third.starts[0], third.ends[0]
-    third.path.unlink()
-    expected = [n for n in range(*asked) if not low <= n < high]
-    at, stop = asked
-    found: list[int] = []
-    turns = 0
-    while at < stop:
-        first, end = stretch(client, ticket(served, 0, at, stop))
-        assert at <= first <= end <= stop
-        found += range(first, end)
-        at, turns = end, turns + 1
-        assert turns < 5
-    assert found == expected
-
-
-def test_fault_20_a_task_goes_on_behind_a_hole_only_when_it_may(
-    served: Served, client: IntakeClient
-) -> None:
-    with opened(served.spool.directory) as reader:
-        third = reader.segments[2]
-    low, high = third.starts[0], third.ends[0]
-    third.path.unlink()
-    wanted = DataRange(0, served.spool.id, client.address, 0, 0, 1_000)
-    task = DataPartition(wanted, None, fetch_timeout=5.0, lenient=True, access=CREDENTIALS)
-
-    def read(task: DataPartition) -> list[int]:
-        batches = tasks.rows(task, include_headers=False, include_metadata=False)
-        return [n for batch in batches for n in batch.column("offset").to_pylist()]
-
-    try:
-        assert read(task) == [*range(low), *range(high, 1_000)]
-        with pytest.raises(DataLoss, match=f"offsets {low} to ") as lost:
-            read(replace(task, lenient=False))
-        assert lost.value.subclass == "RANGE_GONE"
-        beyond = replace(wanted, first=900, stop=1_200)
-        assert read(replace(task, rows=beyond)) == list(range(900, 1_000))
-    finally:
-        tasks._forget(client.address, served.spool.id)
-
-
 def test_what_was_read_outlives_the_file(served: Served, client: IntakeClient) -> None:
     kept = list(rows_of(client, ticket(served)))
     served.spool.commit("query", [1_000, 500, None])
@@ -251,7 +204,7 @@ def test_damage_is_told_by_the_intake(served: Served, client: IntakeClient) -> N
     with pytest.raises(SpoolFailed) as failed:
         found.extend(rows_of(client, ticket(served)))
     assert failed.value.subclass == "CORRUPT"
-    assert "offset 200" in failed.value.what
+    assert "offsets 200 to 210" in failed.value.what
     assert sum(b.num_rows for b in found) <= 200
     # It was asked for what follows the rows that were whole.
     assert replace(served.reads[0], start=0) == ticket(served)

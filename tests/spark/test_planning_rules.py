@@ -40,30 +40,39 @@ def test_pauses_grow() -> None:
     assert pauses[-1] == 1
 
 
-def test_a_spool_that_is_elsewhere_is_offered_to_more_executors() -> None:
-    launches = Launches(60.0, True)
+@pytest.mark.parametrize("fail", [True, False])
+def test_fault_42_a_spool_that_nobody_sees_is_unreachable_and_not_replaced(fail: bool) -> None:
+    launches = Launches(60.0, fail)
     copies = []
     for n in range(3 * MAX_LAUNCHES):
-        launches.note([0], {0: {f"host-{n}"}} if n else {}, {0: "a"}, float(n))
+        launches.note([0], {0: {f"host-{n}": None}} if n else {}, {0: "a"}, float(n))
         copies.append(launches.copies(0))
-        assert not launches.may_replace(0, float(n))
+        assert launches.replacement(0, float(n)) is None
     assert copies[:4] == [1, 2, 4, MAX_COPIES]
     assert set(copies[4:]) == {MAX_COPIES}
-    with pytest.raises(DataLoss, match=r"Spool a of intake 0 .*host-1, host-10, ") as lost:
+    with pytest.raises(IntakeFailed, match=r"UNREACHABLE.*Spool a of intake 0 .*host-1, host-10, "):
         launches.note([0], {}, {0: "a"}, 61.0)
-    assert lost.value.subclass == "SPOOL_REPLACED"
+    assert launches.replacement(0, 61.0) is None
 
 
-def test_a_lost_spool_may_be_replaced_where_losses_are_passed_over() -> None:
+def test_a_spool_in_the_place_of_another_may_replace_it_where_losses_are_passed_over() -> None:
     launches = Launches(60.0, False)
     launches.note([0], {}, {0: "a"}, 0.0)
-    launches.note([0], {0: {"h"}}, {0: "a"}, 10.0)
-    assert not launches.may_replace(0, 69.0)
-    launches.note([0], {0: {"h"}}, {0: "a"}, 70.0)
-    assert launches.may_replace(0, 70.0)
-    assert not launches.may_replace(1, 70.0)
+    launches.note([0], {0: {"g": None, "h": "b"}}, {0: "a"}, 10.0)
+    assert launches.replacement(0, 69.0) is None
+    launches.note([0], {0: {"g": None}}, {0: "a"}, 70.0)
+    assert launches.replacement(0, 70.0) == "b"
+    assert launches.replacement(1, 70.0) is None
     launches.note([], {}, {}, 71.0)
-    assert not launches.may_replace(0, 999.0)
+    assert launches.replacement(0, 999.0) is None
+
+
+def test_a_spool_in_the_place_of_another_is_an_error_where_they_are_not() -> None:
+    launches = Launches(60.0, True)
+    launches.note([0], {0: {"h": "b"}}, {0: "a"}, 0.0)
+    with pytest.raises(DataLoss, match=r"SPOOL_REPLACED.*Spool a .*spool b is in its place"):
+        launches.note([0], {}, {0: "a"}, 60.0)
+    assert launches.replacement(0, 60.0) is None
 
 
 # --- placement ------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from aqueduct_core.intake.schema import row_schema
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
 from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.planning.ranges import DataRange
-from aqueduct_spark.read import tasks
+from aqueduct_spark.read import gaps, tasks
 from aqueduct_spark.receivers.launch import ensure_intake, launch_here, settle
 from aqueduct_spark.receivers.orders import launch_order
 from aqueduct_spark.receivers.process import LOG_FILE, Started, start_intake
@@ -146,17 +147,45 @@ def test_an_intake_that_does_not_answer_keeps_its_spool(ground: Ground) -> None:
 
 
 def test_a_spool_that_must_be_there_is_not_made(ground: Ground) -> None:
-    with pytest.raises(DataLoss) as lost:
+    with pytest.raises(IntakeFailed, match=r"UNREACHABLE.*1234 .*not in sight"):
         ensure_intake(ground.order(spool_id="1234", lock_timeout=0.5))
-    assert lost.value.subclass == "SPOOL_REPLACED"
     assert not (ground.home / "intake-0").exists()
+
+
+def test_fault_42_an_intake_makes_no_spool_where_a_known_one_must_be(ground: Ground) -> None:
+    """Its volume went between the look of the task and that of the process."""
+    held = ground.ensure()
+    ground.kill(held.pid)
+    home = ground.home / "intake-0"
+    home.rename(ground.home / "hidden")
+    home.mkdir()
+    settings = replace(ground.order().settings, spool_id=held.id)
+    with pytest.raises(SpoolFailed, match=rf"IO.*{held.id} is not in sight"):
+        start_intake(settings, 20.0)
+    assert [path.name for path in home.iterdir()] == [LOG_FILE]
+    shutil.rmtree(home)
+    (ground.home / "hidden").rename(home)
+    assert ground.ensure(ground.order(spool_id=held.id)).id == held.id
+
+
+def test_fault_42_another_spool_in_its_place_is_not_started_for_it(ground: Ground) -> None:
+    held = ground.ensure()
+    ground.kill(held.pid)
+    order = ground.order(spool_id="1234", lock_timeout=0.5)
+    with Rendezvous("127.0.0.1", ground.credentials) as other:
+        elsewhere = replace(order, rendezvous=f"127.0.0.1:{other.port}")
+        assert launch_here(elsewhere) is None
+        assert other.take_absent() == {0: {socket.gethostname(): held.id}}
+        with pytest.raises(DataLoss, match=rf"SPOOL_REPLACED.*holds spool {held.id}.* not 1234"):
+            ensure_intake(elsewhere)
+        assert other.registered() == {}
 
 
 def test_a_launch_where_the_spool_is_not_says_so(ground: Ground) -> None:
     order = ground.order(spool_id="1234")
     (ground.home / "intake-0").mkdir()  # empty: another host made it, or a log was kept there
     assert launch_here(order) is None
-    assert ground.rendezvous.take_absent() == {0: {socket.gethostname()}}
+    assert ground.rendezvous.take_absent() == {0: {socket.gethostname(): None}}
     assert ground.rendezvous.take_absent() == {}
     assert ground.rendezvous.registered() == {}
 
@@ -264,7 +293,7 @@ class TestRows:
     ) -> None:
         partition = self.partition(ground, held)
         table = self.read(partition)
-        real = tasks.rows_of
+        real = gaps.rows_of
         broken: list[int] = []
 
         def breaks_once(client: IntakeClient, ticket: Ticket) -> Iterator[pa.RecordBatch]:
@@ -276,7 +305,7 @@ class TestRows:
                 yield batch.slice(0, batch.num_rows // 2)
                 raise IntakeFailed("UNREACHABLE", "the connection broke", "Try again")
 
-        monkeypatch.setattr(tasks, "rows_of", breaks_once)
+        monkeypatch.setattr(gaps, "rows_of", breaks_once)
         assert self.read(partition).equals(table)
         assert broken
 

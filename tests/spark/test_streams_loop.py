@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -13,9 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from aqueduct_core.errors import ChannelEnded, DataLoss, SpoolFailed
+from aqueduct_core.cli.main import main
+from aqueduct_core.errors import ChannelEnded, DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.intake.layout import settle_layout
+from aqueduct_core.intake.schema import SPOOL_SCHEMA
+from aqueduct_core.spool import InlineSync, Spool, SpoolReader
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
 from aqueduct_spark.planning.ranges import DataRange
@@ -23,6 +28,7 @@ from aqueduct_spark.read import measuring, tasks
 from aqueduct_spark.receivers import claims, launch
 from tests.spark.loop import Loop, Yard, read, values
 from tests.spark.producing import Flow, numbered, produce
+from tests.spark.test_batch_ranges import read as batch_read
 from tests.support.remote import RemoteThread, Script
 from tests.support.waiting import LONG, SOON, wait_until
 
@@ -408,13 +414,65 @@ class TestAvailableNow:
         assert yard.loop().to_the_end() == []
 
 
-def test_a_spool_that_is_gone_ends_the_query_or_is_replaced(yard: Yard) -> None:
+@pytest.mark.parametrize("lossy", ["true", "false"])
+@pytest.mark.parametrize("place", ["no directory", "the place of a mount"])
+def test_fault_42_a_spool_out_of_sight_costs_no_row(yard: Yard, place: str, lossy: str) -> None:
+    """The intake is killed and the volume hidden, whatever failOnDataLoss says: the query fails,
+    and goes on with every row when the volume is back."""
+    loop = begun(yard, maxOffsetsPerTrigger="20")
+    produce(yard.url(), numbered(60))
+    loop.until(20)
+    loop.close()
+    yard.kill()
+    home, hidden = yard.spool / "intake-0", yard.home / "hidden"
+    home.rename(hidden)
+    if place == "the place of a mount":
+        home.mkdir()
+    hiding = yard.loop(loop.at, launchTimeout="1s", failOnDataLoss=lossy)
+    with pytest.raises(IntakeFailed, match="UNREACHABLE"):
+        hiding.until(1)
+    assert hiding.at.spool == loop.at.spool
+    hiding.close()
+    assert [path.name for path in yard.spool.glob("intake-0/*")] == []
+    if place == "the place of a mount":
+        home.rmdir()
+    hidden.rename(home)
+    back = yard.loop(loop.at, failOnDataLoss=lossy)
+    assert values(loop.messages() + back.until(60 - len(loop.messages()))) == numbered(60)
+
+
+@pytest.mark.parametrize("lossy", ["true", "false"])
+def test_fault_42_a_task_without_its_spool_fails(yard: Yard, lossy: str) -> None:
+    """Whatever failOnDataLoss says: it does not succeed without its rows."""
+    loop = begun(yard, failOnDataLoss=lossy)
+    produce(yard.url(), numbered(30))
+    loop.until(30)
+    planned = loop.planner.partitions(*loop.batches[-1])
+    parts = [part for part in planned if isinstance(part, DataPartition)]
+    yard.kill()
+    hidden = yard.home / "hidden"
+    (yard.spool / "intake-0").rename(hidden)
+    for part in parts:
+        assert part.order is not None
+        order = replace(part.order, lock_timeout=0.5)
+        with pytest.raises(IntakeFailed, match=r"UNREACHABLE.*not in sight"):
+            read(replace(part, order=order), loop.options)
+    hidden.rename(yard.spool / "intake-0")
+    rows = [row for part in parts for row in read(part, loop.options)]
+    assert len(rows) == sum(part.rows.stop - part.rows.first for part in parts)
+
+
+def test_a_spool_that_was_replaced_ends_the_query_or_is_gone_on_with(yard: Yard) -> None:
+    """Another spool in its place, made on purpose: the identity there says so."""
     loop = begun(yard)
     produce(yard.url(), numbered(10))
     loop.until(10)
     loop.close()
     yard.kill()
     (yard.spool / "intake-0").rename(yard.home / "elsewhere")
+    other = yard.spool / "intake-0"
+    settle_layout(other, 2)
+    Spool.open(other, schema=SPOOL_SCHEMA, partitions=3, sync=InlineSync).close()
     strict = yard.loop(loop.at, launchTimeout="1s")
     with pytest.raises(DataLoss, match="SPOOL_REPLACED"):
         strict.until(1)
@@ -423,3 +481,71 @@ def test_a_spool_that_is_gone_ends_the_query_or_is_replaced(yard: Yard) -> None:
         lenient.batch()
     produce(yard.url(), numbered(20))
     assert values(lenient.until(20)) == numbered(20)
+
+
+def flipped(spool: Path, partition: int, offset: int) -> None:
+    """One bit in the record of a row."""
+    with SpoolReader(spool) as reader:
+        [piece] = reader.pieces(partition, offset, offset + 1)
+    at = piece.position + piece.length // 2
+    with Path(piece.path).open("r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 8]))
+
+
+@pytest.mark.parametrize("intake", ["runs", "ended"])
+def test_fault_19_a_damaged_batch_is_passed_by_an_explicit_act(
+    yard: Yard, intake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The query fails naming the command; the command is run, and the same query goes on from its
+    checkpoint with all other rows, once. An event tells of it."""
+    given = {"partitionsPerIntake": "1", "maxOffsetsPerTrigger": "40", "retention": "1h"}
+    loop = begun(yard, **given)
+    payloads = numbered(80)
+    for first in range(0, 80, 20):
+        produce(yard.url(), payloads[first : first + 20], name=f"r{first}")
+    loop.until(20)
+    loop.close()
+    yard.kill()
+    flipped(yard.spool / "intake-0", 0, 50)
+    broken = yard.loop(loop.at, **given)
+    with pytest.raises(SpoolFailed, match="aqueduct spool skip") as failed:
+        broken.until(80)
+    assert failed.value.subclass == "CORRUPT"
+    broken.close()
+    if intake == "ended":
+        yard.kill()
+    command = failed.value.remedy.partition("aqueduct spool skip ")[2].split()
+    assert main(["spool", "skip", *command, "--reason", "a bad disk"]) == 0
+    assert main(["spool", "skip", *command]) == 0
+    assert "skipped already" in capsys.readouterr().out
+    _, _, partition, _, low, _, high = command
+    with SpoolReader(yard.spool / "intake-0") as reader:
+        end = reader.ends()[0]
+    after = yard.loop(broken.at, **given)
+    while after.at.spool[0].to[0] < end:
+        after.batch()
+    rows = loop.rows + broken.rows + after.rows
+    left = [n for n in range(end) if not int(low) <= n < int(high)]
+    assert [row["offset"] for row in rows] == left
+    assert 0 < int(high) - int(low) < end
+    got = [row["value"] for row in rows if row["channel"] != "0"]
+    assert set(got) < set(payloads)
+    assert len(set(got)) == len(got)
+    produce(yard.url(), [b"more"], name="more")
+    assert after.until(len(after.messages()) + 1)[-1]["value"] == b"more"
+    # what other readers make of it
+    assert main(["spool", "verify", str(yard.spool)]) == 0
+    assert main(["spool", "cat", str(yard.spool)]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line[0] == "{"]
+    assert sum(line["type"] == "skipped" for line in lines) == 1
+    stored = [line["value"].encode() for line in lines if line.get("name", "0")[0] == "r"]
+    assert stored == got
+    assert main(["spool", "cat", str(yard.spool), "--events"]) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [told] = [event for event in events if event["kind"] == "skipped"]
+    assert (told["first"], told["last"]) == (int(low), int(high) - 1)
+    assert told["reason"] == f"partition {partition}: a bad disk"
+    assert [value for _, _, value in batch_read(yard.spool) if value in payloads] == got

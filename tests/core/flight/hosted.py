@@ -11,8 +11,8 @@ import pyarrow as pa
 from aqueduct_core.errors import DataLoss, SpoolFailed
 from aqueduct_core.flight.status import CursorOwner, IntakeStatus, Rates
 from aqueduct_core.flight.subscriptions import Failure, Subscriptions
-from aqueduct_core.flight.tickets import Commit, Hold, Ticket, View, require_spool
-from aqueduct_core.spool import Piece
+from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View, require_spool
+from aqueduct_core.spool import Piece, Stretch
 
 SCHEMA = pa.schema(
     [
@@ -99,6 +99,18 @@ class MemoryHost:
             Piece(ticket.partition, "/spool/a", 8, 100, ticket.start, middle, 1, 2, "s"),
             Piece(ticket.partition, "/spool/b", 0, 120, middle, ticket.end, 1, 3, "s"),
         ]
+
+    def stretches(self, ticket: Ticket) -> list[Stretch]:
+        require_spool(SPOOL, ticket.spool)
+        middle = (ticket.start + ticket.end) // 2
+        return [
+            Stretch(ticket.start, middle, "stored"),
+            Stretch(middle, ticket.end, "skipped"),
+        ]
+
+    def give_up(self, order: GiveUp) -> None:
+        require_spool(SPOOL, order.ticket.spool)
+        self.calls.append(order)
 
     def sizes(self, partition: int, start: int, end: int, step: int) -> list[tuple[int, int]]:
         self.calls.append(("sizes", partition, start, end, step))

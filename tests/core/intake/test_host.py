@@ -3,13 +3,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.flight.tickets import Commit, Hold, Ticket
+from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket
 from aqueduct_core.intake.fence import Fence
 from aqueduct_core.intake.host import Commands, SpoolHost, Watch
 from tests.core.flight.hosted import MemoryHost
@@ -52,6 +53,7 @@ class Loop:
 
     def __init__(self) -> None:
         self.threads: list[int] = []
+        self.given_up: list[tuple[str, GiveUp]] = []
 
     def status(self) -> IntakeStatus:
         self.threads.append(threading.get_ident())
@@ -72,6 +74,15 @@ class Loop:
     def give_cursor(self, cursor: str) -> None:
         self.threads.append(threading.get_ident())
 
+    def tell_given_up(self, order: GiveUp, told: Callable[[], None]) -> None:
+        self.threads.append(threading.get_ident())
+        self.given_up.append(("told", order))
+        told()
+
+    def give_up(self, order: GiveUp) -> None:
+        self.threads.append(threading.get_ident())
+        self.given_up.append(("done", order))
+
     def renew(self, seconds: float | None) -> None:
         self.threads.append(threading.get_ident())
 
@@ -80,7 +91,7 @@ class Loop:
 
 
 def hosted(b: Bench, commands: Commands, loop: asyncio.AbstractEventLoop) -> SpoolHost:
-    fence = Fence(b.spool.directory, b.spool.id, b.spool.epoch)
+    fence = Fence(b.spool)
     return SpoolHost(b.spool, 0, commands, Watch([0]), fence, loop)
 
 

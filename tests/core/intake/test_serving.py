@@ -35,11 +35,13 @@ class Desk:
             b.spool,
             2,
             lease=self.lease,
-            fence=Fence(b.spool.directory, b.spool.id, b.spool.epoch),
+            fence=Fence(b.spool),
             clock=lambda: self.now,
             standing=lambda: Standing("l:1", "f:2", connections=3, held_bytes=7),
             moved=self._moved,
             drain=self._drain,
+            record=b.groups.record,
+            wall_microseconds=lambda: NOW,
             wall=lambda: 1_800_000_000.0 + self.now,
         )
 
@@ -230,6 +232,6 @@ def test_fault_32_nothing_is_answered_once_another_intake_has_the_spool(tmp_path
                 lambda: d.serving.drop_cursor("query", None),
                 lambda: d.serving.renew(None),
             ):
-                with pytest.raises(SpoolFailed, match="opened by another intake"):
+                with pytest.raises(SpoolFailed, match="opened by another owner"):
                     order()
         d.spool.abandon("another has it")

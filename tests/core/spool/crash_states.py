@@ -95,6 +95,19 @@ def format_1(directory: Path) -> None:
     shutil.copytree(FIXTURES / "format_1", directory)
 
 
+def format_2(directory: Path) -> None:
+    shutil.copytree(FIXTURES / "format_2", directory)
+
+
+def two_claims(directory: Path) -> None:
+    """A successor died before it took the name of the owner before it, and left its draft."""
+    torn(directory)
+    (claim,) = directory.glob("owner-*")
+    epoch = int(claim.name[6:])
+    shutil.copy(claim, directory / f"owner-{epoch - 1:012d}")
+    shutil.copy(claim, directory / "owner.0123456789abcdef")
+
+
 STATES: dict[str, State] = {
     state.__name__: state
     for state in (
@@ -107,5 +120,7 @@ STATES: dict[str, State] = {
         old_identity,
         missing_segment,
         format_1,
+        format_2,
+        two_claims,
     )
 }

@@ -96,6 +96,9 @@ class SteppedDisk(Disk):
     def rename(self, old: Path, new: Path) -> None:
         self.steps.take(lambda: super(SteppedDisk, self).rename(old, new))
 
+    def link(self, old: Path, new: Path) -> None:
+        self.steps.take(lambda: super(SteppedDisk, self).link(old, new))
+
 
 def stepped_sync(steps: Steps) -> Callable[[], InlineSync]:
     class SteppedSync(InlineSync):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,14 @@ import pytest
 
 from tests.core.spool.crash_scenarios import SCENARIOS, WIDE
 from tests.core.spool.crash_states import STATES
-from tests.core.spool.rows import check_all, check_marks, open_spool, store
+from tests.core.spool.rows import (
+    check_all,
+    check_marks,
+    check_rows,
+    open_spool,
+    segments,
+    store,
+)
 from tests.core.spool.stepping import DIED, DONE
 from tests.support.waiting import LONG
 
@@ -78,3 +86,48 @@ def survives(point: Path, before: dict[str, object]) -> None:
         assert spool.ends() == last
         check_all(spool)
         check_marks(spool)
+
+
+def test_with_the_real_sync_process_and_a_group_in_flight_behind_another(memory: Path) -> None:
+    """FAULTS 1, 16, 18: what was reported is there, whole groups or none, and no offset twice;
+    also when the last group that was reported is damaged before the next opening."""
+    root = memory / "syncing"
+    root.mkdir()
+    subprocess.run(
+        [sys.executable, "-m", "tests.core.spool.syncing_points", root, "0", str(MOST)],
+        cwd=Path(__file__).parents[3],
+        check=True,
+        timeout=120,
+        capture_output=True,
+    )
+    points = sorted(root.iterdir(), key=lambda path: int(path.name))
+    assert len(points) > 12
+    reports = [told(point) for point in points]
+    assert [line for lines in reports for line in lines if "done" in line] == [{"done": True}]
+    for point, lines in zip(points, reports, strict=True):
+        ends = [line["ends"] for line in lines if "ends" in line]
+        reported: list[int] = ends[-1] if ends else [0, 0]  # type: ignore[assignment]
+        damaged = shutil.copytree(point / "spool", point / "damaged")
+        with open_spool(point / "spool", segment_bytes=2500) as spool:
+            found = spool.ends()
+            assert all(a >= b for a, b in zip(found, reported, strict=True)), point
+            check_all(spool)
+            check_marks(spool)
+            store(spool, [1, 1])
+            check_all(spool)
+        after_damage(damaged, reported, point)
+
+
+def after_damage(directory: Path, reported: list[int], point: Path) -> None:
+    """The end of the newest segment is cut off: no offset that was reported is given out again."""
+    files = segments(directory)
+    if not files:
+        return
+    with files[-1].open("r+b") as file:
+        file.truncate(files[-1].stat().st_size // 2)
+    with open_spool(directory, segment_bytes=2500) as spool:
+        before = spool.ends()
+        assert all(a >= b for a, b in zip(before, reported, strict=True)), point
+        store(spool, [1, 1])
+        for partition, end in enumerate(before):
+            check_rows(spool, partition, end, end + 1)

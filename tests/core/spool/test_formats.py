@@ -16,7 +16,7 @@ from tests.core.spool.rows import check_all, check_marks, check_rows, open_spool
 from tests.core.spool.test_retention import trim_all
 
 FIXTURES = Path(__file__).parent / "fixtures"
-FORMATS = ["format_1", "format_2"]
+FORMATS = ["format_1", "format_2", "format_3"]
 
 
 @pytest.fixture(params=FORMATS)
@@ -127,7 +127,7 @@ def test_a_newer_format_is_refused_and_left_alone(stored: Path) -> None:
     content = path.read_bytes().replace(b'"format": ', b'"format": 9')
     path.write_bytes(content)
     before = {each: each.read_bytes() for each in stored.iterdir()}
-    with pytest.raises(SpoolFailed, match=r"VERSION.*format 9\d, this release knows up to 2"):
+    with pytest.raises(SpoolFailed, match=r"VERSION.*format 9\d, this release knows up to 3"):
         open_spool(stored, partitions=logs(stored))
     with pytest.raises(SpoolFailed, match="VERSION"):
         SpoolReader(stored)

@@ -68,7 +68,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     content = json.loads((tmp_path / "spool.json").read_text())
     content["format"] += 1
     (tmp_path / "spool.json").write_text(json.dumps(content))
-    with pytest.raises(SpoolFailed, match=r"VERSION.*format 3, this release knows up to 2"):
+    with pytest.raises(SpoolFailed, match=r"VERSION.*format 4, this release knows up to 3"):
         open_spool(tmp_path)
     assert json.loads((tmp_path / "spool.json").read_text()) == content
 

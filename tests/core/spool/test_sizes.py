@@ -128,7 +128,7 @@ def test_bisect_tells_damage(tmp_path: Path) -> None:
         with path.open("r+b") as file:
             file.seek(victim.end - 70)
             file.write(b"?")
-        with pytest.raises(SpoolFailed, match=r"CORRUPT.*partition 0, offset 6"):
+        with pytest.raises(SpoolFailed, match=r"CORRUPT.*partition 0, offsets 6 to 9"):
             spool.bisect(0, number_before(2))
         assert spool.bisect(1, number_before(2)) == 2
 
