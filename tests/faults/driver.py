@@ -39,7 +39,7 @@ from tests.faults.processes import planners_of
 from tests.spark.scene import SPARK_CONF
 from tests.support.python_of_spark import set_python_of_spark
 
-HOLD_TURNS = 600
+HOLD_TURNS = 3_000
 """Tenths of a second that a held attempt lasts at most."""
 
 

@@ -22,7 +22,7 @@ from tests.faults.tables import SinkTable
 from tests.spark.producing import free_port
 from tests.support.waiting import LONG, alive, ended, wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 PATIENCE = LONG
 FLOWS = [

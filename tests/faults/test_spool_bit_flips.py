@@ -106,12 +106,15 @@ def test_fault_19_a_bit_of_a_segment(stored: Path, segment: int) -> None:
     assert len(seen) > 60
 
 
+@pytest.mark.parametrize("step", [16, pytest.param(4, marks=pytest.mark.long)])
 @pytest.mark.parametrize("catalog", ["kept", "lost"])
 @pytest.mark.parametrize("segment", [0, 1])
-def test_fault_19_a_bit_found_by_the_next_owner(stored: Path, segment: int, catalog: str) -> None:
+def test_fault_19_a_bit_found_by_the_next_owner(
+    stored: Path, segment: int, catalog: str, step: int
+) -> None:
     name = segments(stored)[segment].name
     for number, (region, position) in enumerate(regions(stored / name)):
-        if number % 4:
+        if number % step:
             continue
         work = Path(shutil.copytree(stored, stored.with_name("work")))
         if catalog == "lost":
@@ -129,12 +132,15 @@ def test_fault_19_a_bit_found_by_the_next_owner(stored: Path, segment: int, cata
         shutil.rmtree(work)
 
 
-def test_fault_19_a_bit_of_the_catalog(stored: Path) -> None:
+@pytest.mark.parametrize(
+    ("flips", "least"), [(80, 1), pytest.param(250, 10, marks=pytest.mark.long)]
+)
+def test_fault_19_a_bit_of_the_catalog(stored: Path, flips: int, least: int) -> None:
     """Rows carry checksums: it is built anew, and no cursor runs ahead of its reader."""
     size = (stored / "catalog.sqlite").stat().st_size
     choose = random.Random(3)
     rebuilt = 0
-    for _ in range(250):
+    for _ in range(flips):
         work = Path(shutil.copytree(stored, stored.with_name("work")))
         flipped(work / "catalog.sqlite", choose.randrange(size), choose.randrange(8))
         with open_spool(work) as spool:
@@ -144,7 +150,7 @@ def test_fault_19_a_bit_of_the_catalog(stored: Path) -> None:
             assert lost_rows(spool) == 0
         rebuilt += (work / "catalog.sqlite.damaged").exists()
         shutil.rmtree(work)
-    assert rebuilt > 10
+    assert rebuilt > least
 
 
 def test_fault_19_a_bit_of_the_identity(stored: Path) -> None:

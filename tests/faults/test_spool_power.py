@@ -32,11 +32,19 @@ from tests.faults.spool_disks import MIB, ext4_image, may_mount, mounted
 from tests.faults.test_spool_owners import owner, told
 from tests.support.waiting import LONG
 
-SEEDS = range(12)
+SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 12))]
 CUTS = 14
 
 
-@pytest.mark.parametrize(("catalog", "step"), [("kept", 1), ("lost", 5)])
+@pytest.mark.parametrize(
+    ("catalog", "step"),
+    [
+        ("kept", 7),
+        ("lost", 29),
+        pytest.param("kept", 1, marks=pytest.mark.long),
+        pytest.param("lost", 5, marks=pytest.mark.long),
+    ],
+)
 def test_fault_16_an_unreported_group_cut_at_every_byte(
     memory: Path,  # noqa: F811
     catalog: str,
@@ -68,7 +76,8 @@ def test_fault_16_an_unreported_group_cut_at_every_byte(
         shutil.rmtree(work)
 
 
-def test_fault_16_a_reported_group_cut_at_every_byte(memory: Path) -> None:  # noqa: F811
+@pytest.mark.parametrize("step", [13, pytest.param(3, marks=pytest.mark.long)])
+def test_fault_16_a_reported_group_cut_at_every_byte(memory: Path, step: int) -> None:  # noqa: F811
     """A disk that forgets what it had synced: told, and its offsets are not given out again."""
     spool_at = memory / "spool"
     with open_spool(spool_at) as spool:
@@ -77,7 +86,7 @@ def test_fault_16_a_reported_group_cut_at_every_byte(memory: Path) -> None:  # n
         size = path.stat().st_size
         store(spool, [1, 2])
     whole = path.read_bytes()
-    for cut in range(size, len(whole), 3):
+    for cut in range(size, len(whole), step):
         work = Path(shutil.copytree(spool_at, memory / "work"))
         (work / path.name).write_bytes(whole[:cut])
         with open_spool(work) as spool:

@@ -1,4 +1,4 @@
-"""500 seeds, and each seed that once failed. ``make simulate`` runs 20,000."""
+"""100 seeds and each that once failed; ``make test-all`` runs 500, ``make simulate`` 20,000."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.simulation.scenario import OPERATIONS, scenario
 from tests.simulation.world import World, run_seed
 from tests.support.rules import rule
 
-SEEDS = 500
+SEEDS, ALL_SEEDS = 100, 500
 AT_ONCE = 50
 
 
@@ -21,7 +21,16 @@ AT_ONCE = 50
     "AQ-LIFE-12", "AQ-LIFE-15", "AQ-LIFE-18", "AQ-LIFE-20", "AQ-LIFE-22", "AQ-LIFE-24",
     "AQ-LOST-3", "AQ-LOST-5", "AQ-LOST-6", "AQ-ERR-3", "AQ-FLOW-4", "AQ-FLOW-7", "AQ-FLOW-11",
 )  # fmt: skip
-@pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
+@pytest.mark.parametrize(
+    "first",
+    [
+        *range(0, SEEDS, AT_ONCE),
+        *(
+            pytest.param(first, marks=pytest.mark.long)
+            for first in range(SEEDS, ALL_SEEDS, AT_ONCE)
+        ),
+    ],
+)
 def test_every_promise_holds(first: int) -> None:
     totals = run_seeds(first, AT_ONCE)
     assert not totals.failures

@@ -476,7 +476,7 @@ def test_a_spool_that_was_replaced_ends_the_query_or_is_gone_on_with(yard: Yard)
     strict = yard.loop(loop.at, launchTimeout="1s")
     with pytest.raises(DataLoss, match="SPOOL_REPLACED"):
         strict.until(1)
-    lenient = yard.loop(loop.at, launchTimeout="6s", failOnDataLoss="false")
+    lenient = yard.loop(loop.at, launchTimeout="20s", failOnDataLoss="false")
     while lenient.at.spool[0].id == loop.at.spool[0].id:
         lenient.batch()
     produce(yard.url(), numbered(20))

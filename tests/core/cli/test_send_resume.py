@@ -13,7 +13,7 @@ from tests.core.cli.running import AQUEDUCT, TIMEOUT, aqueduct, one_error, total
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.support.waiting import environment, wait_until
 
-LINES = 20_000
+LINES = 6_000
 
 
 @pytest.fixture
@@ -98,7 +98,12 @@ def test_resume_from_sends_only_the_rest(site: Site, tmp_path: Path, file: Path)
         rest = aqueduct(*command, "--resume-from", "60", str(file))
         assert (totals(rest)["sent"], totals(rest)["repeated"]) == (LINES - 60, 40)
         assert stored(intake) == expected(0, LINES)
-        more = aqueduct(*command, "--sequence-start", str(LINES), stdin=b"line 20000\nline 20001\n")
+        more = aqueduct(
+            *command,
+            "--sequence-start",
+            str(LINES),
+            stdin=f"line {LINES}\nline {LINES + 1}\n".encode(),
+        )
         assert more.returncode == 0
         assert stored(intake) == expected(0, LINES + 2)
 

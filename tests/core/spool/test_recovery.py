@@ -35,7 +35,15 @@ def lose_catalog(directory: Path) -> None:
         (directory / name).unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize(("catalog", "step"), [("kept", 1), ("lost", 7)])
+@pytest.mark.parametrize(
+    ("catalog", "step"),
+    [
+        ("kept", 5),
+        ("lost", 23),
+        pytest.param("kept", 1, marks=pytest.mark.long),
+        pytest.param("lost", 7, marks=pytest.mark.long),
+    ],
+)
 def test_the_tail_cut_at_every_byte_gives_the_groups_before(
     memory: Path, catalog: str, step: int
 ) -> None:
