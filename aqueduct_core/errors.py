@@ -159,6 +159,7 @@ class SinkFailed(AqueductError):
         "LOSS_ABOVE_LIMIT": "22000",
         "MESSAGE_TOO_LARGE": "54000",
         "NO_RECEIPTS": "0A000",
+        "NOT_REPEATABLE": "22000",
     }
 
 

@@ -23,18 +23,24 @@ BATCH = b"batch"
 PARTITION = b"partition"
 ROW = b"row"
 DEDUPLICATES = b"deduplicates"
+CHECKSUMS = b"checksums"
 
 BY_SEQUENCE = b"sequence"
 """Value of ``deduplicates``: who accepts stores each logical number of a channel once."""
+
+CHECKSUMS_VERSION = b"1"
+"""Value of ``checksums``: of the questions that a server answers, and of one such question."""
 
 MAX_PRODUCER_BYTES = 64
 MAX_NAME_BYTES = 256
 MAX_SEQUENCE = 2**62
 
 CODE_REJECTED = 0x100
-"""Close code: the connection headers were refused (token missing or wrong, or a bad header)."""
+"""Close code: headers of ours were refused (a token missing or wrong, a bad header or question)."""
 CODE_ABORTED = 0x101
 """Close code: the application gave the connection up without draining it."""
+CODE_NOT_REPEATABLE = 0x102
+"""Close code: messages came under numbers that are stored with other content."""
 
 _BEARER = b"Bearer "
 

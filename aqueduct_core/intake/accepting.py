@@ -12,11 +12,12 @@ from aqueduct_core.aqueduct.conventions import (
     read_connection,
 )
 from aqueduct_core.aqueduct.news import Closed, Ended, Headers, News
+from aqueduct_core.dedupe.questions import question_header
 from aqueduct_core.intake.session import Channel, Session
 
-SERVER_HEADERS: Headers = ((DEDUPLICATES, BY_SEQUENCE),)
-"""A sink whose rows are numbered need not say who it is with each row. Nothing else of the intake
-is the producer's business."""
+SERVER_HEADERS: Headers = ((DEDUPLICATES, BY_SEQUENCE), question_header())
+"""A sink whose rows are numbered need not say who it is with each row, and may ask what is stored
+of them. Nothing else of the intake is the producer's business."""
 
 ENTRYPOINT_NAME = "0"
 

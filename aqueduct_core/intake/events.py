@@ -26,6 +26,7 @@ Kind: TypeAlias = Literal[
     "lost",
     "nacked",
     "gap",
+    "repeated",
     "rejected",
 ]
 
@@ -71,7 +72,7 @@ class Event:
     """One row. ``timestamp`` in microseconds since 1970, UTC; ``last`` is inclusive.
 
     ``first`` and ``last`` are message numbers as the rows of messages show them: of datagram
-    messages for ``nacked``, logical ones for ``gap``.
+    messages for ``nacked``, logical ones for ``gap``, ``repeated`` and ``rejected``.
     """
 
     kind: Kind

@@ -8,7 +8,8 @@ acks messages and returns credit.
 
 Logical numbers that are stored already, or stand in the open group, are not stored again. They
 are acked with the group that is open now: groups become durable in order, so the earlier copy is
-durable by then. Events are accepted in the order in which they were offered, behind what they
+durable by then. Where they are known to have other content their connection is refused instead
+(`repeats`). Events are accepted in the order in which they were offered, behind what they
 speak of, and each once.
 
 Memory while the spool is full: the payload that waits is bounded by the transport's windows of the
@@ -25,8 +26,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
+from aqueduct_core.dedupe.checksum import Content
 from aqueduct_core.errors import AqueductError, SpoolFailed
-from aqueduct_core.intake import declared
+from aqueduct_core.intake import declared, repeats
 from aqueduct_core.intake.backlog import Backlog
 from aqueduct_core.intake.due import Due
 from aqueduct_core.intake.offers import Counters, Occurrence, Offer, Party
@@ -174,6 +176,24 @@ class GroupCommit:
             ]
         )
 
+    def content(self, producer: str, channel: str, first: int, stop: int) -> Content | None:
+        """Of what is stored of the numbers ``[first, stop)``, durable or on its way; None: it is
+        not known."""
+        if (producer, channel) in self._open.marks:
+            self.flush()
+        stored = self._store.content(producer, channel, first, stop)
+        if not stored.messages or stored.total is None:
+            return None
+        return Content(stored.messages, stored.total)
+
+    def channels_among(self, producer: str, first: int, stop: int) -> int:
+        """Of how many channels of a producer numbers in ``[first, stop)`` are stored."""
+        return sum(
+            seen.overlaps(first, stop)
+            for channel, seen in self._store.seen_of(producer)
+            if declared.is_channel(channel)
+        )
+
     def stop(self) -> None:
         """Take no runs any more: later ones, and those held back, are neither stored nor acked.
         What was accepted goes on its way, and so do events, but finishes of what is not stored."""
@@ -209,6 +229,7 @@ class GroupCommit:
             due.size += group.size
             self._note(group.noted)
             self._write()
+            self._compare(group)
         except AqueductError as error:
             self.fail(error)
             return
@@ -262,7 +283,6 @@ class GroupCommit:
         counters.deduped += taken.repeats
         if offer.tally is not None and run.reliable:
             offer.tally.stored += taken.rows
-            offer.tally.deduped += taken.repeats
         if group.size >= self._group_bytes:
             self.flush()
 
@@ -273,7 +293,16 @@ class GroupCommit:
             self._put(nacked)
         if occurrence.start:
             self._declare(occurrence)
-        self._put(occurrence)
+        tally, source = occurrence.tally, occurrence.source
+        if tally is not None and tally.deduped:
+            if occurrence.confirms and source is not None and event.counts is not None:
+                sent = event.counts.reliable_sent or 0
+                if repeats.ends_short(source, tally, sent, self._known(source)):
+                    occurrence.party.unrepeatable(source, tally, repeats.SHORT)
+                    return
+            self._put(Occurrence(occurrence.party, repeats.told(event, tally)))
+        if event.kind != "repeated":
+            self._put(occurrence)
         if self._open.size >= self._group_bytes:
             self.flush()
 
@@ -282,10 +311,7 @@ class GroupCommit:
         floor = min(self._store.floor(source.producer, source.channel), first + count)
         if floor <= first:
             return
-        known = RangeSet(self._store.seen(source.producer, source.channel))
-        for low, high in self._open.marks.get((source.producer, source.channel), ()):
-            known.add(low, high)
-        more = sum(stop - start for start, stop in known.missing(first, floor))
+        more = sum(stop - start for start, stop in self._known(source).missing(first, floor))
         if more and not self.counters.dedupe_window_exceeded:
             log.warning(
                 "dedupe_window_exceeded: producer %r sends numbers from %d on of channel %r, of "
@@ -295,6 +321,25 @@ class GroupCommit:
                 source.channel,
             )
         self.counters.dedupe_window_exceeded += more
+
+    def _known(self, source: Source) -> RangeSet:
+        """The logical numbers of a channel that are stored, or stand in the open group."""
+        known = RangeSet(self._store.seen(source.producer, source.channel))
+        for low, high in self._open.marks.get((source.producer, source.channel), ()):
+            known.add(low, high)
+        return known
+
+    def _compare(self, group: OpenGroup) -> None:
+        """Refuse channels that have brought all that is stored, with other content. None of it was
+        acked to them yet that came with this group."""
+        for piece in group.repeats:
+            if piece.tally is not None:
+                piece.tally.content = piece.tally.content.plus(piece.content)
+        for party, _, source, _, _, _, tally in group.repeating.values():
+            if tally is not None:
+                stored = self._store.content(source.producer, source.channel, *source.space)
+                if repeats.differ(stored, tally):
+                    party.unrepeatable(source, tally, repeats.OTHER)
 
     def _declare(self, occurrence: Occurrence) -> None:
         """A channel goes on at a number: what it left out below is a hole, told once."""
@@ -334,6 +379,7 @@ class GroupCommit:
 
     def _settle_after_last(self, group: OpenGroup) -> None:
         """Only repeats: their copies are durable with the last group that is under way."""
+        self._compare(group)
         if self._under_way:
             self._under_way[max(self._under_way)].receipts += group.receipts
         else:

@@ -9,6 +9,7 @@ from aqueduct_core.aqueduct.news import Run
 from aqueduct_core.intake.events import Event
 from aqueduct_core.intake.receipts import Book
 from aqueduct_core.intake.records import Source
+from aqueduct_core.intake.tally import Tally
 
 
 class Receipt(NamedTuple):
@@ -33,19 +34,15 @@ class Party(Protocol):
     def recorded(self, channels: list[int]) -> None:
         """The finishes of these channels, and all rows that they count, are on disk."""
 
+    def unrepeatable(self, source: Source, tally: Tally, reason: str) -> None:
+        """A channel has other content under numbers that are stored: it must not be acked any
+        more, and its peer is to hear of it."""
+
     def pause(self) -> None:
         """Too much of this connection waits for room: bring no more until `resume`."""
 
     def resume(self) -> None:
         """Nothing waits any more."""
-
-
-@dataclass(slots=True)
-class Tally:
-    """What became of the reliable messages of one channel; counted when they are accepted."""
-
-    stored: int = 0
-    deduped: int = 0
 
 
 class Books(Protocol):
@@ -76,13 +73,14 @@ class Occurrence(NamedTuple):
     """An event with its origin. ``tally``: what its counts lack until all that was offered before
     it is accepted. ``confirms``: a finish, which the party hears of when it is durable. ``start``:
     of a channel that opened, the logical number that its producer begins with (0 also where it
-    keeps none)."""
+    keeps none). ``source``: of the end of a channel, the channel."""
 
     party: Party
     event: Event
     tally: Tally | None = None
     confirms: bool = False
     start: int = 0
+    source: Source | None = None
 
     def completed(self) -> Event:
         """The event with its counts as they are now."""

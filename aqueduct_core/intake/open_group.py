@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from aqueduct_core.dedupe.checksum import Content
 from aqueduct_core.intake import declared
 from aqueduct_core.intake.events import Event, to_event_batch
 from aqueduct_core.intake.offers import Occurrence, Offer, Party, Receipt
 from aqueduct_core.intake.receipts import Book, Key
 from aqueduct_core.intake.records import Piece, Source, to_batch
+from aqueduct_core.intake.tally import Tally
 from aqueduct_core.primitives.ranges import Range, RangeSet
-from aqueduct_core.spool import Mark
+from aqueduct_core.spool import ContentSum, Mark
 
 MAX_BATCH_BYTES = 1 << 30
 """Payload bytes of one record batch; Arrow's ``binary`` ends at 2 GiB."""
@@ -46,6 +48,7 @@ class Record(NamedTuple):
     log: int
     batch: pa.RecordBatch
     marks: Sequence[Mark]
+    sums: Sequence[ContentSum] = ()
 
 
 class OpenGroup:
@@ -53,10 +56,13 @@ class OpenGroup:
 
     ``latest`` are the newest timestamps of all logs, which groups raise in turn; the last log is
     that of events. Events come behind all messages of the group, and in their own order.
+    ``repeats`` are pieces that are stored already, ``repeating`` an offer of each channel that
+    brought any, by the identity of its tally.
     """
 
     __slots__ = ("_events", "_finished", "_latest", "_pieces", "_relied", "_taken", "_withdrawn",
-                 "marks", "noted", "receipts", "recorded", "size")  # fmt: skip
+                 "marks", "noted", "receipts", "recorded", "repeating", "repeats",
+                 "size")  # fmt: skip
 
     def __init__(self, latest: list[int]) -> None:
         self.size = 0
@@ -64,6 +70,8 @@ class OpenGroup:
         self.recorded: list[tuple[Party, int]] = []
         self.noted: list[Noted] = []
         self.marks: dict[tuple[str, str], RangeSet] = {}
+        self.repeating: dict[int, Offer] = {}
+        self.repeats: list[Piece] = []
         self._latest = latest
         self._pieces: dict[int, list[Piece]] = {}
         self._events: list[Event] = []
@@ -90,10 +98,12 @@ class OpenGroup:
         if book is not None:
             self.noted.append(_noted(book, offer, partition))
         wanted = [(0, run.count)] if seen is None else self._wanted(offer, seen)
+        if seen is not None and offer.tally is not None:
+            self._repeat(offer, offer.tally, wanted)
         rows = size = 0
         for low, high in wanted:
             timestamp = latest[partition] = max(offer.timestamp, latest[partition])
-            piece = Piece(source, run, low, high, timestamp, offer.resumes)
+            piece = Piece(source, run, low, high, timestamp, offer.resumes, offer.tally)
             self._pieces.setdefault(partition, []).append(piece)
             rows += high - low
             size += piece.size
@@ -146,10 +156,22 @@ class OpenGroup:
         for partition, pieces in self._pieces.items():
             kept = [piece for piece in pieces if id(piece.source) not in gone] if gone else pieces
             for part in _bounded(kept) if kept else ():
-                yield Record(partition, to_batch(part), _marks(part))
+                yield Record(partition, to_batch(part), _marks(part), _sums(part))
         if self._events:
             log = len(self._latest) - 1
             yield Record(log, to_event_batch(self._events, log), declared.marks(self._events))
+
+    def _repeat(self, offer: Offer, tally: Tally, wanted: list[Range]) -> None:
+        """Note what of a run is stored already: the rest of ``wanted``."""
+        run, source, low = offer.run, offer.source, 0
+        for first, stop in [*wanted, (run.count, run.count)]:
+            if low < first:
+                number = source.number(run, low)
+                tally.repeated(number, number + first - low)
+                self.repeats.append(Piece(source, run, low, first, offer.timestamp, True, tally))
+            low = stop
+        if tally.deduped:
+            self.repeating[id(tally)] = offer
 
     def _wanted(self, offer: Offer, seen: RangeSet) -> list[Range]:
         """The index ranges of the run that are not stored yet; they are marked as such."""
@@ -188,6 +210,19 @@ def _marks(pieces: list[Piece]) -> list[Mark]:
             ranges.add(first, first + piece.high - piece.low)
             ranges.add(0, piece.source.floor or 0)
     return [Mark(*key, first, stop) for key, ranges in stored.items() for first, stop in ranges]
+
+
+def _sums(pieces: list[Piece]) -> list[ContentSum]:
+    """The content of exactly these pieces, which their channels are told of."""
+    sums: dict[tuple[str, str, int, int], Content] = {}
+    for piece in pieces:
+        if piece.resumes and piece.run.reliable:
+            content = piece.content
+            if piece.tally is not None:
+                piece.tally.content = piece.tally.content.plus(content)
+            key = piece.source.producer, piece.source.channel, *piece.source.space
+            sums[key] = sums.get(key, Content()).plus(content)
+    return [ContentSum(*key, *content) for key, content in sums.items()]
 
 
 def _noted(book: Book, offer: Offer, partition: int) -> Noted:

@@ -10,8 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from aqueduct_core.aqueduct import chanid
+from aqueduct_core.aqueduct.conventions import MAX_SEQUENCE
 from aqueduct_core.aqueduct.news import Attachment, Headers, Run
+from aqueduct_core.dedupe import checksum, numbering
 from aqueduct_core.intake.schema import ATTACHMENTS, HEADERS, SOURCE, SPOOL_SCHEMA, TIMESTAMP
+from aqueduct_core.intake.tally import Tally
+from aqueduct_core.primitives.ranges import Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,12 @@ class Source:
     channel_headers: Headers = ()
     connection_headers: Headers = ()
 
+    @property
+    def space(self) -> Range:
+        """The logical numbers of which one checksum is kept: of a sink those of one batch and
+        mode, otherwise all."""
+        return (0, MAX_SEQUENCE) if self.floor is None else numbering.space(self.start)
+
     def number(self, run: Run, index: int) -> int:
         """The ``messageNum`` of message ``index`` of a run of this channel."""
         return run.first + index + (self.start if run.reliable else 0)
@@ -44,7 +54,8 @@ class Source:
 class Piece(NamedTuple):
     """The messages ``[low, high)`` of a run, received at ``timestamp`` (microseconds, UTC).
 
-    ``resumes``: their producer keeps logical numbers, so they are marked as stored.
+    ``resumes``: their producer keeps logical numbers, so they are marked as stored. ``tally``: that
+    of their channel.
     """
 
     source: Source
@@ -53,12 +64,19 @@ class Piece(NamedTuple):
     high: int
     timestamp: int
     resumes: bool = False
+    tally: Tally | None = None
 
     @property
     def size(self) -> int:
         """Payload bytes."""
         offsets = self.run.offsets
         return int(offsets[self.high] - offsets[self.low])
+
+    @property
+    def content(self) -> checksum.Content:
+        """Of reliable messages with logical numbers."""
+        number = self.source.number(self.run, self.low)
+        return checksum.of_run(self.run, self.low, self.high, number)
 
 
 def to_batch(pieces: Sequence[Piece]) -> pa.RecordBatch:

@@ -10,6 +10,7 @@ from aqueduct_core.aqueduct import chanid
 from aqueduct_core.aqueduct.committed import wants_receipts
 from aqueduct_core.aqueduct.connection import Connection
 from aqueduct_core.aqueduct.conventions import (
+    CODE_NOT_REPEATABLE,
     CODE_REJECTED,
     BadHeader,
     read_channel,
@@ -27,14 +28,18 @@ from aqueduct_core.aqueduct.news import (
     News,
     Opened,
     Run,
+    Single,
     Writable,
 )
 from aqueduct_core.dedupe.identity import floor_of, sent_by
+from aqueduct_core.dedupe.questions import BadQuestion
+from aqueduct_core.intake.answering import Answering, others, questions
 from aqueduct_core.intake.chronicle import Chronicle
 from aqueduct_core.intake.offers import Offer, Receipt
 from aqueduct_core.intake.receipting import Receipting
 from aqueduct_core.intake.records import Source
 from aqueduct_core.intake.surroundings import Channel, Role, SessionCounters, Surroundings
+from aqueduct_core.intake.tally import Tally
 from aqueduct_core.transport.driver import Driver
 
 __all__ = ["MAX_PATH", "Channel", "Role", "Session", "SessionCounters", "Surroundings"]
@@ -65,6 +70,7 @@ class Session:
         self._around = around
         self._channels: dict[int, Channel] = {}
         self._receipting = Receipting(engine, around.commits, around.clock, self.kick)
+        self._answering = Answering(engine, around.groups, around.clock)
         self._chronicle = Chronicle(self, self.id, around.groups, around.wall_microseconds)
         self._headers: Headers = ()
         self._producer: str | None = None
@@ -101,7 +107,7 @@ class Session:
                 self._role.told(item)
 
     def refuse(self, reason: str) -> None:
-        """Close the connection because of its headers; the peer is told the reason."""
+        """Close the connection because of headers of ours; the peer is told the reason."""
         self._around.counters.rejected += 1
         log.warning("%s refused: %s", self, reason)
         self._chronicle.rejected(reason)
@@ -130,7 +136,9 @@ class Session:
             connection_headers=self._headers,
         )
         resumes = self._producer is not None and start is not None
-        channel = self._channels[number] = Channel(source, resumes, str(number))
+        channel = self._channels[number] = Channel(
+            source, resumes, str(number), self._tally(source)
+        )
         self._chronicle.opened(source, resumes)
         return channel
 
@@ -166,6 +174,19 @@ class Session:
                 self._engine.confirm(channel, now)
             self.kick()
 
+    def unrepeatable(self, source: Source, tally: Tally, reason: str) -> None:
+        if self._engine.closed is not None:
+            return
+        self._around.counters.not_repeatable += 1
+        what = (
+            f"channel {source.channel!r} repeats {tally.deduped} of the numbers {tally.first} to "
+            f"{tally.last} that are stored: {reason}"
+        )
+        log.warning("%s refused: %s", self, what)
+        self._chronicle.unrepeatable(source, tally, reason)
+        self._engine.shutdown(CODE_NOT_REPEATABLE, what, self._around.clock())
+        self.kick()
+
     def pause(self) -> None:
         self._engine.pause()
 
@@ -199,6 +220,34 @@ class Session:
             self._engine.consumed(run.channel, run.size, self._around.clock())
             self.kick()
             return
+        asked = questions(run) if run.headers and self._may_ask(channel) else []
+        if asked:
+            self._asked(channel, run, asked, timestamp)
+        else:
+            self._take(channel, run, timestamp)
+
+    def _may_ask(self, channel: Channel) -> bool:
+        """A numbered entrypoint has no messages that leave no row."""
+        number = channel.source.channel_id
+        return number == chanid.ENTRYPOINT and self._producer is not None and not channel.resumes
+
+    def _asked(self, channel: Channel, run: Run, asked: list[Single], timestamp: int) -> None:
+        """Take in a run with questions, which are answered and leave no row."""
+        rest = run.size
+        for piece in others(run, asked):
+            self._take(channel, piece, timestamp)
+            rest -= piece.size
+        for question in asked:
+            try:
+                self._answering.answer(question, channel.source.producer)
+            except BadQuestion as error:
+                self.refuse(f"a question that cannot be answered: {error}")
+                return
+            number = question.number
+            self.durable([Receipt(run.channel, run.reliable, number, number + 1, rest)])
+            rest = 0
+
+    def _take(self, channel: Channel, run: Run, timestamp: int) -> None:
         told: list[Callable[[], None]] = []  # behind the message, in the log of events too
         for index, attachments in run.attachments.items():
             for attachment in attachments:
@@ -257,9 +306,12 @@ class Session:
             connection_headers=self._headers,
         )
         resumes = self._producer is not None and claims.sequence_start is not None
-        self._channels[number] = Channel(source, resumes, path)
+        self._channels[number] = Channel(source, resumes, path, self._tally(source))
         told.append(partial(self._chronicle.opened, source, resumes))
         self._role.attached(self._channels[number])
+
+    def _tally(self, source: Source) -> Tally:
+        return Tally(repeats=self._answering.repeats(source))
 
     def _gives_receipts(self, attachment: Attachment) -> bool:
         try:

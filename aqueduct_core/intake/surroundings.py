@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from aqueduct_core.aqueduct.news import Closed, Ended, Headers, News
 from aqueduct_core.intake.groups import GroupCommit
-from aqueduct_core.intake.offers import Tally
 from aqueduct_core.intake.receipts import Commits
 from aqueduct_core.intake.records import Source
+from aqueduct_core.intake.tally import Tally
 
 if TYPE_CHECKING:
     from aqueduct_core.intake.session import Session
@@ -31,7 +31,8 @@ class Channel:
 @dataclass(slots=True)
 class SessionCounters:
     """Over all sessions of the process. ``over_limits``: connections that we closed because the
-    peer went over a limit; ``violations``: because it broke another rule of the protocol."""
+    peer went over a limit; ``violations``: because it broke another rule of the protocol;
+    ``not_repeatable``: because it sent other content under numbers that are stored."""
 
     accepted: int = 0
     rejected: int = 0
@@ -41,6 +42,7 @@ class SessionCounters:
     nacked: int = 0
     over_limits: int = 0
     violations: int = 0
+    not_repeatable: int = 0
 
 
 @dataclass(frozen=True, slots=True)

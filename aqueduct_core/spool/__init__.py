@@ -8,12 +8,13 @@ from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.identity import holder
 from aqueduct_core.spool.pieces import Piece, are_here, read_pieces
 from aqueduct_core.spool.reader import SpoolReader
-from aqueduct_core.spool.settings import Mark, SpoolSettings
+from aqueduct_core.spool.settings import ContentSum, Mark, SpoolSettings
 from aqueduct_core.spool.spool import Spool
 from aqueduct_core.spool.sync import InlineSync, Sync, SyncerProcess
 
 __all__ = [
     "Checked",
+    "ContentSum",
     "Disk",
     "InlineSync",
     "Mark",

@@ -6,14 +6,17 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from aqueduct_core.primitives.ranges import RangeSet
-from aqueduct_core.spool.settings import Mark, SpoolSettings
+from aqueduct_core.primitives.ranges import Range, RangeSet
+from aqueduct_core.spool.settings import ContentSum, Mark, SpoolSettings
 
 Snapshot = Sequence[Sequence[Any]]
 """(producer, channel, [first, stop, first, stop, …]), the longest unused first; with a fourth
 entry, the floor, where something of the channel was forgotten."""
 
 Key = tuple[str, str]
+
+MODULUS = 1 << 64
+"""Sums are kept modulo this."""
 
 
 class Marks:
@@ -23,6 +26,10 @@ class Marks:
     ranges of each (the lowest go first) and ``max_total_ranges`` over all. ``forgotten`` counts
     the ranges let go. Below its *floor* a channel has forgotten something; floors are kept for
     twice ``max_tracks`` channels, those of forgotten channels included.
+
+    The content of a channel's sequences is kept as sums over ranges that the caller chooses, none
+    of which overlap. A sum counts what it adds up, so it is known exactly where that many sequences
+    of its range are stored. It ends when its range is stored wholly, or is forgotten.
     """
 
     def __init__(self, settings: SpoolSettings) -> None:
@@ -30,6 +37,7 @@ class Marks:
         self._tracks: OrderedDict[Key, RangeSet] = OrderedDict()
         self._channels: dict[str, dict[str, None]] = {}
         self._floors: OrderedDict[Key, int] = OrderedDict()
+        self._sums: dict[Key, dict[Range, ContentSum]] = {}
         self._ranges = 0
         self.forgotten = 0
 
@@ -51,7 +59,15 @@ class Marks:
         forgotten (or so long ago that it is not known)."""
         return self._floors.get((producer, channel), 0) if self._floors else 0
 
-    def add(self, marks: Iterable[Mark]) -> None:
+    def content(self, producer: str, channel: str, first: int, stop: int) -> ContentSum:
+        """The sum of what is stored of the sequences ``[first, stop)``; without ``total`` where it
+        is not known."""
+        stored = sum(b - a for a, b in self.seen(producer, channel).within(first, stop))
+        kept = self._sums.get((producer, channel), {}).get((first, stop))
+        known = kept.total if kept is not None and kept.messages == stored else None
+        return ContentSum(producer, channel, first, stop, stored, known)
+
+    def add(self, marks: Iterable[Mark], sums: Iterable[ContentSum] = ()) -> None:
         settings = self._settings
         for producer, channel, first, stop in marks:
             key = (producer, channel)
@@ -63,18 +79,22 @@ class Marks:
                 self._tracks.move_to_end(key)
             before = len(track)
             track.add(first, stop)
+            self._end_sums(key, first, stop)
             while len(track) > settings.max_ranges:
                 lowest, end = next(iter(track))
                 track.remove(lowest, end)
                 self._raise_floor(key, end)
                 self.forgotten += 1
             self._ranges += len(track) - before
+        for each in sums:
+            self._sum(each)
         while len(self._tracks) > settings.max_tracks or (
             self._ranges > settings.max_total_ranges and len(self._tracks) > 1
         ):
             key, track = self._tracks.popitem(last=False)
             channels = self._channels[key[0]]
             del channels[key[1]]
+            self._sums.pop(key, None)
             if not channels:
                 del self._channels[key[0]]
             self._raise_floor(key, track.stop)
@@ -94,11 +114,16 @@ class Marks:
             for edges in [[edge for pair in track for edge in pair]]
         ]
 
-    def load(self, snapshot: Snapshot) -> None:
+    def sums(self) -> list[ContentSum]:
+        """What `load` takes beside the snapshot."""
+        return [each for kept in self._sums.values() for each in kept.values()]
+
+    def load(self, snapshot: Snapshot, sums: Iterable[Sequence[Any]] = ()) -> None:
         """Start from a snapshot; what was there before is dropped."""
         self._tracks.clear()
         self._channels.clear()
         self._floors.clear()
+        self._sums.clear()
         self._ranges = 0
         for producer, channel, _, *floor in snapshot:
             if floor:
@@ -108,8 +133,45 @@ class Marks:
             for producer, channel, edges, *_ in snapshot
             for i in range(0, len(edges), 2)
         )
+        for each in sums:
+            kept = ContentSum(*each)
+            key = kept.producer, kept.channel
+            if self.floor(*key) > kept.first:
+                kept = kept._replace(total=None)
+            if key in self._tracks:
+                self._sums.setdefault(key, {})[kept.first, kept.stop] = kept
+
+    def _sum(self, more: ContentSum) -> None:
+        producer, channel, first, stop, messages, total = more
+        key = producer, channel
+        track = self._tracks.get(key)
+        if track is None or track.covers(first, stop):
+            return
+        sums = self._sums.setdefault(key, {})
+        kept = sums.get((first, stop))
+        if kept is None:
+            kept = more._replace(messages=0, total=0 if self.floor(*key) <= first else None)
+        if kept.total is not None and total is not None:
+            total = (kept.total + total) % MODULUS
+        else:
+            total = None
+        sums[first, stop] = more._replace(messages=kept.messages + messages, total=total)
+
+    def _end_sums(self, key: Key, first: int, stop: int) -> None:
+        """All sequences of ``[first, stop)`` are stored: sums in it cannot grow any more."""
+        sums = self._sums.get(key)
+        if sums:
+            for low, high in list(sums):
+                if first <= low and high <= stop:
+                    del sums[low, high]
+            if not sums:
+                del self._sums[key]
 
     def _raise_floor(self, key: Key, floor: int) -> None:
+        sums = self._sums.get(key, {})
+        for where, kept in sums.items():
+            if where[0] < floor:
+                sums[where] = kept._replace(total=None)
         floors = self._floors
         floors[key] = max(floor, floors.get(key, 0))
         floors.move_to_end(key)

@@ -9,10 +9,12 @@ import zlib
 from collections.abc import Sequence
 
 from aqueduct_core.aio.outcomes import ConnectionLost
+from aqueduct_core.aqueduct.conventions import CODE_NOT_REPEATABLE
 from aqueduct_core.errors import ConnectFailed, SinkFailed
 from aqueduct_spark.model.values import Address
 from aqueduct_spark.model.write_options import WriteOptions
 from aqueduct_spark.write.channels import Tally
+from aqueduct_spark.write.confirming import Sent, not_repeatable
 from aqueduct_spark.write.counts import SentCounts
 from aqueduct_spark.write.destinations import Destination
 from aqueduct_spark.write.identity import WriteIdentity
@@ -54,6 +56,7 @@ class Delivery:
         self._route = list(range(len(self._addresses)))
         self._lanes: dict[int, Lane] = {}
         self._numbers: dict[Destination, int] = {}
+        self._sent = Sent(identity, keyed=options.idempotence == "headers")
         self._tally = Tally()
         self._bytes = 0
         self._turns = TURNS * len(self._addresses)
@@ -83,7 +86,8 @@ class Delivery:
             first = self._numbers.get(destination, 0)
             self._numbers[destination] = first + len(portion.payloads)
             self._bytes += portion.size
-            slot = zlib.crc32(destination.channel.encode()) % len(self._addresses)
+            self._sent.add(portion, first)
+            slot = self._slot(destination)
             numbered.setdefault(slot, []).append((portion, first))
         for slot, items in numbered.items():
             await self._send_to(slot, items)
@@ -92,7 +96,7 @@ class Delivery:
         """Wait until every message has its outcome, and end the channels as ``finish`` says.
 
         Raises:
-            SinkFailed: as `send`, and LOSS_ABOVE_LIMIT.
+            SinkFailed: as `send`, and LOSS_ABOVE_LIMIT, NOT_REPEATABLE.
         """
         while True:
             lane = None
@@ -104,8 +108,14 @@ class Delivery:
                 assert lane is not None
                 await self._turn(lane, lost)
         self._check_loss()
-        for lane in self._lanes.values():
+        for index, lane in self._lanes.items():
             try:
+                await self._sent.ask(
+                    lane.line,
+                    [to for to in self._numbers if self._route[self._slot(to)] == index],
+                    self._options.ack_timeout,
+                    alone=len(self._addresses) == 1 or not self._fails_over,
+                )
                 await lane.finish(channels=self._options.finish)
             except ConnectionLost as lost:
                 raise self._lost(lane, lost) from None
@@ -122,6 +132,8 @@ class Delivery:
             bytes=self._bytes,
             seconds=time.monotonic() - self._begun,
             endpoints=tuple(used),
+            repeated=self._sent.repeated,
+            unchecked=self._sent.unchecked,
         )
 
     async def give_up(self) -> None:
@@ -158,7 +170,8 @@ class Delivery:
         index = next(i for i, held in self._lanes.items() if held is lane)
         again = lane.stale
         self._turns -= 1
-        if self._turns < 0 or not (self._fails_over or again):
+        refused = lost.code == CODE_NOT_REPEATABLE
+        if refused or self._turns < 0 or not (self._fails_over or again):
             raise self._lost(lane, lost) from None
         log.warning("%s; going on", lost)
         del self._lanes[index]
@@ -171,13 +184,18 @@ class Delivery:
         else:
             candidates = [*others, index]
         await self._connect(candidates, slots)
+        if all(self._route[slot] != index for slot in slots):
+            self._sent.moved(to for to in self._numbers if self._slot(to) in slots)
         for slot in slots:
             mine = [
                 (portion, first)
                 for portion, first in unsettled
-                if zlib.crc32(portion.destination.channel.encode()) % len(self._addresses) == slot
+                if self._slot(portion.destination) == slot
             ]
             await self._send_to(slot, mine)
+
+    def _slot(self, destination: Destination) -> int:
+        return zlib.crc32(destination.channel.encode()) % len(self._addresses)
 
     def _others(self, index: int) -> list[int]:
         """All addresses, beginning with this one."""
@@ -229,6 +247,9 @@ class Delivery:
             await line.close(options.ack_timeout)
 
     def _lost(self, lane: Lane, lost: ConnectionLost) -> SinkFailed:
+        if lost.code == CODE_NOT_REPEATABLE and lost.by_peer:
+            where = f"aqueduct://{lane.line.address}"
+            return not_repeatable(self._identity, f"{where} refused it: {lost.reason}")
         return SinkFailed(
             "CONNECTION_LOST",
             f"aqueduct://{lane.line.address}: {lost.what}",

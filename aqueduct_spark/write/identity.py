@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from aqueduct_core.aqueduct.conventions import BATCH, PARTITION, ROW, SEQUENCE_START, decimal
 from aqueduct_core.aqueduct.news import Headers
-from aqueduct_core.dedupe.numbering import MAX_ROWS, first_number
+from aqueduct_core.dedupe.numbering import MAX_ROWS, batch_floor, first_number
 from aqueduct_core.errors import SinkFailed
 
 
@@ -39,9 +39,18 @@ class WriteIdentity:
                     f"Partition {self.partition} has over {MAX_ROWS} rows for one channel",
                     "Repartition the frame, or write it in several batches",
                 )
-            start = first_number(self.batch, unordered=reliability == "unordered") + row
+            start = self.number(reliability, row)
             headers += [(SEQUENCE_START, decimal(start)), (BATCH, decimal(self.batch))]
         return tuple(headers)
+
+    def number(self, reliability: str, row: int) -> int:
+        """The logical number of row ``row`` of a channel name that is sent in a reliable way."""
+        return first_number(self.batch, unordered=reliability == "unordered") + row
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """The numbers ``[first, stop)`` of all rows of the batch, in either way."""
+        return batch_floor(self.batch), batch_floor(self.batch + 1)
 
     def row_headers(self, row: int) -> Headers:
         """Headers of row ``row`` of the task, for a receiver that looks at messages only."""

@@ -14,6 +14,7 @@ from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Sender
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aqueduct.conventions import BY_SEQUENCE, DEDUPLICATES
+from aqueduct_core.dedupe.questions import question_header
 from aqueduct_core.transport.tls import ClientTls
 from aqueduct_spark.model.values import Address
 from aqueduct_spark.model.write_options import WriteOptions
@@ -55,6 +56,11 @@ class Line:
     def deduplicates(self) -> bool:
         """The receiver said that it stores each number of a channel once."""
         return (DEDUPLICATES, BY_SEQUENCE) in self.connection.headers
+
+    @property
+    def answers(self) -> bool:
+        """The receiver answers what it has stored of what was sent (`dedupe.questions`)."""
+        return question_header() in self.connection.headers
 
     async def close(self, seconds: float) -> None:
         """End the connection in good order; at once when that takes longer."""

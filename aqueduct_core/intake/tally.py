@@ -1,0 +1,39 @@
+"""What became of the messages of a channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from aqueduct_core.dedupe.checksum import Content
+
+
+@dataclass(slots=True)
+class Repeats:
+    """How many messages of one sequence a connection brought that were stored before."""
+
+    count: int = 0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the reliable messages of one channel; counted when they are accepted.
+
+    ``first`` and ``last`` are the lowest and the highest logical number of those that were stored
+    before; ``repeats`` is what all channels of the same sequence on this connection share.
+    ``content`` is of all messages of the channel with logical numbers, repeats included, as far as
+    their groups were handed to the spool.
+    """
+
+    stored: int = 0
+    deduped: int = 0
+    first: int = 0
+    last: int = -1
+    content: Content = field(default_factory=Content)
+    repeats: Repeats = field(default_factory=Repeats)
+
+    def repeated(self, first: int, stop: int) -> None:
+        """Messages with these logical numbers were stored before."""
+        self.first = min(self.first, first) if self.deduped else first
+        self.last = max(self.last, stop - 1)
+        self.deduped += stop - first
+        self.repeats.count += stop - first
