@@ -97,10 +97,11 @@ class Chronicle:
             )
         )
 
-    def complete(self, source: Source, tally: Tally, counts: Counts) -> None:
+    def complete(self, source: Source, resumes: bool, tally: Tally, counts: Counts) -> None:
         """All messages of the channel are offered: it has finished, once they are stored."""
         self._finished.add(source.channel_id)
-        self._end("finished", source, tally, counts, confirms=True)
+        end = source.start + counts.reliable_sent if resumes and source.floor is None else 0
+        self._end("finished", source, tally, counts, confirms=True, boundary=end)
 
     def unfinished(self, source: Source) -> None:
         """The channel was given up before its finish was accepted: it will have another end."""
@@ -129,6 +130,7 @@ class Chronicle:
         *,
         reason: str | None = None,
         confirms: bool = False,
+        boundary: int = 0,
     ) -> None:
         finished = kind == "finished"
         told = EventCounts(
@@ -139,7 +141,9 @@ class Chronicle:
             late=counts.late,
         )
         event = self._of(kind, source, reason=reason, counts=told)
-        self._groups.record(Occurrence(self._party, event, tally, confirms, source=source))
+        self._groups.record(
+            Occurrence(self._party, event, tally, confirms, source=source, boundary=boundary)
+        )
 
     def _add(self, tally: Tally, counts: Counts) -> None:
         total = self._total

@@ -1,11 +1,14 @@
-"""Declared holes: logical numbers of which a producer says that they will never come.
+"""What a producer declares of a channel's numbers: holes, and where its runs end.
 
-The convention: a producer finishes its channel and attaches one of the same name anew, whose
-``sequence-start`` is above what it had sent. What lies between the numbers that are stored and the
-new start is a hole. It is told once, by an event: that it was told is marked in the spool under a
-name that no channel can have, and becomes true with the event.
+*Holes* are logical numbers of which it says that they will never come. The convention: it finishes
+its channel and attaches one of the same name anew, whose ``sequence-start`` is above what it had
+sent. What lies between the numbers that are stored and the new start is a hole. It is told once, by
+an event: that it was told is marked in the spool under a name that no channel can have, and becomes
+true with the event. Of a channel of which nothing is known nothing is missing either: it begins
+where it begins.
 
-Of a channel of which nothing is known nothing is missing either: it begins where it begins.
+*Runs*: a channel that finishes ends a run at the number behind its last message. That is marked in
+the same way with the event of the finish; later runs may go on from there.
 """
 
 from __future__ import annotations
@@ -17,18 +20,24 @@ from aqueduct_core.intake.events import Event
 from aqueduct_core.primitives.ranges import Range, RangeSet
 from aqueduct_core.spool import Mark
 
-SUFFIX = "\0gaps"
+GAPS = "\0gaps"
+RUNS = "\0runs"
 """Names of channels hold no NUL (`conventions.read_channel`)."""
 
 
 def told(channel: str) -> str:
     """The name under which the told holes of a channel are marked."""
-    return channel + SUFFIX
+    return channel + GAPS
+
+
+def runs(channel: str) -> str:
+    """The name under which the numbers behind the runs of a channel are marked."""
+    return channel + RUNS
 
 
 def is_channel(name: str) -> bool:
     """Whether marks of this name are of stored messages."""
-    return not name.endswith(SUFFIX)
+    return "\0" not in name
 
 
 def holes(start: int, *known: Iterable[Range]) -> list[Range]:
@@ -43,10 +52,9 @@ def gap(opened: Event, hole: Range) -> Event:
     return replace(opened, kind="gap", first=hole[0], last=hole[1] - 1)
 
 
-def marks(events: Iterable[Event]) -> list[Mark]:
-    """What becomes true with these events."""
-    return [
-        Mark(event.producer or "", told(event.channel or ""), event.first or 0, event.last + 1)
-        for event in events
-        if event.kind == "gap" and event.last is not None
-    ]
+def marks(event: Event, boundary: int = 0) -> list[Mark]:
+    """What becomes true with this event. ``boundary`` as of an `Occurrence`."""
+    producer, channel = event.producer or "", event.channel or ""
+    if event.kind == "gap" and event.last is not None:
+        return [Mark(producer, told(channel), event.first or 0, event.last + 1)]
+    return [Mark(producer, runs(channel), boundary, boundary + 1)] if boundary else []

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
@@ -37,7 +37,8 @@ from aqueduct_core.intake.receipts import Book, Key
 from aqueduct_core.intake.records import Source
 from aqueduct_core.intake.store import Store
 from aqueduct_core.intake.summaries import Nacks, Rejections
-from aqueduct_core.primitives.ranges import Range, RangeSet
+from aqueduct_core.intake.tally import Tally
+from aqueduct_core.primitives.ranges import RangeSet
 
 log = logging.getLogger(__name__)
 
@@ -295,11 +296,9 @@ class GroupCommit:
             self._declare(occurrence)
         tally, source = occurrence.tally, occurrence.source
         if tally is not None and tally.deduped:
-            if occurrence.confirms and source is not None and event.counts is not None:
-                sent = event.counts.reliable_sent or 0
-                if repeats.ends_short(source, tally, sent, self._known(source)):
-                    occurrence.party.unrepeatable(source, tally, repeats.SHORT)
-                    return
+            if source is not None and self._ends_short(source, tally, occurrence.boundary):
+                occurrence.party.unrepeatable(source, tally, repeats.SHORT)
+                return
             self._put(Occurrence(occurrence.party, repeats.told(event, tally)))
         if event.kind != "repeated":
             self._put(occurrence)
@@ -311,7 +310,8 @@ class GroupCommit:
         floor = min(self._store.floor(source.producer, source.channel), first + count)
         if floor <= first:
             return
-        more = sum(stop - start for start, stop in self._known(source).missing(first, floor))
+        known = self._known(source.producer, source.channel)
+        more = sum(stop - start for start, stop in known.missing(first, floor))
         if more and not self.counters.dedupe_window_exceeded:
             log.warning(
                 "dedupe_window_exceeded: producer %r sends numbers from %d on of channel %r, of "
@@ -322,12 +322,22 @@ class GroupCommit:
             )
         self.counters.dedupe_window_exceeded += more
 
-    def _known(self, source: Source) -> RangeSet:
-        """The logical numbers of a channel that are stored, or stand in the open group."""
-        known = RangeSet(self._store.seen(source.producer, source.channel))
-        for low, high in self._open.marks.get((source.producer, source.channel), ()):
+    def _known(self, producer: str, name: str) -> RangeSet:
+        """What is marked under a name, by the spool and by the open group."""
+        known = RangeSet(self._store.seen(producer, name))
+        for low, high in self._open.marks.get((producer, name), ()):
             known.add(low, high)
         return known
+
+    def _ends_short(self, source: Source, tally: Tally, end: int) -> bool:
+        producer, runs = source.producer, declared.runs(source.channel)
+        known = self._known(producer, source.channel)
+        return (
+            repeats.ends_short(source, tally, end, known, self._known(producer, runs))
+            # earlier releases noted neither sums nor where runs ended
+            and self.content(producer, source.channel, *source.space) is not None
+            and self._store.floor(producer, runs) <= end
+        )
 
     def _compare(self, group: OpenGroup) -> None:
         """Refuse channels that have brought all that is stored, with other content. None of it was
@@ -345,9 +355,7 @@ class GroupCommit:
         """A channel goes on at a number: what it left out below is a hole, told once."""
         event = occurrence.event
         producer, channel = event.producer or "", event.channel or ""
-        known: list[Iterable[Range]] = []
-        for name in (channel, declared.told(channel)):
-            known += [self._store.seen(producer, name), self._open.marks.get((producer, name), ())]
+        known = [self._known(producer, name) for name in (channel, declared.told(channel))]
         for hole in declared.holes(occurrence.start, *known):
             self._put(Occurrence(occurrence.party, declared.gap(event, hole)))
 

@@ -73,7 +73,8 @@ class Occurrence(NamedTuple):
     """An event with its origin. ``tally``: what its counts lack until all that was offered before
     it is accepted. ``confirms``: a finish, which the party hears of when it is durable. ``start``:
     of a channel that opened, the logical number that its producer begins with (0 also where it
-    keeps none). ``source``: of the end of a channel, the channel."""
+    keeps none). ``source``: of the end of a channel, the channel. ``boundary``: of a finish, the
+    logical number behind its last message (0: it keeps none)."""
 
     party: Party
     event: Event
@@ -81,6 +82,7 @@ class Occurrence(NamedTuple):
     confirms: bool = False
     start: int = 0
     source: Source | None = None
+    boundary: int = 0
 
     def completed(self) -> Event:
         """The event with its counts as they are now."""

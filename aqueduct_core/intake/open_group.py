@@ -60,8 +60,8 @@ class OpenGroup:
     brought any, by the identity of its tally.
     """
 
-    __slots__ = ("_events", "_finished", "_latest", "_pieces", "_relied", "_taken", "_withdrawn",
-                 "marks", "noted", "receipts", "recorded", "repeating", "repeats",
+    __slots__ = ("_event_marks", "_events", "_finished", "_latest", "_pieces", "_relied", "_taken",
+                 "_withdrawn", "marks", "noted", "receipts", "recorded", "repeating", "repeats",
                  "size")  # fmt: skip
 
     def __init__(self, latest: list[int]) -> None:
@@ -75,6 +75,7 @@ class OpenGroup:
         self._latest = latest
         self._pieces: dict[int, list[Piece]] = {}
         self._events: list[Event] = []
+        self._event_marks: list[Mark] = []
         self._relied: set[tuple[str, str]] = set()
         self._finished: set[tuple[str, int]] = set()
         self._taken: dict[int, Taken] = {}
@@ -122,7 +123,9 @@ class OpenGroup:
             event = replace(event, timestamp=self._latest[-1])
         self._latest[-1] = event.timestamp
         self._events.append(event)
-        for producer, name, first, stop in declared.marks((event,)):
+        marks = declared.marks(event, occurrence.boundary)
+        self._event_marks += marks
+        for producer, name, first, stop in marks:
             self.marks.setdefault((producer, name), RangeSet()).add(first, stop)
         self.size += event.size
         if occurrence.confirms and event.channel_id is not None:
@@ -159,7 +162,7 @@ class OpenGroup:
                 yield Record(partition, to_batch(part), _marks(part), _sums(part))
         if self._events:
             log = len(self._latest) - 1
-            yield Record(log, to_event_batch(self._events, log), declared.marks(self._events))
+            yield Record(log, to_event_batch(self._events, log), self._event_marks)
 
     def _repeat(self, offer: Offer, tally: Tally, wanted: list[Range]) -> None:
         """Note what of a run is stored already: the rest of ``wanted``."""

@@ -2,8 +2,8 @@
 
 All numbers of a channel are stored once they were accepted, from it or from others before. So when
 as many are stored as the channel has brought, they are the same ones, and their checksums must
-agree. A channel that finishes below what is stored can never be compared; nor can one that begins
-above the lowest stored number, and of that only the repeats are counted and told.
+agree. A channel that begins above the lowest stored number is never compared, and neither is one of
+several runs that stand one behind the other: of these the repeats are counted and told.
 """
 
 from __future__ import annotations
@@ -26,15 +26,19 @@ def differ(stored: ContentSum, tally: Tally) -> bool:
     return stored.total not in (None, brought.total) and stored.messages == brought.messages
 
 
-def ends_short(source: Source, tally: Tally, sent: int, known: RangeSet) -> bool:
-    """Whether a channel that finishes with ``sent`` messages says that a sequence ends of which
-    more is stored. Not where it begins above what is stored; nor of a sink, which finishes a
-    channel when it has too many, and goes on with the same rows on another one."""
+def ends_short(
+    source: Source, tally: Tally, end: int, known: RangeSet, boundaries: RangeSet
+) -> bool:
+    """Whether a channel that finishes before number ``end`` says that a run ends of which more is
+    stored, so that it never can be compared.
+
+    ``end`` 0: it says no such thing, as that of a sink, which finishes a channel when it has too
+    many and goes on with the same rows on another one. Behind a hole, and at ``boundaries`` (where
+    runs have ended before), another run may have gone on; and of a channel that begins above what
+    is stored nothing is known.
+    """
     return bool(
-        tally.deduped
-        and source.floor is None
-        and source.start <= known.first
-        and source.start + sent in known
+        tally.deduped and source.start <= known.first and end in known and end not in boundaries
     )
 
 

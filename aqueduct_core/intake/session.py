@@ -351,7 +351,9 @@ class Session:
             self._command(lambda: self._engine.confirm(complete.channel, now))
         else:
             self._role.told(complete)
-            self._chronicle.complete(channel.source, channel.tally, complete.counts)
+            self._chronicle.complete(
+                channel.source, channel.resumes, channel.tally, complete.counts
+            )
 
     def _nacked(self, nacked: Nacked) -> None:
         self._around.counters.nacked += nacked.stop - nacked.first
