@@ -33,8 +33,9 @@ from aqueduct_core.aio.producer_channel import ProducerChannel, ProducerStatisti
 from aqueduct_core.aio.producer_receipts import ProducerReceipts
 from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct.config import Config, Mode
-from aqueduct_core.aqueduct.conventions import connection_headers
-from aqueduct_core.errors import AqueductError, ConnectFailed, ProtocolViolation
+from aqueduct_core.aqueduct.conventions import CODE_NOT_REPEATABLE, connection_headers
+from aqueduct_core.aqueduct.news import Closed
+from aqueduct_core.errors import AqueductError, ConnectFailed, ProtocolViolation, SinkFailed
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls import ClientTls
@@ -61,8 +62,9 @@ class Producer:
     """Named channels over one connection at a time.
 
     Ends by ``close``, or gives up: at once when the server refuses it (token, certificate,
-    version), else after ``give_up_after`` seconds without a connection. Every call then raises
-    that error, and what was not acked is still counted in the statistics of the channels.
+    version; other content under numbers that are stored: SinkFailed.NOT_REPEATABLE), else after
+    ``give_up_after`` seconds without a connection. Every call then raises that error, and what was
+    not acked is still counted in the statistics of the channels.
 
     Args:
         url: ``aqueduct://host:port``.
@@ -246,7 +248,7 @@ class Producer:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         lost_at = loop.time()
-        while not self._closing:
+        while not self._closing and self.failure is None:
             try:
                 connection = await connect(
                     self._url,
@@ -315,8 +317,21 @@ class Producer:
                 task.cancel()
             if carrying:
                 await asyncio.wait(carrying)
+            if connection.closed is not None and (refused := self._refusal(connection.closed)):
+                self._fail(refused)
             self.changed.fire()
         await connection.wait_closed()
+
+    def _refusal(self, closed: Closed) -> AqueductError | None:
+        """What a close of the server says that no new connection changes."""
+        if not (closed.by_peer and closed.code == CODE_NOT_REPEATABLE):
+            return None
+        return SinkFailed(
+            "NOT_REPEATABLE",
+            f"{self._where} refused what producer {self._producer!r} sends: {closed.reason[:200]}",
+            "Send other content under another identity or channel, or behind the numbers that are "
+            "stored",
+        )
 
     async def _carry(self, channel: ProducerChannel, connection: ClientConnection) -> None:
         """Carry one channel; a receiver that closed it gets it anew after a wait, since what it

@@ -145,6 +145,7 @@ async def _send(options: argparse.Namespace) -> int:
     size = 0
     async with opening as sender:
         progress = asyncio.ensure_future(_show_progress(sender))
+        resumable = True
         try:
             headers = tuple(options.headers)
             async for portion in _wanted(options):
@@ -157,6 +158,9 @@ async def _send(options: argparse.Namespace) -> int:
             await _finish(sender, options.ack_timeout)
             if isinstance(sender, ProducerChannel) and options.wait == "committed":
                 await sender.committed(timeout=options.ack_timeout)
+        except SinkFailed as error:
+            resumable = error.subclass != "NOT_REPEATABLE"
+            raise
         finally:
             progress.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -169,7 +173,7 @@ async def _send(options: argparse.Namespace) -> int:
                 f"seconds={time.monotonic() - started:.3f}",
                 flush=True,
             )
-            if counts.reliable_acked < counts.reliable_sent:
+            if resumable and counts.reliable_acked < counts.reliable_sent:
                 _say_where_to_resume(sender)
     return 0 if counts.reliable_acked == counts.reliable_sent else 1
 

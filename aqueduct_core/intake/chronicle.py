@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from aqueduct_core.aqueduct.chanid import ENTRYPOINT
 from aqueduct_core.aqueduct.news import Closed, Counts, End
 from aqueduct_core.intake.events import Event, EventCounts, Kind
 from aqueduct_core.intake.groups import GroupCommit
@@ -61,6 +62,7 @@ class Chronicle:
 
     def unrepeatable(self, source: Source, tally: Tally, reason: str) -> None:
         """The connection is refused for what came on a channel under numbers that are stored."""
+        self._finished.discard(source.channel_id)
         event = self._of("rejected", source, reason=reason)
         counts = EventCounts(reliable_stored=tally.stored, deduped=tally.deduped)
         self._record(replace(event, counts=counts, first=tally.first, last=tally.last))
@@ -100,7 +102,7 @@ class Chronicle:
     def complete(self, source: Source, resumes: bool, tally: Tally, counts: Counts) -> None:
         """All messages of the channel are offered: it has finished, once they are stored."""
         self._finished.add(source.channel_id)
-        end = source.start + counts.reliable_sent if resumes and source.floor is None else 0
+        end = source.start + counts.reliable_sent if _is_run(source, resumes) else 0
         self._end("finished", source, tally, counts, confirms=True, boundary=end)
 
     def unfinished(self, source: Source) -> None:
@@ -187,3 +189,10 @@ class Chronicle:
 
     def _record(self, event: Event) -> None:
         self._groups.record(Occurrence(self._party, event))
+
+
+def _is_run(source: Source, resumes: bool) -> bool:
+    """Whether the finish of a channel says that what its producer has to send ends there: not of
+    a sink, whose numbers jump and which may go on with a batch on another channel; nor of the
+    entrypoint, on which each process attaches as many channels as it has."""
+    return resumes and source.floor is None and source.channel_id != ENTRYPOINT

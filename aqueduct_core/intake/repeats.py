@@ -37,9 +37,8 @@ def ends_short(
     runs have ended before), another run may have gone on; and of a channel that begins above what
     is stored nothing is known.
     """
-    return bool(
-        tally.deduped and source.start <= known.first and end in known and end not in boundaries
-    )
+    begins = bool(end and tally.deduped) and source.start <= known.first
+    return begins and end in known and end not in boundaries
 
 
 def told(event: Event, tally: Tally) -> Event:

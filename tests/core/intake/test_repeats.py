@@ -158,6 +158,18 @@ def test_who_finishes_below_what_is_stored_is_refused(tmp_path: Path) -> None:
         assert second.end_of(channel) is not End.FINISHED
 
 
+def test_a_process_with_fewer_channels_finishes_its_entrypoint_earlier(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        for count in (3, 1, 2):
+            scene = Scene(b, headers=connection_headers(producer="p", sequence_start=0))
+            for number in range(count):
+                scene.attach(channel_headers(name=f"c{number}", sequence_start=0))
+            scene.client.finish(0, scene.pair.now)
+            scene.rest(0.5)
+            assert scene.closed is None
+            assert scene.end_of(0) is End.FINISHED
+
+
 def test_a_run_behind_another_one_leaves_the_first_as_it_is(tmp_path: Path) -> None:
     with bench(tmp_path) as b:
         sends(client(b), *TEN[:6], finish=True)
@@ -201,7 +213,7 @@ def test_rows_that_were_withdrawn_are_not_counted_as_stored(tmp_path: Path) -> N
         first = client(b)
         (channel,) = first.attach(channel_headers(name="c", sequence_start=0))
         first.send(channel, *TEN[:5])
-        first.step()
+        first.rest(0.3)
         first.send(channel, b"withdrawn")
         first.take()
         first.client.cancel(channel, first.pair.now)
