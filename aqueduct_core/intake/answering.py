@@ -15,7 +15,7 @@ from aqueduct_core.aqueduct.news import Run, Single
 from aqueduct_core.dedupe.questions import Answer, BadQuestion, Known, Question, is_question
 from aqueduct_core.intake.groups import GroupCommit
 from aqueduct_core.intake.records import Source
-from aqueduct_core.intake.tally import Repeats
+from aqueduct_core.intake.tally import RepeatCount
 
 log = logging.getLogger(__name__)
 
@@ -31,14 +31,14 @@ class Answering:
         self._engine = engine
         self._groups = groups
         self._clock = clock
-        self._repeats: OrderedDict[tuple[str, str, int], Repeats] = OrderedDict()
+        self._counts: OrderedDict[tuple[str, str, int], RepeatCount] = OrderedDict()
 
-    def repeats(self, source: Source) -> Repeats:
+    def repeats(self, source: Source) -> RepeatCount:
         """What the channels of this sequence share."""
         key = source.producer, source.channel, source.space[0]
-        counted = self._repeats.setdefault(key, Repeats())
-        if len(self._repeats) > MAX_SEQUENCES:
-            self._repeats.popitem(last=False)
+        counted = self._counts.setdefault(key, RepeatCount())
+        if len(self._counts) > MAX_SEQUENCES:
+            self._counts.popitem(last=False)
         return counted
 
     def answer(self, question: Single, writer: str) -> None:
@@ -54,13 +54,15 @@ class Answering:
             [each for each in question.attachments if each.channel not in replies], self._clock()
         )
         producer = writer if asked.partition is None else f"{writer}/{asked.partition}"
-        groups, known = self._groups, []
+        self._groups.flush()
+        stored, known = self._groups.repeats, []
         for channel, first, stop in asked.channels:
-            repeats = self._repeats.pop((producer, channel, first), Repeats())
-            known.append(Known(groups.content(producer, channel, first, stop), repeats.count))
+            repeated = self._counts.pop((producer, channel, first), RepeatCount())
+            content = stored.content(producer, channel, (first, stop))
+            known.append(Known(content, repeated.messages))
         among = None
         if asked.among is not None:
-            among = groups.channels_among(producer, *asked.among)
+            among = stored.channels_among(producer, *asked.among)
         try:
             payload = Answer(known, among).to_payload()
             self._engine.send(replies[0], payload, now=self._clock())

@@ -26,18 +26,17 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from aqueduct_core.dedupe.checksum import Content
 from aqueduct_core.errors import AqueductError, SpoolFailed
-from aqueduct_core.intake import declared, repeats
+from aqueduct_core.intake import declared
 from aqueduct_core.intake.backlog import Backlog
 from aqueduct_core.intake.due import Due
 from aqueduct_core.intake.offers import Counters, Occurrence, Offer, Party
 from aqueduct_core.intake.open_group import Noted, OpenGroup, Taken
 from aqueduct_core.intake.receipts import Book, Key
 from aqueduct_core.intake.records import Source
+from aqueduct_core.intake.repeats import Repeats, told
 from aqueduct_core.intake.store import Store
 from aqueduct_core.intake.summaries import Nacks, Rejections
-from aqueduct_core.intake.tally import Tally
 from aqueduct_core.primitives.ranges import RangeSet
 
 log = logging.getLogger(__name__)
@@ -72,6 +71,7 @@ class GroupCommit:
         allowed: Callable[[], None] = lambda: None,
     ) -> None:
         self.counters = Counters()
+        self.repeats = Repeats(store, self.flush)
         self._store = store
         self._latest = list(latest)
         self._partitions = len(latest) - 1
@@ -177,24 +177,6 @@ class GroupCommit:
             ]
         )
 
-    def content(self, producer: str, channel: str, first: int, stop: int) -> Content | None:
-        """Of what is stored of the numbers ``[first, stop)``, durable or on its way; None: it is
-        not known."""
-        if (producer, channel) in self._open.marks:
-            self.flush()
-        stored = self._store.content(producer, channel, first, stop)
-        if not stored.messages or stored.total is None:
-            return None
-        return Content(stored.messages, stored.total)
-
-    def channels_among(self, producer: str, first: int, stop: int) -> int:
-        """Of how many channels of a producer numbers in ``[first, stop)`` are stored."""
-        return sum(
-            seen.overlaps(first, stop)
-            for channel, seen in self._store.seen_of(producer)
-            if declared.is_channel(channel)
-        )
-
     def stop(self) -> None:
         """Take no runs any more: later ones, and those held back, are neither stored nor acked.
         What was accepted goes on its way, and so do events, but finishes of what is not stored."""
@@ -230,7 +212,7 @@ class GroupCommit:
             due.size += group.size
             self._note(group.noted)
             self._write()
-            self._compare(group)
+            self.repeats.compare(group)
         except AqueductError as error:
             self.fail(error)
             return
@@ -294,12 +276,14 @@ class GroupCommit:
             self._put(nacked)
         if occurrence.start:
             self._declare(occurrence)
-        tally, source = occurrence.tally, occurrence.source
+        tally = occurrence.tally
         if tally is not None and tally.deduped:
-            if source is not None and self._ends_short(source, tally, occurrence.boundary):
-                occurrence.party.unrepeatable(source, tally, repeats.SHORT)
+            if self.repeats.ends_otherwise(occurrence, tally):
                 return
-            self._put(Occurrence(occurrence.party, repeats.told(event, tally)))
+            self._begin()
+            if not tally.told:
+                tally.told = True
+                self._put(Occurrence(occurrence.party, told(event, tally)))
         if event.kind != "repeated":
             self._put(occurrence)
         if self._open.size >= self._group_bytes:
@@ -328,28 +312,6 @@ class GroupCommit:
         for low, high in self._open.marks.get((producer, name), ()):
             known.add(low, high)
         return known
-
-    def _ends_short(self, source: Source, tally: Tally, end: int) -> bool:
-        producer, runs = source.producer, declared.runs(source.channel)
-        known = self._known(producer, source.channel)
-        return (
-            repeats.ends_short(source, tally, end, known, self._known(producer, runs))
-            # earlier releases noted neither sums nor where runs ended
-            and self.content(producer, source.channel, *source.space) is not None
-            and self._store.floor(producer, runs) <= end
-        )
-
-    def _compare(self, group: OpenGroup) -> None:
-        """Refuse channels that have brought all that is stored, with other content. None of it was
-        acked to them yet that came with this group."""
-        for piece in group.repeats:
-            if piece.tally is not None:
-                piece.tally.content = piece.tally.content.plus(piece.content)
-        for party, _, source, _, _, _, tally in group.repeating.values():
-            if tally is not None:
-                stored = self._store.content(source.producer, source.channel, *source.space)
-                if repeats.differ(stored, tally):
-                    party.unrepeatable(source, tally, repeats.OTHER)
 
     def _declare(self, occurrence: Occurrence) -> None:
         """A channel goes on at a number: what it left out below is a hole, told once."""
@@ -387,7 +349,7 @@ class GroupCommit:
 
     def _settle_after_last(self, group: OpenGroup) -> None:
         """Only repeats: their copies are durable with the last group that is under way."""
-        self._compare(group)
+        self.repeats.compare(group)
         if self._under_way:
             self._under_way[max(self._under_way)].receipts += group.receipts
         else:

@@ -74,7 +74,7 @@ class Occurrence(NamedTuple):
     it is accepted. ``confirms``: a finish, which the party hears of when it is durable. ``start``:
     of a channel that opened, the logical number that its producer begins with (0 also where it
     keeps none). ``source``: of the end of a channel, the channel. ``boundary``: of a finish, the
-    logical number behind its last message (0: it keeps none)."""
+    logical number at which a run of its producer ends (0: none does)."""
 
     party: Party
     event: Event

@@ -1,4 +1,4 @@
-"""Messages under numbers that are stored: are they the same, and what is told of them (pure).
+"""Messages under numbers that are stored: are they the same, and what is told of them.
 
 All numbers of a channel are stored once they were accepted, from it or from others before. So when
 as many are stored as the channel has brought, they are the same ones, and their checksums must
@@ -8,37 +8,83 @@ several runs that stand one behind the other: of these the repeats are counted a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from aqueduct_core.dedupe.checksum import Content
+from aqueduct_core.intake import declared
 from aqueduct_core.intake.events import Event, EventCounts
+from aqueduct_core.intake.offers import Occurrence, Party
+from aqueduct_core.intake.open_group import OpenGroup
 from aqueduct_core.intake.records import Source
+from aqueduct_core.intake.store import Store
 from aqueduct_core.intake.tally import Tally
-from aqueduct_core.primitives.ranges import RangeSet
-from aqueduct_core.spool import ContentSum
 
 OTHER = "they have other content than what is stored"
 SHORT = "the channel ends where more is stored"
 
 
-def differ(stored: ContentSum, tally: Tally) -> bool:
-    """Whether a channel certainly has other content than what is stored of its space."""
-    brought = tally.content
-    return stored.total not in (None, brought.total) and stored.messages == brought.messages
+class Repeats:
+    """Compares what channels bring with what is stored, and says what is. ``flush`` hands all that
+    was accepted to ``store``."""
 
+    def __init__(self, store: Store, flush: Callable[[], None]) -> None:
+        self._store = store
+        self._flush = flush
 
-def ends_short(
-    source: Source, tally: Tally, end: int, known: RangeSet, boundaries: RangeSet
-) -> bool:
-    """Whether a channel that finishes before number ``end`` says that a run ends of which more is
-    stored, so that it never can be compared.
+    def compare(self, group: OpenGroup) -> None:
+        """The group was handed to the spool: refuse channels that have brought all that is stored,
+        with other content. None of what this group has of them was acked."""
+        for piece in group.repeats:
+            if piece.tally is not None:
+                piece.tally.content = piece.tally.content.plus(piece.content)
+        for offer in group.repeating.values():
+            if offer.tally is not None:
+                stored = self.content(
+                    offer.source.producer, offer.source.channel, offer.source.space
+                )
+                brought = offer.tally.content
+                if stored and stored.messages == brought.messages and stored != brought:
+                    _refuse(offer.party, offer.source, offer.tally, OTHER)
 
-    ``end`` 0: it says no such thing, as that of a sink, which finishes a channel when it has too
-    many and goes on with the same rows on another one. Behind a hole, and at ``boundaries`` (where
-    runs have ended before), another run may have gone on; and of a channel that begins above what
-    is stored nothing is known.
-    """
-    begins = bool(end and tally.deduped) and source.start <= known.first
-    return begins and end in known and end not in boundaries
+    def ends_otherwise(self, occurrence: Occurrence, tally: Tally) -> bool:
+        """Whether a channel with repeats that finishes was refused: it has not finished then.
+
+        One that ends a run below what is stored can never be compared, and it is certain that it is
+        not what was stored. Behind a hole, and where runs have ended before, another run may have
+        gone on; and of what begins above the lowest stored number nothing is certain.
+        """
+        source, end = occurrence.source, occurrence.boundary
+        if source is None or not end:
+            return False
+        self._flush()
+        store, producer, runs = self._store, source.producer, declared.runs(source.channel)
+        known = store.seen(producer, source.channel)
+        if (
+            source.start <= known.first
+            and end in known
+            and end not in store.seen(producer, runs)
+            # earlier releases noted neither sums nor where runs ended
+            and self.content(producer, source.channel, source.space) is not None
+            and store.floor(producer, runs) <= end
+        ):
+            _refuse(occurrence.party, source, tally, SHORT)
+        return tally.refused
+
+    def content(self, producer: str, channel: str, space: tuple[int, int]) -> Content | None:
+        """Of what was handed to the spool of these numbers; None: of nothing, or it is not known."""
+        stored = self._store.content(producer, channel, *space)
+        if not stored.messages or stored.total is None:
+            return None
+        return Content(stored.messages, stored.total)
+
+    def channels_among(self, producer: str, first: int, stop: int) -> int:
+        """Of how many channels of a producer numbers in ``[first, stop)`` are stored."""
+        return sum(
+            seen.overlaps(first, stop)
+            for channel, seen in self._store.seen_of(producer)
+            if declared.is_channel(channel)
+        )
 
 
 def told(event: Event, tally: Tally) -> Event:
@@ -51,3 +97,9 @@ def told(event: Event, tally: Tally) -> Event:
         first=tally.first,
         last=tally.last,
     )
+
+
+def _refuse(party: Party, source: Source, tally: Tally, reason: str) -> None:
+    if not tally.refused:
+        tally.refused = True
+        party.unrepeatable(source, tally, reason)

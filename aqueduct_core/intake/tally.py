@@ -8,10 +8,10 @@ from aqueduct_core.dedupe.checksum import Content
 
 
 @dataclass(slots=True)
-class Repeats:
+class RepeatCount:
     """How many messages of one sequence a connection brought that were stored before."""
 
-    count: int = 0
+    messages: int = 0
 
 
 @dataclass(slots=True)
@@ -20,8 +20,9 @@ class Tally:
 
     ``first`` and ``last`` are the lowest and the highest logical number of those that were stored
     before; ``repeats`` is what all channels of the same sequence on this connection share.
-    ``content`` is of all messages of the channel with logical numbers, repeats included, as far as
-    their groups were handed to the spool.
+    ``told``: their event was recorded; ``refused``: they were other ones. ``content`` is of all
+    messages of the channel with logical numbers, repeats included, as far as their groups were
+    handed to the spool.
     """
 
     stored: int = 0
@@ -29,11 +30,13 @@ class Tally:
     first: int = 0
     last: int = -1
     content: Content = field(default_factory=Content)
-    repeats: Repeats = field(default_factory=Repeats)
+    repeats: RepeatCount = field(default_factory=RepeatCount)
+    told: bool = False
+    refused: bool = False
 
     def repeated(self, first: int, stop: int) -> None:
         """Messages with these logical numbers were stored before."""
         self.first = min(self.first, first) if self.deduped else first
         self.last = max(self.last, stop - 1)
         self.deduped += stop - first
-        self.repeats.count += stop - first
+        self.repeats.messages += stop - first
