@@ -72,7 +72,7 @@ class Repeats:
         return tally.refused
 
     def content(self, producer: str, channel: str, space: tuple[int, int]) -> Content | None:
-        """Of what was handed to the spool of these numbers; None: of nothing, or it is not known."""
+        """Of what the spool was handed of these numbers; None: nothing, or it is not known."""
         stored = self._store.content(producer, channel, *space)
         if not stored.messages or stored.total is None:
             return None

@@ -101,6 +101,9 @@ def test_the_open_group_counts(tmp_path: Path) -> None:
         scene = client(b)
         (channel,) = scene.attach(channel_headers(name="c", sequence_start=0))
         scene.send(channel, b"a")
+        for _ in range(5):
+            scene.take()
+        assert of(b, "c") == []
         reply = ask(scene, Question([Asked("c", *LINE)]).to_payload())
         (answer,) = answers(scene, reply)
         assert answer.channels == [Known(of_payloads([b"a"], 0), 0)]
