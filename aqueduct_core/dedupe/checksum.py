@@ -27,6 +27,9 @@ MASK = (1 << 64) - 1
 COPY_BYTES = 4096
 """Payloads are longer than that on average: then a view is cheaper than a copy of each."""
 
+EQUAL = 16
+"""So many messages in a row are looked at whether they have one length, which is quicker."""
+
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
@@ -43,18 +46,37 @@ class Content(NamedTuple):
         return Content(self.messages + other.messages, (self.total + other.total) & MASK)
 
 
+class Part(NamedTuple):
+    """Messages ``[low, high)`` of a run, at least one; ``first`` is the logical number of the first
+    of them."""
+
+    run: Run
+    low: int
+    high: int
+    first: int
+
+
+def of_runs(parts: Sequence[Part]) -> list[Content]:
+    """The content of each part; many at once cost little more than their messages."""
+    if not parts:
+        return []
+    crcs: list[int] = []
+    for part in parts:
+        crcs += _crcs(part)
+    counts = np.array([part.high - part.low for part in parts], np.int64)
+    stops = np.cumsum(counts)
+    starts = stops - counts
+    ends = np.concatenate([part.run.offsets[part.low : part.high + 1] for part in parts])
+    lengths = np.delete(np.diff(ends), (stops + np.arange(len(parts)))[:-1])
+    firsts = np.array([part.first for part in parts], np.int64)
+    numbers = np.repeat(firsts - starts, counts) + np.arange(stops[-1], dtype=np.int64)
+    totals = np.add.reduceat(_mixed(numbers, lengths, crcs), starts)
+    return [Content(*each) for each in zip(counts.tolist(), totals.tolist(), strict=True)]
+
+
 def of_run(run: Run, low: int, high: int, first: int) -> Content:
-    """The content of messages ``[low, high)`` of a run; ``first`` is the logical number of message
-    ``low``."""
-    ends: list[int] = run.offsets[low : high + 1].tolist()
-    large = len(run.payload) > COPY_BYTES * run.count
-    payload = memoryview(run.payload) if large else run.payload
-    crcs = [crc32(payload[start:stop]) for start, stop in pairwise(ends)]
-    if run.headers:
-        for index, headers in run.headers.items():
-            if low <= index < high:
-                crcs[index - low] = _with_headers(crcs[index - low], headers)
-    return _content(np.diff(run.offsets[low : high + 1]), crcs, first)
+    """The content of a single part."""
+    return of_runs([Part(run, low, high, first)])[0]
 
 
 def of_payloads(
@@ -62,22 +84,41 @@ def of_payloads(
 ) -> Content:
     """The content of messages with these payloads, numbered from ``first`` on; ``headers`` has
     those of the messages (by index) that have any."""
-    crcs = [crc32(payload) for payload in payloads]
+    crcs = list(map(crc32, payloads))
     for index, pairs in (headers or {}).items():
         crcs[index] = _with_headers(crcs[index], pairs)
-    return _content(np.array([len(payload) for payload in payloads], np.int64), crcs, first)
+    lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
+    numbers = np.arange(first, first + len(payloads), dtype=np.int64)
+    return Content(len(payloads), int(_mixed(numbers, lengths, crcs).sum(dtype=np.uint64)))
+
+
+def _crcs(part: Part) -> list[int]:
+    run, low, high, _ = part
+    ends: list[int] = run.offsets[low : high + 1].tolist()
+    start, stop, size = ends[0], ends[-1], ends[1] - ends[0]
+    if high - low >= EQUAL and size and ends == list(range(start, stop + 1, size)):
+        column = np.frombuffer(run.payload, f"V{size}", high - low, start)
+        crcs = list(map(crc32, column.tolist()))
+    else:
+        large = len(run.payload) > COPY_BYTES * run.count
+        payload = memoryview(run.payload) if large else run.payload
+        crcs = [crc32(payload[begin:end]) for begin, end in pairwise(ends)]
+    for index, headers in run.headers.items():
+        if low <= index < high:
+            crcs[index - low] = _with_headers(crcs[index - low], headers)
+    return crcs
 
 
 def _with_headers(crc: int, headers: Headers) -> int:
     return crc32(encode_headers(headers), crc) if headers else crc
 
 
-def _content(lengths: NDArray[np.int64], crcs: list[int], first: int) -> Content:
-    """splitmix64 of ``number * _STEP + (length << 32 | crc)``, added up."""
-    count = len(crcs)
-    mixed = np.arange(first, first + count, dtype=np.uint64) * _STEP
+def _mixed(
+    numbers: NDArray[np.int64], lengths: NDArray[np.int64], crcs: list[int]
+) -> NDArray[np.uint64]:
+    """splitmix64 of ``number * _STEP + (length << 32 | crc)``, for each message."""
+    mixed = numbers.astype(np.uint64) * _STEP
     mixed += (lengths.astype(np.uint64) << np.uint64(32)) | np.array(crcs, np.uint64)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
-    mixed ^= mixed >> np.uint64(31)
-    return Content(count, int(mixed.sum(dtype=np.uint64)))
+    return mixed ^ (mixed >> np.uint64(31))

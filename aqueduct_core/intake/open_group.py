@@ -13,7 +13,7 @@ from aqueduct_core.intake import declared
 from aqueduct_core.intake.events import Event, to_event_batch
 from aqueduct_core.intake.offers import Occurrence, Offer, Party, Receipt
 from aqueduct_core.intake.receipts import Book, Key
-from aqueduct_core.intake.records import Piece, Source, to_batch
+from aqueduct_core.intake.records import Piece, Source, add_contents, to_batch
 from aqueduct_core.intake.tally import Tally
 from aqueduct_core.primitives.ranges import Range, RangeSet
 from aqueduct_core.spool import ContentSum, Mark
@@ -216,15 +216,12 @@ def _marks(pieces: list[Piece]) -> list[Mark]:
 
 
 def _sums(pieces: list[Piece]) -> list[ContentSum]:
-    """The content of exactly these pieces, which their channels are told of."""
+    """The content of exactly these pieces, where it has an identity."""
+    numbered = [piece for piece in pieces if piece.resumes and piece.run.reliable]
     sums: dict[tuple[str, str, int, int], Content] = {}
-    for piece in pieces:
-        if piece.resumes and piece.run.reliable:
-            content = piece.content
-            if piece.tally is not None:
-                piece.tally.content = piece.tally.content.plus(content)
-            key = piece.source.producer, piece.source.channel, *piece.source.space
-            sums[key] = sums.get(key, Content()).plus(content)
+    for piece, content in zip(numbered, add_contents(numbered), strict=True):
+        key = piece.source.producer, piece.source.channel, *piece.source.space
+        sums[key] = sums.get(key, Content()).plus(content)
     return [ContentSum(*key, *content) for key, content in sums.items()]
 
 

@@ -72,11 +72,19 @@ class Piece(NamedTuple):
         offsets = self.run.offsets
         return int(offsets[self.high] - offsets[self.low])
 
-    @property
-    def content(self) -> checksum.Content:
-        """Of reliable messages with logical numbers."""
-        number = self.source.number(self.run, self.low)
-        return checksum.of_run(self.run, self.low, self.high, number)
+
+def add_contents(pieces: Sequence[Piece]) -> list[checksum.Content]:
+    """The content of each piece, of reliable messages with logical numbers; the tallies of their
+    channels are told of it."""
+    parts = [
+        checksum.Part(piece.run, piece.low, piece.high, piece.source.number(piece.run, piece.low))
+        for piece in pieces
+    ]
+    contents = checksum.of_runs(parts)
+    for piece, content in zip(pieces, contents, strict=True):
+        if piece.tally is not None:
+            piece.tally.content = piece.tally.content.plus(content)
+    return contents
 
 
 def to_batch(pieces: Sequence[Piece]) -> pa.RecordBatch:

@@ -16,7 +16,7 @@ from aqueduct_core.intake import declared
 from aqueduct_core.intake.events import Event, EventCounts
 from aqueduct_core.intake.offers import Occurrence, Party
 from aqueduct_core.intake.open_group import OpenGroup
-from aqueduct_core.intake.records import Source
+from aqueduct_core.intake.records import Source, add_contents
 from aqueduct_core.intake.store import Store
 from aqueduct_core.intake.tally import Tally
 
@@ -35,17 +35,13 @@ class Repeats:
     def compare(self, group: OpenGroup) -> None:
         """The group was handed to the spool: refuse channels that have brought all that is stored,
         with other content. None of what this group has of them was acked."""
-        for piece in group.repeats:
-            if piece.tally is not None:
-                piece.tally.content = piece.tally.content.plus(piece.content)
+        add_contents(group.repeats)
         for offer in group.repeating.values():
             if offer.tally is not None:
-                stored = self.content(
-                    offer.source.producer, offer.source.channel, offer.source.space
-                )
-                brought = offer.tally.content
+                source, brought = offer.source, offer.tally.content
+                stored = self.content(source.producer, source.channel, source.space)
                 if stored and stored.messages == brought.messages and stored != brought:
-                    _refuse(offer.party, offer.source, offer.tally, OTHER)
+                    _refuse(offer.party, source, offer.tally, OTHER)
 
     def ends_otherwise(self, occurrence: Occurrence, tally: Tally) -> bool:
         """Whether a channel with repeats that finishes was refused: it has not finished then.
