@@ -157,7 +157,8 @@ class Delivery:
             lane = self._lanes[self._route[slot]]
             chunk = items[position : position + most]
             try:
-                await lane.open({portion.destination: first for portion, first in chunk})
+                # of several portions of one channel the first says where it begins
+                await lane.open({portion.destination: first for portion, first in reversed(chunk)})
                 for portion, first in chunk:
                     await lane.room(portion.size)
                     position += 1  # from here on the lane answers for it

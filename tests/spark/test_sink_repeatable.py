@@ -10,9 +10,13 @@ import pyarrow as pa
 import pyarrow.compute
 import pytest
 
+from aqueduct_core.dedupe.questions import MAX_CHANNELS
 from aqueduct_core.errors import SinkFailed
 from aqueduct_spark.model.write_options import WriteOptions
+from aqueduct_spark.write.pool import Pool
+from tests.core.aio.scene import in_loop, server_tls
 from tests.core.intake.processes import Site
+from tests.spark.plain_peer import Peer, listening
 from tests.spark.sinking import Attempt, numbered, options, patiently
 from tests.spark.test_sink_intake import once, values
 
@@ -112,6 +116,71 @@ async def test_speculative_attempts_with_the_same_rows_both_pass(tmp_path: Path)
         assert [each.acked for each in counts] == [900, 900]
         assert sum(each.repeated for each in counts) == 900
         assert values(intake) == once(900)
+
+
+@patiently
+async def test_rows_with_headers_are_compared_with_them(tmp_path: Path) -> None:
+    def batch(value: bytes) -> pa.RecordBatch:
+        pairs = [[{"key": "k", "value": value}] if row % 3 else None for row in range(60)]
+        return numbered(60, channels=2).append_column("headers", pa.array(pairs))
+
+    with Site(tmp_path).intake() as intake:
+        for idempotence in ("auto", "headers"):
+            wanted = options(intake.url, idempotence=idempotence)
+            for repeated in (0, 60):
+                counts = await Attempt(wanted, writer=idempotence).run([batch(b"1")])
+                assert (counts.repeated, counts.unchecked) == (repeated, 0)
+            with pytest.raises(SinkFailed) as failed:
+                await Attempt(wanted, writer=idempotence).run([batch(b"2")])
+            assert failed.value.subclass == "NOT_REPEATABLE"
+
+
+@patiently
+async def test_more_channels_than_one_question_names(tmp_path: Path) -> None:
+    count = 2 * MAX_CHANNELS + 7
+    with Site(tmp_path).intake() as intake:
+        wanted, pool = options(intake.url, streaming=True), Pool()
+        for repeated in (0, count):
+            counts = await Attempt(wanted, pool=pool, max_open=100).run(
+                [numbered(count, channels=count)]
+            )
+            assert (counts.repeated, counts.unchecked) == (repeated, 0)
+        with pytest.raises(SinkFailed) as failed:
+            await Attempt(wanted, pool=pool).run([numbered(count - 1, channels=count)])
+        assert f"{count - 1} channels" in failed.value.what
+        assert f"rows of {count} channels" in failed.value.what
+        await pool.close()
+
+
+@patiently
+async def test_rows_that_moved_to_another_address_are_not_compared(tmp_path: Path) -> None:
+    sites = [Site(tmp_path / name) for name in "ab" if not (tmp_path / name).mkdir()]
+    with sites[0].intake() as one, sites[1].intake() as other:
+        wanted = options(one.url, other.url, endpointPolicy="failover")
+        attempt = Attempt(wanted)
+        await attempt.delivery.open()
+        await attempt.send(numbered(200, channels=8))
+        other.kill()
+        counts = await attempt.run([numbered(200, start=200, channels=8)])
+        assert counts.endpoints == (one.listen,)
+        assert 0 < counts.unchecked < 8
+        # the other one comes back, and has rows of channels that this attempt sends elsewhere
+        counts = await Attempt(options(one.url)).run([numbered(400, channels=8)])
+        assert counts.unchecked == 0
+        with sites[1].intake() as again:
+            wanted = options(one.url, again.url, endpointPolicy="failover")
+            counts = await Attempt(wanted).run([numbered(400, channels=8)])
+            assert counts.unchecked == 0
+
+
+@in_loop
+async def test_receivers_that_say_nothing_of_what_they_store() -> None:
+    """No word that it answers; a word, and no answer."""
+    for headers in ((), (("checksums", "1"),)):
+        peer = Peer()
+        async with listening(peer, server_tls(), headers=(("deduplicates", "sequence"), *headers)):
+            counts = await Attempt(options(peer.url)).run([numbered(20, channels=4)])
+        assert (counts.acked, counts.repeated, counts.unchecked) == (20, 0, 4)
 
 
 @patiently
