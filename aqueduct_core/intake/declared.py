@@ -8,7 +8,8 @@ true with the event. Of a channel of which nothing is known nothing is missing e
 where it begins.
 
 *Runs*: a channel that finishes ends a run at the number behind its last message. That is marked in
-the same way with the event of the finish; later runs may go on from there.
+the same way with the event of the finish; later runs may go on from there. Of several such numbers
+the first and the last are remembered, and all between count as well.
 """
 
 from __future__ import annotations
@@ -52,9 +53,13 @@ def gap(opened: Event, hole: Range) -> Event:
     return replace(opened, kind="gap", first=hole[0], last=hole[1] - 1)
 
 
-def marks(event: Event, boundary: int = 0) -> list[Mark]:
-    """What becomes true with this event. ``boundary`` as of an `Occurrence`."""
+def marks(event: Event, boundary: int = 0, earlier: RangeSet | None = None) -> list[Mark]:
+    """What becomes true with this event. ``boundary`` as of an `Occurrence`; ``earlier``: those of
+    the channel that are known. They become one range with it, so that there are never many."""
     producer, channel = event.producer or "", event.channel or ""
     if event.kind == "gap" and event.last is not None:
         return [Mark(producer, told(channel), event.first or 0, event.last + 1)]
-    return [Mark(producer, runs(channel), boundary, boundary + 1)] if boundary else []
+    if not boundary:
+        return []
+    first, stop = (earlier.first, earlier.stop) if earlier else (boundary, boundary)
+    return [Mark(producer, runs(channel), min(first, boundary), max(stop, boundary + 1))]

@@ -322,7 +322,11 @@ class GroupCommit:
             self._put(Occurrence(occurrence.party, declared.gap(event, hole)))
 
     def _put(self, occurrence: Occurrence) -> None:
-        self._open.record(occurrence)
+        event, boundary = occurrence.event, occurrence.boundary
+        earlier = None
+        if boundary:
+            earlier = self._known(event.producer or "", declared.runs(event.channel or ""))
+        self._open.record(occurrence, declared.marks(event, boundary, earlier))
         self.counters.events += 1
 
     def _gather(self) -> None:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from aqueduct_core.dedupe.checksum import Content
-from aqueduct_core.intake import declared
 from aqueduct_core.intake.events import Event, to_event_batch
 from aqueduct_core.intake.offers import Occurrence, Offer, Party, Receipt
 from aqueduct_core.intake.receipts import Book, Key
@@ -116,14 +115,13 @@ class OpenGroup:
             self._taken[id(source)] = Taken(before.rows + rows, before.size + size)
         return Taken(rows, size, run.count - rows)
 
-    def record(self, occurrence: Occurrence) -> None:
-        """Take an event in; its counts are those of now."""
+    def record(self, occurrence: Occurrence, marks: Sequence[Mark] = ()) -> None:
+        """Take an event in, with what becomes true by it; its counts are those of now."""
         event = occurrence.completed()
         if event.timestamp < self._latest[-1]:
             event = replace(event, timestamp=self._latest[-1])
         self._latest[-1] = event.timestamp
         self._events.append(event)
-        marks = declared.marks(event, occurrence.boundary)
         self._event_marks += marks
         for producer, name, first, stop in marks:
             self.marks.setdefault((producer, name), RangeSet()).add(first, stop)
