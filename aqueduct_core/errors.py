@@ -163,6 +163,7 @@ class SinkFailed(AqueductError):
         "ROW_REPEATED": "23505",
         "FENCED": "55006",
         "ROWS_MISSING": "XX000",
+        "NOT_REPEATABLE": "22000",
     }
 
 

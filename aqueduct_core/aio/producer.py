@@ -37,7 +37,11 @@ from aqueduct_core.aio.producer_positions import ProducerPositions
 from aqueduct_core.aio.producer_receipts import ProducerReceipts
 from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct.config import Config, Mode
-from aqueduct_core.aqueduct.conventions import CODE_FENCED, connection_headers
+from aqueduct_core.aqueduct.conventions import (
+    CODE_FENCED,
+    CODE_NOT_REPEATABLE,
+    connection_headers,
+)
 from aqueduct_core.aqueduct.news import Closed
 from aqueduct_core.aqueduct.positions import Position
 from aqueduct_core.errors import AqueductError, ConnectFailed, ProtocolViolation, SinkFailed
@@ -67,9 +71,10 @@ class Producer:
     """Named channels over one connection at a time.
 
     Ends by ``close``, or gives up: at once when the server refuses it (token, certificate,
-    version) or another producer of the same identity has taken one of its channels
-    (SinkFailed.FENCED), else after ``give_up_after`` seconds without a connection. Every call then
-    raises that error, and what was not acked is still counted in the statistics of the channels.
+    version; other content under numbers that are stored: SinkFailed.NOT_REPEATABLE) or another
+    producer of the same identity has taken one of its channels (SinkFailed.FENCED), else after
+    ``give_up_after`` seconds without a connection. Every call then raises that error, and what was
+    not acked is still counted in the statistics of the channels.
 
     Args:
         url: ``aqueduct://host:port``.
@@ -362,6 +367,14 @@ class Producer:
 
     def _refusal(self, closed: Closed) -> AqueductError | None:
         """What a close of the server says that no new connection changes."""
+        if closed.by_peer and closed.code == CODE_NOT_REPEATABLE:
+            return SinkFailed(
+                "NOT_REPEATABLE",
+                f"{self._where} refused what producer {self._producer!r} sends: "
+                f"{closed.reason[:200]}",
+                "Send other content under another identity or channel, or behind the numbers that "
+                "are stored",
+            )
         if not (closed.by_peer and closed.code == CODE_FENCED):
             return None
         return SinkFailed(

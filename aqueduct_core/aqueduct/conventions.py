@@ -29,6 +29,7 @@ RUN = b"producer-run"
 RUN_START = b"run-start"
 TELLS = b"tells"
 POSITION_OF = b"position-of"
+CHECKSUMS = b"checksums"
 
 BY_SEQUENCE = b"sequence"
 """Value of ``deduplicates``: who accepts stores each logical number of a channel once."""
@@ -38,15 +39,20 @@ BY_SOURCE = b"source"
 POSITIONS = b"positions"
 """Value of ``tells``: who accepts answers ``position-of`` (`positions`)."""
 
+CHECKSUMS_VERSION = b"1"
+"""Value of ``checksums``: of the questions that a server answers, and of one such question."""
+
 MAX_PRODUCER_BYTES = 64
 MAX_RUN_BYTES = 64
 MAX_NAME_BYTES = 256
 MAX_SEQUENCE = 2**62
 
 CODE_REJECTED = 0x100
-"""Close code: the connection headers were refused (token missing or wrong, or a bad header)."""
+"""Close code: headers of ours were refused (a token missing or wrong, a bad header or question)."""
 CODE_ABORTED = 0x101
 """Close code: the application gave the connection up without draining it."""
+CODE_NOT_REPEATABLE = 0x102
+"""Close code: messages came under numbers that are stored with other content."""
 CODE_FENCED = 0x103
 """Close code: another run of the same producer has taken a channel of this connection."""
 

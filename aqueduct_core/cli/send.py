@@ -176,6 +176,7 @@ async def _send(options: argparse.Namespace) -> int:
     size = 0
     async with opening as (sender, skip):
         progress = asyncio.ensure_future(_show_progress(sender))
+        resumable = True
         try:
             headers = tuple(options.headers)
             async for portion in _wanted(options, skip):
@@ -190,6 +191,9 @@ async def _send(options: argparse.Namespace) -> int:
                 await _acked(sender, sender.flush, options.ack_timeout)
                 await sender.committed(timeout=options.ack_timeout)
             await _acked(sender, sender.finish, options.ack_timeout)
+        except SinkFailed as error:
+            resumable = error.subclass != "NOT_REPEATABLE"
+            raise
         finally:
             progress.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -203,7 +207,10 @@ async def _send(options: argparse.Namespace) -> int:
                 f"repeated={repeated} bytes={size} seconds={time.monotonic() - started:.3f}",
                 flush=True,
             )
-            if sys.exc_info()[0] is not None or counts.reliable_acked < counts.reliable_sent:
+            unfinished = (
+                sys.exc_info()[0] is not None or counts.reliable_acked < counts.reliable_sent
+            )
+            if resumable and unfinished:
                 _say_where_to_resume(sender)
     return 0 if counts.reliable_acked == counts.reliable_sent else 1
 

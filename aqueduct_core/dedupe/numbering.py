@@ -37,3 +37,9 @@ def batch_floor(batch: int) -> int:
 def in_batch(number: int, batch: int) -> bool:
     """Whether a number belongs to a batch."""
     return 0 <= batch <= MAX_BATCH and number >> (MODE_BITS + ROW_BITS) == batch
+
+
+def space(number: int) -> tuple[int, int]:
+    """The numbers ``[first, stop)`` of the rows of one batch and mode, one of which this is."""
+    first = number >> ROW_BITS << ROW_BITS
+    return first, first + MAX_ROWS

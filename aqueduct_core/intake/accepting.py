@@ -15,15 +15,18 @@ from aqueduct_core.aqueduct.conventions import (
     read_connection,
 )
 from aqueduct_core.aqueduct.news import Closed, Ended, Headers, News
+from aqueduct_core.dedupe.questions import question_header
 from aqueduct_core.intake.session import Channel, Session
 
 SERVER_HEADERS: Headers = (
     (DEDUPLICATES, BY_SEQUENCE),
     (DEDUPLICATES, BY_SOURCE),
     (TELLS, POSITIONS),
+    question_header(),
 )
-"""A sink whose rows are numbered, or name their source, need not say who it is with each row, and a
-producer may ask where its channels stand. Nothing else of the intake is the producer's business."""
+"""A sink whose rows are numbered, or name their source, need not say who it is with each row, and
+may ask what is stored of them; a producer may ask where its channels stand. Nothing else of the
+intake is the producer's business."""
 
 ENTRYPOINT_NAME = "0"
 

@@ -66,7 +66,7 @@ class ChannelOwners:
         return run is None or self._owners.get((producer, channel), run) == run
 
 
-def questions(run: Run) -> tuple[int, ...]:
+def position_questions(run: Run) -> tuple[int, ...]:
     """The messages of a run, by index, that only ask for a position; they hold nothing to store."""
     return tuple(
         index

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from aqueduct_core.aqueduct.chanid import ENTRYPOINT
 from aqueduct_core.aqueduct.news import Closed, Counts, End
 from aqueduct_core.intake.events import Event, EventCounts, Kind
 from aqueduct_core.intake.groups import GroupCommit
-from aqueduct_core.intake.offers import Occurrence, Party, Tally
+from aqueduct_core.intake.offers import Occurrence, Party
 from aqueduct_core.intake.records import Source
+from aqueduct_core.intake.tally import Tally
 
 _KINDS: dict[End, Kind] = {
     End.FINISHED: "finished",
@@ -27,8 +30,9 @@ class Chronicle:
     """Records ``connected``, then for each channel that flows to us ``opened`` and one event of its
     end, then ``disconnected`` with the counts of all of them; or ``rejected`` alone.
 
-    Channels that are open when the connection ends get no event of their own: ``disconnected``
-    says it of all. A finish is recorded as soon as nothing is missing, so that it is durable before
+    Channels that are open when the connection ends get no event of their own end: ``disconnected``
+    says it of all. One that brought messages which were stored before gets ``repeated`` before its
+    end. A finish is recorded as soon as nothing is missing, so that it is durable before
     the peer learns it; once it is accepted the channel has finished, whatever becomes of it.
     """
 
@@ -51,10 +55,17 @@ class Chronicle:
         self._record(self._event("connected"))
 
     def rejected(self, reason: str) -> None:
-        """The connection is refused: nothing else is told of it."""
+        """The connection is refused; nothing else is told of one that was not admitted."""
         if not self._over:
-            self._over = True
+            self._over = not self._admitted
             self._record(self._event("rejected", reason=reason))
+
+    def unrepeatable(self, source: Source, tally: Tally, reason: str) -> None:
+        """The connection is refused for what came on a channel under numbers that are stored."""
+        self._finished.discard(source.channel_id)
+        event = self._of("rejected", source, reason=reason)
+        counts = EventCounts(reliable_stored=tally.stored, deduped=tally.deduped)
+        self._record(replace(event, counts=counts, first=tally.first, last=tally.last))
 
     def disconnected(self, closed: Closed) -> None:
         if not self._admitted:
@@ -99,7 +110,7 @@ class Chronicle:
     def complete(self, source: Source, resumes: bool, tally: Tally, counts: Counts) -> None:
         """All messages of the channel are offered: it has finished, once they are stored."""
         self._finished.add(source.channel_id)
-        end = source.start + counts.reliable_sent if _numbered(source, resumes) else 0
+        end = source.start + counts.reliable_sent if _is_run(source, resumes) else 0
         self._end("finished", source, tally, counts, confirms=True, boundary=end)
 
     def unfinished(self, source: Source) -> None:
@@ -113,6 +124,8 @@ class Chronicle:
             self._finished.discard(source.channel_id)
         elif end is not End.CONNECTION_LOST:
             self._end(_KINDS[end], source, tally, counts, reason=_REASONS.get(end))
+        elif tally.deduped:
+            self._groups.record(Occurrence(self._party, self._of("repeated", source), tally))
 
     def nacked(self, source: Source, first: int, stop: int) -> None:
         """Datagram messages ``[first, stop)`` were nacked."""
@@ -138,7 +151,9 @@ class Chronicle:
             late=counts.late,
         )
         event = self._of(kind, source, reason=reason, counts=told)
-        self._groups.record(Occurrence(self._party, event, tally, confirms, boundary=boundary))
+        self._groups.record(
+            Occurrence(self._party, event, tally, confirms, source=source, boundary=boundary)
+        )
 
     def _add(self, tally: Tally, counts: Counts) -> None:
         total = self._total
@@ -186,4 +201,11 @@ class Chronicle:
 
 def _numbered(source: Source, resumes: bool) -> bool:
     """Whether numbers go on from one channel of this name to the next; a sink's jump."""
-    return resumes and source.floor is None
+    return resumes and source.floor is None and not source.by_source
+
+
+def _is_run(source: Source, resumes: bool) -> bool:
+    """Whether the finish of a channel says that what its producer has to send ends there: not of
+    a sink, whose numbers jump and which may go on with a batch on another channel; nor of the
+    entrypoint, on which each process attaches as many channels as it has."""
+    return _numbered(source, resumes) and source.channel_id != ENTRYPOINT

@@ -1,13 +1,11 @@
 """What a producer declares of a channel's numbers: holes, and where its runs begin and end.
 
-*Holes* are logical numbers of which it says that they will never come.
-
-The convention: a producer finishes its channel and attaches one of the same name anew, whose
-``sequence-start`` is above what it had sent. What lies between the numbers that are stored and the
-new start is a hole. It is told once, by an event: that it was told is marked in the spool under a
-name that no channel can have, and becomes true with the event.
-
-Of a channel of which nothing is known nothing is missing either: it begins where it begins.
+*Holes* are logical numbers of which it says that they will never come. The convention: it finishes
+its channel and attaches one of the same name anew, whose ``sequence-start`` is above what it had
+sent. What lies between the numbers that are stored and the new start is a hole. It is told once, by
+an event: that it was told is marked in the spool under a name that no channel can have, and becomes
+true with the event. Of a channel of which nothing is known nothing is missing either: it begins
+where it begins.
 
 *Runs*: a channel that finishes ends a run at the number behind its last message, and a channel with
 the header ``run-start`` belongs to a run that began there. Such numbers are marked in the same way,

@@ -26,6 +26,7 @@ Kind: TypeAlias = Literal[
     "lost",
     "nacked",
     "gap",
+    "repeated",
     "rejected",
     "skipped",
 ]
@@ -72,7 +73,8 @@ class Event:
     """One row. ``timestamp`` in microseconds since 1970, UTC; ``last`` is inclusive.
 
     ``first`` and ``last`` are message numbers as the rows of messages show them: of datagram
-    messages for ``nacked``, logical ones for ``gap``; offsets of the log that the reason names for
+    messages for ``nacked``, logical ones for ``gap``, ``repeated``
+    and ``rejected``; offsets of the log that the reason names for
     ``skipped``.
     """
 

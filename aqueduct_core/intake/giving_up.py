@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 from aqueduct_core.intake.events import Event
 from aqueduct_core.intake.offers import Occurrence, Receipt
+from aqueduct_core.intake.records import Source
+from aqueduct_core.intake.tally import Tally
 
 
 def given_up(partition: int, start: int, end: int, reason: str, microseconds: int) -> Event:
@@ -30,6 +32,9 @@ class Teller:
         pass
 
     def dropped(self, receipt: Receipt) -> None:
+        pass
+
+    def unrepeatable(self, source: Source, tally: Tally, reason: str) -> None:
         pass
 
     def pause(self) -> None:

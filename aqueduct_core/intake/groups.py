@@ -8,7 +8,8 @@ acks messages and returns credit.
 
 Logical numbers that are stored already, or stand in the open group, are not stored again. They
 are acked with the group that is open now: groups become durable in order, so the earlier copy is
-durable by then. Events are accepted in the order in which they were offered, behind what they
+durable by then. Where they are known to have other content their connection is refused instead
+(`repeats`). Events are accepted in the order in which they were offered, behind what they
 speak of, and each once.
 
 Memory while the spool is full: the payload that waits is bounded by the transport's windows of the
@@ -21,8 +22,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
@@ -35,10 +35,11 @@ from aqueduct_core.intake.offers import Counters, Occurrence, Offer, Party
 from aqueduct_core.intake.open_group import Noted, OpenGroup, Taken
 from aqueduct_core.intake.receipts import Book, Key
 from aqueduct_core.intake.records import Source
+from aqueduct_core.intake.repeats import Repeats, told
 from aqueduct_core.intake.store import Store
 from aqueduct_core.intake.summaries import Nacks, Rejections
 from aqueduct_core.primitives.number_set import NumberSet
-from aqueduct_core.primitives.ranges import Range, RangeSet
+from aqueduct_core.primitives.ranges import RangeSet
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +73,7 @@ class GroupCommit:
         allowed: Callable[[], None] = lambda: None,
     ) -> None:
         self.counters = Counters()
+        self.repeats = Repeats(store, self.flush)
         self._store = store
         self._latest = list(latest)
         self._partitions = len(latest) - 1
@@ -181,8 +183,7 @@ class GroupCommit:
         """Where a channel stands: behind everything of it that was ever accepted."""
         between = declared.runs(channel)
         stored, gaps, boundaries = (
-            RangeSet(self._known(producer, name))
-            for name in (channel, declared.told(channel), between)
+            self._known(producer, name) for name in (channel, declared.told(channel), between)
         )
         return declared.position(
             channel,
@@ -228,6 +229,7 @@ class GroupCommit:
             due.size += group.size
             self._note(group.noted)
             self._write()
+            self.repeats.compare(group)
         except AqueductError as error:
             self.fail(error)
             return
@@ -282,7 +284,6 @@ class GroupCommit:
         counters.deduped += taken.repeats
         if offer.tally is not None and run.reliable:
             offer.tally.stored += taken.rows
-            offer.tally.deduped += taken.repeats
         if group.size >= self._group_bytes:
             self.flush()
 
@@ -293,7 +294,16 @@ class GroupCommit:
             self._put(nacked)
         if occurrence.start:
             self._declare(occurrence)
-        self._put(occurrence)
+        tally = occurrence.tally
+        if tally is not None and tally.deduped:
+            if self.repeats.ends_otherwise(occurrence, tally):
+                return
+            self._begin()
+            if not tally.told:
+                tally.told = True
+                self._put(Occurrence(occurrence.party, told(event, tally)))
+        if event.kind != "repeated":
+            self._put(occurrence)
         if self._open.size >= self._group_bytes:
             self.flush()
 
@@ -320,6 +330,13 @@ class GroupCommit:
             )
         self.counters.dedupe_window_exceeded += more
 
+    def _known(self, producer: str, name: str) -> RangeSet:
+        """What is marked under a name, by the spool and by the open group."""
+        known = RangeSet(self._store.seen(producer, name))
+        for low, high in self._open.marks.get((producer, name), ()):
+            known.add(low, high)
+        return known
+
     def _declare(self, occurrence: Occurrence) -> None:
         """A channel goes on at a number: what it left out below is a hole, told once."""
         event = occurrence.event
@@ -328,16 +345,12 @@ class GroupCommit:
         for hole in declared.holes(occurrence.start, *known):
             self._put(Occurrence(occurrence.party, declared.gap(event, hole)))
 
-    def _known(self, producer: str, name: str) -> Iterable[Range]:
-        """What is marked under a name, by the spool and by the open group."""
-        return chain(self._store.seen(producer, name), self._open.marks.get((producer, name), ()))
-
     def _put(self, occurrence: Occurrence) -> None:
         event, boundary = occurrence.event, occurrence.boundary
-        between: Iterable[Range] = ()
+        earlier = RangeSet()
         if boundary:
-            between = self._known(event.producer or "", declared.runs(event.channel or ""))
-        self._open.record(occurrence, declared.marks(event, boundary, between))
+            earlier = self._known(event.producer or "", declared.runs(event.channel or ""))
+        self._open.record(occurrence, declared.marks(event, boundary, earlier))
         self.counters.events += 1
 
     def _gather(self) -> None:
@@ -364,6 +377,7 @@ class GroupCommit:
 
     def _settle_after_last(self, group: OpenGroup) -> None:
         """Only repeats: their copies are durable with the last group that is under way."""
+        self.repeats.compare(group)
         if self._under_way:
             self._under_way[max(self._under_way)].receipts += group.receipts
         else:

@@ -10,6 +10,7 @@ from aqueduct_core.dedupe.source_rows import Numbers, stretches
 from aqueduct_core.intake.events import Event
 from aqueduct_core.intake.receipts import Book
 from aqueduct_core.intake.records import Source
+from aqueduct_core.intake.tally import Tally
 
 
 class Receipt(NamedTuple):
@@ -34,19 +35,15 @@ class Party(Protocol):
     def recorded(self, channels: list[int]) -> None:
         """The finishes of these channels, and all rows that they count, are on disk."""
 
+    def unrepeatable(self, source: Source, tally: Tally, reason: str) -> None:
+        """A channel has other content under numbers that are stored: it must not be acked any
+        more, and its peer is to hear of it."""
+
     def pause(self) -> None:
         """Too much of this connection waits for room: bring no more until `resume`."""
 
     def resume(self) -> None:
         """Nothing waits any more."""
-
-
-@dataclass(slots=True)
-class Tally:
-    """What became of the reliable messages of one channel; counted when they are accepted."""
-
-    stored: int = 0
-    deduped: int = 0
 
 
 class Books(Protocol):
@@ -89,14 +86,15 @@ class Occurrence(NamedTuple):
     """An event with its origin. ``tally``: what its counts lack until all that was offered before
     it is accepted. ``confirms``: the party hears of it when it is durable, as of a finish.
     ``start``: of a channel that opened, the logical number that its producer begins with (0 also
-    where it keeps none). ``boundary``: the number at which a run of the producer begins or ends;
-    0: none."""
+    where it keeps none). ``source``: of the end of a channel, the channel. ``boundary``: the number
+    at which a run of the producer begins or ends; 0: none."""
 
     party: Party
     event: Event
     tally: Tally | None = None
     confirms: bool = False
     start: int = 0
+    source: Source | None = None
     boundary: int = 0
 
     def completed(self) -> Event:

@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from aqueduct_core.dedupe.checksum import Content
 from aqueduct_core.intake.events import Event, to_event_batch
 from aqueduct_core.intake.offers import Occurrence, Offer, Party, Receipt
 from aqueduct_core.intake.receipts import Book, Key
-from aqueduct_core.intake.records import Piece, Source, to_batch
+from aqueduct_core.intake.records import Piece, Source, add_contents, to_batch
+from aqueduct_core.intake.tally import Tally
 from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import Range, RangeSet
-from aqueduct_core.spool import SPARSE, Mark
+from aqueduct_core.spool import SPARSE, ContentSum, Mark
 
 MAX_BATCH_BYTES = 1 << 30
 """Payload bytes of one record batch; Arrow's ``binary`` ends at 2 GiB."""
@@ -49,6 +51,7 @@ class Record(NamedTuple):
     log: int
     batch: pa.RecordBatch
     marks: Sequence[Mark]
+    sums: Sequence[ContentSum] = ()
 
 
 class OpenGroup:
@@ -56,10 +59,13 @@ class OpenGroup:
 
     ``latest`` are the newest timestamps of all logs, which groups raise in turn; the last log is
     that of events. Events come behind all messages of the group, and in their own order.
+    ``repeats`` are pieces that are stored already, ``repeating`` an offer of each channel that
+    brought any, by the identity of its tally.
     """
 
     __slots__ = ("_event_marks", "_events", "_finished", "_latest", "_pieces", "_relied", "_taken",
-                 "_withdrawn", "marks", "noted", "receipts", "recorded", "size")  # fmt: skip
+                 "_withdrawn", "marks", "noted", "receipts", "recorded", "repeating", "repeats",
+                 "size")  # fmt: skip
 
     def __init__(self, latest: list[int]) -> None:
         self.size = 0
@@ -67,6 +73,8 @@ class OpenGroup:
         self.recorded: list[tuple[Party, int]] = []
         self.noted: list[Noted] = []
         self.marks: dict[tuple[str, str], RangeSet] = {}
+        self.repeating: dict[int, Offer] = {}
+        self.repeats: list[Piece] = []
         self._latest = latest
         self._pieces: dict[int, list[Piece]] = {}
         self._events: list[Event] = []
@@ -95,10 +103,14 @@ class OpenGroup:
             self.noted.append(_noted(book, offer, partition))
         unstored = offer.unstored if seen is None else ()  # no holes in logical numbers
         wanted = _but(run.count, unstored) if seen is None else self._wanted(offer, seen)
+        if seen is not None and offer.tally is not None:
+            self._repeat(offer, offer.tally, wanted)
         rows = size = 0
         for low, high in wanted:
             timestamp = latest[partition] = max(offer.timestamp, latest[partition])
-            piece = Piece(source, run, low, high, timestamp, offer.resumes, offer.numbers)
+            piece = Piece(
+                source, run, low, high, timestamp, offer.resumes, offer.numbers, offer.tally
+            )
             self._pieces.setdefault(partition, []).append(piece)
             rows += high - low
             size += piece.size
@@ -149,10 +161,25 @@ class OpenGroup:
         for partition, pieces in self._pieces.items():
             kept = [piece for piece in pieces if id(piece.source) not in gone] if gone else pieces
             for part in _bounded(kept) if kept else ():
-                yield Record(partition, to_batch(part), _marks(part))
+                yield Record(partition, to_batch(part), _marks(part), _sums(part))
         if self._events:
             log = len(self._latest) - 1
             yield Record(log, to_event_batch(self._events, log), self._event_marks)
+
+    def _repeat(self, offer: Offer, tally: Tally, wanted: list[Range]) -> None:
+        """Note what of a run is stored already: the rest of ``wanted``. Rows that are known by
+        their source are counted, and not compared: they come in any order and with holes."""
+        run, source, low = offer.run, offer.source, 0
+        for first, stop in [*wanted, (run.count, run.count)]:
+            if low < first:
+                piece = Piece(source, run, low, first, offer.timestamp, True, offer.numbers, tally)
+                for numbers in piece.logical:
+                    tally.repeated(*numbers)
+                if not source.by_source:
+                    self.repeats.append(piece)
+            low = stop
+        if tally.deduped and not source.by_source:
+            self.repeating[id(tally)] = offer
 
     def _wanted(self, offer: Offer, seen: RangeSet | NumberSet) -> list[Range]:
         """The index ranges of the run that are not stored yet; they are marked as such."""
@@ -214,6 +241,20 @@ def _entries(track: tuple[str, str], ranges: RangeSet) -> Iterable[Range]:
     for first, stop in ranges:
         numbers.add(first, stop)
     return numbers.entries()
+
+
+def _sums(pieces: list[Piece]) -> list[ContentSum]:
+    """The content of exactly these pieces, where it has an identity."""
+    numbered = [
+        piece
+        for piece in pieces
+        if piece.resumes and piece.run.reliable and not piece.source.by_source
+    ]
+    sums: dict[tuple[str, str, int, int], Content] = {}
+    for piece, content in zip(numbered, add_contents(numbered), strict=True):
+        key = piece.source.producer, piece.source.channel, *piece.source.space
+        sums[key] = sums.get(key, Content()).plus(content)
+    return [ContentSum(*key, *content) for key, content in sums.items()]
 
 
 def _noted(book: Book, offer: Offer, partition: int) -> Noted:

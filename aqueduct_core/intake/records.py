@@ -10,9 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from aqueduct_core.aqueduct import chanid
+from aqueduct_core.aqueduct.conventions import MAX_SEQUENCE
 from aqueduct_core.aqueduct.news import Attachment, Headers, Run
+from aqueduct_core.dedupe import checksum, numbering
 from aqueduct_core.dedupe.source_rows import Numbers, stretches
 from aqueduct_core.intake.schema import ATTACHMENTS, HEADERS, SOURCE, SPOOL_SCHEMA, TIMESTAMP
+from aqueduct_core.intake.tally import Tally
 from aqueduct_core.primitives.ranges import Range
 from aqueduct_core.spool import SPARSE
 
@@ -46,6 +49,12 @@ class Source:
         """Producer and name under which it is remembered what is stored."""
         return self.producer, self.channel + SPARSE if self.by_source else self.channel
 
+    @property
+    def space(self) -> Range:
+        """The logical numbers of which one checksum is kept: of a sink those of one batch and
+        mode, otherwise all."""
+        return (0, MAX_SEQUENCE) if self.floor is None else numbering.space(self.start)
+
     def number(self, run: Run, index: int) -> int:
         """The ``messageNum`` of message ``index`` of a run of this channel."""
         return run.first + index + (self.start if run.reliable else 0)
@@ -55,7 +64,8 @@ class Piece(NamedTuple):
     """The messages ``[low, high)`` of a run, received at ``timestamp`` (microseconds, UTC).
 
     ``resumes``: their producer keeps logical numbers, so they are marked as stored. ``numbers`` are
-    those of all messages of the run, where they do not follow from the channel's.
+    those of all messages of the run, where they do not follow from the channel's. ``tally``: that
+    of their channel.
     """
 
     source: Source
@@ -65,6 +75,7 @@ class Piece(NamedTuple):
     timestamp: int
     resumes: bool = False
     numbers: Numbers | None = None
+    tally: Tally | None = None
 
     @property
     def logical(self) -> list[Range]:
@@ -81,6 +92,20 @@ class Piece(NamedTuple):
         """Payload bytes."""
         offsets = self.run.offsets
         return int(offsets[self.high] - offsets[self.low])
+
+
+def add_contents(pieces: Sequence[Piece]) -> list[checksum.Content]:
+    """The content of each piece, of reliable messages with logical numbers; the tallies of their
+    channels are told of it."""
+    parts = [
+        checksum.Part(piece.run, piece.low, piece.high, piece.source.number(piece.run, piece.low))
+        for piece in pieces
+    ]
+    contents = checksum.of_runs(parts)
+    for piece, content in zip(pieces, contents, strict=True):
+        if piece.tally is not None:
+            piece.tally.content = piece.tally.content.plus(content)
+    return contents
 
 
 def to_batch(pieces: Sequence[Piece]) -> pa.RecordBatch:

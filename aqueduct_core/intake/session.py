@@ -11,6 +11,7 @@ from aqueduct_core.aqueduct.committed import wants_receipts
 from aqueduct_core.aqueduct.connection import Connection
 from aqueduct_core.aqueduct.conventions import (
     CODE_FENCED,
+    CODE_NOT_REPEATABLE,
     CODE_REJECTED,
     BadHeader,
     read_channel,
@@ -29,17 +30,21 @@ from aqueduct_core.aqueduct.news import (
     News,
     Opened,
     Run,
+    Single,
     Writable,
 )
 from aqueduct_core.aqueduct.positions import to_payload
 from aqueduct_core.dedupe.identity import floor_of, sent_by
+from aqueduct_core.dedupe.questions import BadQuestion
 from aqueduct_core.dedupe.source_rows import RowNumbers, source_of
-from aqueduct_core.intake.channel_owners import questions
+from aqueduct_core.intake.answering import Answering, others, questions
+from aqueduct_core.intake.channel_owners import position_questions
 from aqueduct_core.intake.chronicle import Chronicle
 from aqueduct_core.intake.offers import Offer, Receipt
 from aqueduct_core.intake.receipting import Receipting
 from aqueduct_core.intake.records import Source
 from aqueduct_core.intake.surroundings import Channel, Role, SessionCounters, Surroundings
+from aqueduct_core.intake.tally import Tally
 from aqueduct_core.transport.driver import Driver
 
 __all__ = ["MAX_PATH", "Channel", "Role", "Session", "SessionCounters", "Surroundings"]
@@ -75,6 +80,7 @@ class Session:
         self._around = around
         self._channels: dict[int, Channel] = {}
         self._receipting = Receipting(engine, around.commits, around.clock, self.kick)
+        self._answering = Answering(engine, around.groups, around.clock)
         self._chronicle = Chronicle(self, self.id, around.groups, around.wall_microseconds)
         self._headers: Headers = ()
         self._producer: str | None = None
@@ -116,7 +122,7 @@ class Session:
                 self._role.told(item)
 
     def refuse(self, reason: str) -> None:
-        """Close the connection because of its headers; the peer is told the reason."""
+        """Close the connection because of headers of ours; the peer is told the reason."""
         self._around.counters.rejected += 1
         log.warning("%s refused: %s", self, reason)
         self._chronicle.rejected(reason)
@@ -149,7 +155,9 @@ class Session:
             connection_headers=self._headers,
         )
         resumes = self._producer is not None and start is not None
-        channel = self._channels[number] = Channel(source, resumes, str(number))
+        channel = self._channels[number] = Channel(
+            source, resumes, str(number), self._tally(source)
+        )
         self._chronicle.opened(source, resumes)
         return channel
 
@@ -184,6 +192,19 @@ class Session:
             for channel in channels:
                 self._engine.confirm(channel, now)
             self.kick()
+
+    def unrepeatable(self, source: Source, tally: Tally, reason: str) -> None:
+        if self._engine.closed is not None:
+            return
+        self._around.counters.not_repeatable += 1
+        what = (
+            f"channel {source.channel!r} repeats {tally.deduped} of the numbers {tally.first} to "
+            f"{tally.last} that are stored: {reason}"
+        )
+        log.warning("%s refused: %s", self, what)
+        self._chronicle.unrepeatable(source, tally, reason)
+        self._engine.shutdown(CODE_NOT_REPEATABLE, what, self._around.clock())
+        self.kick()
 
     def pause(self) -> None:
         self._engine.pause()
@@ -232,6 +253,34 @@ class Session:
             self._engine.consumed(run.channel, run.size, self._around.clock())
             self.kick()
             return
+        asked = questions(run) if run.headers and self._may_ask(channel) else []
+        if asked:
+            self._asked(channel, run, asked, timestamp)
+        else:
+            self._take(channel, run, timestamp)
+
+    def _may_ask(self, channel: Channel) -> bool:
+        """A numbered entrypoint has no messages that leave no row."""
+        number = channel.source.channel_id
+        return number == chanid.ENTRYPOINT and self._producer is not None and not channel.resumes
+
+    def _asked(self, channel: Channel, run: Run, asked: list[Single], timestamp: int) -> None:
+        """Take in a run with questions, which are answered and leave no row."""
+        rest = run.size
+        for piece in others(run, asked):
+            self._take(channel, piece, timestamp)
+            rest -= piece.size
+        for question in asked:
+            try:
+                self._answering.answer(question, channel.source.producer)
+            except BadQuestion as error:
+                self.refuse(f"a question that cannot be answered: {error}")
+                return
+            number = question.number
+            self.durable([Receipt(run.channel, run.reliable, number, number + 1, rest)])
+            rest = 0
+
+    def _take(self, channel: Channel, run: Run, timestamp: int) -> None:
         numbers = None
         if channel.rows is not None and run.reliable:
             try:
@@ -255,7 +304,7 @@ class Session:
                 timestamp,
                 self._receipting,
                 channel.tally,
-                questions(run),
+                position_questions(run),
                 numbers,
             )
         )
@@ -313,10 +362,18 @@ class Session:
         if resumes and not self._around.owners.admits(producer, source.channel, self._run_id):
             self.fence(source.channel)
             return
-        rows = RowNumbers() if by_source else None
-        self._channels[number] = Channel(source, resumes or by_source, path, rows=rows)
+        self._channels[number] = Channel(
+            source,
+            resumes or by_source,
+            path,
+            self._tally(source),
+            RowNumbers() if by_source else None,
+        )
         told.append(partial(self._chronicle.opened, source, resumes, claims.run_start))
         self._role.attached(self._channels[number])
+
+    def _tally(self, source: Source) -> Tally:
+        return Tally(repeats=self._answering.repeats(source))
 
     def _gives_receipts(self, attachment: Attachment) -> bool:
         try:

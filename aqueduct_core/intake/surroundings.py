@@ -11,9 +11,9 @@ from aqueduct_core.aqueduct.news import Closed, Ended, Headers, News
 from aqueduct_core.dedupe.source_rows import RowNumbers
 from aqueduct_core.intake.channel_owners import ChannelOwners
 from aqueduct_core.intake.groups import GroupCommit
-from aqueduct_core.intake.offers import Tally
 from aqueduct_core.intake.receipts import Commits
 from aqueduct_core.intake.records import Source
+from aqueduct_core.intake.tally import Tally
 
 if TYPE_CHECKING:
     from aqueduct_core.intake.session import Session
@@ -36,7 +36,8 @@ class Channel:
 class SessionCounters:
     """Over all sessions of the process. Connections that we closed: ``fenced``, because another run
     of their producer had taken one of their channels; ``over_limits``, because the peer went over a
-    limit; ``violations``, because it broke another rule of the protocol."""
+    limit; ``violations``, because it broke another rule of the protocol; ``not_repeatable``,
+    because it sent other content under numbers that are stored."""
 
     accepted: int = 0
     rejected: int = 0
@@ -47,6 +48,7 @@ class SessionCounters:
     fenced: int = 0
     over_limits: int = 0
     violations: int = 0
+    not_repeatable: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.identity import holder
 from aqueduct_core.spool.pieces import Piece, are_here, read_pieces
 from aqueduct_core.spool.reader import SpoolReader
-from aqueduct_core.spool.settings import SPARSE, Mark, SpoolSettings
+from aqueduct_core.spool.settings import SPARSE, ContentSum, Mark, SpoolSettings
 from aqueduct_core.spool.skips import Skip, Stretch
 from aqueduct_core.spool.spool import Spool
 from aqueduct_core.spool.sync import InlineSync, Sync, SyncerProcess
@@ -16,6 +16,7 @@ from aqueduct_core.spool.sync import InlineSync, Sync, SyncerProcess
 __all__ = [
     "SPARSE",
     "Checked",
+    "ContentSum",
     "Disk",
     "InlineSync",
     "Mark",

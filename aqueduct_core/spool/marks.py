@@ -9,7 +9,7 @@ from typing import Any
 
 from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import Range, RangeSet
-from aqueduct_core.spool.settings import SPARSE, Mark, SpoolSettings
+from aqueduct_core.spool.settings import SPARSE, ContentSum, Mark, SpoolSettings
 
 Snapshot = Sequence[Sequence[Any]]
 """(producer, channel, [first, stop, first, stop, …]), the longest unused first; with a fourth
@@ -20,6 +20,8 @@ Key = tuple[str, str]
 SPARSE_FACTOR = 8
 """Entries of a sparse channel for each range that another one may have: some four million numbers
 with holes."""
+MODULUS = 1 << 64
+"""Sums are kept modulo this."""
 
 
 class Marks:
@@ -31,6 +33,10 @@ class Marks:
     twice ``max_tracks`` channels, those of forgotten channels included.
 
     A channel whose name ends in `SPARSE` is remembered number by number (`NumberSet`).
+
+    The content of a channel's sequences is kept as sums over ranges that the caller chooses, none
+    of which overlap. A sum counts what it adds up, so it is known exactly where that many sequences
+    of its range are stored. It ends when its range is stored wholly, or is forgotten.
     """
 
     def __init__(self, settings: SpoolSettings) -> None:
@@ -38,6 +44,7 @@ class Marks:
         self._tracks: OrderedDict[Key, RangeSet | NumberSet] = OrderedDict()
         self._channels: dict[str, dict[str, None]] = {}
         self._floors: OrderedDict[Key, int] = OrderedDict()
+        self._sums: dict[Key, dict[Range, ContentSum]] = {}
         self._ranges = 0
         self._sparse = 0
         self.forgotten = 0
@@ -70,7 +77,15 @@ class Marks:
         forgotten (or so long ago that it is not known)."""
         return self._floors.get((producer, channel), 0) if self._floors else 0
 
-    def add(self, marks: Iterable[Mark]) -> None:
+    def content(self, producer: str, channel: str, first: int, stop: int) -> ContentSum:
+        """The sum of what is stored of the sequences ``[first, stop)``; without ``total`` where it
+        is not known."""
+        stored = sum(b - a for a, b in self.seen(producer, channel).within(first, stop))
+        kept = self._sums.get((producer, channel), {}).get((first, stop))
+        known = kept.total if kept is not None and kept.messages == stored else None
+        return ContentSum(producer, channel, first, stop, stored, known)
+
+    def add(self, marks: Iterable[Mark], sums: Iterable[ContentSum] = ()) -> None:
         settings = self._settings
         for producer, channel, first, stop in marks:
             key = (producer, channel)
@@ -86,6 +101,7 @@ class Marks:
                 most = self._share
             else:
                 track.add(first, stop)
+                self._end_sums(key, first, stop)
                 most = settings.max_ranges
             if len(track) > most:
                 over = len(track) - most
@@ -94,12 +110,15 @@ class Marks:
                 self.forgotten += over
                 self._raise_floor(key, _drop_lowest(track, over))
             self._ranges += len(track) - before
+        for each in sums:
+            self._sum(each)
         while len(self._tracks) > settings.max_tracks or (
             self._ranges > settings.max_total_ranges and len(self._tracks) > 1
         ):
             key, track = self._tracks.popitem(last=False)
             channels = self._channels[key[0]]
             del channels[key[1]]
+            self._sums.pop(key, None)
             if not channels:
                 del self._channels[key[0]]
             self._sparse -= isinstance(track, NumberSet)
@@ -120,11 +139,16 @@ class Marks:
             for edges in [[edge for pair in _entries(track) for edge in pair]]
         ]
 
-    def load(self, snapshot: Snapshot) -> None:
+    def sums(self) -> list[ContentSum]:
+        """What `load` takes beside the snapshot."""
+        return [each for kept in self._sums.values() for each in kept.values()]
+
+    def load(self, snapshot: Snapshot, sums: Iterable[Sequence[Any]] = ()) -> None:
         """Start from a snapshot; what was there before is dropped."""
         self._tracks.clear()
         self._channels.clear()
         self._floors.clear()
+        self._sums.clear()
         self._ranges = 0
         self._sparse = 0
         for producer, channel, _, *floor in snapshot:
@@ -135,6 +159,39 @@ class Marks:
             for producer, channel, edges, *_ in snapshot
             for i in range(0, len(edges), 2)
         )
+        for each in sums:
+            kept = ContentSum(*each)
+            key = kept.producer, kept.channel
+            if self.floor(*key) > kept.first:
+                kept = kept._replace(total=None)
+            if key in self._tracks:
+                self._sums.setdefault(key, {})[kept.first, kept.stop] = kept
+
+    def _sum(self, more: ContentSum) -> None:
+        producer, channel, first, stop, messages, total = more
+        key = producer, channel
+        track = self._tracks.get(key)
+        if not isinstance(track, RangeSet) or track.covers(first, stop):
+            return
+        sums = self._sums.setdefault(key, {})
+        kept = sums.get((first, stop))
+        if kept is None:
+            kept = more._replace(messages=0, total=0 if self.floor(*key) <= first else None)
+        if kept.total is not None and total is not None:
+            total = (kept.total + total) % MODULUS
+        else:
+            total = None
+        sums[first, stop] = more._replace(messages=kept.messages + messages, total=total)
+
+    def _end_sums(self, key: Key, first: int, stop: int) -> None:
+        """All sequences of ``[first, stop)`` are stored: sums in it cannot grow any more."""
+        sums = self._sums.get(key)
+        if sums:
+            for low, high in list(sums):
+                if first <= low and high <= stop:
+                    del sums[low, high]
+            if not sums:
+                del self._sums[key]
 
     @property
     def _share(self) -> int:
@@ -150,6 +207,10 @@ class Marks:
         return NumberSet()
 
     def _raise_floor(self, key: Key, floor: int) -> None:
+        sums = self._sums.get(key, {})
+        for where, kept in sums.items():
+            if where[0] < floor:
+                sums[where] = kept._replace(total=None)
         floors = self._floors
         floors[key] = max(floor, floors.get(key, 0))
         floors.move_to_end(key)

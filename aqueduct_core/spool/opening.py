@@ -235,8 +235,9 @@ def take_over(
             disk.unlink(path)
     disk.sync_directory(directory)
     if found.replay.state is not None:
-        marks.load(found.replay.state["marks"])
-    marks.add(found.replay.marks)
+        state = found.replay.state
+        marks.load(state["marks"], state.get("sums", ()))
+    marks.add(found.replay.marks, found.replay.sums)
     lost = not known.durable.segment
     cursors = catalog.cursors()
     if lost:

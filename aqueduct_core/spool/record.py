@@ -15,10 +15,10 @@ a JSON object. Every record has
     durable   the newest group that was known to be durable when this record was made
 
 A record of rows adds ``part`` (its place in the group), ``partition``, ``first`` (offset),
-``rows`` (count) and, where there are any, ``marks``. A head adds ``preamble`` (crc32 of the schema
-message before it), ``previous`` (number and stamp of the segment before it) and the state before
-it: ``id``, ``epoch``, ``partitions``, ``ends``,
-``cursors``, ``marks``. Format 1 has no ``stamp`` and no ``previous``.
+``rows`` (count) and, where there are any, ``marks`` and ``sums``. A head adds ``preamble`` (crc32
+of the schema message before it), ``previous`` (number and stamp of the segment before it) and the
+state before it: ``id``, ``epoch``, ``partitions``, ``ends``, ``cursors``, ``marks``, ``sums``.
+Format 1 has no ``stamp`` and no ``previous``; earlier releases wrote no ``sums``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from aqueduct_core.spool.settings import Mark
+from aqueduct_core.spool.settings import ContentSum, Mark
 
 KEY = b"aqueduct"
 _OPEN = b'{"crc32":"'
@@ -67,6 +67,7 @@ class Record:
     marks: tuple[Mark, ...] = ()
     state: dict[str, Any] | None = None
     stamp: str = ""
+    sums: tuple[ContentSum, ...] = ()
 
 
 @dataclass(slots=True)
@@ -118,6 +119,7 @@ class Codec:
         partition: int,
         first: int,
         marks: Sequence[Mark],
+        sums: Sequence[ContentSum] = (),
     ) -> Draft:
         """Encode a batch; its one copy is made here, so the caller may drop the batch."""
         tail = (
@@ -125,7 +127,9 @@ class Codec:
             f'"durable":{durable},"part":{part},"partition":{partition},"first":{first},"rows":{batch.num_rows}'
         )
         if marks:
-            tail += ',"marks":' + json.dumps([list(mark) for mark in marks], separators=(",", ":"))
+            tail += ',"marks":' + json.dumps(marks, separators=(",", ":"))
+        if sums:
+            tail += ',"sums":' + json.dumps(sums, separators=(",", ":"))
         return self._encode(batch, tail)
 
     def head(
@@ -215,4 +219,5 @@ def verify(data: memoryview, at: int, segment: int) -> Record:
         first + fields["rows"],
         tuple(Mark(*mark) for mark in fields.get("marks", ())),
         stamp=stamp,
+        sums=tuple(ContentSum(*each) for each in fields.get("sums", ())),
     )

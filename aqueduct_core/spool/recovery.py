@@ -17,7 +17,7 @@ from aqueduct_core.spool.record import Codec, Record
 from aqueduct_core.spool.retention import Position, raised
 from aqueduct_core.spool.scan import Scan
 from aqueduct_core.spool.segment import Segment, segment_numbers, segment_path
-from aqueduct_core.spool.settings import Mark
+from aqueduct_core.spool.settings import ContentSum, Mark
 from aqueduct_core.spool.stamps import expected_stamps
 from aqueduct_core.spool.tail import find_tail
 from aqueduct_core.spool.width import padded, widened
@@ -29,10 +29,11 @@ Read = Callable[[Path, int], Scan]
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The newest readable state, and the marks of the groups after it, in order."""
+    """The newest readable state, and the marks and sums of the groups after it, in order."""
 
     state: dict[str, Any] | None
     marks: list[Mark]
+    sums: list[ContentSum]
 
     def cursors(self, told: Mapping[str, Position] | None) -> dict[str, list[int | None]]:
         """The cursors that an identity told of, as far as the state knows that they went on; those
@@ -226,20 +227,25 @@ class _Reading:
         return segments, ends
 
     def replay(self, known: Known) -> Replay:
-        marks: list[tuple[Mark, ...]] = []
+        records: list[Record] = []
         state: dict[str, Any] | None = None
         for number in reversed(self._numbers):
             if known.state is not None and known.state_after >= number:
                 state = known.state
                 break
             found = self.scans.get(number) or self._believed(number)
-            marks += [record.marks for record in reversed(found.rows)]
+            records += reversed(found.rows)
             if found.head is not None:
                 state = found.head.state and widened(found.head.state, self._identity.partitions)
                 break
         if state is None and self._numbers:
             log.warning("%s: no state is readable; repeats may be stored again", self._directory)
-        return Replay(state, [mark for group in reversed(marks) for mark in group])
+        records.reverse()
+        return Replay(
+            state,
+            [mark for record in records for mark in record.marks],
+            [each for record in records for each in record.sums],
+        )
 
     @property
     def _numbers(self) -> list[int]:

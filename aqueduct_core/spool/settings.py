@@ -1,4 +1,4 @@
-"""What the owner of a spool may choose, and the watermark that becomes true with a batch."""
+"""What the owner of a spool may choose, and the watermarks that become true with a batch."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ class Mark(NamedTuple):
     channel: str
     first: int
     stop: int
+
+
+class ContentSum(NamedTuple):
+    """Of the sequences ``[first, stop)`` of a channel so many ``messages`` are stored, and their
+    checksums add up to ``total`` modulo 2^64; None: it is not known any more."""
+
+    producer: str
+    channel: str
+    first: int
+    stop: int
+    messages: int = 0
+    total: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from aqueduct_core.spool.readable import Readable
 from aqueduct_core.spool.record import Codec
 from aqueduct_core.spool.retention import Position
 from aqueduct_core.spool.room import Room
-from aqueduct_core.spool.settings import Mark, SpoolSettings
+from aqueduct_core.spool.settings import ContentSum, Mark, SpoolSettings
 from aqueduct_core.spool.skips import MAX_REASON, Skip, load_skips, save_skips
 from aqueduct_core.spool.stored import Stored
 from aqueduct_core.spool.sync import Sync, SyncerProcess, SyncFactory, wait_readable
@@ -238,10 +238,14 @@ class Spool(Readable):
     # Appending
 
     def append(
-        self, partition: int, batch: pa.RecordBatch, marks: Sequence[Mark] = ()
+        self,
+        partition: int,
+        batch: pa.RecordBatch,
+        marks: Sequence[Mark] = (),
+        sums: Sequence[ContentSum] = (),
     ) -> tuple[int, int]:
         """Put rows into the open group; their offsets ``[first, end)``. The marks become true with
-        them.
+        them, and the sums of what the marks say is stored are added to those before.
 
         Nothing is written before ``flush``.
 
@@ -253,8 +257,8 @@ class Spool(Readable):
             raise ValueError(f"partition {partition} of {self.partitions}")
         if not batch.schema.equals(self.schema):
             raise ValueError(f"columns {batch.schema.names} are not those of the spool")
-        offsets = self._writer.append(partition, batch, marks)
-        self._marks.add(marks)
+        offsets = self._writer.append(partition, batch, marks, sums)
+        self._marks.add(marks, sums)
         return offsets
 
     def flush(self) -> bool:
@@ -329,6 +333,12 @@ class Spool(Readable):
     def seen_of(self, producer: str) -> Iterator[tuple[str, RangeSet]]:
         """The same of each channel of a producer, but sparse ones."""
         return self._marks.seen_of(producer)
+
+    def content(self, producer: str, channel: str, first: int, stop: int) -> ContentSum:
+        """What is stored of the sequences ``[first, stop)`` of a channel, the open group included,
+        as far as it was appended with sums of exactly this range; ``total`` is None where that is
+        not all of it, or something was forgotten."""
+        return self._marks.content(producer, channel, first, stop)
 
     def floor(self, producer: str, channel: str) -> int:
         """Below it sequences of a channel were forgotten: repeats of them are not recognised."""
@@ -482,6 +492,7 @@ class Spool(Readable):
             "ends": list(self._writer.ends),
             "cursors": self.cursors(),
             "marks": self._marks.snapshot(),
+            "sums": self._marks.sums(),
         }
 
     def _check(self) -> None:

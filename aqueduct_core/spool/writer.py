@@ -17,7 +17,7 @@ from aqueduct_core.spool.durable import NOTHING, Durable
 from aqueduct_core.spool.health import NO_SPACE
 from aqueduct_core.spool.record import Codec, Draft
 from aqueduct_core.spool.segment import Segment, segment_path
-from aqueduct_core.spool.settings import Mark
+from aqueduct_core.spool.settings import ContentSum, Mark
 from aqueduct_core.spool.sync import Sync
 
 _SMALL = 1024 * 1024
@@ -134,7 +134,11 @@ class Writer:
         return self._active.segment if self._active else None
 
     def append(
-        self, partition: int, batch: pa.RecordBatch, marks: Sequence[Mark]
+        self,
+        partition: int,
+        batch: pa.RecordBatch,
+        marks: Sequence[Mark],
+        sums: Sequence[ContentSum],
     ) -> tuple[int, int]:
         """Put a batch into the open group; its offsets. Nothing is written yet."""
         group = self._open
@@ -155,6 +159,7 @@ class Writer:
             partition=partition,
             first=first,
             marks=marks,
+            sums=sums,
         )
         group.drafts.append(draft)
         group.entries.append((partition, first, stop, at))

@@ -12,7 +12,9 @@ from pyspark.sql.datasource import WriterCommitMessage
 class SentCounts(WriterCommitMessage):
     """Totals of one task. ``sent`` = ``acked`` + ``nacked``; only unreliable ones are nacked.
 
-    ``bytes`` are those of the payloads, ``seconds`` from the first row to the last ack.
+    ``bytes`` are those of the payloads, ``seconds`` from the first row to the last ack. Of what was
+    acked ``repeated`` were stored before, as far as the receivers say; of ``unchecked`` channels no
+    receiver said whether the content that it stores is that of this attempt.
     """
 
     partition: int
@@ -23,6 +25,8 @@ class SentCounts(WriterCommitMessage):
     bytes: int
     seconds: float = 0.0
     endpoints: tuple[str, ...] = ()
+    repeated: int = 0
+    unchecked: int = 0
 
     @classmethod
     def none(cls, partition: int) -> SentCounts:
@@ -35,7 +39,7 @@ def summary(writer: str, tasks: Iterable[SentCounts]) -> str:
     done = list(tasks)
     total = {
         name: sum(getattr(task, name) for task in done)
-        for name in ("sent", "acked", "nacked", "bytes", "channels")
+        for name in ("sent", "acked", "nacked", "repeated", "bytes", "channels", "unchecked")
     }
     counts = " ".join(f"{name}={count}" for name, count in total.items())
     seconds = max((task.seconds for task in done), default=0.0)

@@ -10,10 +10,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
 from aqueduct_core.aio.outcomes import ConnectionLost
+from aqueduct_core.aqueduct.conventions import CODE_NOT_REPEATABLE
 from aqueduct_core.errors import ConnectFailed, SinkFailed
 from aqueduct_spark.model.values import Address
 from aqueduct_spark.model.write_options import WriteOptions
 from aqueduct_spark.write.channels import RowAccount, Run
+from aqueduct_spark.write.confirming import Sent, not_repeatable
 from aqueduct_spark.write.counts import SentCounts
 from aqueduct_spark.write.destinations import Destination
 from aqueduct_spark.write.identity import WriteIdentity
@@ -67,6 +69,7 @@ class Delivery:
         self._waiting: list[deque[Run]] = [deque() for _ in self._addresses]
         self._route = list(range(len(self._addresses)))
         self._lanes: dict[int, Lane] = {}
+        self._sent = Sent(identity, keyed=options.idempotence == "headers")
         self._lost: SinkFailed | None = None
         self._turns = TURNS * len(self._addresses)
         self._bytes = 0
@@ -92,6 +95,7 @@ class Delivery:
             account = self._accounts.setdefault(portion.destination, RowAccount())
             self._bytes += portion.size
             run = Run(portion, account.take(len(portion.payloads)))
+            self._sent.add(portion, run.first)
             self._waiting[self._slot_of(run)].append(run)
         await self._send_waiting()
 
@@ -99,15 +103,17 @@ class Delivery:
         """Wait until every row has its outcome, and end the channels as ``finish`` says.
 
         Raises:
-            SinkFailed: as `send`, LOSS_ABOVE_LIMIT, and ROWS_MISSING where not every row that was
-                taken in is acked, or known to be lost where it is unreliable.
+            SinkFailed: as `send`, LOSS_ABOVE_LIMIT, NOT_REPEATABLE, and ROWS_MISSING where not
+                every row that was taken in is acked, or known to be lost where it is unreliable.
         """
         finish, done = self._options.finish, False
         while not done:
             await self._send_waiting()
             if await self._at_each(lambda lane: lane.settled()):
                 self._check_loss()
-                done = await self._at_each(lambda lane: lane.finish(channels=finish))
+                done = await self._at_each(self._confirm) and await self._at_each(
+                    lambda lane: lane.finish(channels=finish)
+                )
         self._check_conserved()
         used = [str(self._addresses[index]) for index in sorted(self._lanes)]
         await asyncio.gather(*(self._return(lane) for lane in self._lanes.values()))
@@ -121,6 +127,8 @@ class Delivery:
             bytes=self._bytes,
             seconds=time.monotonic() - self._begun,
             endpoints=tuple(used),
+            repeated=self._sent.repeated,
+            unchecked=self._sent.unchecked,
         )
 
     async def give_up(self) -> None:
@@ -142,6 +150,7 @@ class Delivery:
                 await lane.open(starts)
                 for _ in range(count):
                     await lane.room(waiting[0].portion.size)
+                    self._sent.goes(waiting[0].destination, lane.line.address)
                     await lane.send(waiting.popleft())  # from here on the lane answers for it
             except ConnectionLost as lost:
                 self._recover(lane, lost)
@@ -165,6 +174,10 @@ class Delivery:
             count += 1
         return starts, count
 
+    async def _confirm(self, lane: Lane) -> None:
+        alone = not self._fails_over or len(self._addresses) == 1
+        await self._sent.ask(lane.line, self._options.ack_timeout, alone=alone)
+
     async def _at_each(self, step: Callable[[Lane], Awaitable[None]]) -> bool:
         """Take a step at every address; False: connections were lost in it, and it is to be taken
         again when what they had not acked is sent."""
@@ -180,7 +193,7 @@ class Delivery:
         """What a lost connection has not acked waits again, before what was never sent."""
         self._lost = self._connection_lost(lane, lost)
         self._turns -= 1
-        if self._turns < 0:
+        if self._turns < 0 or self._lost.subclass == "NOT_REPEATABLE":
             raise self._lost from None
         log.warning("%s; going on", lost)
         index = next(i for i, held in self._lanes.items() if held is lane)
@@ -282,6 +295,9 @@ class Delivery:
         return zlib.crc32(run.destination.channel.encode()) % len(self._addresses)
 
     def _connection_lost(self, lane: Lane, lost: ConnectionLost) -> SinkFailed:
+        if lost.code == CODE_NOT_REPEATABLE and lost.by_peer:
+            where = f"aqueduct://{lane.line.address}"
+            return not_repeatable(self._identity, f"{where} refused it: {lost.reason}")
         return SinkFailed(
             "CONNECTION_LOST",
             f"aqueduct://{lane.line.address}: {lost.what}",

@@ -16,7 +16,7 @@ from aqueduct_core.aqueduct.conventions import (
     decimal,
 )
 from aqueduct_core.aqueduct.news import Headers
-from aqueduct_core.dedupe.numbering import MAX_ROWS, first_number
+from aqueduct_core.dedupe.numbering import MAX_ROWS, batch_floor, first_number
 from aqueduct_core.dedupe.source_rows import stretches
 from aqueduct_core.errors import SinkFailed
 from aqueduct_spark.write.destinations import Destination
@@ -58,7 +58,7 @@ class WriteIdentity:
                     f"Partition {self.partition} has over {MAX_ROWS} rows for one channel",
                     "Repartition the frame, or write it in several batches",
                 )
-            start = first_number(self.batch, unordered=reliability == "unordered") + row
+            start = self.number(reliability, row)
             headers += [(SEQUENCE_START, decimal(start)), (BATCH, decimal(self.batch))]
         return tuple(headers)
 
@@ -69,7 +69,7 @@ class WriteIdentity:
         one. ``keyed``: every message says who it is, for a receiver that looks at messages only.
         """
         payloads, done = portion.payloads, 0
-        keys = self._keys(portion, keyed)
+        keys = self.keys(portion, keyed)
         indexes = sorted(keys) if portion.headers is None else range(len(payloads))
         for index in indexes:
             own = portion.headers[index] if portion.headers is not None else ()
@@ -82,7 +82,7 @@ class WriteIdentity:
         if done < len(payloads):
             yield [], payloads[done:]
 
-    def _keys(self, portion: Portion, keyed: bool) -> dict[int, Headers]:
+    def keys(self, portion: Portion, keyed: bool) -> dict[int, Headers]:
         """What messages say of themselves, by their place in the portion."""
         numbers = portion.numbers
         if numbers is None:
@@ -94,3 +94,12 @@ class WriteIdentity:
         every = keyed or portion.destination.reliability != "ordered"
         saying = range(len(numbers)) if every else [low for low, _ in stretches(numbers)]
         return {i: ((SOURCE_OFFSET, decimal(int(numbers[i]))),) for i in saying}
+
+    def number(self, reliability: str, row: int) -> int:
+        """The logical number of row ``row`` of a channel name that is sent in a reliable way."""
+        return first_number(self.batch, unordered=reliability == "unordered") + row
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """The numbers ``[first, stop)`` of all rows of the batch, in either way."""
+        return batch_floor(self.batch), batch_floor(self.batch + 1)

@@ -14,6 +14,7 @@ from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Sender
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aqueduct.conventions import BY_SEQUENCE, BY_SOURCE, DEDUPLICATES
+from aqueduct_core.dedupe.questions import question_header
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls import ClientTls
 from aqueduct_spark.model.values import Address
@@ -63,6 +64,11 @@ class Line:
             return idempotence == "headers"
         known = BY_SOURCE if idempotence == "source" else BY_SEQUENCE
         return (DEDUPLICATES, known) not in self.connection.headers
+
+    @property
+    def answers(self) -> bool:
+        """The receiver answers what it has stored of what was sent (`dedupe.questions`)."""
+        return question_header() in self.connection.headers
 
     async def close(self, seconds: float) -> None:
         """End the connection in good order; at once when that takes longer."""

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from aqueduct_core.aio.connection import ServerConnection
-from aqueduct_core.aio.halves import Receiver
+from aqueduct_core.aio.halves import Receiver, Sender
 from aqueduct_core.aio.message import Message
 from aqueduct_core.aio.outcomes import Cancelled, ConnectionLost, Finished, LostInTransit, Misuse
 from aqueduct_core.aio.serve import Server, serve
@@ -83,7 +83,9 @@ class Peer:
                     self._kept.append(message)
                     continue
                 for half in message.attachments:
-                    assert isinstance(half, Receiver)
+                    if isinstance(half, Sender):
+                        await half.finish()
+                        continue
                     heard = Heard(connection.id, half.headers)
                     self.heard.append(heard)
                     self._start(self._channel(half, heard))

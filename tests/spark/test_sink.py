@@ -151,7 +151,8 @@ def test_a_thousand_channels_and_values_of_all_sizes(scene: Scene) -> None:
 
 
 def test_a_job_that_is_run_again(scene: Scene) -> None:
-    """The same writer and batch: the same rows. The next batch of the writer: other ones."""
+    """The same writer and batch: the same rows (others are an error, FAULTS 43). The next batch of
+    the writer: other ones."""
     query = scene.start()
     endpoint = scene.endpoint()
     rows = scene.spark.range(200).select(f.col("id").cast("string").alias("value"))
@@ -161,6 +162,10 @@ def test_a_job_that_is_run_again(scene: Scene) -> None:
     query.processAllAvailable()
     counts = {row["count"] for row in back.groupBy("value").count().collect()}
     assert counts == {2}
+    others = rows.select(f.concat("value", f.lit("!")).alias("value")).coalesce(1)
+    error = refusal(others, endpoint, writerId="job", batchId="1")
+    assert error.startswith("[AQUEDUCT_SINK.NOT_REPEATABLE]")
+    assert "batch 1, partition 0 of writer 'job'" in error
 
 
 def test_a_stream_whose_batch_is_done_again(scene: Scene, tmp_path: Path) -> None:

@@ -131,10 +131,10 @@ def test_rows_that_cannot_be_messages(
 def test_the_summary_is_one_line() -> None:
     tasks = [
         SentCounts(0, 1, 5, 4, 1, 50, 1.5, ("h:1",)),
-        SentCounts(1, 2, 3, 3, 0, 30, 0.25, ("h:2", "h:1")),
+        SentCounts(1, 2, 3, 3, 0, 30, 0.25, ("h:2", "h:1"), repeated=2, unchecked=1),
         SentCounts.none(2),
     ]
     assert summary("w", tasks) == (
-        "writer w: tasks=3 sent=8 acked=7 nacked=1 bytes=80 channels=3 seconds=1.500 "
-        "endpoints=h:1,h:2"
+        "writer w: tasks=3 sent=8 acked=7 nacked=1 repeated=2 bytes=80 channels=3 unchecked=1 "
+        "seconds=1.500 endpoints=h:1,h:2"
     )

@@ -8,9 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from aqueduct_core.spool import InlineSync, Mark, Spool, SpoolSettings
+from aqueduct_core.spool import ContentSum, InlineSync, Mark, Spool, SpoolSettings
 
 SCHEMA = pa.schema([("value", pa.binary()), ("number", pa.int64())])
+
+
+SPACE = (0, 1 << 62)
+
+
+def content(first: int, stop: int) -> int:
+    """What stands for the checksums of the rows."""
+    return sum((number << 60 | number) + 1 for number in range(first, stop)) % (1 << 64)
 
 
 def row(partition: int, offset: int) -> bytes:
@@ -41,12 +49,15 @@ def open_spool(directory: Path, *, partitions: int = 2, **given: Any) -> Spool:
 
 def append(spool: Spool, ends: list[int], counts: Sequence[int]) -> None:
     """Put ``counts`` rows into the open group, one batch a partition, with marks equal to
-    offsets."""
+    offsets, and sums over `SPACE`."""
     for partition, count in enumerate(counts):
         if count:
             first, stop = ends[partition], ends[partition] + count
-            marks = [Mark("producer", f"channel {partition}", first, stop)]
-            assert spool.append(partition, batch(partition, first, stop), marks) == (first, stop)
+            name = "producer", f"channel {partition}"
+            marks = [Mark(*name, first, stop)]
+            sums = [ContentSum(*name, *SPACE, count, content(first, stop))]
+            rows = batch(partition, first, stop)
+            assert spool.append(partition, rows, marks, sums) == (first, stop)
             ends[partition] = stop
 
 
@@ -77,10 +88,17 @@ def check_all(spool: Any) -> None:
         check_rows(spool, partition, start, end)
 
 
-def check_marks(spool: Spool) -> None:
+def check_marks(spool: Spool, *, summed: bool = True) -> None:
+    """``summed``: no release without sums has written any of it."""
     for partition, end in enumerate(spool.ends()):
-        found = list(spool.seen("producer", f"channel {partition}"))
+        name = "producer", f"channel {partition}"
+        found = list(spool.seen(*name))
         assert found == ([(0, end)] if end else [])
+        stored = spool.content(*name, *SPACE)
+        if summed and end:
+            assert stored == ContentSum(*name, *SPACE, end, content(0, end))
+        else:
+            assert stored.total is None or stored.total == content(0, end)
 
 
 def segments(directory: Path) -> list[Path]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import RangeSet
-from aqueduct_core.spool import SPARSE, Mark, SpoolSettings
+from aqueduct_core.spool import SPARSE, ContentSum, Mark, SpoolSettings
 from aqueduct_core.spool.marks import Marks
 from tests.core.spool.rows import batch, open_spool
 
@@ -161,3 +161,100 @@ def test_sparse_channels_forget_the_lowest_beyond_their_share() -> None:
     again = Marks(SpoolSettings(max_ranges=2, max_total_ranges=64))
     again.load(marks.snapshot())
     assert again.snapshot() == marks.snapshot()
+
+
+LINE = (0, 1 << 62)
+
+
+def added(marks: Marks, first: int, stop: int, total: int, space: tuple[int, int] = LINE) -> None:
+    marks.add([Mark("p", "c", first, stop)], [ContentSum("p", "c", *space, stop - first, total)])
+
+
+def known(marks: Marks, space: tuple[int, int] = LINE) -> tuple[int, int | None]:
+    return marks.content("p", "c", *space)[4:]
+
+
+def test_sums_add_up_over_reopenings_of_every_kind(tmp_path: Path) -> None:
+    order = random.Random(7)
+    truth: dict[str, tuple[int, int]] = {}
+    ends: dict[str, int] = {}
+    spool = open_spool(tmp_path, segment_bytes=3000)
+    for step in range(60):
+        end = spool.ends()[0]
+        name = order.choice("abc")
+        first, count = ends.get(name, 0) + order.randrange(2), order.randrange(1, 9)
+        total = order.getrandbits(64)
+        ends[name] = first + count
+        messages, before = truth.get(name, (0, 0))
+        truth[name] = messages + count, (before + total) % (1 << 64)
+        spool.append(
+            0,
+            batch(0, end, end + 1),
+            [Mark("p", name, first, first + count)],
+            [ContentSum("p", name, *LINE, count, total)],
+        )
+        assert spool.settle(5)
+        if step % 7 == 6:
+            spool.close()
+            if step % 2:
+                (tmp_path / "catalog.sqlite").unlink()
+            spool = open_spool(tmp_path, segment_bytes=3000)
+        for channel, expected in truth.items():
+            assert spool.content("p", channel, *LINE)[4:] == expected
+    spool.close()
+
+
+def test_a_sum_is_known_where_it_counts_all_that_is_stored() -> None:
+    marks = Marks(SpoolSettings())
+    assert known(marks) == (0, None)
+    added(marks, 0, 3, 30)
+    assert known(marks) == (3, 30)
+    assert known(marks, (0, 100)) == (3, None)
+    marks.add([Mark("p", "c", 3, 5)])  # of an earlier release
+    assert known(marks) == (5, None)
+    added(marks, 5, 6, 1)
+    assert known(marks) == (6, None)
+
+
+def test_a_space_that_is_done_has_no_sum() -> None:
+    """A floor is a mark over all that went before."""
+    marks = Marks(SpoolSettings())
+    added(marks, 100, 120, 5, (100, 200))
+    added(marks, 200, 210, 6, (200, 300))
+    assert known(marks, (100, 200)) == (20, 5)
+    marks.add([Mark("p", "c", 0, 200)])
+    assert known(marks, (100, 200)) == (100, None)
+    assert known(marks, (200, 300)) == (10, 6)
+    assert [each.first for each in marks.sums()] == [200]
+    added(marks, 120, 121, 5, (100, 200))
+    assert [each.first for each in marks.sums()] == [200]
+
+
+def test_of_what_was_forgotten_no_sum_is_known() -> None:
+    settings = SpoolSettings(max_ranges=2, max_tracks=2)
+    marks = Marks(settings)
+    for first in (0, 10, 20):
+        added(marks, first, first + 1, first)
+    assert known(marks) == (2, None)
+    again = Marks(settings)
+    again.load(marks.snapshot(), marks.sums())
+    assert known(again) == (2, None)
+    added(again, 0, 1, 0)
+    assert known(again)[1] is None
+    for name in "xy":
+        again.add([Mark("p", name, 0, 5)])
+    assert again.sums() == []
+    added(again, 0, 30, 7)
+    assert known(again) == (30, None)
+    # a space behind all that was forgotten is known
+    added(again, 100, 101, 9, (100, 200))
+    assert known(again, (100, 200)) == (1, 9)
+
+
+def test_smaller_bounds_make_sums_unknown() -> None:
+    marks = Marks(SpoolSettings())
+    for first in (0, 10, 20):
+        added(marks, first, first + 1, first)
+    again = Marks(SpoolSettings(max_ranges=2))
+    again.load(marks.snapshot(), marks.sums())
+    assert known(again) == (2, None)

@@ -1,0 +1,177 @@
+"""What a sink asks at the end of an attempt, and what the receiver answers (pure): JSON.
+
+    question {"v":1,"channels":[["c0",8589934592,10737418240],…]}
+    answer   {"v":1,"channels":[{"count":500,"checksum":"00c0ffee00c0ffee","repeated":20},…]}
+
+A question is a message of the entrypoint with the header ``checksums``, and has one attachment: a
+oneshot channel for the answer. It names channels of the connection's producer and the logical
+numbers ``[first, stop)`` that are asked about; with ``partition`` those of one partition of the
+writer. The answer has an entry for each in the same order. ``count`` and ``checksum`` (see
+`dedupe.checksum`; 16 hexadecimal digits) are of all that is stored of them, by whomever it was
+sent, and left out where that is not known. ``repeated`` counts the messages of this connection
+that were stored before.
+
+With ``among`` (a pair of numbers) the answer also has ``channels_among``: of how many channels any
+of these numbers is stored. A reader ignores keys that it does not know.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from aqueduct_core.aqueduct.conventions import (
+    CHECKSUMS,
+    CHECKSUMS_VERSION,
+    MAX_NAME_BYTES,
+    MAX_SEQUENCE,
+)
+from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.dedupe.checksum import MASK, Content
+
+VERSION = 1
+MAX_CHANNELS = 256
+"""Channels in one question."""
+MAX_BYTES = 512 * 1024
+"""Of a question: names are short, but JSON may write each of their bytes as six."""
+
+
+class BadQuestion(ValueError):
+    """A question, or an answer, that breaks its form."""
+
+
+class Asked(NamedTuple):
+    """The logical numbers ``[first, stop)`` of a channel."""
+
+    channel: str
+    first: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    channels: Sequence[Asked]
+    partition: int | None = None
+    among: tuple[int, int] | None = None
+
+    def to_payload(self) -> bytes:
+        value: dict[str, Any] = {"v": VERSION, "channels": self.channels}
+        if self.partition is not None:
+            value["partition"] = self.partition
+        if self.among is not None:
+            value["among"] = self.among
+        return _dump(value)
+
+    @classmethod
+    def from_payload(cls, payload: bytes) -> Question:
+        """Raises: BadQuestion."""
+        if len(payload) > MAX_BYTES:
+            raise BadQuestion(f"a question of {len(payload)} bytes; {MAX_BYTES} are allowed")
+        value = _load(payload)
+        channels, partition, among = (value.get(k) for k in ("channels", "partition", "among"))
+        if not isinstance(channels, list) or len(channels) > MAX_CHANNELS:
+            raise BadQuestion(f"a question has no list of at most {MAX_CHANNELS} channels")
+        if partition is not None and not _is_number(partition):
+            raise BadQuestion("the partition of a question is no number")
+        return cls(
+            [_asked(item) for item in channels],
+            partition,
+            None if among is None else _numbers(among),
+        )
+
+
+class Known(NamedTuple):
+    """What is stored of a channel that was asked about; ``content`` None: it is not known."""
+
+    content: Content | None
+    repeated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    channels: Sequence[Known]
+    channels_among: int | None = None
+
+    def to_payload(self) -> bytes:
+        value: dict[str, Any] = {"v": VERSION, "channels": list(map(_entry, self.channels))}
+        if self.channels_among is not None:
+            value["channels_among"] = self.channels_among
+        return _dump(value)
+
+    @classmethod
+    def from_payload(cls, payload: bytes) -> Answer:
+        """Raises: BadQuestion."""
+        value = _load(payload)
+        channels, among = value.get("channels"), value.get("channels_among")
+        if not isinstance(channels, list) or not (among is None or _is_number(among)):
+            raise BadQuestion("an answer has no list of channels")
+        return cls([_known(item) for item in channels], among)
+
+
+def question_header() -> tuple[bytes, bytes]:
+    """The header of a message that is a question, and of a connection whose server answers."""
+    return CHECKSUMS, CHECKSUMS_VERSION
+
+
+def is_question(headers: Headers) -> bool:
+    """Whether a message with these headers is one that we can answer."""
+    return question_header() in headers
+
+
+def _entry(known: Known) -> dict[str, Any]:
+    entry: dict[str, Any] = {"repeated": known.repeated}
+    if known.content is not None:
+        entry |= {"count": known.content.messages, "checksum": f"{known.content.total:016x}"}
+    return entry
+
+
+def _known(item: Any) -> Known:
+    if not isinstance(item, dict) or not _is_number(item.get("repeated")):
+        raise BadQuestion("an entry of an answer counts no repeats")
+    if item.get("checksum") is None:
+        return Known(None, item["repeated"])
+    count, checksum = item.get("count"), item["checksum"]
+    try:
+        total = int(checksum, 16)
+    except (TypeError, ValueError):
+        total = -1
+    if not isinstance(count, int) or not _is_number(count) or not 0 <= total <= MASK:
+        raise BadQuestion("an entry of an answer has no count and checksum")
+    return Known(Content(count, total), item["repeated"])
+
+
+def _asked(item: Any) -> Asked:
+    if not isinstance(item, list) or len(item) != 3 or not isinstance(item[0], str):
+        raise BadQuestion("an entry of a question names no channel")
+    if len(item[0]) > MAX_NAME_BYTES:
+        raise BadQuestion("an entry of a question has too long a name")
+    return Asked(item[0], *_numbers(item[1:]))
+
+
+def _numbers(pair: Any) -> tuple[int, int]:
+    if not isinstance(pair, list) or len(pair) != 2 or not all(map(_is_number, pair)):
+        raise BadQuestion("numbers of a question are no pair")
+    first, stop = pair
+    if not first < stop <= MAX_SEQUENCE:
+        raise BadQuestion("numbers of a question are empty or over 2^62")
+    return first, stop
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _dump(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _load(payload: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(payload)
+    except (ValueError, RecursionError):
+        raise BadQuestion("it is not JSON") from None
+    if not isinstance(value, dict) or value.get("v") != VERSION:
+        raise BadQuestion("it is of another version")
+    return value

@@ -1,0 +1,101 @@
+"""Messages under numbers that are stored: are they the same, and what is told of them.
+
+All numbers of a channel are stored once they were accepted, from it or from others before. So when
+as many are stored as the channel has brought, they are the same ones, and their checksums must
+agree. A channel that begins above the lowest stored number is never compared, and neither is one of
+several runs that stand one behind the other: of these the repeats are counted and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from aqueduct_core.dedupe.checksum import Content
+from aqueduct_core.intake import declared
+from aqueduct_core.intake.events import Event, EventCounts
+from aqueduct_core.intake.offers import Occurrence, Party
+from aqueduct_core.intake.open_group import OpenGroup
+from aqueduct_core.intake.records import Source, add_contents
+from aqueduct_core.intake.store import Store
+from aqueduct_core.intake.tally import Tally
+
+OTHER = "they have other content than what is stored"
+SHORT = "the channel ends where more is stored"
+
+
+class Repeats:
+    """Compares what channels bring with what is stored, and says what is. ``flush`` hands all that
+    was accepted to ``store``."""
+
+    def __init__(self, store: Store, flush: Callable[[], None]) -> None:
+        self._store = store
+        self._flush = flush
+
+    def compare(self, group: OpenGroup) -> None:
+        """The group was handed to the spool: refuse channels that have brought all that is stored,
+        with other content. None of what this group has of them was acked."""
+        add_contents(group.repeats)
+        for offer in group.repeating.values():
+            if offer.tally is not None:
+                source, brought = offer.source, offer.tally.content
+                stored = self.content(source.producer, source.channel, source.space)
+                if stored and stored.messages == brought.messages and stored != brought:
+                    _refuse(offer.party, source, offer.tally, OTHER)
+
+    def ends_otherwise(self, occurrence: Occurrence, tally: Tally) -> bool:
+        """Whether a channel with repeats that finishes was refused: it has not finished then.
+
+        One that ends a run below what is stored can never be compared, and it is certain that it is
+        not what was stored. Behind a hole, and where runs have ended before, another run may have
+        gone on; and of what begins above the lowest stored number nothing is certain.
+        """
+        source, end = occurrence.source, occurrence.boundary
+        if source is None or not end:
+            return False
+        self._flush()
+        store, producer, runs = self._store, source.producer, declared.runs(source.channel)
+        known = store.seen(producer, source.channel)
+        if (
+            source.start <= known.first
+            and end in known
+            and end not in store.seen(producer, runs)
+            # earlier releases noted neither sums nor where runs ended
+            and self.content(producer, source.channel, source.space) is not None
+            and store.floor(producer, runs) <= end
+        ):
+            _refuse(occurrence.party, source, tally, SHORT)
+        return tally.refused
+
+    def content(self, producer: str, channel: str, space: tuple[int, int]) -> Content | None:
+        """Of what the spool was handed of these numbers; None: nothing, or it is not known."""
+        stored = self._store.content(producer, channel, *space)
+        if not stored.messages or stored.total is None:
+            return None
+        return Content(stored.messages, stored.total)
+
+    def channels_among(self, producer: str, first: int, stop: int) -> int:
+        """Of how many channels of a producer numbers in ``[first, stop)`` are stored."""
+        return sum(
+            seen.overlaps(first, stop)
+            for channel, seen in self._store.seen_of(producer)
+            if declared.is_channel(channel)
+        )
+
+
+def told(event: Event, tally: Tally) -> Event:
+    """The event of all repeats of a channel, from the one of its end."""
+    return replace(
+        event,
+        kind="repeated",
+        reason=None,
+        counts=EventCounts(reliable_stored=tally.stored, deduped=tally.deduped),
+        first=tally.first,
+        last=tally.last,
+    )
+
+
+def _refuse(party: Party, source: Source, tally: Tally, reason: str) -> None:
+    if not tally.refused:
+        tally.refused = True
+        party.unrepeatable(source, tally, reason)

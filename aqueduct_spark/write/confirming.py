@@ -1,0 +1,171 @@
+"""Is what the receivers have stored what this attempt sent? Asked when all of it is acked.
+
+A row that is sent again under its number is acked and not stored again. That is right only where it
+is the same row: an attempt that computes other rows, fewer or more of them, or in another order,
+would otherwise lose them without a word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from aqueduct_core.aio.halves import oneshot
+from aqueduct_core.aio.headers import as_headers
+from aqueduct_core.aio.outcomes import ConnectionLost, Outcome
+from aqueduct_core.dedupe.checksum import Content, of_payloads
+from aqueduct_core.dedupe.numbering import space
+from aqueduct_core.dedupe.questions import (
+    MAX_CHANNELS,
+    Answer,
+    Asked,
+    BadQuestion,
+    Known,
+    Question,
+    question_header,
+)
+from aqueduct_core.errors import SinkFailed
+from aqueduct_spark.model.values import Address
+from aqueduct_spark.write.destinations import Destination
+from aqueduct_spark.write.identity import WriteIdentity
+from aqueduct_spark.write.line import Line
+from aqueduct_spark.write.rows import Portion
+
+
+class Sent:
+    """What an attempt has taken in for each destination whose rows have numbers; and, after `ask`,
+    what the receivers said of it.
+
+    ``keyed``: each row is sent with its key as headers. ``repeated`` and ``unchecked`` are those of
+    `SentCounts`.
+    """
+
+    def __init__(self, identity: WriteIdentity, *, keyed: bool) -> None:
+        self.repeated = 0
+        self._identity = identity
+        self._keyed = keyed
+        self._contents: dict[Destination, Content] = {}
+        self._places: dict[Destination, Address] = {}
+        self._moved: set[Destination] = set()
+        self._unchecked: set[Destination] = set()
+
+    @property
+    def unchecked(self) -> int:
+        return len(self._unchecked)
+
+    def add(self, portion: Portion, first: int) -> None:
+        """Take a portion in, of which the first is row ``first`` of its destination."""
+        to, identity = portion.destination, self._identity
+        if not (identity.numbered and to.reliable) or portion.numbers is not None:
+            return
+        headers = identity.keys(portion, self._keyed)
+        if portion.headers is not None:
+            for index, own in enumerate(portion.headers):
+                headers[index] = (*headers.get(index, ()), *as_headers(own))
+        number = identity.number(to.reliability, first)
+        content = of_payloads(portion.payloads, number, headers)
+        self._contents[to] = self._contents.get(to, Content()).plus(content)
+
+    def goes(self, to: Destination, address: Address) -> None:
+        """Rows of a destination go to this address. Where others went to another one, neither has
+        all, and they are not compared."""
+        if self._places.get(to, address) != address:
+            self._moved.add(to)
+        self._places[to] = address
+
+    async def ask(self, line: Line, seconds: float, *, alone: bool) -> None:
+        """Compare what was sent to one address; all of it must be acked. May be called again.
+
+        Args:
+            alone: rows of the batch go to this address by their channel, always: so it must not
+                have channels that this attempt has not.
+
+        Raises:
+            ConnectionLost: before all answers came.
+            SinkFailed: NOT_REPEATABLE; ACK_TIMEOUT when an answer takes longer than ``seconds``.
+        """
+        mine = [to for to in self._contents if self._places.get(to) == line.address]
+        asked = [to for to in mine if to not in self._moved]
+        self._unchecked.update(mine)
+        if not line.answers:
+            return
+        among = self._identity.numbers if alone and len(asked) == len(mine) else None
+        for part in _parts(asked):
+            answer = await self._answer(line, part, among, seconds)
+            if answer is None or len(answer.channels) != len(part):
+                continue
+            for to, known in zip(part, answer.channels, strict=True):
+                self._compare(line, to, known)
+            if among is not None and answer.channels_among is not None:
+                self._compare_channels(line, {to.channel for to in asked}, answer.channels_among)
+            among = None
+
+    async def _answer(
+        self,
+        line: Line,
+        part: Sequence[Destination],
+        among: tuple[int, int] | None,
+        seconds: float,
+    ) -> Answer | None:
+        """None: the receiver gave none that can be used."""
+        identity = self._identity
+        channels = [Asked(to.channel, *space(identity.number(to.reliability, 0))) for to in part]
+        question = Question(channels, identity.partition, among)
+        sender, receiver = oneshot()
+        try:
+            async with asyncio.timeout(seconds):
+                await line.connection.entrypoint.send(
+                    question.to_payload(), headers=(question_header(),), attach=sender
+                )
+                async for message in receiver:
+                    return Answer.from_payload(message.payload)
+        except ConnectionLost:
+            raise line.lost() from None
+        except TimeoutError:
+            raise SinkFailed(
+                "ACK_TIMEOUT",
+                f"aqueduct://{line.address} did not say within {seconds:g} s what it has stored",
+                "Check the receiver, or raise 'ackTimeout'",
+            ) from None
+        except (BadQuestion, Outcome):
+            return None
+        return None
+
+    def _compare(self, line: Line, to: Destination, known: Known) -> None:
+        self.repeated += known.repeated
+        mine, stored = self._contents[to], known.content
+        if stored is None:
+            return
+        self._unchecked.discard(to)
+        if stored != mine:
+            what = "other ones" if stored.messages == mine.messages else f"{stored.messages}"
+            raise not_repeatable(
+                self._identity,
+                f"this attempt has {mine.messages} rows for channel {to.channel!r} "
+                f"({to.reliability}), aqueduct://{line.address} has stored {what} under their "
+                f"numbers; it recognised {known.repeated} as repeated",
+            )
+
+    def _compare_channels(self, line: Line, mine: set[str], stored: int) -> None:
+        if stored > len(mine):
+            raise not_repeatable(
+                self._identity,
+                f"this attempt has rows for {len(mine)} channels, aqueduct://{line.address} has "
+                f"stored rows of {stored} channels",
+            )
+
+
+def not_repeatable(identity: WriteIdentity, what: str) -> SinkFailed:
+    """An earlier attempt sent other rows under the same numbers."""
+    return SinkFailed(
+        "NOT_REPEATABLE",
+        f"An earlier attempt sent other rows for batch {identity.batch}, partition "
+        f"{identity.partition} of writer {identity.writer!r}: {what}",
+        "Make the input repeatable (sort it, or write it to storage first), identify rows by "
+        "columns, or set idempotence=none to send them at least once",
+    )
+
+
+def _parts(destinations: Sequence[Destination]) -> Iterator[Sequence[Destination]]:
+    for first in range(0, len(destinations), MAX_CHANNELS):
+        yield destinations[first : first + MAX_CHANNELS]
