@@ -1,18 +1,20 @@
-"""Answers to a sink that asks what is stored of what it sent, and the runs that its questions are
-cut out of."""
+"""Answers of a connection: where a producer's channel stands, and what is stored of what a sink
+sent. A message that only asks leaves no row."""
 
 from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 
 from aqueduct_core.aqueduct import chanid
 from aqueduct_core.aqueduct.connection import Connection
+from aqueduct_core.aqueduct.conventions import BadHeader, read_position_of
 from aqueduct_core.aqueduct.faults import LocalError
-from aqueduct_core.aqueduct.news import Run, Single
+from aqueduct_core.aqueduct.news import Attachment, Run, Single
+from aqueduct_core.aqueduct.positions import to_payload
 from aqueduct_core.dedupe.questions import Answer, BadQuestion, Known, Question, is_question
+from aqueduct_core.intake.channel_owners import ChannelOwners, Writer
 from aqueduct_core.intake.groups import GroupCommit
 from aqueduct_core.intake.records import Source
 from aqueduct_core.intake.tally import RepeatCount
@@ -24,14 +26,56 @@ MAX_SEQUENCES = 65_536
 be open; those that were not asked about for longest go first, and are answered as 0."""
 
 
+MAX_POSITIONS = 1024
+"""Positions on their way to a peer. Each is below 4 kB; a peer that does not take them gets no
+more."""
+
+
 class Answering:
     """Of one connection; counts the repeats of each sequence until it is asked about."""
 
-    def __init__(self, engine: Connection, groups: GroupCommit, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        engine: Connection,
+        groups: GroupCommit,
+        owners: ChannelOwners,
+        clock: Callable[[], float],
+    ) -> None:
         self._engine = engine
         self._groups = groups
+        self._owners = owners
         self._clock = clock
         self._counts: OrderedDict[tuple[str, str, int], RepeatCount] = OrderedDict()
+        self._positions: set[int] = set()
+
+    def tells_position(
+        self, attachment: Attachment, asker: Writer, producer: str | None, run: str | None
+    ) -> bool:
+        """Whether an attachment asked where a channel of its producer stands, and was answered. By
+        that the channel is its run's alone."""
+        number = attachment.channel
+        try:
+            name = read_position_of(attachment.headers)
+        except BadHeader as error:
+            log.debug("no position on channel %d: %s", number, error)
+            return False
+        if name is None or producer is None or not chanid.oneshot(number):
+            return False
+        if not self._engine.half_open(number) or len(self._positions) >= MAX_POSITIONS:
+            return False
+        self._owners.take(asker, producer, name, run)
+        answer = to_payload(self._groups.position(producer, name))
+        try:
+            self._engine.send(number, answer, now=self._clock())
+        except LocalError as error:
+            log.debug("no position on channel %d: %s", number, error)
+            return False
+        self._positions.add(number)
+        return True
+
+    def ended(self, channel: int) -> None:
+        """A half that flows away has ended."""
+        self._positions.discard(channel)
 
     def repeats(self, source: Source) -> RepeatCount:
         """What the channels of this sequence share."""
@@ -74,31 +118,7 @@ class Answering:
 
 
 def questions(run: Run) -> list[Single]:
-    """The questions in a run."""
+    """The messages of a run that ask what is stored."""
     if not any(map(is_question, run.headers.values())):
         return []
     return [each for each in run.messages() if is_question(each.headers)]
-
-
-def others(run: Run, asked: list[Single]) -> Iterator[Run]:
-    """What is left of a run without its questions: runs with the sizes of their payloads."""
-    low = 0
-    for high in [*(each.number - run.first for each in asked), run.count]:
-        if low < high:
-            yield _part(run, low, high)
-        low = high + 1
-
-
-def _part(run: Run, low: int, high: int) -> Run:
-    """Messages ``[low, high)`` of a run."""
-    start, stop = int(run.offsets[low]), int(run.offsets[high])
-    return replace(
-        run,
-        first=run.first + low,
-        count=high - low,
-        payload=run.payload[start:stop],
-        offsets=run.offsets[low : high + 1] - start,
-        size=stop - start,
-        headers={i - low: h for i, h in run.headers.items() if low <= i < high},
-        attachments={i - low: a for i, a in run.attachments.items() if low <= i < high},
-    )

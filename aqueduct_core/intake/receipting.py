@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from aqueduct_core.aqueduct.committed import Committed, to_payload
+from aqueduct_core.aqueduct import chanid
+from aqueduct_core.aqueduct.committed import Committed, to_payload, wants_receipts
 from aqueduct_core.aqueduct.connection import Connection
+from aqueduct_core.aqueduct.conventions import BadHeader
 from aqueduct_core.aqueduct.faults import LocalError, TooMany
+from aqueduct_core.aqueduct.news import Attachment
 from aqueduct_core.intake.receipts import Book, Commits
 
 log = logging.getLogger(__name__)
@@ -34,6 +37,18 @@ class Receipting:
         self._kick = kick
         self._channel = -1
         self._unsent: bytes | None = None
+
+    def begin(self, attachment: Attachment) -> Book | None:
+        """The book of a channel that wants receipts; None: it does not, or cannot have any."""
+        number = attachment.channel
+        try:
+            wanted = wants_receipts(attachment.headers) and not chanid.oneshot(number)
+        except BadHeader as error:
+            log.debug("no receipts on channel %d: %s", number, error)
+            return None
+        if not wanted or not self._engine.half_open(number):
+            return None
+        return self.open(number)
 
     def open(self, channel: int) -> Book | None:
         """Give receipts on this channel: the book to note messages in, None when another

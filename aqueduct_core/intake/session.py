@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 
 from aqueduct_core.aqueduct import chanid
-from aqueduct_core.aqueduct.committed import wants_receipts
 from aqueduct_core.aqueduct.connection import Connection
 from aqueduct_core.aqueduct.conventions import (
     CODE_FENCED,
@@ -15,7 +14,6 @@ from aqueduct_core.aqueduct.conventions import (
     CODE_REJECTED,
     BadHeader,
     read_channel,
-    read_position_of,
     without_secrets,
 )
 from aqueduct_core.aqueduct.faults import Code, LocalError
@@ -33,11 +31,10 @@ from aqueduct_core.aqueduct.news import (
     Single,
     Writable,
 )
-from aqueduct_core.aqueduct.positions import to_payload
 from aqueduct_core.dedupe.identity import floor_of, sent_by
 from aqueduct_core.dedupe.questions import BadQuestion
 from aqueduct_core.dedupe.source_rows import RowNumbers, source_of
-from aqueduct_core.intake.answering import Answering, others, questions
+from aqueduct_core.intake.answering import Answering, questions
 from aqueduct_core.intake.channel_owners import position_questions
 from aqueduct_core.intake.chronicle import Chronicle
 from aqueduct_core.intake.offers import Offer, Receipt
@@ -54,11 +51,6 @@ log = logging.getLogger(__name__)
 MAX_PATH = 256
 """Characters. The path of a channel deeper in the tree begins with an ellipsis, so that a deep
 tree costs each channel the same; the number at its end is unique on the connection."""
-
-
-MAX_ANSWERS = 1024
-"""Positions on their way to a peer. Each is below 4 kB; a peer that does not take them gets no
-more."""
 
 
 class Session:
@@ -80,13 +72,12 @@ class Session:
         self._around = around
         self._channels: dict[int, Channel] = {}
         self._receipting = Receipting(engine, around.commits, around.clock, self.kick)
-        self._answering = Answering(engine, around.groups, around.clock)
+        self._answering = Answering(engine, around.groups, around.owners, around.clock)
         self._chronicle = Chronicle(self, self.id, around.groups, around.wall_microseconds)
         self._headers: Headers = ()
         self._producer: str | None = None
         self._run_id: str | None = None
         self._fenced = False
-        self._answers: set[int] = set()
         self._unanswered: Headers | None = None
 
     def __repr__(self) -> str:
@@ -254,33 +245,7 @@ class Session:
             self.kick()
             return
         asked = questions(run) if run.headers and self._may_ask(channel) else []
-        if asked:
-            self._asked(channel, run, asked, timestamp)
-        else:
-            self._take(channel, run, timestamp)
-
-    def _may_ask(self, channel: Channel) -> bool:
-        """A numbered entrypoint has no messages that leave no row."""
-        number = channel.source.channel_id
-        return number == chanid.ENTRYPOINT and self._producer is not None and not channel.resumes
-
-    def _asked(self, channel: Channel, run: Run, asked: list[Single], timestamp: int) -> None:
-        """Take in a run with questions, which are answered and leave no row."""
-        rest = run.size
-        for piece in others(run, asked):
-            self._take(channel, piece, timestamp)
-            rest -= piece.size
-        for question in asked:
-            try:
-                self._answering.answer(question, channel.source.producer)
-            except BadQuestion as error:
-                self.refuse(f"a question that cannot be answered: {error}")
-                return
-            number = question.number
-            self.durable([Receipt(run.channel, run.reliable, number, number + 1, rest)])
-            rest = 0
-
-    def _take(self, channel: Channel, run: Run, timestamp: int) -> None:
+        asking = {each.number - run.first for each in asked}
         numbers = None
         if channel.rows is not None and run.reliable:
             try:
@@ -290,7 +255,7 @@ class Session:
                 return
         told: list[Callable[[], None]] = []  # behind the message, in the log of events too
         for index, attachments in run.attachments.items():
-            for attachment in attachments:
+            for attachment in attachments if index not in asking else ():
                 self._attach(channel, channel.source.number(run, index), attachment, told)
         if self._fenced:
             return
@@ -304,12 +269,26 @@ class Session:
                 timestamp,
                 self._receipting,
                 channel.tally,
-                position_questions(run),
+                (*position_questions(run), *asking),
                 numbers,
             )
         )
         for tell in told:
             tell()
+        self._answer(channel, asked)
+
+    def _may_ask(self, channel: Channel) -> bool:
+        """A numbered entrypoint has no messages that leave no row."""
+        number = channel.source.channel_id
+        return number == chanid.ENTRYPOINT and self._producer is not None and not channel.resumes
+
+    def _answer(self, channel: Channel, asked: list[Single]) -> None:
+        for question in asked:
+            try:
+                self._answering.answer(question, channel.source.producer)
+            except BadQuestion as error:
+                self.refuse(f"a question that cannot be answered: {error}")
+                return
 
     def _refuse_run(self, channel: Channel, run: Run, reason: str) -> None:
         """Nothing of it is stored or acked, and the channel is closed."""
@@ -328,8 +307,12 @@ class Session:
         number = attachment.channel
         now = self._around.clock()
         if chanid.sender(number) is self._engine.side:
-            if not (self._gives_receipts(attachment) or self._tells_position(attachment)):
+            answered = self._answering.tells_position(
+                attachment, self, self._producer, self._run_id
+            )
+            if not (answered or self._gives_receipts(attachment)):
                 self._command(lambda: self._engine.finish(number, now))
+            self.kick()
             return
         path = f"{parent.path}/{number}"
         if len(path) > MAX_PATH:
@@ -376,42 +359,10 @@ class Session:
         return Tally(repeats=self._answering.repeats(source))
 
     def _gives_receipts(self, attachment: Attachment) -> bool:
-        try:
-            wanted = wants_receipts(attachment.headers) and not chanid.oneshot(attachment.channel)
-        except BadHeader as error:
-            log.debug("%s: no receipts on channel %d: %s", self, attachment.channel, error)
-            return False
-        if not wanted or not self._engine.half_open(attachment.channel):
-            return False
-        book = self._receipting.open(attachment.channel)
-        if book is None:
-            return False
-        if self._producer is not None:
+        book = self._receipting.begin(attachment)
+        if book is not None and self._producer is not None:
             self._around.groups.recall(book, self._producer)
-        return True
-
-    def _tells_position(self, attachment: Attachment) -> bool:
-        """Answer where a channel of the producer stands, which by that is its run's alone."""
-        number, producer = attachment.channel, self._producer
-        try:
-            name = read_position_of(attachment.headers)
-        except BadHeader as error:
-            log.debug("%s: no position on channel %d: %s", self, number, error)
-            return False
-        if name is None or producer is None or not chanid.oneshot(number):
-            return False
-        if not self._engine.half_open(number) or len(self._answers) >= MAX_ANSWERS:
-            return False
-        self._around.owners.take(self, producer, name, self._run_id)
-        answer = to_payload(self._around.groups.position(producer, name))
-        try:
-            self._engine.send(number, answer, now=self._around.clock())
-        except LocalError as error:
-            log.debug("%s: no position on channel %d: %s", self, number, error)
-            return False
-        self._answers.add(number)
-        self.kick()
-        return True
+        return book is not None
 
     def _command(self, command: Callable[[], None]) -> None:
         """A half may have ended in the same burst that brought it; then nothing is left to do."""
@@ -449,7 +400,7 @@ class Session:
     def _ended(self, ended: Ended) -> None:
         channel = self._channels.pop(ended.channel, None)
         if channel is None:
-            self._answers.discard(ended.channel)
+            self._answering.ended(ended.channel)
             self._receipting.ended(ended.channel)
             self._role.ended(ended, None)
             return
