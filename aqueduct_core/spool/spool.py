@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
 
-from aqueduct_core.errors import InvalidOption, SpoolFailed
+from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import RangeSet
-from aqueduct_core.spool.catalog import Catalog
-from aqueduct_core.spool.claims import Claim
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import Durable
-from aqueduct_core.spool.health import Health, not_opened
-from aqueduct_core.spool.identity import Identity, Lock
+from aqueduct_core.spool.health import Health
 from aqueduct_core.spool.ledger import Ledger
 from aqueduct_core.spool.marks import Marks
 from aqueduct_core.spool.opening import (
-    check_schema,
-    identify,
-    late_is_locked,
     load_index,
-    make_directory,
-    require_spool_in,
-    take_epoch,
     take_over,
 )
+from aqueduct_core.spool.ownership import Ownership, taking
 from aqueduct_core.spool.readable import Readable
 from aqueduct_core.spool.record import Codec
 from aqueduct_core.spool.retention import Position
@@ -40,7 +30,7 @@ from aqueduct_core.spool.room import Room
 from aqueduct_core.spool.settings import ContentSum, Mark, SpoolSettings
 from aqueduct_core.spool.skips import MAX_REASON, Skip, load_skips, save_skips
 from aqueduct_core.spool.stored import Stored
-from aqueduct_core.spool.sync import Sync, SyncerProcess, SyncFactory, wait_readable
+from aqueduct_core.spool.sync import SyncerProcess, SyncFactory, wait_readable
 from aqueduct_core.spool.writer import Writer
 
 log = logging.getLogger(__name__)
@@ -65,38 +55,24 @@ class Spool(Readable):
     Ends with ``close()``, or with the process: the lock goes with it.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        identity: Identity,
-        settings: SpoolSettings,
-        lock: Lock,
-        claim: Claim,
-        catalog: Catalog,
-        sync: Sync,
-        disk: Disk,
-        codec: Codec,
-    ) -> None:
+    def __init__(self, own: Ownership, settings: SpoolSettings, codec: Codec) -> None:
         """Use ``open``."""
+        directory, identity, catalog = own.directory, own.identity, own.catalog
         self.on_durable: Callable[[int], None] = _nobody
         self._directory = directory
         self._identity = identity
-        self._disk = disk
-        self._lock = lock
-        self._claim = claim
-        self._catalog = catalog
-        self._sync = sync
+        self._own = own
         self._health = Health(directory)
         self._closed = False
         self._marks = Marks(settings)
         found, cursors = take_over(
-            directory, identity, claim, catalog, self._marks, disk, time.time()
+            directory, identity, own.claim, catalog, self._marks, own.disk, time.time()
         )
         self._stored = Stored(
             codec,
             identity.partitions,
             lambda segment: load_index(segment, catalog, identity.partitions),
-            claim.held,
+            own.claim.held,
         )
         self._stored.skip(load_skips(directory, identity.id))
         for segment in found.segments:
@@ -106,12 +82,12 @@ class Spool(Readable):
         self._stored.publish(found.ends)
         last = found.segments[-1] if found.segments else None
         newest, stamp = (last.number, last.stamp) if last else (0, "")
-        self._ledger = Ledger(catalog, self._health, self._stored, cursors, newest, claim.note)
+        self._ledger = Ledger(catalog, self._health, self._stored, cursors, newest, own.claim.note)
         self._writer = Writer(
             directory,
             codec,
-            disk,
-            sync,
+            own.disk,
+            own.sync,
             segment=found.next_segment,
             previous=(newest, stamp),
             group=found.group,
@@ -120,7 +96,7 @@ class Spool(Readable):
             state=self._state,
         )
         self._room = Room(
-            directory, settings, disk, self._health, self._stored, self._ledger, self._writer
+            directory, settings, own.disk, self._health, self._stored, self._ledger, self._writer
         )
 
     @classmethod
@@ -146,41 +122,15 @@ class Spool(Readable):
             InvalidOption: the directory has more partitions. To fewer, empty ones are added.
         """
         settings = settings or SpoolSettings()
-        disk = disk or Disk()
-        check_schema(schema)
-        if partitions < 1:
-            raise InvalidOption(
-                "BAD_VALUE", f"a spool of {partitions} partitions", "Give it at least 1 partition"
-            )
-        with ExitStack() as held:
-            try:
-                require_spool_in(directory, spool_id)
-                make_directory(directory, disk)
-                lock = Lock(directory)
-                held.callback(lock.release)
-                catalog, claim, identity = take_epoch(
-                    directory, identify(directory, schema, partitions), disk
-                )
-                held.callback(catalog.close)
-                held.callback(claim.close)
-                port = sync()
-                held.callback(port.close)
-                with late_is_locked(claim):
-                    spool = cls(
-                        directory,
-                        identity,
-                        settings,
-                        lock,
-                        claim,
-                        catalog,
-                        port,
-                        disk,
-                        Codec(schema),
-                    )
-            except (OSError, sqlite3.Error) as error:
-                raise not_opened(directory, error) from error
-            held.pop_all()
-        return spool
+        with taking(
+            directory,
+            schema=schema,
+            partitions=partitions,
+            spool_id=spool_id,
+            sync=sync,
+            disk=disk or Disk(),
+        ) as own:
+            return cls(own, settings, Codec(schema))
 
     def __enter__(self) -> Self:
         return self
@@ -231,9 +181,9 @@ class Spool(Readable):
             Nothing is written or reported from then on.
         """
         with self._health.guard():
-            held = self._claim.held()
+            held = self._own.claim.held()
         if not held:
-            raise self._health.fenced(self._claim.lost())
+            raise self._health.fenced(self._own.claim.lost())
 
     # Appending
 
@@ -282,7 +232,7 @@ class Spool(Readable):
 
     def fileno(self) -> int:
         """Readable when ``pump`` has something to do."""
-        return self._sync.fileno()
+        return self._own.sync.fileno()
 
     def pump(self) -> None:
         """Take the news of the disk; calls ``on_durable`` when a newer group is durable. Never
@@ -418,7 +368,7 @@ class Spool(Readable):
         kept = [each for each in self.skips if each.end > starts[each.partition]]
         kept.append(Skip(partition, start, end, reason[:MAX_REASON], time.time()))
         with self._health.noting():
-            save_skips(self._directory, self.id, kept, self._disk)
+            save_skips(self._directory, self.id, kept, self._own.disk)
         self._stored.skip(kept)
         log.warning(
             "partition %d: offsets %d to %d are given up: %s", partition, start, end, reason
@@ -443,10 +393,7 @@ class Spool(Readable):
         finally:
             self._closed = True
             self._writer.close()
-            self._sync.close()
-            self._catalog.close()
-            self._claim.close()
-            self._lock.release()
+            self._own.close()
 
     def abandon(self, reason: str) -> None:
         """The directory has another owner by now: touch nothing in it any more, not even to close.
@@ -468,7 +415,7 @@ class Spool(Readable):
         try:
             # if the catalog and the last group are damaged together, that group is still not taken
             # for one that a crash tore off
-            self._claim.note(self._ledger.durable(self._writer.durable), self._ledger.cursors)
+            self._own.claim.note(self._ledger.durable(self._writer.durable), self._ledger.cursors)
         except OSError as error:
             log.warning("%s: the end is noted in the catalog alone: %s", self._directory, error)
 
@@ -477,7 +424,7 @@ class Spool(Readable):
         all the same costs the mark, not the group."""
         try:
             with self._health.noting():
-                self._claim.mark(durable)
+                self._own.claim.mark(durable)
         except SpoolFailed as error:
             if error.subclass != "FULL":
                 raise

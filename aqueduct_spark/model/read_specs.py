@@ -215,7 +215,8 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         "true",
         READ,
         READ,
-        "Stop when messages that were asked for are gone; false goes on behind the hole.",
+        "Stop when messages that were asked for are gone; false goes on behind the hole, where the"
+        " spool itself says so. What cannot be reached, or is damaged, is never passed over.",
     ),
     OptionSpec(
         "onCancel",

@@ -12,8 +12,7 @@ from typing import TypeVar
 import pytest
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.spool import Disk, Spool, SpoolReader
-from aqueduct_core.spool import spool as spool_module
+from aqueduct_core.spool import Disk, Spool, SpoolReader, ownership
 from tests.core.spool.rows import append, check_all, check_marks, open_spool, store
 
 RACERS = 4
@@ -32,7 +31,7 @@ class NoLock:
 
 @pytest.fixture(autouse=True)
 def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool_module, "Lock", NoLock)
+    monkeypatch.setattr(ownership, "Lock", NoLock)
 
 
 @pytest.fixture

@@ -176,4 +176,4 @@ def test_fault_32_an_intake_whose_lock_was_lost_neither_serves_nor_acks(site: Si
         with pytest.raises((SpoolFailed, IntakeFailed)):
             client.status()
         assert old.wait() == 1
-    assert "was opened by another intake" in site.log.read_text()
+    assert "was opened by another owner" in site.log.read_text()
