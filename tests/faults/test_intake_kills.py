@@ -14,12 +14,15 @@ from tests.faults.producer import Flow
 from tests.spark.producing import free_port
 from tests.support.waiting import LONG, SOON, ended
 
-BOUNCES = 5
+BOUNCES = [2, pytest.param(5, marks=pytest.mark.long)]
 
 
-def test_fault_01_intake_kill9_while_receiving_loses_nothing(site: Site, producers: Load) -> None:
+@pytest.mark.parametrize("bounces", BOUNCES)
+def test_fault_01_intake_kill9_while_receiving_loses_nothing(
+    site: Site, producers: Load, bounces: int
+) -> None:
     listen = f"127.0.0.1:{free_port()}"
-    for bounce in range(BOUNCES):
+    for bounce in range(bounces):
         begun = time.monotonic()
         with site.intake(listen=listen) as intake:
             if bounce:
@@ -31,7 +34,7 @@ def test_fault_01_intake_kill9_while_receiving_loses_nothing(site: Site, produce
             intake.kill()
     with site.intake(listen=listen) as intake:
         producers.settle(intake)
-    assert all(entry.reconnects >= BOUNCES for entry in producers.reliable)
+    assert all(entry.reconnects >= bounces for entry in producers.reliable)
     assert any(entry.resent for entry in producers.reliable), "nothing was under way at any kill"
 
 
@@ -51,9 +54,12 @@ def test_fault_01_an_intake_that_stood_still_goes_on(site: Site, producers: Load
         producers.settle(intake)
 
 
-def test_fault_02_intake_sigterm_drains_and_comes_back(site: Site, producers: Load) -> None:
+@pytest.mark.parametrize("bounces", BOUNCES)
+def test_fault_02_intake_sigterm_drains_and_comes_back(
+    site: Site, producers: Load, bounces: int
+) -> None:
     listen = f"127.0.0.1:{free_port()}"
-    for bounce in range(BOUNCES):
+    for bounce in range(bounces):
         with site.intake(listen=listen) as intake:
             if not bounce:
                 producers.start(intake.url, "p", "q", tls=site.client_tls)

@@ -163,13 +163,13 @@ def owner(scenario: str, directory: Path, point: int) -> None:
 
 def main() -> None:
     scenario, root = sys.argv[1], Path(sys.argv[2])
-    first, last = int(sys.argv[3]), int(sys.argv[4])
+    first, last, stride = (int(word) for word in sys.argv[3:6])
     # what is imported late is imported once, before the forks
     batch(0, 0, 1)
     state = root.with_name(f"{root.name} state")
     if scenario in STATES:
         STATES[scenario](state)
-    for point in range(first, last):
+    for point in range(first, last, stride):
         directory = root / str(point)
         directory.mkdir()
         if scenario in STATES:
