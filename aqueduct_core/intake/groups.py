@@ -174,7 +174,7 @@ class GroupCommit:
         self._note(
             [
                 Noted(book, Key(channel, True), tuple(seen), self._partition(producer, channel))
-                for channel, seen in self._store.seen_of(producer)
+                for channel, seen in self._store.marks.seen_of(producer)
                 if declared.is_channel(channel)
             ]
         )
@@ -190,8 +190,8 @@ class GroupCommit:
             stored,
             gaps,
             boundaries,
-            floor=self._store.floor(producer, channel),
-            forgot=self._store.floor(producer, between) > 0,
+            floor=self._store.marks.floor(producer, channel),
+            forgot=self._store.marks.floor(producer, between) > 0,
         )
 
     def stop(self) -> None:
@@ -275,7 +275,8 @@ class GroupCommit:
         logical = offer.resumes and run.reliable
         seen: RangeSet | NumberSet | None = None
         if logical:
-            seen = (self._store.rows if source.by_source else self._store.seen)(*source.track)
+            marks = self._store.marks
+            seen = (marks.rows if source.by_source else marks.seen)(*source.track)
             self._mind_floor(offer, seen)
         taken = group.take(offer, self._partition(source.producer, source.channel), seen)
         counters = self.counters
@@ -310,7 +311,7 @@ class GroupCommit:
     def _mind_floor(self, offer: Offer, seen: RangeSet | NumberSet) -> None:
         """Count what may have been stored before and is not known to be any more."""
         source = offer.source
-        floor = self._store.floor(*source.track)
+        floor = self._store.marks.floor(*source.track)
         if not floor:
             return
         here = self._open.marks.get(source.track, RangeSet())
@@ -332,7 +333,7 @@ class GroupCommit:
 
     def _known(self, producer: str, name: str) -> RangeSet:
         """What is marked under a name, by the spool and by the open group."""
-        known = RangeSet(self._store.seen(producer, name))
+        known = RangeSet(self._store.marks.seen(producer, name))
         for low, high in self._open.marks.get((producer, name), ()):
             known.add(low, high)
         return known

@@ -54,22 +54,22 @@ class Repeats:
         if source is None or not end:
             return False
         self._flush()
-        store, producer, runs = self._store, source.producer, declared.runs(source.channel)
-        known = store.seen(producer, source.channel)
+        marks, producer, runs = self._store.marks, source.producer, declared.runs(source.channel)
+        known = marks.seen(producer, source.channel)
         if (
             source.start <= known.first
             and end in known
-            and end not in store.seen(producer, runs)
+            and end not in marks.seen(producer, runs)
             # earlier releases noted neither sums nor where runs ended
             and self.content(producer, source.channel, source.space) is not None
-            and store.floor(producer, runs) <= end
+            and marks.floor(producer, runs) <= end
         ):
             _refuse(occurrence.party, source, tally, SHORT)
         return tally.refused
 
     def content(self, producer: str, channel: str, space: tuple[int, int]) -> Content | None:
         """Of what the spool was handed of these numbers; None: nothing, or it is not known."""
-        stored = self._store.content(producer, channel, *space)
+        stored = self._store.marks.content(producer, channel, *space)
         if not stored.messages or stored.total is None:
             return None
         return Content(stored.messages, stored.total)
@@ -78,7 +78,7 @@ class Repeats:
         """Of how many channels of a producer numbers in ``[first, stop)`` are stored."""
         return sum(
             seen.overlaps(first, stop)
-            for channel, seen in self._store.seen_of(producer)
+            for channel, seen in self._store.marks.seen_of(producer)
             if declared.is_channel(channel)
         )
 

@@ -6,6 +6,7 @@ Knows Arrow schemas and bytes, no protocol.
 from aqueduct_core.spool.checks import Checked, Rows
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.identity import holder
+from aqueduct_core.spool.marks import Marks
 from aqueduct_core.spool.pieces import Piece, are_here, read_pieces
 from aqueduct_core.spool.reader import SpoolReader
 from aqueduct_core.spool.settings import SPARSE, ContentSum, Mark, SpoolSettings
@@ -20,6 +21,7 @@ __all__ = [
     "Disk",
     "InlineSync",
     "Mark",
+    "Marks",
     "Piece",
     "Rows",
     "Skip",

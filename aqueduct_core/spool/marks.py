@@ -55,7 +55,7 @@ class Marks:
         return track if isinstance(track, RangeSet) else RangeSet()
 
     def rows(self, producer: str, channel: str) -> NumberSet:
-        """The same of a sparse one."""
+        """The same of a channel whose name ends in `SPARSE`."""
         track = self._used(producer, channel)
         return track if isinstance(track, NumberSet) else NumberSet()
 
@@ -73,13 +73,15 @@ class Marks:
                 yield channel, track
 
     def floor(self, producer: str, channel: str) -> int:
-        """Sequences below it may be stored though `seen` does not say so; 0: nothing was
-        forgotten (or so long ago that it is not known)."""
+        """Sequences below it may be stored though `seen` does not say so, as they were forgotten:
+        repeats of them are not recognised. 0: nothing was forgotten (or so long ago that it is not
+        known)."""
         return self._floors.get((producer, channel), 0) if self._floors else 0
 
     def content(self, producer: str, channel: str, first: int, stop: int) -> ContentSum:
-        """The sum of what is stored of the sequences ``[first, stop)``; without ``total`` where it
-        is not known."""
+        """What is stored of the sequences ``[first, stop)`` of a channel, as far as it was added
+        with sums of exactly this range; ``total`` is None where that is not all of it, or something
+        was forgotten."""
         stored = sum(b - a for a, b in self.seen(producer, channel).within(first, stop))
         kept = self._sums.get((producer, channel), {}).get((first, stop))
         known = kept.total if kept is not None and kept.messages == stored else None

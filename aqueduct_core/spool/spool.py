@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.primitives.number_set import NumberSet
-from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.health import Health
@@ -271,28 +269,11 @@ class Spool(Readable):
             self.pump()
         return flushed
 
-    def seen(self, producer: str, channel: str) -> RangeSet:
-        """The sequences of a producer's channel that are stored, those of the open group included.
-        Read it, do not change it."""
-        return self._marks.seen(producer, channel)
-
-    def rows(self, producer: str, channel: str) -> NumberSet:
-        """The same of a channel whose name ends in `SPARSE`."""
-        return self._marks.rows(producer, channel)
-
-    def seen_of(self, producer: str) -> Iterator[tuple[str, RangeSet]]:
-        """The same of each channel of a producer, but sparse ones."""
-        return self._marks.seen_of(producer)
-
-    def content(self, producer: str, channel: str, first: int, stop: int) -> ContentSum:
-        """What is stored of the sequences ``[first, stop)`` of a channel, the open group included,
-        as far as it was appended with sums of exactly this range; ``total`` is None where that is
-        not all of it, or something was forgotten."""
-        return self._marks.content(producer, channel, first, stop)
-
-    def floor(self, producer: str, channel: str) -> int:
-        """Below it sequences of a channel were forgotten: repeats of them are not recognised."""
-        return self._marks.floor(producer, channel)
+    @property
+    def marks(self) -> Marks:
+        """Which numbered sequences are stored, those of the open group included. Read it, do not
+        change it."""
+        return self._marks
 
     # Cursors and space
 

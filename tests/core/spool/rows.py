@@ -92,9 +92,9 @@ def check_marks(spool: Spool, *, summed: bool = True) -> None:
     """``summed``: no release without sums has written any of it."""
     for partition, end in enumerate(spool.ends()):
         name = "producer", f"channel {partition}"
-        found = list(spool.seen(*name))
+        found = list(spool.marks.seen(*name))
         assert found == ([(0, end)] if end else [])
-        stored = spool.content(*name, *SPACE)
+        stored = spool.marks.content(*name, *SPACE)
         if summed and end:
             assert stored == ContentSum(*name, *SPACE, end, content(0, end))
         else:

@@ -148,7 +148,7 @@ def test_the_start_of_a_segment(stored: Path, where: int | str, catalog: str) ->
             assert spool.starts() == [0, 0]
             for partition, end in enumerate([2 * GROUPS * count for count in ROWS]):
                 check_rows(spool, partition, 0, end)
-                assert list(spool.seen("producer", f"channel {partition}")) == [(0, end)]
+                assert list(spool.marks.seen("producer", f"channel {partition}")) == [(0, end)]
         flip(path, position)
 
 

@@ -33,7 +33,7 @@ def test_marks_are_what_was_added_after_every_reopening(tmp_path: Path) -> None:
             truth.setdefault((producer, channel), RangeSet()).add(first, stop)
         spool.append(0, batch(0, end, end + 1), marks)
         for (producer, channel), expected in truth.items():
-            assert spool.seen(producer, channel) == expected
+            assert spool.marks.seen(producer, channel) == expected
         assert spool.settle(5)
         if step % 10 == 9:
             spool.close()
@@ -41,13 +41,13 @@ def test_marks_are_what_was_added_after_every_reopening(tmp_path: Path) -> None:
                 (tmp_path / "catalog.sqlite").unlink()
             spool = open_spool(tmp_path, segment_bytes=4000)
             for (producer, channel), expected in truth.items():
-                assert spool.seen(producer, channel) == expected
+                assert spool.marks.seen(producer, channel) == expected
     spool.close()
 
 
 def test_an_unknown_channel_has_seen_nothing(tmp_path: Path) -> None:
     with open_spool(tmp_path) as spool:
-        assert list(spool.seen("nobody", "nothing")) == []
+        assert list(spool.marks.seen("nobody", "nothing")) == []
 
 
 def test_the_pair_not_used_for_longest_is_forgotten() -> None:
@@ -131,16 +131,16 @@ def test_sparse_channels_are_remembered_number_by_number(tmp_path: Path) -> None
             truth.add(number, number + 1)
         end = spool.ends()[0]
         spool.append(0, batch(0, end, end + 1), sparse("c", numbers))
-        assert spool.rows("p", "c" + SPARSE) == truth
+        assert spool.marks.rows("p", "c" + SPARSE) == truth
         assert spool.settle(5)
         if step % 10 == 9:
             spool.close()
             if step % 20 == 19:
                 (tmp_path / "catalog.sqlite").unlink()
             spool = open_spool(tmp_path, segment_bytes=4000)
-            assert spool.rows("p", "c" + SPARSE) == truth
-    assert list(spool.seen("p", "c")) == []
-    assert list(spool.seen_of("p")) == []
+            assert spool.marks.rows("p", "c" + SPARSE) == truth
+    assert list(spool.marks.seen("p", "c")) == []
+    assert list(spool.marks.seen_of("p")) == []
     spool.close()
 
 
@@ -200,7 +200,7 @@ def test_sums_add_up_over_reopenings_of_every_kind(tmp_path: Path) -> None:
                 (tmp_path / "catalog.sqlite").unlink()
             spool = open_spool(tmp_path, segment_bytes=3000)
         for channel, expected in truth.items():
-            assert spool.content("p", channel, *LINE)[4:] == expected
+            assert spool.marks.content("p", channel, *LINE)[4:] == expected
     spool.close()
 
 

@@ -51,7 +51,7 @@ def test_nothing_is_durable_before_its_group(tmp_path: Path) -> None:
         append(spool, ends, [2, 1])
         assert spool.ends() == [0, 0]
         assert spool.open_bytes > 0
-        assert list(spool.seen("producer", "channel 0")) == [(0, 2)]
+        assert list(spool.marks.seen("producer", "channel 0")) == [(0, 2)]
         with pytest.raises(DataLoss, match="OFFSET_AHEAD"):
             spool.read(0, 0, 1)
         assert spool.flush()
@@ -171,7 +171,7 @@ def test_a_batch_without_rows_carries_marks(tmp_path: Path) -> None:
         assert spool.settle(5)
     with open_spool(tmp_path) as spool:
         assert spool.ends() == [0, 0]
-        assert list(spool.seen("p", "c")) == [(5, 9)]
+        assert list(spool.marks.seen("p", "c")) == [(5, 9)]
 
 
 def test_misuse_is_refused(tmp_path: Path) -> None:
