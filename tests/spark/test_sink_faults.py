@@ -70,6 +70,7 @@ def assert_in_order(rows: list[dict[str, Any]]) -> None:
         last[key] = row["messageNum"]
 
 
+@pytest.mark.long
 def test_fault_07_and_08_attempts_that_fail_die_or_run_twice(tmp_path: Path) -> None:
     """A task that fails twice, an executor killed before and after the last ack, speculation."""
     site = Site(tmp_path)
