@@ -41,7 +41,7 @@ def test_fault_43_input_under_numbers_that_are_stored(tmp_path: Path, name: str)
         path.write_text("".join(f"{line}\n" for line in LINES))
         assert aqueduct(*command).returncode == 0
         path.write_text("".join(f"{line}\n" for line in (SAME | OTHER)[name]))
-        again = aqueduct(*command)
+        again = aqueduct(*command, "--resume")
         if name in SAME:
             assert again.returncode == 0, again.stderr
         else:
