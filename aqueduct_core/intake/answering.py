@@ -79,7 +79,8 @@ class Answering:
 
     def repeats(self, source: Source) -> RepeatCount:
         """What the channels of this sequence share."""
-        key = source.producer, source.channel, source.space[0]
+        first = 0 if source.floor is None else source.space[0]
+        key = source.producer, source.channel, first
         counted = self._counts.setdefault(key, RepeatCount())
         if len(self._counts) > MAX_SEQUENCES:
             self._counts.popitem(last=False)
