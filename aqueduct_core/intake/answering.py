@@ -104,7 +104,8 @@ class Answering:
         for channel, first, stop in asked.channels:
             repeated = self._counts.pop((producer, channel, first), RepeatCount())
             content = stored.content(producer, channel, (first, stop))
-            known.append(Known(content, repeated.messages))
+            later = content is None and stored.below_later(producer, channel, (first, stop))
+            known.append(Known(content, repeated.messages, later))
         among = None
         if asked.among is not None:
             among = stored.channels_among(producer, *asked.among)

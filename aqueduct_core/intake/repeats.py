@@ -75,6 +75,10 @@ class Repeats:
             return None
         return Content(stored.messages, stored.total)
 
+    def below_later(self, producer: str, channel: str, space: tuple[int, int]) -> bool:
+        """Whether all these numbers count as stored, as those below a later batch do."""
+        return self._store.seen(producer, channel).covers(*space)
+
     def channels_among(self, producer: str, first: int, stop: int) -> int:
         """Of how many channels of a producer numbers in ``[first, stop)`` are stored."""
         return sum(

@@ -192,7 +192,9 @@ class Delivery:
             for wait in waits:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
-        failures = [(lane, wait.exception()) for wait, lane in waits.items() if not wait.cancelled()]
+        failures = [
+            (lane, wait.exception()) for wait, lane in waits.items() if not wait.cancelled()
+        ]
         for _, failure in failures:
             if failure is not None and not isinstance(failure, ConnectionLost):
                 raise failure

@@ -240,7 +240,7 @@ def test_fault_39_a_receiver_that_is_away(seconds: float) -> None:
 
 @pytest.mark.parametrize("how", ["closes", "dies"])
 def test_what_ends_at_one_address_ends_the_wait_for_another(how: str) -> None:
-    """The acks of one receiver are late; what becomes of another one is not noticed later for it."""
+    """Late acks of one receiver do not hide what becomes of another one."""
 
     async def main() -> None:
         network = MemoryNetwork()

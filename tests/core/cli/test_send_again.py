@@ -82,7 +82,7 @@ def test_a_run_that_was_put_out_is_not_told_to_resume(site: Site, tmp_path: Path
         wait_until(lambda: len(stored(intake)) == 2, TIMEOUT, "two rows")
         other = aqueduct(*command, "--append", stdin=b"b0\n")
         assert other.returncode == 0, other.stderr
-        out, errors = first.communicate(b"a2\n", timeout=TIMEOUT)
+        _, errors = first.communicate(b"a2\n", timeout=TIMEOUT)
         assert first.returncode == 1
         assert b"AQUEDUCT_SINK.FENCED" in errors
         assert b"--resume" not in errors
