@@ -192,7 +192,8 @@ async def _send(options: argparse.Namespace) -> int:
                 await sender.committed(timeout=options.ack_timeout)
             await _acked(sender, sender.finish, options.ack_timeout)
         except SinkFailed as error:
-            resumable = error.subclass != "NOT_REPEATABLE"
+            # behind another run --resume would mean the input of that one
+            resumable = error.subclass not in ("NOT_REPEATABLE", "FENCED")
             raise
         finally:
             progress.cancel()

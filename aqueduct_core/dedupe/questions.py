@@ -8,8 +8,9 @@ oneshot channel for the answer. It names channels of the connection's producer a
 numbers ``[first, stop)`` that are asked about; with ``partition`` those of one partition of the
 writer. The answer has an entry for each in the same order. ``count`` and ``checksum`` (see
 `dedupe.checksum`; 16 hexadecimal digits) are of all that is stored of them, by whomever it was
-sent, and left out where that is not known. ``repeated`` counts the messages of this connection
-that were stored before.
+sent, and left out where that is not known. ``later`` is true where a later batch of the channel is
+stored: what comes of this one any more is recognised as repeated, whatever it is.
+``repeated`` counts the messages of this connection that were stored before.
 
 With ``among`` (a pair of numbers) the answer also has ``channels_among``: of how many channels any
 of these numbers is stored. A reader ignores keys that it does not know.
@@ -83,10 +84,12 @@ class Question:
 
 
 class Known(NamedTuple):
-    """What is stored of a channel that was asked about; ``content`` None: it is not known."""
+    """What is stored of a channel that was asked about; ``content`` None: it is not known.
+    ``later``: these numbers are below a later batch."""
 
     content: Content | None
     repeated: int
+    later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,8 @@ def is_question(headers: Headers) -> bool:
 
 def _entry(known: Known) -> dict[str, Any]:
     entry: dict[str, Any] = {"repeated": known.repeated}
+    if known.later:
+        entry["later"] = True
     if known.content is not None:
         entry |= {"count": known.content.messages, "checksum": f"{known.content.total:016x}"}
     return entry
@@ -131,7 +136,7 @@ def _known(item: Any) -> Known:
     if not isinstance(item, dict) or not _is_number(item.get("repeated")):
         raise BadQuestion("an entry of an answer counts no repeats")
     if item.get("checksum") is None:
-        return Known(None, item["repeated"])
+        return Known(None, item["repeated"], item.get("later") is True)
     count, checksum = item.get("count"), item["checksum"]
     try:
         total = int(checksum, 16)

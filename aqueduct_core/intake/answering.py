@@ -79,7 +79,8 @@ class Answering:
 
     def repeats(self, source: Source) -> RepeatCount:
         """What the channels of this sequence share."""
-        key = source.producer, source.channel, source.space[0]
+        first = 0 if source.floor is None else source.space[0]
+        key = source.producer, source.channel, first
         counted = self._counts.setdefault(key, RepeatCount())
         if len(self._counts) > MAX_SEQUENCES:
             self._counts.popitem(last=False)
@@ -103,7 +104,8 @@ class Answering:
         for channel, first, stop in asked.channels:
             repeated = self._counts.pop((producer, channel, first), RepeatCount())
             content = stored.content(producer, channel, (first, stop))
-            known.append(Known(content, repeated.messages))
+            later = content is None and stored.below_later(producer, channel, (first, stop))
+            known.append(Known(content, repeated.messages, later))
         among = None
         if asked.among is not None:
             among = stored.channels_among(producer, *asked.among)

@@ -26,7 +26,8 @@ class Source:
 
     ``channel`` is its name, ``producer`` the identity of who sends. ``start`` is the logical
     number of its reliable message 0, ``floor`` that below which its producer is done; None where
-    it is no sink, whose numbers jump from batch to batch. ``by_source``: messages have the numbers
+    it is no sink, whose numbers jump from batch to batch. ``run_start`` is the number at which its
+    producer's run began, as far as that is told. ``by_source``: messages have the numbers
     of the rows that they are made of, which come with them (`dedupe.source_rows`).
     ``parent_message`` is the number of the message that it was attached to, as the row of that
     message shows it; the entrypoint has no parent.
@@ -38,6 +39,7 @@ class Source:
     channel_id: int
     start: int = 0
     floor: int | None = None
+    run_start: int = 0
     by_source: bool = False
     parent_channel_id: int | None = None
     parent_message: int | None = None
@@ -52,8 +54,10 @@ class Source:
     @property
     def space(self) -> Range:
         """The logical numbers of which one checksum is kept: of a sink those of one batch and
-        mode, otherwise all."""
-        return (0, MAX_SEQUENCE) if self.floor is None else numbering.space(self.start)
+        mode, otherwise all from the beginning of the run on."""
+        if self.floor is not None:
+            return numbering.space(self.start)
+        return min(self.run_start, self.start), MAX_SEQUENCE
 
     def number(self, run: Run, index: int) -> int:
         """The ``messageNum`` of message ``index`` of a run of this channel."""

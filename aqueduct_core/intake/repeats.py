@@ -2,8 +2,9 @@
 
 All numbers of a channel are stored once they were accepted, from it or from others before. So when
 as many are stored as the channel has brought, they are the same ones, and their checksums must
-agree. A channel that begins above the lowest stored number is never compared, and neither is one of
-several runs that stand one behind the other: of these the repeats are counted and told.
+agree. That goes for what is stored of the producer's run, where the channel tells where that began,
+and of all runs otherwise. A channel that begins above the lowest of these is never compared: its
+repeats are counted and told.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Repeats:
 
         One that ends a run below what is stored can never be compared, and it is certain that it is
         not what was stored. Behind a hole, and where runs have ended before, another run may have
-        gone on; and of what begins above the lowest stored number nothing is certain.
+        gone on; and of what begins above the lowest stored number of its run nothing is certain.
         """
         source, end = occurrence.source, occurrence.boundary
         if source is None or not end:
@@ -57,7 +58,7 @@ class Repeats:
         marks, producer, runs = self._store.marks, source.producer, declared.runs(source.channel)
         known = marks.seen(producer, source.channel)
         if (
-            source.start <= known.first
+            not known.within(source.space[0], source.start)
             and end in known
             and end not in marks.seen(producer, runs)
             # earlier releases noted neither sums nor where runs ended
@@ -73,6 +74,10 @@ class Repeats:
         if not stored.messages or stored.total is None:
             return None
         return Content(stored.messages, stored.total)
+
+    def below_later(self, producer: str, channel: str, space: tuple[int, int]) -> bool:
+        """Whether all these numbers count as stored, as those below a later batch do."""
+        return self._store.seen(producer, channel).covers(*space)
 
     def channels_among(self, producer: str, first: int, stop: int) -> int:
         """Of how many channels of a producer numbers in ``[first, stop)`` are stored."""

@@ -335,6 +335,7 @@ class Session:
             channel_id=number,
             start=claims.sequence_start or 0,
             floor=floor,
+            run_start=claims.run_start or 0,
             by_source=by_source,
             parent_channel_id=parent.source.channel_id,
             parent_message=message,

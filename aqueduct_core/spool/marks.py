@@ -17,6 +17,9 @@ entry, the floor, where something of the channel was forgotten."""
 
 Key = tuple[str, str]
 
+MAX_SUMS = 8
+"""Sums of a channel; where there are more, the two that begin lowest become one."""
+
 SPARSE_FACTOR = 8
 """Entries of a sparse channel for each range that another one may have: some four million numbers
 with holes."""
@@ -34,9 +37,10 @@ class Marks:
 
     A channel whose name ends in `SPARSE` is remembered number by number (`NumberSet`).
 
-    The content of a channel's sequences is kept as sums over ranges that the caller chooses, none
-    of which overlap. A sum counts what it adds up, so it is known exactly where that many sequences
-    of its range are stored. It ends when its range is stored wholly, or is forgotten.
+    The content of a channel's sequences is kept as sums over ranges that the caller chooses; each
+    sequence counts in one of them. A sum counts what it adds up, so what sums say of a range is the
+    whole of it exactly where that many of its sequences are stored. A sum ends when its range is
+    stored wholly, or is forgotten.
     """
 
     def __init__(self, settings: SpoolSettings) -> None:
@@ -83,8 +87,11 @@ class Marks:
         with sums of exactly this range; ``total`` is None where that is not all of it, or something
         was forgotten."""
         stored = sum(b - a for a, b in self.seen(producer, channel).within(first, stop))
-        kept = self._sums.get((producer, channel), {}).get((first, stop))
-        known = kept.total if kept is not None and kept.messages == stored else None
+        kept = self._sums.get((producer, channel), {}).values()
+        inside = [each for each in kept if first <= each.first and each.stop <= stop]
+        totals = [each.total for each in inside if each.total is not None]
+        whole = len(totals) == len(inside) and sum(each.messages for each in inside) == stored
+        known = sum(totals) % MODULUS if inside and whole else None
         return ContentSum(producer, channel, first, stop, stored, known)
 
     def add(self, marks: Iterable[Mark], sums: Iterable[ContentSum] = ()) -> None:
@@ -184,6 +191,15 @@ class Marks:
         else:
             total = None
         sums[first, stop] = more._replace(messages=kept.messages + messages, total=total)
+        if len(sums) > MAX_SUMS:
+            low, high = (sums.pop(where) for where in sorted(sums)[:2])
+            both = None
+            if low.total is not None and high.total is not None:
+                both = (low.total + high.total) % MODULUS
+            end = max(low.stop, high.stop)
+            sums[low.first, end] = low._replace(
+                stop=end, messages=low.messages + high.messages, total=both
+            )
 
     def _end_sums(self, key: Key, first: int, stop: int) -> None:
         """All sequences of ``[first, stop)`` are stored: sums in it cannot grow any more."""

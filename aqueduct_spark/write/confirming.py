@@ -89,8 +89,9 @@ class Sent:
         self._unchecked.update(mine)
         if not line.answers:
             return
-        among = self._identity.numbers if alone and len(asked) == len(mine) else None
-        for part in _parts(asked):
+        alone = alone and self._identity.numbered and len(asked) == len(mine)
+        among = self._identity.numbers if alone else None
+        for part in _parts(asked, least=int(alone)):
             answer = await self._answer(line, part, among, seconds)
             if answer is None or len(answer.channels) != len(part):
                 continue
@@ -134,6 +135,8 @@ class Sent:
     def _compare(self, line: Line, to: Destination, known: Known) -> None:
         self.repeated += known.repeated
         mine, stored = self._contents[to], known.content
+        if known.later and self._identity.rising:
+            raise superseded(self._identity, f"channel {to.channel!r} at aqueduct://{line.address}")
         if stored is None:
             return
         self._unchecked.discard(to)
@@ -166,6 +169,18 @@ def not_repeatable(identity: WriteIdentity, what: str) -> SinkFailed:
     )
 
 
-def _parts(destinations: Sequence[Destination]) -> Iterator[Sequence[Destination]]:
-    for first in range(0, len(destinations), MAX_CHANNELS):
+def superseded(identity: WriteIdentity, where: str) -> SinkFailed:
+    """What is sent of a batch of a stream when a later one is stored would be lost."""
+    return SinkFailed(
+        "NOT_REPEATABLE",
+        f"A later batch than {identity.batch} of writer {identity.writer!r} is stored on {where}: "
+        "rows of this one are taken for repeats and not stored. Another query, or this one with "
+        "another checkpoint, has sent under this writerId",
+        "Give the query a writerId of its own, or leave the option out",
+    )
+
+
+def _parts(destinations: Sequence[Destination], least: int) -> Iterator[Sequence[Destination]]:
+    """At least so many; one of none asks only whether there are others."""
+    for first in range(0, max(least, len(destinations)), MAX_CHANNELS):
         yield destinations[first : first + MAX_CHANNELS]

@@ -109,7 +109,7 @@ class Delivery:
         finish, done = self._options.finish, False
         while not done:
             await self._send_waiting()
-            if await self._at_each(lambda lane: lane.settled()):
+            if await self._settle():
                 self._check_loss()
                 done = await self._at_each(self._confirm) and await self._at_each(
                     lambda lane: lane.finish(channels=finish)
@@ -177,6 +177,31 @@ class Delivery:
     async def _confirm(self, lane: Lane) -> None:
         alone = not self._fails_over or len(self._addresses) == 1
         await self._sent.ask(lane.line, self._options.ack_timeout, alone=alone)
+
+    async def _settle(self) -> bool:
+        """Wait until every row that was sent has its outcome; False: connections were lost in it.
+
+        All addresses at once: what ends at one of them must not wait for late acks of another.
+        """
+        waits = {asyncio.ensure_future(lane.settled()): lane for lane in self._lanes.values()}
+        if not waits:
+            return True
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+        failures = [
+            (lane, wait.exception()) for wait, lane in waits.items() if not wait.cancelled()
+        ]
+        for _, failure in failures:
+            if failure is not None and not isinstance(failure, ConnectionLost):
+                raise failure
+        for lane, failure in failures:
+            if isinstance(failure, ConnectionLost):
+                self._recover(lane, failure)
+        return not any(failure for _, failure in failures)
 
     async def _at_each(self, step: Callable[[Lane], Awaitable[None]]) -> bool:
         """Take a step at every address; False: connections were lost in it, and it is to be taken

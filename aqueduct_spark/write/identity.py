@@ -34,12 +34,15 @@ class WriteIdentity:
 
     A channel with a source of its own tells that instead, and its messages their offsets there:
     the same ones in whatever task, batch and order they come.
+
+    ``rising``: no batch is done again once a later one has begun, as in a stream.
     """
 
     writer: str
     batch: int
     partition: int
     numbered: bool = True
+    rising: bool = False
 
     def channel_headers(self, destination: Destination, row: int) -> Headers:
         """Headers of a channel whose first message is row ``row`` of its destination.

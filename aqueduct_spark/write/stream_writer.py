@@ -55,6 +55,7 @@ class AqueductStreamWriter(DataSourceStreamArrowWriter):
                 int(batch),
                 context.partitionId(),
                 self._options.idempotence != "none",
+                rising=True,
             ),
         )
 

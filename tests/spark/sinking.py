@@ -71,8 +71,9 @@ class Attempt:
         writer: str = "w",
         token: str | None = None,
         max_open: int = MAX_OPEN_CHANNELS,
+        rising: bool = False,
     ) -> None:
-        identity = WriteIdentity(writer, batch, partition, wanted.idempotence != "none")
+        identity = WriteIdentity(writer, batch, partition, wanted.idempotence != "none", rising)
         self.delivery = Delivery(
             wanted, identity, Pool() if pool is None else pool, token, max_open
         )

@@ -236,3 +236,33 @@ def test_fault_39_a_receiver_that_is_away(seconds: float) -> None:
 
     port = 1
     run_virtually(main())
+
+
+@pytest.mark.parametrize("how", ["closes", "dies"])
+def test_what_ends_at_one_address_ends_the_wait_for_another(how: str) -> None:
+    """Late acks of one receiver do not hide what becomes of another one."""
+
+    async def main() -> None:
+        network = MemoryNetwork()
+        wanted = options("aqueduct://127.0.0.1:1", "aqueduct://127.0.0.1:2", ackTimeout="30s")
+        attempt = Attempt(wanted, pool=network)
+        await attempt.delivery.open()
+        await attempt.send(numbered(40, channels=8))
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        completing = asyncio.ensure_future(attempt.run([]))
+        await asyncio.sleep(1.0)
+        other = network.connections[1]
+        if how == "dies":
+            other.die()
+            await asyncio.sleep(1.0)
+            assert len(network.connections) == 3, "it was not dialled again"
+            completing.cancel()
+            return
+        next(channel for channel in network.channels() if channel in other.live).close()
+        with pytest.raises(SinkFailed) as failed:
+            await completing
+        assert failed.value.subclass == "RECEIVER_CLOSED"
+        assert loop.time() - begun < 5
+
+    run_virtually(main())

@@ -18,7 +18,7 @@ from tests.core.aio.scene import in_loop, server_tls
 from tests.core.intake.processes import Site
 from tests.spark.plain_peer import Peer, listening
 from tests.spark.sinking import Attempt, numbered, options, patiently
-from tests.spark.test_sink_intake import once, values
+from tests.spark.test_sink_intake import once, two, values
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -101,8 +101,10 @@ async def test_fault_43_arrow_batches_of_another_size(tmp_path: Path) -> None:
         wanted = options(intake.url, payloadFormat="arrow", channel="a")
         whole = pa.record_batch({"n": list(range(100))})
         await Attempt(wanted).run([whole.slice(0, 50), whole.slice(50)])
+        counts = await Attempt(wanted).run([whole.slice(0, 40), whole.slice(40)])
+        assert (counts.acked, counts.repeated) == (1, 1)
         with pytest.raises(SinkFailed) as failed:
-            await Attempt(wanted).run([whole.slice(0, 40), whole.slice(40)])
+            await Attempt(wanted).run([whole.slice(1), whole.slice(0, 1)])
         assert failed.value.subclass == "NOT_REPEATABLE"
 
 
@@ -190,3 +192,40 @@ async def test_a_question_leaves_no_row(tmp_path: Path) -> None:
         entrypoint = [row for row in intake.rows(metadata=True) if row["channel"] == "0"]
         assert [len(row["attachments"]) for row in entrypoint] == [1]
         assert entrypoint[0]["value"] == b""
+
+
+@patiently
+async def test_fault_43_nothing_any_more_for_one_of_two_addresses(tmp_path: Path) -> None:
+    with two(tmp_path) as (one, other):  # type: ignore[attr-defined]
+        wanted = options(one.url, other.url)
+        await dies(wanted, numbered(20, channels=20))
+        names = {row["channel"] for row in one.rows()}
+        batch = numbered(20, channels=20)
+        kept = batch.filter(pa.array([name.as_py() in names for name in batch["channel"]]))
+        assert 0 < kept.num_rows < 20
+        with pytest.raises(SinkFailed, match="rows for 0 channels") as failed:
+            await Attempt(wanted).run([kept])
+        assert failed.value.subclass == "NOT_REPEATABLE"
+
+
+@patiently
+async def test_a_stream_that_begins_again_below_what_its_writer_has_sent(tmp_path: Path) -> None:
+    """Another checkpoint, or another query, under the same writerId: numbers begin again at 0."""
+    site = Site(tmp_path)
+    with site.intake() as intake:
+        wanted = options(intake.url, streaming=True, writerId="w")
+        for batch in (6, 7, 7):
+            await Attempt(wanted, batch=batch, rising=True).run(
+                [numbered(50, start=50 * batch, channels=3)]
+            )
+        stored = values(intake)
+        intake.kill()
+    with site.intake() as intake:
+        wanted = options(intake.url, streaming=True, writerId="w")
+        with pytest.raises(SinkFailed, match="writerId of its own") as failed:
+            await Attempt(wanted, rising=True).run([numbered(50, start=1_000, channels=3)])
+        assert failed.value.subclass == "NOT_REPEATABLE"
+        assert values(intake) == stored
+        # a writer whose batches do not rise may send one again
+        counts = await Attempt(wanted, batch=6).run([numbered(50, start=300, channels=3)])
+        assert (counts.repeated, counts.unchecked) == (50, 3)

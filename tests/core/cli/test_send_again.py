@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.core.cli.running import aqueduct, totals
+from tests.core.cli.running import AQUEDUCT, TIMEOUT, aqueduct, totals
 from tests.core.cli.test_send_resume import ca, stored
 from tests.core.intake.processes import Site
+from tests.support.waiting import environment, wait_until
 
 
 @pytest.fixture
@@ -63,3 +65,24 @@ def test_new_input_may_go_on_behind_a_run_that_broke_off(site: Site, tmp_path: P
         assert rest.returncode == 0, rest.stderr
         assert (totals(rest)["sent"], totals(rest)["repeated"]) == (2, 1)
         assert [value for _, value in stored(intake)] == [b"mon 0", b"mon 1", b"tue 0", b"tue 1"]
+
+
+def test_a_run_that_was_put_out_is_not_told_to_resume(site: Site, tmp_path: Path) -> None:
+    """Behind the run that took its channel, --resume would mean the input of that one."""
+    with site.intake() as intake:
+        command = ["send", intake.url, "--ca", str(ca(site, tmp_path)), "--producer", "p"]
+        first = subprocess.Popen(
+            [*AQUEDUCT, *command],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=environment(),
+        )  # fmt: skip
+        assert first.stdin is not None
+        first.stdin.write(b"a0\na1\n")
+        first.stdin.flush()
+        wait_until(lambda: len(stored(intake)) == 2, TIMEOUT, "two rows")
+        other = aqueduct(*command, "--append", stdin=b"b0\n")
+        assert other.returncode == 0, other.stderr
+        _, errors = first.communicate(b"a2\n", timeout=TIMEOUT)
+        assert first.returncode == 1
+        assert b"AQUEDUCT_SINK.FENCED" in errors
+        assert b"--resume" not in errors

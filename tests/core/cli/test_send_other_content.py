@@ -41,7 +41,7 @@ def test_fault_43_input_under_numbers_that_are_stored(tmp_path: Path, name: str)
         path.write_text("".join(f"{line}\n" for line in LINES))
         assert aqueduct(*command).returncode == 0
         path.write_text("".join(f"{line}\n" for line in (SAME | OTHER)[name]))
-        again = aqueduct(*command)
+        again = aqueduct(*command, "--resume")
         if name in SAME:
             assert again.returncode == 0, again.stderr
         else:
@@ -52,3 +52,26 @@ def test_fault_43_input_under_numbers_that_are_stored(tmp_path: Path, name: str)
         assert [value for _, value in stored(intake)][:300] == [line.encode() for line in LINES]
         told = [event for event in intake.events() if event["kind"] == "repeated"]
         assert [event["first"] for event in told if event["channel"] == "lines"] == [0]
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_fault_43_a_later_run_with_other_input(tmp_path: Path, name: str) -> None:
+    """Behind what earlier runs sent, and after a restart of the intake."""
+    site = Site(tmp_path)
+    command = ["send", "--ca", str(ca(site, tmp_path)), "--producer", "p"]
+
+    def text(lines: list[str]) -> bytes:
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    with site.intake() as intake:
+        for day in ("mon", "tue"):
+            earlier = aqueduct(*command, intake.url, stdin=text([f"{day} {n}" for n in range(7)]))
+            assert earlier.returncode == 0, earlier.stderr
+        assert aqueduct(*command, intake.url, stdin=text(LINES)).returncode == 0
+        intake.kill()
+    with site.intake() as intake:
+        same = aqueduct(*command, intake.url, "--resume", stdin=text(LINES))
+        assert same.returncode == 0, same.stderr
+        again = aqueduct(*command, intake.url, "--resume", stdin=text(OTHER[name]))
+        assert again.returncode != 0
+        assert "channel 'lines' repeats" in one_error(again, "AQUEDUCT_SINK.NOT_REPEATABLE")

@@ -8,7 +8,7 @@ from pathlib import Path
 from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.spool import SPARSE, ContentSum, Mark, SpoolSettings
-from aqueduct_core.spool.marks import Marks
+from aqueduct_core.spool.marks import MAX_SUMS, Marks
 from tests.core.spool.rows import batch, open_spool
 
 
@@ -258,3 +258,22 @@ def test_smaller_bounds_make_sums_unknown() -> None:
     again = Marks(SpoolSettings(max_ranges=2))
     again.load(marks.snapshot(), marks.sums())
     assert known(again) == (2, None)
+
+
+def test_sums_of_runs_one_behind_the_other() -> None:
+    """Each run has its own; those of early runs become one, and all together they are the whole."""
+    marks = Marks(SpoolSettings())
+    most = 1 << 62
+    for run in range(40):
+        first = 10 * run
+        for at in (first, first + 5):
+            add = ContentSum("p", "c", first, most, 5, 1000 + at)
+            marks.add([Mark("p", "c", at, at + 5)], [add])
+    assert len(marks.sums()) == MAX_SUMS
+    again = Marks(SpoolSettings())
+    again.load(marks.snapshot(), marks.sums())
+    for each in (marks, again):
+        assert each.content("p", "c", 390, most)[-2:] == (10, 2 * 1390 + 5)
+        assert each.content("p", "c", 0, most)[-2:] == (400, sum(2005 + 20 * r for r in range(40)))
+        assert each.content("p", "c", 395, most).total is None
+        assert each.content("p", "c", 50, most).total is None
