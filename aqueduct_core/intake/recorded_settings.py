@@ -1,8 +1,8 @@
 """Who can bring messages into a spool is settled with its first intake, and kept beside it.
 
 A later intake of the spool, of whichever query or configuration, has to come with the same
-settings: else whoever starts the second one could turn the authentication of the first one off.
-Changing them is an act of its own (`forget`).
+settings, and so has one more intake of a query: else whoever starts the second one could turn the
+authentication of the first one off. Changing them is an act of its own (`forget`).
 
 What counts is the address (port 0 stands for any), that a certificate is one of files or a
 self-signed one, and where the tokens are: the reference, never a token. What is renewed in the
@@ -19,7 +19,7 @@ from typing import Any
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake import json_file
 from aqueduct_core.intake.host_port import address
-from aqueduct_core.intake.layout import named_by_users
+from aqueduct_core.intake.layout import named_by_users, number_of
 from aqueduct_core.intake.settings import IntakeSettings
 
 FILE = "settings.json"
@@ -48,6 +48,8 @@ def check_recorded(settings: IntakeSettings) -> None:
     """
     directory = Path(settings.spool)
     known, given = recorded_in(directory), admission_of(settings)
+    if known is None:
+        known = _beside(directory, given) if settings.lease is not None else None
     if known is None:
         return
     if "listen" in known and "listen" in given:
@@ -80,6 +82,20 @@ def recorded_in(directory: Path) -> dict[str, str] | None:
 
     remedy = f"Look who may have done it; then remove it: {_forget(directory)}"
     return json_file.load(directory / FILE, parse, remedy)
+
+
+def _beside(directory: Path, given: Mapping[str, str]) -> dict[str, str] | None:
+    """What is kept for another intake of the same query: one more is no way in for those whom the
+    others refuse. Each listens at an address of its own."""
+    if number_of(directory) is None:
+        return None
+    for other in sorted(directory.parent.iterdir()):
+        known = recorded_in(other) if number_of(other) is not None else None
+        if known is not None:
+            if "listen" in known and "listen" in given:
+                known["listen"] = given["listen"]
+            return known
+    return None
 
 
 def forget(directory: Path) -> bool:

@@ -19,6 +19,7 @@ from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
 from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.model.source import Dial
 from aqueduct_spark.model.starting import AtTime
+from aqueduct_spark.planning.dialling import check_dialled
 from aqueduct_spark.planning.launches import Launches
 from aqueduct_spark.planning.patience import Patience
 from aqueduct_spark.planning.progress import (
@@ -184,6 +185,9 @@ class StreamPlanner:
             if found.missing:
                 end = self._launching(found, start, end)
             else:
+                if isinstance(self._options.source, Dial):
+                    addresses = map(str, self._options.source.endpoint.addresses)
+                    check_dialled(list(addresses), self._fleet.statuses())
                 self._crew.take_absent()
                 self._launches.note((), {}, {}, time.monotonic())
         return end

@@ -55,7 +55,8 @@ def rows(
     Raises:
         IntakeFailed: it cannot be had in time, or its spool is not in sight.
         DataLoss: rows of the range are gone, as the spool itself says, or another spool is in its
-            place; unless the partition is lenient.
+            place; unless the partition is lenient. What is in its place on this host counts for
+            that once it was searched for everywhere, ``launch_timeout`` after the last row.
         SpoolFailed: CORRUPT, with the offset; or why the intake cannot be started.
     """
     shape = Shape(
@@ -89,14 +90,18 @@ def rows(
             time.sleep(RETRY_PAUSE)
             if partition.order is None:
                 continue
+            searched = give_up - partition.fetch_timeout + partition.order.launch_timeout
             try:
                 held = _recovered(partition, partition.order, give_up)
                 if held.id != wanted.spool:
+                    searched = 0.0  # by the planner, which had that one launched in its place
                     raise _replaced(partition, held)
             except DataLoss as lost:
                 # another spool is in its place; one that is not in sight is UNREACHABLE
                 if not partition.lenient:
                     raise lost from None
+                if time.monotonic() < searched:
+                    continue  # in its place on this host: it may come up on another one
                 log.warning("failOnDataLoss=false: %s", lost)
                 return
             address = held.at

@@ -84,7 +84,7 @@ class Claims:
         told = False
         while True:
             try:
-                self._hold(client)
+                self._hold(client, self.query)
                 break
             except SpoolFailed as error:
                 if error.subclass != "CURSOR_IN_USE" or time.monotonic() > give_up:
@@ -101,12 +101,14 @@ class Claims:
     def renew(self) -> None:
         """Keep what is held. A cursor that another query took over is told by `ensure`."""
         with self._lock:
-            held = dict(self._held)
+            held, query = dict(self._held), self.query
         for spool, client in held.items():
             try:
-                self._hold(client)
+                self._hold(client, query)
             except AqueductError as error:
                 with self._lock:
+                    if self.query != query:
+                        return  # `own` came in between: what was asked without the id says nothing
                     if isinstance(error, SpoolFailed) and error.subclass == "CURSOR_IN_USE":
                         self._lost = error
                     elif self._held.get(spool) is client:
@@ -122,7 +124,7 @@ class Claims:
         for reader in self._readers:
             client.release(reader.cursor, self.owner)
             client.drop_cursor(reader.cursor, query=self.query)
-        self._hold(client)
+        self._hold(client, self.query)
 
     def release(self) -> None:
         """Give all holds back, so that the next run need not wait. Never raises."""
@@ -136,14 +138,14 @@ class Claims:
                     log.debug("a hold was not given back: %s", error)
                     break
 
-    def _hold(self, client: IntakeClient) -> None:
+    def _hold(self, client: IntakeClient, query: str) -> None:
         for reader in self._readers:
             client.hold(
                 reader.cursor,
                 self.owner,
                 view=reader.view,
                 seconds=HOLD,
-                query=self.query,
+                query=query,
                 where=self._where,
             )
 

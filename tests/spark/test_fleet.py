@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,28 @@ def test_a_fleet_finds_by_registration_and_by_offset(ground: Ground, fleets: lis
         assert (adopted.pid, adopted.at) == (held.pid, held.at)
     foreign = launched(ground, fleets, credentials=Credentials.fresh())
     assert foreign.observe(known) == {}
+
+
+def test_a_renewal_without_the_id_that_comes_late_is_not_another_query(
+    ground: Ground, fleets: list[Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was on its way when the cursor was claimed with the id that the query got meanwhile."""
+    held = ground.ensure()
+    fleet = launched(ground, fleets)
+    fleet.observe(StreamOffset())
+    hold = IntakeClient.hold
+
+    def overtaken(client: IntakeClient, cursor: str, owner: str, **given: Any) -> None:
+        monkeypatch.setattr(IntakeClient, "hold", hold)
+        assert fleet.own("id of the query")
+        fleet.observe(StreamOffset())
+        hold(client, cursor, owner, **given)
+
+    monkeypatch.setattr(IntakeClient, "hold", overtaken)
+    fleet.renew_holds()
+    assert fleet.observe(StreamOffset())[0].id == held.id
+    fleet.renew_holds()
+    assert fleet.observe(StreamOffset())[0].id == held.id
 
 
 def test_an_intake_is_told_once(

@@ -19,7 +19,9 @@ from aqueduct_core.errors import AqueductError, AuthFailed, DataLoss, IntakeFail
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.schema import row_schema
+from aqueduct_core.intake.layout import settle_layout
+from aqueduct_core.intake.schema import SPOOL_SCHEMA, row_schema
+from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
 from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.planning.ranges import DataRange
@@ -331,6 +333,29 @@ class TestRows:
         with pytest.raises(DataLoss, match="SPOOL_REPLACED"):
             self.read(foreign)
         assert self.read(replace(foreign, lenient=True)).num_rows == 0
+
+    @pytest.mark.parametrize("launch_timeout", [0.1, LONG])
+    def test_fault_42_another_spool_on_this_host_says_nothing_of_others(
+        self, ground: Ground, held: Registration, launch_timeout: float
+    ) -> None:
+        """It may be the one of an earlier query, and ours on the disk of a host that restarts."""
+        partition = self.partition(ground, held, fetch_timeout=1.0)
+        table = self.read(partition)
+        ground.kill(held.pid)
+        home = ground.home / "intake-0"
+        home.rename(ground.home / "elsewhere")
+        settle_layout(home, 2)
+        Spool.open(home, schema=SPOOL_SCHEMA, partitions=3, sync=InlineSync).close()
+        order = ground.order(launch_timeout=launch_timeout, lock_timeout=0.1)
+        lenient = replace(partition, order=order, lenient=True)
+        if launch_timeout < LONG:
+            assert self.read(lenient).num_rows == 0
+            return
+        with pytest.raises(IntakeFailed, match="UNREACHABLE"):
+            self.read(lenient)
+        home.rename(ground.home / "of another query")
+        (ground.home / "elsewhere").rename(home)
+        assert self.read(replace(partition, lenient=True, fetch_timeout=LONG)).equals(table)
 
     def test_a_task_does_not_wait_for_ever(self, ground: Ground, held: Registration) -> None:
         partition = self.partition(ground, held, fetch_timeout=0.1)

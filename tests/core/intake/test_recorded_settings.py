@@ -109,6 +109,21 @@ def test_an_intake_that_dials_may_ask_for_more_and_must_verify_as_before(tmp_pat
         check_recorded(settings(tmp_path, auth=AuthSettings()))
 
 
+def test_one_more_intake_of_a_query_lets_nobody_in_whom_the_others_refuse(tmp_path: Path) -> None:
+    for name in ("intake-0", "intake-1", "alone"):
+        (tmp_path / name).mkdir()
+    record(settings(tmp_path / "intake-0", lease=9.0))
+    second = settings(tmp_path / "intake-1", lease=9.0, listen="127.0.0.1:4434")
+    check_recorded(second)
+    for given in ({"auth": AuthSettings()}, {"tls": TlsSettings(self_signed=("localhost",))}):
+        with pytest.raises(InvalidOption, match=rf"CONFLICT.*{tmp_path} --forget"):
+            check_recorded(replace(second, **given))
+        check_recorded(replace(second, **given, lease=None))  # on its own, whatever its name is
+        check_recorded(replace(second, **given, spool=str(tmp_path / "alone")))
+    with pytest.raises(InvalidOption, match="CONFLICT"):
+        check_recorded(settings(tmp_path / "intake-1", lease=9.0, **DIALS))
+
+
 def test_what_is_settled_names_no_secret() -> None:
     found = admission_of(settings(Path("/s"), auth=AuthSettings(token="s3cret", token_env="T")))
     assert found == {"listen": "127.0.0.1:4433", "auth.tokenEnv": "T"}
