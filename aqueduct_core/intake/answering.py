@@ -26,8 +26,8 @@ MAX_SEQUENCES = 65_536
 be open; those that were not asked about for longest go first, and are answered as 0."""
 
 
-MAX_POSITIONS = 1024
-"""Positions on their way to a peer. Each is below 4 kB; a peer that does not take them gets no
+MAX_ANSWERS = 256
+"""On their way to a peer, some 20 kB each at most: one that asks and does not take them gets no
 more."""
 
 
@@ -46,7 +46,7 @@ class Answering:
         self._owners = owners
         self._clock = clock
         self._counts: OrderedDict[tuple[str, str, int], RepeatCount] = OrderedDict()
-        self._positions: set[int] = set()
+        self._answers: set[int] = set()
 
     def tells_position(
         self, attachment: Attachment, asker: Writer, producer: str | None, run: str | None
@@ -61,7 +61,7 @@ class Answering:
             return False
         if name is None or producer is None or not chanid.oneshot(number):
             return False
-        if not self._engine.half_open(number) or len(self._positions) >= MAX_POSITIONS:
+        if not self._engine.half_open(number) or len(self._answers) >= MAX_ANSWERS:
             return False
         self._owners.take(asker, producer, name, run)
         answer = to_payload(self._groups.position(producer, name))
@@ -70,12 +70,12 @@ class Answering:
         except LocalError as error:
             log.debug("no position on channel %d: %s", number, error)
             return False
-        self._positions.add(number)
+        self._answers.add(number)
         return True
 
     def ended(self, channel: int) -> None:
         """A half that flows away has ended."""
-        self._positions.discard(channel)
+        self._answers.discard(channel)
 
     def repeats(self, source: Source) -> RepeatCount:
         """What the channels of this sequence share."""
@@ -95,6 +95,8 @@ class Answering:
         replies = [a.channel for a in question.attachments if self._is_reply(a.channel)]
         if len(replies) != 1:
             raise BadQuestion("it has no oneshot channel for the answer")
+        if len(self._answers) >= MAX_ANSWERS:
+            raise BadQuestion(f"{MAX_ANSWERS} answers wait to be taken")
         self._engine.drop(
             [each for each in question.attachments if each.channel not in replies], self._clock()
         )
@@ -112,6 +114,7 @@ class Answering:
         try:
             payload = Answer(known, among).to_payload()
             self._engine.send(replies[0], payload, now=self._clock())
+            self._answers.add(replies[0])
         except LocalError as error:  # the peer has closed it: it does not want to know
             log.debug("no answer on channel %d: %s", replies[0], error)
 

@@ -77,7 +77,7 @@ class Repeats:
 
     def below_later(self, producer: str, channel: str, space: tuple[int, int]) -> bool:
         """Whether all these numbers count as stored, as those below a later batch do."""
-        return self._store.seen(producer, channel).covers(*space)
+        return self._store.marks.seen(producer, channel).covers(*space)
 
     def channels_among(self, producer: str, first: int, stop: int) -> int:
         """Of how many channels of a producer numbers in ``[first, stop)`` are stored."""

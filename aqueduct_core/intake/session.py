@@ -16,7 +16,7 @@ from aqueduct_core.aqueduct.conventions import (
     read_channel,
     without_secrets,
 )
-from aqueduct_core.aqueduct.faults import Code, LocalError
+from aqueduct_core.aqueduct.faults import LocalError
 from aqueduct_core.aqueduct.news import (
     Attachment,
     Closed,
@@ -425,19 +425,12 @@ class Session:
         if finish:
             self._chronicle.unfinished(channel.source)
 
-    def _judge(self, closed: Closed) -> None:
-        if not closed.by_peer:
-            if closed.code == Code.RESOURCE_LIMIT:
-                self._around.counters.over_limits += 1
-            elif Code.NO_ERROR < closed.code < Code.INTERNAL:
-                self._around.counters.violations += 1
-
     def _close(self, closed: Closed) -> None:
         self._channels.clear()
         self._receipting.close()
         self._around.groups.withdraw(self)
         self._chronicle.disconnected(closed)
-        self._judge(closed)
+        self._around.counters.note_close(closed)
         if self._producer is not None:
             self._around.owners.leave(self, self._producer)
         self._around.ended(self)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.news import Closed, Ended, Headers, News
 from aqueduct_core.dedupe.source_rows import RowNumbers
 from aqueduct_core.intake.channel_owners import ChannelOwners
@@ -49,6 +50,14 @@ class SessionCounters:
     over_limits: int = 0
     violations: int = 0
     not_repeatable: int = 0
+
+    def note_close(self, closed: Closed) -> None:
+        """Count why we closed a connection."""
+        if not closed.by_peer:
+            if closed.code == Code.RESOURCE_LIMIT:
+                self.over_limits += 1
+            elif Code.NO_ERROR < closed.code < Code.INTERNAL:
+                self.violations += 1
 
 
 @dataclass(frozen=True, slots=True)

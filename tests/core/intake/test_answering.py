@@ -188,6 +188,24 @@ def test_a_question_without_a_way_for_the_answer(tmp_path: Path) -> None:
         assert scene.closed.code == CODE_REJECTED
 
 
+def test_who_takes_no_answers_is_refused_beyond_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aqueduct_core.intake.answering.MAX_ANSWERS", 2)
+    with bench(tmp_path) as b:
+        patient, greedy = client(b), client(b)
+        for _ in range(4):
+            asked = ask(patient, Question([Asked("c", *LINE)]).to_payload())
+            assert answers(patient, asked)
+        assert patient.closed is None
+        for _ in range(4):  # in one burst: none of the answers was taken when the third came
+            ask(greedy, Question([Asked("c", *LINE)]).to_payload())
+        greedy.rest(0.3)
+        assert greedy.closed is not None
+        assert greedy.closed.code == CODE_REJECTED
+        assert "answers" in greedy.closed.reason
+
+
 def test_both_forms_come_back_as_they_were() -> None:
     question = Question([Asked("é", 5, 7)], 3, (0, 9))
     assert Question.from_payload(question.to_payload()) == question

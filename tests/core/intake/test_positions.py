@@ -310,7 +310,7 @@ def test_nothing_is_told_or_taken_before_the_token_is_right(tmp_path: Path) -> N
 def test_who_takes_no_answers_gets_no_more_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aqueduct_core.intake.answering.MAX_POSITIONS", 2)
+    monkeypatch.setattr("aqueduct_core.intake.answering.MAX_ANSWERS", 2)
     with bench(tmp_path) as b:
         scene = running(b, "1")
         asking = [question(scene) for _ in range(4)]
