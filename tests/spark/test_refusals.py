@@ -100,7 +100,7 @@ def test_a_spool_that_is_gone(scene: Scene) -> None:
     scene.kill(scene.intake()["pid"])
     (scene.spool / "intake-0").rename(scene.spool / "elsewhere")
     line = failure_of(scene.start(scene.frame(launchTimeout="2s")))
-    assert line.startswith("[AQUEDUCT_DATA_LOSS.SPOOL_REPLACED]")
+    assert line.startswith("[AQUEDUCT_INTAKE.UNREACHABLE] Spool ")
     (scene.spool / "elsewhere").rename(scene.spool / "intake-0")
     assert scene.await_rows(scene.start(), 10).count() == 10
 
