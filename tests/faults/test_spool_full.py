@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.spool import Mark, Spool, SyncerProcess
-from tests.core.spool.rows import SCHEMA, check_marks, open_spool, segments
+from aqueduct_core.spool import Spool, SyncerProcess
+from tests.core.spool.rows import SCHEMA, check_marks, noted, open_spool, segments
 from tests.core.spool.test_retention import trim_all
 from tests.faults.spool_disks import MOUNTS, SMALL, Small
 
@@ -45,8 +45,8 @@ class Ledger:
             offset = self.appended[partition]
             rows = [pa.array([value(partition, offset)]), pa.array([offset])]
             batch = pa.record_batch(rows, schema=SCHEMA)
-            mark = Mark("producer", f"channel {partition}", offset, offset + 1)
-            assert self.spool.append(partition, batch, [mark]) == (offset, offset + 1)
+            marks = noted(partition, offset, offset + 1)
+            assert self.spool.append(partition, batch, *marks) == (offset, offset + 1)
             self.appended[partition] += 1
 
     def fill(self) -> None:

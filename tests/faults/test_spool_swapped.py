@@ -21,6 +21,7 @@ from tests.core.spool.rows import (
     check_all,
     check_marks,
     check_rows,
+    noted,
     open_spool,
     row,
     segments,
@@ -44,9 +45,7 @@ def store_others(spool: Spool, groups: int) -> None:
         for partition, count in enumerate(ROWS):
             first = spool.ends()[partition]
             rows = other(partition, first, first + count)
-            spool.append(
-                partition, rows, [("producer", f"channel {partition}", first, first + count)]
-            )  # type: ignore[list-item]
+            spool.append(partition, rows, *noted(partition, first, first + count))
         assert spool.settle(5)
 
 

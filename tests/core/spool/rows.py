@@ -47,17 +47,21 @@ def open_spool(directory: Path, *, partitions: int = 2, **given: Any) -> Spool:
     )
 
 
+def noted(partition: int, first: int, stop: int) -> tuple[list[Mark], list[ContentSum]]:
+    """Marks equal to offsets, and sums over `SPACE`."""
+    name = "producer", f"channel {partition}"
+    sums = [ContentSum(*name, *SPACE, stop - first, content(first, stop))]
+    return [Mark(*name, first, stop)], sums
+
+
 def append(spool: Spool, ends: list[int], counts: Sequence[int]) -> None:
     """Put ``counts`` rows into the open group, one batch a partition, with marks equal to
     offsets, and sums over `SPACE`."""
     for partition, count in enumerate(counts):
         if count:
             first, stop = ends[partition], ends[partition] + count
-            name = "producer", f"channel {partition}"
-            marks = [Mark(*name, first, stop)]
-            sums = [ContentSum(*name, *SPACE, count, content(first, stop))]
             rows = batch(partition, first, stop)
-            assert spool.append(partition, rows, marks, sums) == (first, stop)
+            assert spool.append(partition, rows, *noted(partition, first, stop)) == (first, stop)
             ends[partition] = stop
 
 
