@@ -298,7 +298,7 @@ def main() -> int:
             print(f"seed {seed} fails", file=sys.stderr)
             raise
         failed += run.failed
-        lost += sum(c.closed is not None for c in run.network.connections)
+        lost += sum(c.closed is not None and c.closed.code for c in run.network.connections)
     print(f"{args.runs} runs: rows conserved; {failed} attempts failed, {lost} connections lost")
     return 0
 

@@ -189,16 +189,19 @@ class MemoryConnection:
 
     def die(self) -> None:
         """The connection is lost: what is under way never arrives, what is stored stays."""
+        self._end(Closed(1, "killed", False))
+
+    async def close(self, seconds: float) -> None:
+        self._end(Closed(0, "closed", False))
+
+    def _end(self, closed: Closed) -> None:
         if self.closed is not None:
             return
-        self.closed = Closed(0, "killed", False)
+        self.closed = closed
         for channel in self.channels:
             channel.under_way.clear()
             channel.outlet.ended(self._lost(channel.outlet.label))
         self.gate.fire()
-
-    async def close(self, seconds: float) -> None:
-        self.die()
 
     def _lost(self, label: str) -> ConnectionLost:
         assert self.closed is not None
