@@ -14,8 +14,8 @@ from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import SERVER_NAME, Credentials
 from aqueduct_core.flight.joining import BATCH_BYTES, joined
 from aqueduct_core.flight.server import FlightHost
-from aqueduct_core.flight.tickets import Commit, Hold, Ticket
-from aqueduct_core.spool import Piece
+from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket
+from aqueduct_core.spool import Piece, Stretch
 from tests.core.flight.hosted import SPOOL, MemoryHost, batch
 from tests.support.waiting import LONG, SOON
 
@@ -108,6 +108,12 @@ def test_what_rows_take_and_where_they_lie_comes_from_the_host() -> None:
             "/spool/a", 10, 15, 15, 20,
         )  # fmt: skip
         assert last.inode == 3
+        mine = Ticket(SPOOL, 0, 10, 20)
+        assert client.stretches(mine) == [Stretch(10, 15, "stored"), Stretch(15, 20, "skipped")]
+        client.skip(mine, "a bad disk")
+        with pytest.raises(DataLoss, match="SPOOL_REPLACED"):
+            client.skip(Ticket("another", 0, 10, 20), "a bad disk")
+    assert host.calls.pop() == GiveUp(mine, "a bad disk")
     assert host.calls == [
         ("sizes", 1, 5, 9, 1000),
         ("locate", 1_800_000_000_000_000, "messages"),

@@ -8,14 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
+from aqueduct_core.errors import DataLoss, IntakeFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket
+from aqueduct_core.intake.events import Event
 from aqueduct_core.intake.fence import Fence
 from aqueduct_core.intake.host import Commands, SpoolHost, Watch
+from aqueduct_core.intake.offers import Occurrence
+from aqueduct_core.spool import Stretch
 from tests.core.flight.hosted import MemoryHost
-from tests.core.intake.bench import Bench, bench
+from tests.core.intake.bench import Bench, Peer, bench
 from tests.support.waiting import LONG, SOON
+
+NOW = 1_800_000_000_000_000
 
 ALL = slice(2)
 
@@ -131,3 +136,32 @@ def test_after_the_loop_has_ended_there_is_one_clear_error(tmp_path: Path) -> No
         host = hosted(b, Loop(), loop)
         with pytest.raises(IntakeFailed, match=r"UNREACHABLE.*has ended"):
             host.status()
+
+
+def test_rows_are_given_up_once_and_behind_their_event(tmp_path: Path) -> None:
+    commands = Loop()
+
+    async def scenario() -> None:
+        with bench(tmp_path) as b:
+            peer = Peer()
+            b.groups.record(Occurrence(peer, Event("connected", NOW, "s")))
+            b.settle()
+            host = hosted(b, commands, asyncio.get_running_loop())
+            asked = Ticket(b.spool.id, b.spool.partitions - 1, 0, 1)
+            order = GiveUp(asked, "a bad disk")
+            with pytest.raises(InvalidOption, match=r"CONFLICT.*can be read"):
+                await asyncio.to_thread(host.give_up, order)
+            assert commands.given_up == []
+            [piece] = host.pieces(asked)
+            with Path(piece.path).open("r+b") as file:
+                file.seek(piece.position + piece.length - 20)
+                file.write(b"damage")
+            await asyncio.to_thread(host.give_up, order)
+            assert commands.given_up == [("told", order), ("done", order)]
+            assert host.stretches(asked) == [Stretch(0, 1, "stored")]
+            b.spool.skip(asked.partition, 0, 1, order.reason)
+            assert host.stretches(asked) == [Stretch(0, 1, "skipped")]
+            await asyncio.to_thread(host.give_up, order)
+            assert len(commands.given_up) == 2
+
+    asyncio.run(scenario())
