@@ -103,6 +103,15 @@ class Catalog:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_ITS_OWN:
                 raise
             log.warning("the catalog %s is damaged (%s): it is built anew", path, error)
+        return cls.anew(path, partitions, disk)
+
+    @classmethod
+    def anew(cls, path: Path, partitions: int, disk: Disk) -> Catalog:
+        """An empty one, in the place of one that is damaged and set aside.
+
+        Raises:
+            sqlite3.Error: the disk failed.
+        """
         for suffix in ("-wal", "-shm"):
             beside = path.with_name(path.name + suffix)
             if beside.exists():

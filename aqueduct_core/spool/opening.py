@@ -168,7 +168,16 @@ def take_epoch(directory: Path, before: Identity, disk: Disk) -> tuple[Catalog, 
                     "the catalog of %s is lost, or an old copy: it is built anew", directory
                 )
             owner = Owner(identity.id, claim.epoch, (before.life, claim.life))
-            catalog.begin(owner, anew=not good)
+            try:
+                catalog.begin(owner, anew=not good)
+            except sqlite3.DatabaseError as error:  # seen only where it is written
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
+                    raise
+                log.warning("the catalog of %s is damaged (%s): it is built anew", directory, error)
+                catalog.close()
+                catalog = Catalog.anew(directory / CATALOG, before.partitions, disk)
+                held.callback(catalog.close)
+                catalog.begin(owner, anew=True)
         held.pop_all()
     return catalog, claim, identity
 
