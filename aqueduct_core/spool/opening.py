@@ -171,7 +171,7 @@ def take_epoch(directory: Path, before: Identity, disk: Disk) -> tuple[Catalog, 
             try:
                 catalog.begin(owner, anew=not good)
             except sqlite3.DatabaseError as error:  # seen only where it is written
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
                     raise
                 log.warning("the catalog of %s is damaged (%s): it is built anew", directory, error)
                 catalog.close()
