@@ -25,23 +25,24 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-DRIVERS, SESSION = "with drivers of their own", "with the session of Spark"
-
-
 @cache
 def group(path: str) -> str:
     """Which tests follow each other in one process when several run them: those of a file; all
-    with the one session of Spark; and all that start Spark themselves."""
+    with the one session of Spark; those that start drivers; and those that run whole commands."""
     if "mark.spark" not in (ROOT / path).read_text("utf-8"):
         return path
-    return SESSION if path.startswith("tests/spark/") else DRIVERS
+    return {"spark": "session", "faults": "drivers"}.get(path.split("/")[1], "commands")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The groups that take longest are begun first, so that no process is left alone with them."""
-    order = {DRIVERS: 0, SESSION: 1}
-    items.sort(key=lambda item: order.get(group(item.nodeid.split("::", 1)[0]), 2))
+
+    def place(item: pytest.Item) -> int:
+        path = item.nodeid.split("::", 1)[0]
+        return ["session", "drivers", "commands", path].index(group(path))
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -44,6 +44,7 @@ def go_on(scene: Scene, plan: Plan) -> Any:
     return scene.follow(writer.option("checkpointLocation", str(plan.checkpoint)).start())
 
 
+@pytest.mark.long
 def test_fault_03_driver_killed_between_offset_log_and_commit_log(
     scene: Scene, plan: Plan, producers: Load
 ) -> None:
@@ -70,6 +71,7 @@ def test_fault_03_driver_killed_between_offset_log_and_commit_log(
     balance(drained(query, lambda: everything(plan.table), entries), entries)
 
 
+@pytest.mark.long
 def test_fault_04_driver_killed_behind_the_commit_log(
     scene: Scene, plan: Plan, producers: Load
 ) -> None:

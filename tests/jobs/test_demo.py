@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ZEROS = "lost_after_ack=0 duplicates=0 order_breaks=0"
 
 
+@pytest.mark.long
 def test_the_demo_accounts_for_every_message(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "jobs.demo.run", "--seconds", "4", "--out", str(tmp_path)]
     done = subprocess.run(

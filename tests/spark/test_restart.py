@@ -50,6 +50,7 @@ def flows(flow: Flow) -> None:
     wait_until(lambda: flow.acked > sent + 50, PATIENCE, "a flow of acked messages")
 
 
+@pytest.mark.long
 def test_a_restart_within_the_lease_adopts_the_intake(scene: Scene) -> None:
     scene.lease = "60s"
     first = scene.start()
@@ -86,6 +87,7 @@ def test_a_restart_after_the_lease_launches_anew(scene: Scene) -> None:
     assert launches[-1] == 2
 
 
+@pytest.mark.long
 def test_a_batch_that_was_not_committed_gives_the_same_rows(scene: Scene) -> None:
     """FAULTS 3: the offsets are logged, the commit is not, and the intake is gone by then."""
     scene.lease = "1s"
@@ -183,6 +185,7 @@ def test_a_driver_killed_between_batches_goes_on_exactly(scene: Scene) -> None:
         assert_exact(rows, flow.messages)
 
 
+@pytest.mark.long
 def test_nothing_stays_behind_a_killed_driver(scene: Scene) -> None:
     scene.options["listen"] = f"127.0.0.1:{free_port()}"
     with driver(scene, "2s") as pids:

@@ -94,6 +94,7 @@ def test_fault_07_and_08_attempts_that_fail_die_or_run_twice(tmp_path: Path) -> 
         assert_in_order(rows)
 
 
+@pytest.mark.long
 def test_fault_03_the_driver_is_killed_in_mid_batch(tmp_path: Path) -> None:
     site, count, files = Site(tmp_path), 40_000, 3
     source = tmp_path / "input"

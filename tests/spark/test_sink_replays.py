@@ -18,7 +18,7 @@ from tests.spark.producing import produce
 from tests.spark.test_sink_faults import PATIENCE, authority, driver, rows_of, stored
 from tests.support.waiting import alive, ended, intake_status, wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 CHANNELS, ROWS, PARTITIONS = 16, 200, 6
 ENOUGH = 300
