@@ -76,7 +76,11 @@ class Ledger:
         self._cursors[cursor] = position
         self._unnoted = True
         if self._new:
-            self._tell_identity(group)
+            # first, and not only in the catalog: should that be lost, a cursor that nobody knows of
+            # would hold nothing back
+            with self._health.noting():
+                self._remember(self.durable(group), self._cursors)
+            self._new = False
         with self._health.guard():
             self._catalog.enter(self.durable(group), cursors=self._cursors)
         self._unnoted = False
@@ -101,19 +105,14 @@ class Ledger:
             return
         with self._health.guard():
             self._catalog.drop_cursor(cursor)
-        self._tell_identity(group)
-
-    def _tell_identity(self, group: int) -> None:
-        """Which cursors there are: so none is forgotten, or comes back, with a lost catalog."""
         try:
             with self._health.noting():
                 self._remember(self.durable(group), self._cursors)
         except SpoolFailed as error:
             if error.subclass != "FULL":
                 raise
-            log.warning("no space to note the cursors anywhere but in the catalog")
-        else:
-            self._new = False
+            # without the catalog it would come back, and hold back more than it has to
+            log.warning("no space to note anywhere but in the catalog that cursor %r went", cursor)
 
     def close_segments(self, closed: Sequence[Active], state: dict[str, Any] | None) -> None:
         """Segments that are closed and durable; ``state`` is that after the last of them."""

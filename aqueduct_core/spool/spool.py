@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.health import Health
 from aqueduct_core.spool.ledger import Ledger
 from aqueduct_core.spool.marks import Marks
@@ -159,7 +158,13 @@ class Spool(Readable):
     @property
     def full(self) -> bool:
         """Over ``max_bytes``, or no space: do not append; ``trim``, and ``flush`` again later."""
-        return self._room.full
+        return self._room.full or self.unmarked
+
+    @property
+    def unmarked(self) -> bool:
+        """A group is on the disk and is not reported, as there is no space to note that it was:
+        ``pump`` again later."""
+        return self._own.claim.behind
 
     @property
     def failed(self) -> bool:
@@ -233,8 +238,9 @@ class Spool(Readable):
         return self._own.sync.fileno()
 
     def pump(self) -> None:
-        """Take the news of the disk; calls ``on_durable`` when a newer group is durable. Never
-        blocks on the disk, but for the catalog when a segment was closed.
+        """Take the news of the disk; calls ``on_durable`` when a newer group is durable, and is
+        known to be: without space to note it the report waits (``unmarked``). Never blocks on the
+        disk, but for the catalog when a segment was closed.
 
         Raises:
             SpoolFailed: IO: the disk failed, nothing that is not durable yet ever will be. LOCKED:
@@ -242,11 +248,11 @@ class Spool(Readable):
         """
         self._check()
         with self._health.guard():
-            settled = self._writer.settle()
-        if settled is None:
-            return
-        self._mark(settled.durable)
+            durable = self._writer.synced()
+            if durable is None or not self._own.claim.mark(durable):
+                return
         self.check_owner()
+        settled = self._writer.settle(durable)
         self._stored.publish(settled.ends)
         self._ledger.close_segments(settled.closed, settled.state)
         self.on_durable(settled.group)
@@ -265,8 +271,11 @@ class Spool(Readable):
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 return False
-            wait_readable(self.fileno(), left)
+            if not self.unmarked:
+                wait_readable(self.fileno(), left)
             self.pump()
+            if self.unmarked:
+                return False
         return flushed
 
     @property
@@ -384,9 +393,12 @@ class Spool(Readable):
     def _finish(self, timeout: float) -> None:
         open_bytes = self.open_bytes
         if not self.settle(timeout):
+            left = f"{open_bytes} bytes that could not be stored"
+            if self.unmarked:
+                left = "groups that were not reported, as there is no space to note that"
             raise SpoolFailed(
-                "FULL" if self._writer.no_space else "IO",
-                f"{self._directory} was closed with {open_bytes} bytes that could not be stored",
+                "FULL" if self._writer.no_space or self.unmarked else "IO",
+                f"{self._directory} was closed with {left}",
                 "They were not acknowledged: their producers send them again",
             )
         last = self._writer.finish()
@@ -399,17 +411,6 @@ class Spool(Readable):
             self._own.claim.note(self._ledger.durable(self._writer.durable), self._ledger.cursors)
         except OSError as error:
             log.warning("%s: the end is noted in the catalog alone: %s", self._directory, error)
-
-    def _mark(self, durable: Durable) -> None:
-        """Before it is reported. The place is there already; a file system that finds none for it
-        all the same costs the mark, not the group."""
-        try:
-            with self._health.noting():
-                self._own.claim.mark(durable)
-        except SpoolFailed as error:
-            if error.subclass != "FULL":
-                raise
-            log.warning("%s: no space to mark what is durable", self._directory)
 
     def _state(self) -> dict[str, Any]:
         """What the head of a segment says of all before it."""

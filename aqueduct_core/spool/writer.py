@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.durable import NOTHING, Durable
+from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.health import NO_SPACE
 from aqueduct_core.spool.record import Codec, Draft
 from aqueduct_core.spool.segment import Segment, segment_path
@@ -198,18 +198,19 @@ class Writer:
         self._open = Group(group.number + 1)
         return active.segment if fresh else None
 
-    def settle(self) -> Settled | None:
-        """Take the answers of the sync; None when nothing became durable.
+    def synced(self) -> Durable | None:
+        """The newest group that is on the disk and not settled yet. None: there is no newer one.
 
         Raises:
             OSError: the disk failed.
         """
         group = self._sync.answered()
-        if group <= self.durable:
-            return None
-        durable = NOTHING
-        while self._in_flight and self._in_flight[0].group <= group:
-            durable = self._in_flight.popleft()
+        return max((each for each in self._in_flight if each.group <= group), default=None)
+
+    def settle(self, durable: Durable) -> Settled:
+        """What was ``synced`` is durable from now on, with all before it."""
+        while self._in_flight and self._in_flight[0].group <= durable.group:
+            self._in_flight.popleft()
         settled = Settled(durable)
         self.durable = durable.group
         while self._closing and self._closing[0].last_group <= self.durable:
