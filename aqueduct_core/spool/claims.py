@@ -11,7 +11,7 @@ written in turn, with what was reported durable last (the high-water mark), and 
 which are appended and synced.
 
     id, epoch  of the spool and the owner
-    durable    segment, group, ends, stamp (`Durable`): true at that time, a lower bound now
+    durable    segment, group, ends, stamp, boot (`Durable`): true at that time, a lower bound now
     life       notes only: random for each owner
     partitions, cursors   notes only: how many logs, and the cursors with positions they once had
 
@@ -35,7 +35,7 @@ from typing import Any
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.durable import NOTHING, Durable
+from aqueduct_core.spool.durable import NOTHING, Durable, boot_id
 from aqueduct_core.spool.health import NO_SPACE
 from aqueduct_core.spool.retention import Position
 
@@ -218,6 +218,7 @@ class Claim:
             OSError: the disk failed otherwise; the same holds.
         """
         size = _slot_size(self.partitions)
+        durable = durable._replace(boot=boot_id())
         line = _line(_mark(self._spool, self.epoch, durable), size)
         try:
             self._disk.write(self._fd, [line], self._slot * size)

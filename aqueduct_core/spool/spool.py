@@ -15,22 +15,21 @@ from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.health import Health
 from aqueduct_core.spool.ledger import Ledger
 from aqueduct_core.spool.marks import Marks
-from aqueduct_core.spool.opening import (
-    load_index,
-    take_over,
-)
+from aqueduct_core.spool.opening import load_index, take_over
 from aqueduct_core.spool.ownership import Ownership, taking
 from aqueduct_core.spool.readable import Readable
 from aqueduct_core.spool.record import Codec
-from aqueduct_core.spool.retention import Position
+from aqueduct_core.spool.retention import Position, lowest
 from aqueduct_core.spool.room import Room
 from aqueduct_core.spool.settings import ContentSum, Mark, SpoolSettings
-from aqueduct_core.spool.skips import MAX_REASON, Skip, load_skips, save_skips
+from aqueduct_core.spool.skips import MAX_REASON, Skip, load_skips, save_skips, still_needed
 from aqueduct_core.spool.stored import Stored
 from aqueduct_core.spool.sync import SyncerProcess, SyncFactory, wait_readable
 from aqueduct_core.spool.writer import Writer
 
 log = logging.getLogger(__name__)
+
+_SETTLE_SECONDS = 10.0
 
 
 def _nobody(group: int) -> None:
@@ -52,7 +51,9 @@ class Spool(Readable):
     Ends with ``close()``, or with the process: the lock goes with it.
     """
 
-    def __init__(self, own: Ownership, settings: SpoolSettings, codec: Codec) -> None:
+    def __init__(
+        self, own: Ownership, settings: SpoolSettings, codec: Codec, lost: int | None = None
+    ) -> None:
         """Use ``open``."""
         directory, identity, catalog = own.directory, own.identity, own.catalog
         self.on_durable: Callable[[int], None] = _nobody
@@ -63,9 +64,10 @@ class Spool(Readable):
         self._closed = False
         self._marks = Marks(settings)
         found, cursors = take_over(
-            directory, identity, own.claim, catalog, self._marks, own.disk, time.time()
+            directory, identity, own.claim, catalog, self._marks, own.disk, time.time(), lost
         )
         self._stored = Stored(
+            directory,
             codec,
             identity.partitions,
             lambda segment: load_index(segment, catalog, identity.partitions),
@@ -95,6 +97,10 @@ class Spool(Readable):
         self._room = Room(
             directory, settings, own.disk, self._health, self._stored, self._ledger, self._writer
         )
+        self.lost = () if lost is None else tuple(found.rows_of(lost, cursors.values()))
+        """The rows that were stored in the segment that was given up."""
+        if lost is not None and lost > newest:
+            self._room.go_on_from(found.ends)
 
     @classmethod
     def open(
@@ -107,16 +113,20 @@ class Spool(Readable):
         settings: SpoolSettings | None = None,
         sync: SyncFactory = SyncerProcess,
         disk: Disk | None = None,
+        lost: int | None = None,
     ) -> Spool:
         """Take the directory over, recover what it holds, and raise the epoch.
 
         Args:
             spool_id: of the spool that must be there; None: it may be a new one, which is made.
+            lost: the number of a segment that is given up, for which an opening is refused as it is
+                missing, or another one is in its place. None of its offsets is given out again.
 
         Raises:
             DataLoss: SPOOL_REPLACED when another one than ``spool_id`` is there.
             SpoolFailed: LOCKED, VERSION, CORRUPT, FULL or IO.
-            InvalidOption: the directory has more partitions. To fewer, empty ones are added.
+            InvalidOption: the directory has more partitions; CONFLICT when ``lost`` can be read. To
+            fewer partitions empty ones are added.
         """
         settings = settings or SpoolSettings()
         with taking(
@@ -127,7 +137,7 @@ class Spool(Readable):
             sync=sync,
             disk=disk or Disk(),
         ) as own:
-            return cls(own, settings, Codec(schema))
+            return cls(own, settings, Codec(schema), lost)
 
     def __enter__(self) -> Self:
         return self
@@ -300,8 +310,6 @@ class Spool(Readable):
             SpoolFailed: FULL when it could not be noted (it counts for ``trim`` all the same); IO.
         """
         self._check_mine()
-        if len(ends) != self.partitions:
-            raise ValueError(f"{len(ends)} ends for {self.partitions} partitions")
         self._ledger.commit(cursor, ends, self._writer.durable)
 
     def enter_cursor(self, cursor: str, reads: Sequence[bool]) -> None:
@@ -313,8 +321,6 @@ class Spool(Readable):
             SpoolFailed: FULL as of ``commit``; IO.
         """
         self._check_mine()
-        if len(reads) != self.partitions:
-            raise ValueError(f"{len(reads)} partitions of {self.partitions}")
         self._ledger.enter_cursor(cursor, reads, self._writer.durable)
 
     def drop(self, cursor: str) -> None:
@@ -346,16 +352,24 @@ class Spool(Readable):
         """Give the rows ``[start, end)`` up for good, none of which can be read: readers go on
         behind them. Durable when this returns; without effect where it is done already.
 
+        Where ``end`` lies behind the end of the partition, its next row is numbered by it.
+
         Raises:
-            DataLoss: RANGE_GONE below the first that is stored, OFFSET_AHEAD.
+            DataLoss: OFFSET_AHEAD when it begins behind the end.
             InvalidOption: BAD_VALUE, CONFLICT when any of them can be read.
             SpoolFailed: FULL, IO.
         """
         self._check_mine()
+        if end > self.ends()[partition]:
+            self.settle(_SETTLE_SECONDS)  # what is open may lie there
         if not self.check_unreadable(partition, start, end):
             return
-        starts = self.starts()
-        kept = [each for each in self.skips if each.end > starts[each.partition]]
+        ends = self.ends()
+        if end > ends[partition]:
+            self._room.go_on_from([*ends[:partition], end, *ends[partition + 1 :]])
+            self.on_durable(self._writer.durable)
+        passed = lowest(self.cursors().values(), self.partitions)
+        kept = still_needed(self.skips, self._stored.firsts, passed)
         kept.append(Skip(partition, start, end, reason[:MAX_REASON], time.time()))
         with self._health.noting():
             save_skips(self._directory, self.id, kept, self._own.disk)

@@ -220,17 +220,21 @@ class Writer:
             settled.state = newer.state if newer else None
         return settled
 
-    def roll(self) -> tuple[Active | None, Active | None]:
-        """Start a segment without rows, durable at once, so that the present one can go.
+    def roll(self, ends: Sequence[int] | None = None) -> tuple[Active | None, Active | None]:
+        """Start a segment without rows, durable at once, so that the present one can go; or so
+        that rows are numbered from ``ends`` on, which lie behind the present ones.
 
-        Only with no open and no unsettled group. Gives the closed and the new segment; neither
-        when there is nothing to close or no space.
+        Only with no open and no unsettled group. Gives the closed segment, if there is one, and the
+        new one; neither when there is nothing to close or no space.
         """
-        old = self._active
-        if old is None or not old.segment.size or self._open.drafts or self._in_flight:
+        old, before = self._active, self.ends
+        if self._open.drafts or self._in_flight or (ends is None and old is None):
             return None, None
+        if ends is not None:
+            self.ends = list(ends)
         fresh = self._begin_segment()
-        self._closing.pop()
+        if old is not None:
+            self._closing.pop()
         if not self._write(fresh, []):
             if fresh.fd >= 0:
                 # the next try makes it anew
@@ -238,6 +242,7 @@ class Writer:
                 self._disk.unlink(fresh.segment.path)
             self._active = old
             self._next_segment -= 1
+            self.ends = before
             return None, None
         fresh.segment.add((), fresh.head_size)
         self._disk.sync(fresh.fd)

@@ -108,7 +108,7 @@ def test_fault_13_a_group_that_cannot_be_marked_waits_to_be_reported(
         disk.error = 0
         spool.pump()
         assert (reports, spool.ends()) == ([1, 2, 3], [9, 6])
-        assert not (spool.full or spool.unmarked)
+        assert (spool.full, spool.unmarked) == (False, False)
         store(spool, [1, 1])
         check_all(spool)
         check_marks(spool)
