@@ -8,19 +8,26 @@ from pathlib import Path
 
 import pytest
 
+from aqueduct_core.aio.connect import connect
+from aqueduct_core.aio.halves import channel
 from aqueduct_core.cli.main import main
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.event_rows import expand_events
-from tests.core.cli.running import aqueduct
+from tests.core.intake.lives import run
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.core.spool.rows import segments
 
 
-def send(site: Site, intake: IntakeProcess, ca: Path) -> None:
-    ca.write_bytes(site.client_tls.ca_pem or b"")
-    done = aqueduct("send", intake.url, "--ca", ca, "--channel", "rows", stdin=b"one\ntwo")
-    assert done.returncode == 0, done.stderr
+def send(site: Site, intake: IntakeProcess) -> None:
+    async def sending() -> None:
+        async with connect(intake.url, tls=site.client_tls) as connection:
+            sender, receiver = channel(name="rows")
+            await connection.entrypoint.send(b"", attach=receiver)
+            await sender.send(b"one")
+            await sender.finish()
+
+    run(sending())
 
 
 def skipped(intake: IntakeProcess) -> list[tuple[str, int, int]]:
@@ -43,7 +50,7 @@ def test_fault_20_an_intake_starts_again_without_its_newest_segment(
     """Then, while it runs, offsets are given up that only a checkpoint knows of."""
     site = Site(tmp_path)
     with site.intake(partitions=1) as intake:
-        send(site, intake, tmp_path / "ca.pem")
+        send(site, intake)
         [end] = intake.status().ends
         events = intake.status().events[1]
     [path] = segments(site.spool)
@@ -60,7 +67,7 @@ def test_fault_20_an_intake_starts_again_without_its_newest_segment(
     with site.intake(partitions=1) as intake:
         assert (intake.status().starts, intake.status().ends) == ((0,), (end,))
         assert skipped(intake) == told
-        send(site, intake, tmp_path / "ca.pem")
+        send(site, intake)
         now = intake.status().ends[0]
         assert now > end
         ahead = ["--partition", "0", "--from", str(now), "--to", str(now + 100), "--ahead"]
