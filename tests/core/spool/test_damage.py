@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import shutil
 import sqlite3
@@ -120,16 +121,15 @@ def test_one_bit_of_a_record(stored: Path, segment: int, record: int, catalog: s
 def test_every_byte_of_one_record_while_open(stored: Path) -> None:
     path = segments(stored)[0]
     victim = records(path)[3]
+    whole = path.read_bytes()
     with open_spool(stored) as spool:
         check_rows(spool, 0, 0, spool.ends()[0])
         for position in range(victim.at, victim.end):
-            data = path.read_bytes()
             with path.open("r+b") as file:
-                file.seek(position)
-                file.write(bytes([data[position] ^ 0x10]))
-            with pytest.raises(SpoolFailed, match=f"CORRUPT.*offsets {victim.first} to"):
-                list(spool.read(victim.partition, victim.first, victim.stop))
-            path.write_bytes(data)
+                os.pwrite(file.fileno(), bytes([whole[position] ^ 0x10]), position)
+                with pytest.raises(SpoolFailed, match=f"CORRUPT.*offsets {victim.first} to"):
+                    list(spool.read(victim.partition, victim.first, victim.stop))
+                os.pwrite(file.fileno(), whole[position : position + 1], position)
         check_rows(spool, 0, 0, spool.ends()[0])
         check_rows(spool, 1, 0, spool.ends()[1])
 

@@ -141,7 +141,7 @@ def test_groups_in_flight_fail_with_the_syncer(tmp_path: Path, wait: str) -> Non
     with pytest.raises(SpoolFailed, match=r"IO.*syncer process"):
         {"settle": spool.settle, "close": lambda: spool.close(LONG), "pump": spool.pump}[wait]()
     assert (reports, spool.ends(), spool.failed) == ([1], [2, 1], True)
-    with pytest.raises((SpoolFailed, ValueError), match="IO|closed"):
+    with pytest.raises((SpoolFailed, ValueError), match=r"IO|closed"):
         spool.settle()
     spool.close()
     with open_spool(tmp_path) as spool:
