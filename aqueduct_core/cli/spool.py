@@ -22,6 +22,7 @@ from aqueduct_core.cli import arguments, spool_cat, spool_cursors, spool_setting
 from aqueduct_core.cli.spool_places import Place, places
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool import Checked, Rows, Skip, SpoolReader
+from aqueduct_core.spool.losses import skip_command
 from aqueduct_core.spool.skips import skipped_in
 
 
@@ -193,7 +194,7 @@ def run_verify(options: argparse.Namespace) -> int:
             "CORRUPT",
             f"{options.directory}: {'; '.join(lost)}",
             "Check the disk; restore the segments from a copy, or give the rows up with aqueduct"
-            " spool skip",
+            " spool skip, as it is printed for each",
         )
     return 0
 
@@ -261,7 +262,8 @@ def _print_verified(
     for name, start, stop in damage:
         print(f"  {name}: bytes {start} to {stop} are damaged")
     for rows in lost:
-        print(f"  {_offsets(rows)} are lost")
+        print(f"  {_offsets(rows)} are lost; to give them up:")
+        print(f"    {skip_command(told['directory'], *rows)}")
     for skip in told["skipped"]:
         print(_line(skip))
     if told["catalog"] != "good":

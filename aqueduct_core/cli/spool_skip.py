@@ -6,21 +6,32 @@ import argparse
 import time
 
 from aqueduct_core.cli.spool_places import Place, only_place
-from aqueduct_core.errors import AqueductError
+from aqueduct_core.errors import AqueductError, InvalidOption, SpoolFailed
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.events import to_event_batch
 from aqueduct_core.intake.giving_up import given_up
-from aqueduct_core.intake.schema import newest_timestamp
+from aqueduct_core.intake.schema import SPOOL_SCHEMA, newest_timestamp
 from aqueduct_core.spool import InlineSync, Spool
+from aqueduct_core.spool.losses import offset_ahead
+from aqueduct_core.spool.opening import find_identity
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--partition", type=int, required=True, metavar="N", help="of the rows")
+    parser.add_argument("--partition", type=int, metavar="N", help="of the rows")
+    parser.add_argument("--from", dest="start", type=int, metavar="OFFSET", help="first offset")
+    parser.add_argument("--to", dest="end", type=int, metavar="OFFSET", help="end, exclusive")
     parser.add_argument(
-        "--from", dest="start", type=int, required=True, metavar="OFFSET", help="first offset"
+        "--ahead",
+        action="store_true",
+        help="the rows may lie behind the end of what is stored, as a checkpoint knows of them;"
+        " their offsets are not given out again",
     )
     parser.add_argument(
-        "--to", dest="end", type=int, required=True, metavar="OFFSET", help="end, exclusive"
+        "--segment",
+        type=int,
+        metavar="N",
+        help="instead of a range: the segment of that number, for which no owner can open the"
+        " spool, as it is missing or is not the one that was stored",
     )
     parser.add_argument(
         "--reason",
@@ -33,11 +44,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Through the intake where one runs, else as the owner for a moment."""
-    place = only_place(options.directory, "a range of offsets")
+    place = only_place(options.directory, "what is to be skipped")
+    rows = options.partition, options.start, options.end
+    if options.segment is not None and rows == (None, None, None):
+        return _skip_segment(place, options.segment, options.reason)
+    if options.segment is not None or None in rows:
+        raise InvalidOption(
+            "MISSING",
+            "it is not told which rows are to be skipped",
+            "Name them with --partition, --from and --to, or a segment with --segment alone",
+        )
     with place.reader() as reader:
         spool, schema, partitions = reader.id, reader.schema, reader.partitions
-        rows = options.partition, options.start, options.end
         left = reader.check_unreadable(*rows)
+        if left and not options.ahead and options.end > reader.ends()[options.partition]:
+            stop = reader.ends()[options.partition]
+            raise offset_ahead(place.directory, options.partition, options.end, stop)
     if left and place.owner() is not None:
         with place.intake() as intake:
             intake.skip(Ticket(spool, *rows), options.reason)
@@ -46,10 +68,34 @@ def run(options: argparse.Namespace) -> int:
             place.directory, schema=schema, partitions=partitions, sync=InlineSync
         ) as own:
             _give_up(place, own, *rows, options.reason)
-    done = "skipped" if left else "skipped already"
-    partition, start, end = rows
-    print(f"{place.directory}: {done}, partition {partition}, offsets {start} to {end} (exclusive)")
+    _print(place, "skipped" if left else "skipped already", *rows)
     return 0
+
+
+def _skip_segment(place: Place, number: int, reason: str) -> int:
+    """No reader can open the spool; the owner that gives the segment up can."""
+    identity = find_identity(place.directory, SPOOL_SCHEMA)
+    if identity is None:
+        raise SpoolFailed(
+            "IO",
+            f"nothing in {place.directory} tells which spool it is",
+            "Name the directory of an intake, or bring its files back",
+        )
+    with Spool.open(
+        place.directory,
+        schema=identity.schema,
+        partitions=identity.partitions,
+        sync=InlineSync,
+        lost=number,
+    ) as own:
+        for rows in own.lost:
+            _give_up(place, own, *rows, reason)
+            _print(place, "skipped", *rows)
+    return 0
+
+
+def _print(place: Place, done: str, partition: int, start: int, end: int) -> None:
+    print(f"{place.directory}: {done}, partition {partition}, offsets {start} to {end} (exclusive)")
 
 
 def _give_up(place: Place, spool: Spool, partition: int, start: int, end: int, reason: str) -> None:

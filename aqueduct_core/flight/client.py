@@ -174,7 +174,7 @@ class IntakeClient:
         event; durable when this returns, and without effect where it is done already.
 
         Raises:
-            DataLoss: RANGE_GONE below the first that is stored, OFFSET_AHEAD, SPOOL_REPLACED.
+            DataLoss: OFFSET_AHEAD when they begin behind the end; SPOOL_REPLACED.
             InvalidOption: CONFLICT when any of them can be read.
             SpoolFailed: FULL, IO.
         """

@@ -105,7 +105,7 @@ def owners_in(directory: Path) -> dict[str, CursorOwner]:
             str(name): CursorOwner.from_json(owner) for name, owner in content["owners"].items()
         }
 
-    remedy = "Remove it: each cursor then belongs to the first query that comes for it"
+    remedy = f"Let each cursor go to the first query that comes for it: rm {directory / FILE}"
     return json_file.load(directory / FILE, parse, remedy) or {}
 
 

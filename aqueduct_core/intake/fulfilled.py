@@ -74,5 +74,5 @@ def finished_in(directory: Path) -> Mapping[str, tuple[str, ...]]:
         finished: Mapping[str, Sequence[str]] = content["finished"]
         return {str(endpoint): tuple(map(str, names)) for endpoint, names in finished.items()}
 
-    remedy = "Remove it: channels that had finished are then asked for once more"
+    remedy = f"Let channels that had finished be asked for once more: rm {directory / FILE}"
     return json_file.load(directory / FILE, parse, remedy) or {}

@@ -20,7 +20,7 @@ from aqueduct_core.intake.engine_settings import engine_config
 from aqueduct_core.intake.fence import Fence
 from aqueduct_core.intake.front import Front
 from aqueduct_core.intake.fronts import make_front
-from aqueduct_core.intake.groups import GroupCommit
+from aqueduct_core.intake.groups import RETRY, GroupCommit
 from aqueduct_core.intake.host import SpoolHost, Watch
 from aqueduct_core.intake.host_port import address, joined
 from aqueduct_core.intake.layout import settle_layout
@@ -88,6 +88,7 @@ class Intake:
         )
         self._trimming = Trimming(spool, self._fence, self._loop.call_later, self._groups.fail)
         self._meter = Meter(self._loop.time())
+        self._again: asyncio.TimerHandle | None = None
         self._ack_delay = engine_config(settings).ack_delay
         self._host: SpoolHost
         self._flight: FlightHost
@@ -231,6 +232,13 @@ class Intake:
         except AqueductError as error:
             self._loop.remove_reader(self._spool.fileno())
             self._groups.fail(error)
+            return
+        if self._spool.unmarked and self._again is None:
+            self._again = self._loop.call_later(RETRY, self._pump_again)
+
+    def _pump_again(self) -> None:
+        self._again = None
+        self._pump()
 
     def _durable(self, group: int) -> None:
         # the spool has looked behind the sync whether it is ours: a successor that comes after
@@ -263,6 +271,8 @@ class Intake:
         await self._front.close(code, self._reason)
         self._groups.flush()  # what is told of the end of the connections
         self._loop.remove_reader(self._spool.fileno())
+        if self._again is not None:
+            self._again.cancel()
         self._host.end()
         await self._end_flight()
         try:

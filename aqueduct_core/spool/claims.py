@@ -11,18 +11,19 @@ written in turn, with what was reported durable last (the high-water mark), and 
 which are appended and synced.
 
     id, epoch  of the spool and the owner
-    durable    segment, group, ends, stamp (`Durable`): true at that time, a lower bound now
+    durable    segment, group, ends, stamp, boot (`Durable`): true at that time, a lower bound now
     life       notes only: random for each owner
     partitions, cursors   notes only: how many logs, and the cursors with positions they once had
 
-A slot is written before its group is reported and is not synced: it is there after a kill -9 of
-the owner, and a power cut may take the newest ones. Two slots share no block of a disk, so a torn
-one leaves the other.
+A slot is written before its group is reported, and without it none is; it is not synced: it is
+there after a kill -9 of the owner, and a power cut may take the newest ones. Two slots share no
+block of a disk, so a torn one leaves the other.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 import zlib
@@ -34,8 +35,11 @@ from typing import Any
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.durable import NOTHING, Durable
+from aqueduct_core.spool.durable import NOTHING, Durable, boot_id
+from aqueduct_core.spool.health import NO_SPACE
 from aqueduct_core.spool.retention import Position
+
+log = logging.getLogger(__name__)
 
 _PREFIX = "owner-"
 _DRAFT = "owner."
@@ -106,6 +110,7 @@ class Claim:
         self._disk = disk
         self._fd = fd
         self._slot = 0
+        self._behind = False
         self._end = size
         status = os.fstat(fd)
         self._file = status.st_dev, status.st_ino
@@ -198,17 +203,36 @@ class Claim:
             "Bring the directory back, then start the owner again",
         )
 
-    def mark(self, durable: Durable) -> None:
+    @property
+    def behind(self) -> bool:
+        """Whether the last `mark` found no space."""
+        return self._behind
+
+    def mark(self, durable: Durable) -> bool:
         """Write down what is about to be reported durable. Does not wait for the disk.
 
+        False: a file system that never writes in place found no space for it. The mark before it
+        stands, so it is not to be reported; the next call writes the same slot.
+
         Raises:
-            OSError: the disk failed; the mark before it stands.
+            OSError: the disk failed otherwise; the same holds.
         """
         size = _slot_size(self.partitions)
+        durable = durable._replace(boot=boot_id())
         line = _line(_mark(self._spool, self.epoch, durable), size)
-        self._disk.write(self._fd, [line], self._slot * size)
+        try:
+            self._disk.write(self._fd, [line], self._slot * size)
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            if not self._behind:
+                log.warning("%s: no space to note what is durable", self._directory)
+            self._behind = True
+            return False
         self._slot = 1 - self._slot
+        self._behind = False
         self.durable = durable
+        return True
 
     def note(self, durable: Durable, cursors: Mapping[str, Position]) -> None:
         """Note what is durable and which cursors there are; on the disk when this returns.

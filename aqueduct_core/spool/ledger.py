@@ -65,10 +65,12 @@ class Ledger:
             InvalidOption: BAD_VALUE for other logs than the cursor reads.
             SpoolFailed: FULL, IO.
         """
+        if len(ends) != self._stored.partitions:
+            raise ValueError(f"{len(ends)} ends for {self._stored.partitions} partitions")
         check_reads(cursor, [end is not None for end in ends], self._cursors.get(cursor))
         for partition, (asked, end) in enumerate(zip(ends, self._stored.ends, strict=True)):
             if asked is not None and asked > end:
-                raise offset_ahead(partition, asked, end)
+                raise offset_ahead(self._stored.directory, partition, asked, end)
         position = raised(self._cursors.get(cursor), ends)
         if position == self._cursors.get(cursor) and not self._unnoted:
             return
@@ -76,7 +78,10 @@ class Ledger:
         self._cursors[cursor] = position
         self._unnoted = True
         if self._new:
-            self._tell_identity(group)
+            # first, and not only in the catalog: should that be lost, a cursor that nobody knows of
+            # would hold nothing back
+            self.remember(group)
+            self._new = False
         with self._health.guard():
             self._catalog.enter(self.durable(group), cursors=self._cursors)
         self._unnoted = False
@@ -87,6 +92,8 @@ class Ledger:
             InvalidOption: BAD_VALUE for other logs than the cursor reads.
             SpoolFailed: FULL, IO.
         """
+        if len(reads) != self._stored.partitions:
+            raise ValueError(f"{len(reads)} partitions of {self._stored.partitions}")
         old = self._cursors.get(cursor)
         check_reads(cursor, reads, old)
         starts = zip(self._stored.starts, reads, strict=True)
@@ -101,19 +108,22 @@ class Ledger:
             return
         with self._health.guard():
             self._catalog.drop_cursor(cursor)
-        self._tell_identity(group)
-
-    def _tell_identity(self, group: int) -> None:
-        """Which cursors there are: so none is forgotten, or comes back, with a lost catalog."""
         try:
-            with self._health.noting():
-                self._remember(self.durable(group), self._cursors)
+            self.remember(group)
         except SpoolFailed as error:
             if error.subclass != "FULL":
                 raise
-            log.warning("no space to note the cursors anywhere but in the catalog")
-        else:
-            self._new = False
+            # without the catalog it would come back, and hold back more than it has to
+            log.warning("no space to note anywhere but in the catalog that cursor %r went", cursor)
+
+    def remember(self, group: int) -> None:
+        """Note what is durable, and the cursors, where it outlives the catalog.
+
+        Raises:
+            SpoolFailed: FULL, IO.
+        """
+        with self._health.noting():
+            self._remember(self.durable(group), self._cursors)
 
     def close_segments(self, closed: Sequence[Active], state: dict[str, Any] | None) -> None:
         """Segments that are closed and durable; ``state`` is that after the last of them."""

@@ -7,12 +7,17 @@ from pathlib import Path
 from aqueduct_core.errors import DataLoss, SpoolFailed
 
 
-def range_gone(partition: int, start: int, end: int) -> DataLoss:
+def skip_command(directory: Path | str, partition: int, start: int, end: int) -> str:
+    """What gives the rows ``[start, end)`` up; ends with the offset."""
+    return f"aqueduct spool skip {directory} --partition {partition} --from {start} --to {end}"
+
+
+def range_gone(directory: Path, partition: int, start: int, end: int) -> DataLoss:
     return DataLoss(
         "RANGE_GONE",
         f"partition {partition}: offsets {start} to {end} (exclusive) are not stored any more",
-        "Start from offsets that are stored, set failOnDataLoss to false to go on without them, or"
-        " give them up with aqueduct spool skip",
+        "Bring their segment back, set failOnDataLoss to false to go on without what is gone, or"
+        f" give them up with: {skip_command(directory, partition, start, end)}",
     )
 
 
@@ -34,13 +39,24 @@ def out_of_sight(directory: Path) -> SpoolFailed:
     )
 
 
-def offset_ahead(partition: int, asked: int, end: int) -> DataLoss:
+def offset_ahead(directory: Path, partition: int, asked: int, end: int) -> DataLoss:
     return DataLoss(
         "OFFSET_AHEAD",
         f"partition {partition}: offsets up to {asked} are named, but the spool is durable"
         f" up to {end}",
-        "The checkpoint is ahead of the spool: bring the spool's directory back, or start a new"
-        " query with a new checkpoint",
+        "The checkpoint is ahead of the spool: bring the spool's directory back, start a new query"
+        " with a new checkpoint, or give these rows up, so that their offsets stay unused, with:"
+        f" {skip_command(directory, partition, end, asked)} --ahead",
+    )
+
+
+def unreadable_segment(path: Path, number: int, what: str) -> SpoolFailed:
+    """The directory cannot be opened as long as it needs this file."""
+    return SpoolFailed(
+        "CORRUPT",
+        f"{path}{what}",
+        "Bring the file back, or give up what was stored in it with: aqueduct spool skip"
+        f" {path.parent} --segment {number}",
     )
 
 
@@ -48,6 +64,6 @@ def corrupt(path: Path, partition: int, start: int, end: int, reason: str) -> Sp
     return SpoolFailed(
         "CORRUPT",
         f"{path}, partition {partition}, offsets {start} to {end} (exclusive): {reason}",
-        "Check the disk and restore the segment from a copy, or give these rows up with: aqueduct"
-        f" spool skip {path.parent} --partition {partition} --from {start} --to {end}",
+        "Check the disk and restore the segment from a copy, or give these rows up with:"
+        f" {skip_command(path.parent, partition, start, end)}",
     )

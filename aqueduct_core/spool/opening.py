@@ -17,7 +17,7 @@ from aqueduct_core.spool.claims import Claim, read_notes
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.health import io_failed
-from aqueduct_core.spool.identity import Identity, load_identity, spool_in
+from aqueduct_core.spool.identity import IDENTITY, Identity, load_identity, spool_in
 from aqueduct_core.spool.marks import Marks
 from aqueduct_core.spool.record import Codec
 from aqueduct_core.spool.recovery import Recovered, recover
@@ -116,7 +116,7 @@ def find_identity(directory: Path, schema: pa.Schema | None = None) -> Identity 
         schema: the columns, for when the file is lost.
 
     Raises:
-        SpoolFailed: VERSION.
+        SpoolFailed: VERSION; CORRUPT when the file of the identity is that of another spool.
     """
     identity = load_identity(directory)
     if identity is not None:
@@ -140,8 +140,20 @@ def find_identity(directory: Path, schema: pa.Schema | None = None) -> Identity 
         if identity.id == state["id"] and identity.epoch < epoch:
             log.warning("%s has lost its owners after epoch %d", directory, identity.epoch)
             identity = identity.at(epoch + EPOCH_LEAP).wide(partitions)
+        if identity.id != state["id"]:
+            notes = read_notes(directory)
+            if notes is not None and notes.spool == state["id"]:
+                raise _other_identity(directory, identity.id, notes.spool)
         break
     return identity
+
+
+def _other_identity(directory: Path, theirs: str, ours: str) -> SpoolFailed:
+    return SpoolFailed(
+        "CORRUPT",
+        f"{directory / IDENTITY} belongs to the spool {theirs}, and all else there to {ours}",
+        f"Bring the file back, or let the next owner make it anew: rm {directory / IDENTITY}",
+    )
 
 
 def take_epoch(directory: Path, before: Identity, disk: Disk) -> tuple[Catalog, Claim, Identity]:
@@ -215,12 +227,15 @@ def take_over(
     marks: Marks,
     disk: Disk,
     now: float,
+    lost: int | None = None,
 ) -> tuple[Recovered, dict[str, list[int | None]]]:
     """Recover, clear away, fill ``marks`` and bring the catalog up to date; also gives the cursors.
+    ``lost`` as of `recover`: what is in the place of that segment is moved aside.
 
     What is kept is on the disk and noted when this returns.
 
     Raises:
+        InvalidOption: CONFLICT as of `recover`.
         SpoolFailed: CORRUPT; LOCKED when another owner has come meanwhile.
         OSError: the disk failed.
     """
@@ -232,6 +247,7 @@ def take_over(
         catalog.segments(lambda number: segment_path(directory, number)),
         lambda path, number: read_from_disk(path, number, disk),
         now,
+        lost,
     )
     # a successor that has come since has rows here by now, which look like a torn end
     if not claim.held():
@@ -242,6 +258,8 @@ def take_over(
             _shorten(path, size, disk)
         else:
             disk.unlink(path)
+    if lost is not None and (path := segment_path(directory, lost)).exists():
+        disk.rename(path, path.with_name(path.name + ".lost"))
     disk.sync_directory(directory)
     if found.replay.state is not None:
         state = found.replay.state

@@ -110,7 +110,7 @@ def _rows(piece: Piece, codec: Codec) -> Iterator[pa.RecordBatch]:
     try:
         data = map_file(path, end)
     except FileNotFoundError:
-        raise range_gone(piece.partition, at, piece.stop) from None
+        raise range_gone(path.parent, piece.partition, at, piece.stop) from None
     except OSError as error:
         raise corrupt(path, piece.partition, at, piece.stop, str(error)) from None
     view = memoryview(data)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.spool.identity import Identity
+from aqueduct_core.spool.losses import offset_ahead
 from aqueduct_core.spool.pieces import Piece, pieces_of
 from aqueduct_core.spool.sizes import measured
 from aqueduct_core.spool.skips import Skip, Stretch, check_unreadable, skipped_in
@@ -113,10 +114,11 @@ class Readable:
         return self._stored.stretches(partition, start, end)
 
     def check_unreadable(self, partition: int, start: int, end: int) -> bool:
-        """Whether something of ``[start, end)`` is left to be skipped. Reads all of it.
+        """Whether something of ``[start, end)`` is left to be skipped. Reads all of it. What is
+        below the first that is stored, or behind the end, cannot be read.
 
         Raises:
-            DataLoss: RANGE_GONE below the first that is stored, OFFSET_AHEAD.
+            DataLoss: OFFSET_AHEAD when it begins behind the end.
             InvalidOption: CONFLICT when any of it can be read.
             SpoolFailed: IO.
         """
@@ -127,6 +129,9 @@ class Readable:
                 f"{self.partitions} partitions",
                 "Name a partition, and the end behind the first offset",
             )
+        stop = self.ends()[partition]
+        if start > stop:
+            raise offset_ahead(self._directory, partition, end, stop)
         given_up = skipped_in(self.skips, partition)
         unreadable = self._stored.unreadable(partition, start, end)
         for low, high in given_up.within(start, end):

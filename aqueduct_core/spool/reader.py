@@ -84,6 +84,7 @@ class SpoolReader(Readable):
             cursors = found.replay.cursors(identity.cursors) | cursors
         self.cursors = cursors
         self._stored = Stored(
+            self._directory,
             Codec(identity.schema),
             identity.partitions,
             lambda segment: load_index(segment, self._catalog, identity.partitions),

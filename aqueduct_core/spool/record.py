@@ -103,9 +103,10 @@ class Codec:
         pa.ipc.new_stream(sink, schema).close()
         # the stream of no batches is the schema message and eight bytes of end mark
         self.preamble: bytes = sink.getvalue().to_pybytes()[:-8]
-        self._empty = schema.empty_table().combine_chunks().to_batches() or [
-            pa.RecordBatch.from_pylist([], schema=schema)
-        ]
+        # not from Python values: for these pyarrow imports pandas, half a second at each start
+        self._empty = pa.RecordBatch.from_arrays(
+            [pa.nulls(0, field.type) for field in schema], schema=schema
+        )
 
     def rows(
         self,
@@ -149,7 +150,7 @@ class Codec:
             f'"group":{group},"durable":{durable},"preamble":{zlib.crc32(self.preamble)},'
             f'"previous":{json.dumps(previous)},'
         ) + json.dumps(state, separators=(",", ":"))[1:-1]
-        return self._encode(self._empty[0], tail)
+        return self._encode(self._empty, tail)
 
     def batch(self, message: pa.Buffer) -> pa.RecordBatch:
         """The rows of a verified record, without copying them."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.spool.catalog import Known
+from aqueduct_core.spool.checks import Rows
 from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.identity import Identity
+from aqueduct_core.spool.losses import unreadable_segment
 from aqueduct_core.spool.record import Codec, Record
-from aqueduct_core.spool.retention import Position, raised
+from aqueduct_core.spool.retention import Position, lowest, raised
 from aqueduct_core.spool.scan import Scan
 from aqueduct_core.spool.segment import Segment, segment_numbers, segment_path
 from aqueduct_core.spool.settings import ContentSum, Mark
@@ -25,6 +27,10 @@ from aqueduct_core.spool.width import padded, widened
 log = logging.getLogger(__name__)
 
 Read = Callable[[Path, int], Scan]
+
+UNTOLD = 1 << 22
+"""Added to the ends that were noted last when the segment behind them is given up and the machine
+was started again meanwhile: more rows than a segment holds, and no more of them were reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +57,8 @@ class Recovered:
     """What is in a directory. All ``segments`` are closed; ``scanned`` are those read anew.
 
     ``cut`` are files with the size to which they are to be cut, 0 for those to be unlinked: what
-    is behind was never reported. ``gone`` are segments that the catalog names but that are not
-    there. ``ends`` and ``group`` are those of what is kept.
+    is behind was never reported. ``gone`` are segments that the catalog need not name any more, as
+    they are not there. ``ends`` and ``group`` are those of what is kept.
     """
 
     segments: list[Segment]
@@ -64,6 +70,16 @@ class Recovered:
     next_segment: int
     replay: Replay
 
+    def rows_of(self, number: int, cursors: Iterable[Position]) -> list[Rows]:
+        """What was given up with a segment: the rows between those before and behind it. Where
+        there are none before it they begin with what a cursor has not passed."""
+        older = [each for each in self.segments if each.number < number]
+        newer = [each for each in self.segments if each.number > number]
+        starts = older[-1].ends if older else lowest(cursors, len(self.ends))
+        stops = newer[0].starts if newer else self.ends
+        rows = zip(starts, stops, strict=True)
+        return [Rows(log, start, stop) for log, (start, stop) in enumerate(rows) if start < stop]
+
 
 def recover(
     directory: Path,
@@ -72,6 +88,7 @@ def recover(
     entered: dict[int, Segment],
     read: Read,
     now: float,
+    lost: int | None = None,
 ) -> Recovered:
     """Read what the catalog does not know, and judge it. Changes nothing on the disk.
 
@@ -79,8 +96,10 @@ def recover(
         known: what the catalog says; nothing when there is none to be believed.
         entered: the closed segments of the catalog.
         read: scans one segment file.
+        lost: the number of a segment that was given up; what is in its place does not count.
 
     Raises:
+        InvalidOption: CONFLICT when that segment need not be given up.
         SpoolFailed: CORRUPT when the newest segment is missing, or one belongs to another spool.
         OSError: the disk failed.
     """
@@ -90,7 +109,10 @@ def recover(
     stamps = expected_stamps(directory, numbers, entered, durable, preamble)
     reading = _Reading(directory, identity, entered, durable, stamps, read)
     noted = durable.segment
-    if noted and noted not in numbers and noted not in entered:
+    if lost is not None:
+        reading.check_lost(lost, numbers)
+        numbers = [number for number in numbers if number != lost]
+    if noted != lost and noted and noted not in numbers and noted not in entered:
         noted = reading.witness([number for number in numbers if number > noted])
     for number in numbers:
         path = segment_path(directory, number)
@@ -108,15 +130,21 @@ def recover(
     tail = find_tail(list(reading.scans.values()), group, before_scans)
     cut = reading.cut(tail.cut, noted)
     segments, ends = reading.fit(durable)
+    if noted == lost and not (identity.durable[:2] == durable[:2] and identity.durable.told_here):
+        ends = [end + UNTOLD for end in ends]
     scanned = [segment for segment in segments if segment.number in reading.anew]
     for segment in scanned:
         before = entered.get(segment.number)
         segment.sealed = before.sealed if before else now
+    gone = entered.keys() - reading.segments.keys()
+    if lost != durable.segment:
+        # what the catalog says of the newest is all that tells where it ended
+        gone -= {durable.segment}
     return Recovered(
         segments,
         scanned,
         cut,
-        sorted(entered.keys() - reading.segments.keys()),
+        sorted(gone),
         ends,
         tail.group,
         max([durable.segment, *numbers, *entered], default=0) + 1,
@@ -163,7 +191,29 @@ class _Reading:
         for number in newer:
             if self._checked(number).head is not None:
                 return number
-        raise unknown_end(self._path(self._noted.segment), "is missing")
+        raise unknown_end(self._path(self._noted.segment), self._noted.segment, "is missing")
+
+    def check_lost(self, number: int, there: Sequence[int]) -> None:
+        """Whether an opening is refused for a segment.
+
+        Raises:
+            InvalidOption: CONFLICT when it is not.
+        """
+        try:
+            if number in there:
+                self._believed(number)
+            elif number == self._noted.segment and number not in self._entered:
+                self.witness([each for each in there if each > number])
+        except SpoolFailed as error:
+            if error.subclass == "CORRUPT":
+                return
+            raise
+        raise InvalidOption(
+            "CONFLICT",
+            f"{self._path(number)} is not in the way: the spool can be opened",
+            "Give up the rows that are named by reads, or by: aqueduct spool verify"
+            f" {self._directory}",
+        )
 
     def scan(self, number: int) -> None:
         found = self._believed(number)
@@ -267,7 +317,7 @@ class _Reading:
             longer = before is not None and found.size > before.size
             return found.before(before.size) if before is not None and longer else found
         if number == self._noted.segment and number not in self._entered:
-            raise unknown_end(self._path(number), "was swapped for another file")
+            raise unknown_end(self._path(number), number, "was swapped for another file")
         log.warning("%s was swapped for another file: no row in it counts", self._path(number))
         return found.void()
 
@@ -277,12 +327,8 @@ class _Reading:
             log.warning("%s: bytes %d to %d are damaged", self._path(number), start, stop)
         head = found.head
         if head is not None and head.state is not None and head.state["id"] != self._identity.id:
-            raise SpoolFailed(
-                "CORRUPT",
-                f"{self._path(number)} belongs to the spool {head.state['id']},"
-                f" this one is {self._identity.id}",
-                "Move the file away, and bring back the segment of that name if there is one",
-            )
+            other = f" belongs to the spool {head.state['id']}, this one is {self._identity.id}"
+            raise unreadable_segment(self._path(number), number, other)
         return found
 
     def _segment(self, found: Scan) -> Segment:
@@ -321,9 +367,6 @@ def _known(starts: Sequence[int], otherwise: Sequence[int]) -> list[int]:
     return [a if a >= 0 else b for a, b in zip(starts, otherwise, strict=True)]
 
 
-def unknown_end(path: Path, what: str) -> SpoolFailed:
-    return SpoolFailed(
-        "CORRUPT",
-        f"{path}, the newest segment, {what}, so it is not known which offsets were given out",
-        "Bring the file back, or start anew with an empty directory and a new checkpoint",
-    )
+def unknown_end(path: Path, number: int, what: str) -> SpoolFailed:
+    why = f", the newest segment, {what}, so it is not known which offsets were given out"
+    return unreadable_segment(path, number, why)

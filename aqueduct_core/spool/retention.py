@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.spool.segment import Segment
@@ -36,6 +36,15 @@ def removable(
     if oldest.sealed is None or oldest.sealed + retention > now:
         return None
     return oldest if passed(oldest, cursors, owed) else None
+
+
+def lowest(cursors: Iterable[Position], logs: int) -> list[int]:
+    """What all cursors have passed of each log; 0 where none reads it."""
+    positions = list(cursors)
+    return [
+        min((at for each in positions if (at := each[log]) is not None), default=0)
+        for log in range(logs)
+    ]
 
 
 def raised(old: Position | None, new: Position) -> list[int | None]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.health import Health
 from aqueduct_core.spool.ledger import Ledger
@@ -82,13 +84,31 @@ class Room:
         """The segment in use may be what takes the space: close it, so that it can go."""
         active = self._writer.active
         owed = self._settings.owed_logs
-        if active is None or not passed(active, self._ledger.cursors, owed):
-            return
+        if active is not None and passed(active, self._ledger.cursors, owed):
+            self._roll()
+
+    def go_on_from(self, ends: Sequence[int]) -> None:
+        """Rows are numbered from these ends on, in a segment of their own. Durable when this
+        returns; nothing may be open or unsettled.
+
+        Raises:
+            SpoolFailed: FULL, IO.
+        """
+        if not self._roll(ends):
+            raise SpoolFailed(
+                "FULL", f"{self._directory} has no space", "Free some space on that disk"
+            )
+        self._ledger.remember(self._writer.durable)
+
+    def _roll(self, ends: Sequence[int] | None = None) -> bool:
+        """As of `Writer.roll`; whether a segment was begun."""
         with self._health.guard():
-            old, new = self._writer.roll()
-        if old is None or new is None:
-            return
+            old, new = self._writer.roll(ends)
+        if new is None:
+            return False
         self._stored.add(new.segment)
+        self._stored.publish(self._writer.ends)
         self._used += new.segment.size
-        self._ledger.close_segments([old], new.state)
+        self._ledger.close_segments([old] if old else [], new.state)
         self._ledger.enter(self._writer.durable, new.segment.number)
+        return True

@@ -80,6 +80,12 @@ def save_skips(directory: Path, spool: str, skips: Sequence[Skip], disk: Disk) -
     disk.replace(directory / SKIPS, json.dumps(content).encode() + b"\n")
 
 
+def still_needed(skips: Iterable[Skip], stored: Sequence[int], passed: Sequence[int]) -> list[Skip]:
+    """Without those below what is ``stored``, and ``passed`` by all cursors."""
+    low = [min(pair) for pair in zip(stored, passed, strict=True)]
+    return [each for each in skips if each.end > low[each.partition]]
+
+
 def skipped_in(skips: Iterable[Skip], partition: int) -> RangeSet:
     """All that was skipped of a partition."""
     return RangeSet((each.start, each.end) for each in skips if each.partition == partition)

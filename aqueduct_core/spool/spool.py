@@ -12,26 +12,24 @@ import pyarrow as pa
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.health import Health
 from aqueduct_core.spool.ledger import Ledger
 from aqueduct_core.spool.marks import Marks
-from aqueduct_core.spool.opening import (
-    load_index,
-    take_over,
-)
+from aqueduct_core.spool.opening import load_index, take_over
 from aqueduct_core.spool.ownership import Ownership, taking
 from aqueduct_core.spool.readable import Readable
 from aqueduct_core.spool.record import Codec
-from aqueduct_core.spool.retention import Position
+from aqueduct_core.spool.retention import Position, lowest
 from aqueduct_core.spool.room import Room
 from aqueduct_core.spool.settings import ContentSum, Mark, SpoolSettings
-from aqueduct_core.spool.skips import MAX_REASON, Skip, load_skips, save_skips
+from aqueduct_core.spool.skips import MAX_REASON, Skip, load_skips, save_skips, still_needed
 from aqueduct_core.spool.stored import Stored
 from aqueduct_core.spool.sync import SyncerProcess, SyncFactory, wait_readable
 from aqueduct_core.spool.writer import Writer
 
 log = logging.getLogger(__name__)
+
+_SETTLE_SECONDS = 10.0
 
 
 def _nobody(group: int) -> None:
@@ -53,7 +51,9 @@ class Spool(Readable):
     Ends with ``close()``, or with the process: the lock goes with it.
     """
 
-    def __init__(self, own: Ownership, settings: SpoolSettings, codec: Codec) -> None:
+    def __init__(
+        self, own: Ownership, settings: SpoolSettings, codec: Codec, lost: int | None = None
+    ) -> None:
         """Use ``open``."""
         directory, identity, catalog = own.directory, own.identity, own.catalog
         self.on_durable: Callable[[int], None] = _nobody
@@ -64,9 +64,10 @@ class Spool(Readable):
         self._closed = False
         self._marks = Marks(settings)
         found, cursors = take_over(
-            directory, identity, own.claim, catalog, self._marks, own.disk, time.time()
+            directory, identity, own.claim, catalog, self._marks, own.disk, time.time(), lost
         )
         self._stored = Stored(
+            directory,
             codec,
             identity.partitions,
             lambda segment: load_index(segment, catalog, identity.partitions),
@@ -96,6 +97,10 @@ class Spool(Readable):
         self._room = Room(
             directory, settings, own.disk, self._health, self._stored, self._ledger, self._writer
         )
+        self.lost = () if lost is None else tuple(found.rows_of(lost, cursors.values()))
+        """The rows that were stored in the segment that was given up."""
+        if lost is not None and lost > newest:
+            self._room.go_on_from(found.ends)
 
     @classmethod
     def open(
@@ -108,16 +113,20 @@ class Spool(Readable):
         settings: SpoolSettings | None = None,
         sync: SyncFactory = SyncerProcess,
         disk: Disk | None = None,
+        lost: int | None = None,
     ) -> Spool:
         """Take the directory over, recover what it holds, and raise the epoch.
 
         Args:
             spool_id: of the spool that must be there; None: it may be a new one, which is made.
+            lost: the number of a segment that is given up, for which an opening is refused as it is
+                missing, or another one is in its place. None of its offsets is given out again.
 
         Raises:
             DataLoss: SPOOL_REPLACED when another one than ``spool_id`` is there.
             SpoolFailed: LOCKED, VERSION, CORRUPT, FULL or IO.
-            InvalidOption: the directory has more partitions. To fewer, empty ones are added.
+            InvalidOption: the directory has more partitions; CONFLICT when ``lost`` can be read. To
+            fewer partitions empty ones are added.
         """
         settings = settings or SpoolSettings()
         with taking(
@@ -128,7 +137,7 @@ class Spool(Readable):
             sync=sync,
             disk=disk or Disk(),
         ) as own:
-            return cls(own, settings, Codec(schema))
+            return cls(own, settings, Codec(schema), lost)
 
     def __enter__(self) -> Self:
         return self
@@ -159,7 +168,13 @@ class Spool(Readable):
     @property
     def full(self) -> bool:
         """Over ``max_bytes``, or no space: do not append; ``trim``, and ``flush`` again later."""
-        return self._room.full
+        return self._room.full or self.unmarked
+
+    @property
+    def unmarked(self) -> bool:
+        """A group is on the disk and is not reported, as there is no space to note that it was:
+        ``pump`` again later."""
+        return self._own.claim.behind
 
     @property
     def failed(self) -> bool:
@@ -233,8 +248,9 @@ class Spool(Readable):
         return self._own.sync.fileno()
 
     def pump(self) -> None:
-        """Take the news of the disk; calls ``on_durable`` when a newer group is durable. Never
-        blocks on the disk, but for the catalog when a segment was closed.
+        """Take the news of the disk; calls ``on_durable`` when a newer group is durable, and is
+        known to be: without space to note it the report waits (``unmarked``). Never blocks on the
+        disk, but for the catalog when a segment was closed.
 
         Raises:
             SpoolFailed: IO: the disk failed, nothing that is not durable yet ever will be. LOCKED:
@@ -242,11 +258,11 @@ class Spool(Readable):
         """
         self._check()
         with self._health.guard():
-            settled = self._writer.settle()
-        if settled is None:
-            return
-        self._mark(settled.durable)
+            durable = self._writer.synced()
+            if durable is None or not self._own.claim.mark(durable):
+                return
         self.check_owner()
+        settled = self._writer.settle(durable)
         self._stored.publish(settled.ends)
         self._ledger.close_segments(settled.closed, settled.state)
         self.on_durable(settled.group)
@@ -265,8 +281,11 @@ class Spool(Readable):
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 return False
-            wait_readable(self.fileno(), left)
+            if not self.unmarked:
+                wait_readable(self.fileno(), left)
             self.pump()
+            if self.unmarked:
+                return False
         return flushed
 
     @property
@@ -291,8 +310,6 @@ class Spool(Readable):
             SpoolFailed: FULL when it could not be noted (it counts for ``trim`` all the same); IO.
         """
         self._check_mine()
-        if len(ends) != self.partitions:
-            raise ValueError(f"{len(ends)} ends for {self.partitions} partitions")
         self._ledger.commit(cursor, ends, self._writer.durable)
 
     def enter_cursor(self, cursor: str, reads: Sequence[bool]) -> None:
@@ -304,8 +321,6 @@ class Spool(Readable):
             SpoolFailed: FULL as of ``commit``; IO.
         """
         self._check_mine()
-        if len(reads) != self.partitions:
-            raise ValueError(f"{len(reads)} partitions of {self.partitions}")
         self._ledger.enter_cursor(cursor, reads, self._writer.durable)
 
     def drop(self, cursor: str) -> None:
@@ -337,16 +352,24 @@ class Spool(Readable):
         """Give the rows ``[start, end)`` up for good, none of which can be read: readers go on
         behind them. Durable when this returns; without effect where it is done already.
 
+        Where ``end`` lies behind the end of the partition, its next row is numbered by it.
+
         Raises:
-            DataLoss: RANGE_GONE below the first that is stored, OFFSET_AHEAD.
+            DataLoss: OFFSET_AHEAD when it begins behind the end.
             InvalidOption: BAD_VALUE, CONFLICT when any of them can be read.
             SpoolFailed: FULL, IO.
         """
         self._check_mine()
+        if end > self.ends()[partition]:
+            self.settle(_SETTLE_SECONDS)  # what is open may lie there
         if not self.check_unreadable(partition, start, end):
             return
-        starts = self.starts()
-        kept = [each for each in self.skips if each.end > starts[each.partition]]
+        ends = self.ends()
+        if end > ends[partition]:
+            self._room.go_on_from([*ends[:partition], end, *ends[partition + 1 :]])
+            self.on_durable(self._writer.durable)
+        passed = lowest(self.cursors().values(), self.partitions)
+        kept = still_needed(self.skips, self._stored.firsts, passed)
         kept.append(Skip(partition, start, end, reason[:MAX_REASON], time.time()))
         with self._health.noting():
             save_skips(self._directory, self.id, kept, self._own.disk)
@@ -384,9 +407,12 @@ class Spool(Readable):
     def _finish(self, timeout: float) -> None:
         open_bytes = self.open_bytes
         if not self.settle(timeout):
+            left = f"{open_bytes} bytes that could not be stored"
+            if self.unmarked:
+                left = "groups that were not reported, as there is no space to note that"
             raise SpoolFailed(
-                "FULL" if self._writer.no_space else "IO",
-                f"{self._directory} was closed with {open_bytes} bytes that could not be stored",
+                "FULL" if self._writer.no_space or self.unmarked else "IO",
+                f"{self._directory} was closed with {left}",
                 "They were not acknowledged: their producers send them again",
             )
         last = self._writer.finish()
@@ -399,17 +425,6 @@ class Spool(Readable):
             self._own.claim.note(self._ledger.durable(self._writer.durable), self._ledger.cursors)
         except OSError as error:
             log.warning("%s: the end is noted in the catalog alone: %s", self._directory, error)
-
-    def _mark(self, durable: Durable) -> None:
-        """Before it is reported. The place is there already; a file system that finds none for it
-        all the same costs the mark, not the group."""
-        try:
-            with self._health.noting():
-                self._own.claim.mark(durable)
-        except SpoolFailed as error:
-            if error.subclass != "FULL":
-                raise
-            log.warning("%s: no space to mark what is durable", self._directory)
 
     def _state(self) -> dict[str, Any]:
         """What the head of a segment says of all before it."""

@@ -6,6 +6,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -35,8 +36,14 @@ class Stored:
     """
 
     def __init__(
-        self, codec: Codec, partitions: int, load: Load, in_sight: Callable[[], bool]
+        self,
+        directory: Path,
+        codec: Codec,
+        partitions: int,
+        load: Load,
+        in_sight: Callable[[], bool],
     ) -> None:
+        self.directory = directory
         self.codec = codec
         self.partitions = partitions
         self._load = load
@@ -58,10 +65,20 @@ class Stored:
         return list(self._ends)
 
     @property
-    def starts(self) -> list[int]:
+    def firsts(self) -> list[int]:
         """The earliest offset of each partition that is still stored."""
         segments = self._segments
         return list(segments[0].starts) if segments else self.ends
+
+    @property
+    def starts(self) -> list[int]:
+        """The earliest offset of each partition that is still stored, or was skipped just before
+        what is stored: readers pass over that."""
+        found = self.firsts
+        for each in sorted(self._skips, key=lambda skip: skip.start, reverse=True):
+            if each.start < found[each.partition] <= each.end:
+                found[each.partition] = each.start
+        return found
 
     def publish(self, ends: Sequence[int]) -> None:
         """These ends are durable: reads may go up to them."""
@@ -113,7 +130,7 @@ class Stored:
             SpoolFailed: IO when the directory cannot be seen.
         """
         if end > self._ends[partition]:
-            raise offset_ahead(partition, end, self._ends[partition])
+            raise offset_ahead(self.directory, partition, end, self._ends[partition])
         given_up = skipped_in(self._skips, partition)
         gone = RangeSet([(start, end)] if start < end else [])
         for segment in self._segments:
@@ -130,11 +147,10 @@ class Stored:
         """The rows of ``[start, end)`` that no record holds which can be read. Reads all of them.
 
         Raises:
-            DataLoss: RANGE_GONE below the first that is stored, OFFSET_AHEAD.
             SpoolFailed: IO when the directory cannot be seen.
         """
         found = RangeSet([(start, end)] if start < end else [])
-        for segment in self._checked(partition, start, end):
+        for segment in self._segments:
             low, high = segment.starts[partition], segment.ends[partition]
             if low < high and found.overlaps(low, high) and self._is_there(segment):
                 for span in self._spans_of(segment, partition, max(start, low), min(end, high)):
@@ -153,12 +169,12 @@ class Stored:
             SpoolFailed: CORRUPT when a segment cannot be read.
         """
         segments = self._checked(partition, start, end)
-        given_up = skipped_in(self._skips, partition).within(start, end)
-        if given_up and not skipped_too:
-            raise skipped(partition, *given_up[0])
+        given_up = skipped_in(self._skips, partition)
+        if not skipped_too and (found := given_up.within(start, end)):
+            raise skipped(partition, *found[0])
         return (
             (segment, at, stop, self._spans_of(segment, partition, at, stop))
-            for segment, at, stop in self._parts(segments, partition, start, end)
+            for segment, at, stop in self._parts(segments, partition, start, end, given_up)
         )
 
     def bisect(self, partition: int, is_before: Callable[[pa.RecordBatch], bool]) -> int:
@@ -217,37 +233,49 @@ class Stored:
             raise ValueError(f"range {start} to {end}")
         segments = self._segments
         if end > self._ends[partition]:
-            raise offset_ahead(partition, end, self._ends[partition])
-        low = segments[0].starts[partition] if segments else self._ends[partition]
-        if start < min(low, end):
-            raise range_gone(partition, start, min(low, end))
+            raise offset_ahead(self.directory, partition, end, self._ends[partition])
+        low = min(self.starts[partition], end)
+        if start < low:
+            raise range_gone(self.directory, partition, start, low)
         return segments
 
-    @staticmethod
     def _parts(
-        segments: Sequence[Segment], partition: int, start: int, end: int
+        self,
+        segments: Sequence[Segment],
+        partition: int,
+        start: int,
+        end: int,
+        given_up: RangeSet,
     ) -> Iterator[tuple[Segment, int, int]]:
-        """The segments that hold ``[start, end)``, with the part of it that each holds."""
+        """The segments that hold ``[start, end)``, with the part of it that each holds; between
+        them may be what was given up."""
         at = start
         for segment in segments:
             if at >= end:
                 return
             if segment.ends[partition] <= at or segment.starts[partition] >= end:
                 continue
-            if segment.starts[partition] > at:
-                raise range_gone(partition, at, segment.starts[partition])
-            stop = min(end, segment.ends[partition])
-            yield segment, at, stop
+            low, stop = max(at, segment.starts[partition]), min(end, segment.ends[partition])
+            self._check_passed(partition, at, low, given_up)
+            yield segment, low, stop
             at = stop
-        if at < end:
-            raise range_gone(partition, at, end)
+        self._check_passed(partition, at, end, given_up)
+
+    def _check_passed(self, partition: int, start: int, end: int, given_up: RangeSet) -> None:
+        """Nothing is stored of ``[start, end)``.
+
+        Raises:
+            DataLoss: RANGE_GONE when any of it was not given up.
+        """
+        if missing := given_up.missing(start, end):
+            raise range_gone(self.directory, partition, *missing[0])
 
     def _rows(
         self, segments: Sequence[Segment], partition: int, start: int, end: int
     ) -> Iterator[pa.RecordBatch]:
         given_up = skipped_in(self._skips, partition).within(start, end)
         stop = given_up[0][0] if given_up else end
-        for segment, at, until in self._parts(segments, partition, start, stop):
+        for segment, at, until in self._parts(segments, partition, start, stop, RangeSet()):
             yield from self._rows_of(segment, partition, at, until)
         if given_up:
             raise skipped(partition, *given_up[0])
@@ -336,7 +364,8 @@ class Stored:
     def not_found(self, segment: Segment, partition: int) -> AqueductError:
         """The file of a segment is not there: its rows are gone if its directory can be seen."""
         if self._in_sight():
-            return range_gone(partition, segment.starts[partition], segment.ends[partition])
+            rows = segment.starts[partition], segment.ends[partition]
+            return range_gone(self.directory, partition, *rows)
         return out_of_sight(segment.path.parent)
 
     def _is_there(self, segment: Segment) -> bool:

@@ -151,6 +151,8 @@ class SyncerProcess:
                 data = self._port.recv(syncer.ANSWER.size)
             except BlockingIOError:
                 break
+            except ConnectionResetError:  # so it ends where it was killed before it read a request
+                data = b""
             except OSError as error:
                 self._failure = error
                 break

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.durable import NOTHING, Durable
+from aqueduct_core.spool.durable import Durable
 from aqueduct_core.spool.health import NO_SPACE
 from aqueduct_core.spool.record import Codec, Draft
 from aqueduct_core.spool.segment import Segment, segment_path
@@ -198,18 +198,19 @@ class Writer:
         self._open = Group(group.number + 1)
         return active.segment if fresh else None
 
-    def settle(self) -> Settled | None:
-        """Take the answers of the sync; None when nothing became durable.
+    def synced(self) -> Durable | None:
+        """The newest group that is on the disk and not settled yet. None: there is no newer one.
 
         Raises:
             OSError: the disk failed.
         """
         group = self._sync.answered()
-        if group <= self.durable:
-            return None
-        durable = NOTHING
-        while self._in_flight and self._in_flight[0].group <= group:
-            durable = self._in_flight.popleft()
+        return max((each for each in self._in_flight if each.group <= group), default=None)
+
+    def settle(self, durable: Durable) -> Settled:
+        """What was ``synced`` is durable from now on, with all before it."""
+        while self._in_flight and self._in_flight[0].group <= durable.group:
+            self._in_flight.popleft()
         settled = Settled(durable)
         self.durable = durable.group
         while self._closing and self._closing[0].last_group <= self.durable:
@@ -219,17 +220,21 @@ class Writer:
             settled.state = newer.state if newer else None
         return settled
 
-    def roll(self) -> tuple[Active | None, Active | None]:
-        """Start a segment without rows, durable at once, so that the present one can go.
+    def roll(self, ends: Sequence[int] | None = None) -> tuple[Active | None, Active | None]:
+        """Start a segment without rows, durable at once, so that the present one can go; or so
+        that rows are numbered from ``ends`` on, which lie behind the present ones.
 
-        Only with no open and no unsettled group. Gives the closed and the new segment; neither
-        when there is nothing to close or no space.
+        Only with no open and no unsettled group. Gives the closed segment, if there is one, and the
+        new one; neither when there is nothing to close or no space.
         """
-        old = self._active
-        if old is None or not old.segment.size or self._open.drafts or self._in_flight:
+        old, before = self._active, self.ends
+        if self._open.drafts or self._in_flight or (ends is None and old is None):
             return None, None
+        if ends is not None:
+            self.ends = list(ends)
         fresh = self._begin_segment()
-        self._closing.pop()
+        if old is not None:
+            self._closing.pop()
         if not self._write(fresh, []):
             if fresh.fd >= 0:
                 # the next try makes it anew
@@ -237,6 +242,7 @@ class Writer:
                 self._disk.unlink(fresh.segment.path)
             self._active = old
             self._next_segment -= 1
+            self.ends = before
             return None, None
         fresh.segment.add((), fresh.head_size)
         self._disk.sync(fresh.fd)

@@ -245,7 +245,12 @@ def _within_stored(
             continue
         log = status.first_log + index
         where = f"offset {to} of partition {log} of intake {intake} (spool {status.id})"
-        remedy = "Start with a new checkpoint, or set failOnDataLoss=false to go on behind the hole"
+        low, high, ahead = (to, first, "") if to < first else (stop, to, " --ahead")
+        remedy = (
+            "Bring the spool back as it was, start with a new checkpoint, set failOnDataLoss=false"
+            " to go on behind the hole, or give the rows up with: aqueduct spool skip DIR"
+            f" --partition {log} --from {low} --to {high}{ahead} (DIR: that of the intake)"
+        )
         if to < first:
             loss = DataLoss("RANGE_GONE", f"{where} is gone, the first stored is {first}", remedy)
         else:

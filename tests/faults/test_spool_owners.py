@@ -61,10 +61,10 @@ def told(line: str) -> tuple[int, list[int]]:
 
 def test_fault_32_the_second_owner_waits_for_the_end_of_the_first(tmp_path: Path) -> None:
     last_epoch, reported = 0, [0, 0]
-    for _ in range(5):
+    for _ in range(3):
         with owner(tmp_path) as process:
             assert process.stdout is not None
-            for _ in range(7):
+            for _ in range(5):
                 epoch, reported = told(process.stdout.readline())
             assert epoch > last_epoch
             last_epoch = epoch

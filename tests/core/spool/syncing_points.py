@@ -4,7 +4,8 @@ another one.
 ``argv``: directory, number of the first point, and of the last. The sync process is halted and let
 go by the owner, so each point is the same whatever the machine does: some groups are reported, one
 is written and asked for, another one is written behind it. At each point the owner dies by
-SIGKILL, before or after the sync process has answered for what it was asked.
+SIGKILL, before or after the sync process has answered for what it was asked, and before or after
+the report.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from pathlib import Path
 
 from aqueduct_core.spool import Spool, SyncerProcess
 from aqueduct_core.spool.sync import wait_readable
-from tests.core.spool.rows import append, open_spool
+from tests.core.spool.rows import append, batch, open_spool
 
-GROUPS = 3
+PAIRS = 2
 
 
 def work(directory: Path, point: int, say: Callable[..., None]) -> None:
@@ -35,7 +36,6 @@ def work(directory: Path, point: int, say: Callable[..., None]) -> None:
     spool = open_spool(directory, sync=start, segment_bytes=700)
     syncer = ports[0].pid
     say(syncer=syncer)
-    spool.on_durable = lambda group: say(ends=spool.ends())
     ends = spool.ends()
     left = point
 
@@ -45,8 +45,17 @@ def work(directory: Path, point: int, say: Callable[..., None]) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         left -= 1
 
+    def report(group: int) -> None:
+        last = spool.ends() == ends  # how many reports come before it is up to the machine
+        if last:
+            turn()  # noted as reported, and not told
+        say(ends=spool.ends())
+        if last:
+            turn()  # told, and nothing is written since
+
+    spool.on_durable = report
     turn()
-    for number in range(GROUPS):
+    for number in range(PAIRS):
         os.kill(syncer, signal.SIGSTOP)
         append(spool, ends, [2, 1])
         turn()
@@ -78,6 +87,7 @@ def pumped(spool: Spool, ends: list[int]) -> None:
 
 def main() -> None:
     root, first, last = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    batch(0, 0, 1)  # what is imported late is imported once, before the forks
     for point in range(first, last):
         directory = root / str(point)
         directory.mkdir()

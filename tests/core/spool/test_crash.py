@@ -29,7 +29,7 @@ VERBS = (("entering", None), ("entered", True), ("dropping", None), ("dropped", 
 AT_LEAST = {"lives": 250, "without_space": 150}
 
 
-@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("stride", [11, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("scenario", [*SCENARIOS, *STATES])
 def test_nothing_reported_is_lost_and_nothing_is_there_twice(
     memory: Path, scenario: str, stride: int

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import shutil
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,18 +27,18 @@ from tests.core.spool.rows import (
 
 
 class SmallDisk(Disk):
-    """Takes ``room`` more bytes; a write that does not fit is cut short, then refused."""
+    """Files may grow by ``room`` bytes in all; what does not fit is cut short, then refused."""
 
     def __init__(self, room: int) -> None:
         self.room = room
 
     def write(self, fd: int, pieces: Sequence[bytes | memoryview], at: int) -> int:
         data = b"".join(pieces)
-        fits = data[: self.room]
-        super().write(fd, [fits], at)
-        if len(fits) < len(data):
+        grows = max(0, at + len(data) - os.fstat(fd).st_size)
+        super().write(fd, [data[: len(data) - max(0, grows - self.room)]], at)
+        if grows > self.room:
             raise OSError(errno.ENOSPC, "No space left on device")
-        self.room -= len(data)
+        self.room -= grows
         return len(data)
 
 
@@ -71,6 +73,104 @@ def test_no_space_keeps_the_group_until_there_is_some(
         check_marks(spool)
 
 
+class InPlaceTakesSpace(Disk):
+    """Of a file system that writes nothing in place: also what stands in a file already may find
+    no space, or fail. ``error``: with what, from now on; ``torn`` bytes are written before."""
+
+    error = 0
+    torn = 0
+
+    def write(self, fd: int, pieces: Sequence[bytes | memoryview], at: int) -> int:
+        if self.error and os.readlink(f"/proc/self/fd/{fd}").rpartition("/")[2].startswith("owner"):
+            super().write(fd, [b"".join(pieces)[: self.torn]], at)
+            raise OSError(self.error, os.strerror(self.error))
+        return super().write(fd, pieces, at)
+
+
+@pytest.mark.parametrize("torn", [0, 60])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_fault_13_a_group_that_cannot_be_marked_waits_to_be_reported(
+    tmp_path: Path, code: int, torn: int
+) -> None:
+    disk = InPlaceTakesSpace()
+    reports: list[int] = []
+    with open_spool(tmp_path / "spool", disk=disk) as spool:
+        spool.on_durable = reports.append
+        store(spool, [3, 2], groups=2)
+        disk.error, disk.torn = code, torn
+        append(spool, spool.ends(), [3, 2])
+        for _ in range(3):
+            assert not spool.settle(5)
+            assert (spool.full, spool.unmarked, spool.failed) == (True, True, False)
+            assert (reports, spool.ends()) == ([1, 2], [6, 4])
+        # as a kill leaves it: the next owner misses nothing that was reported
+        killed = shutil.copytree(tmp_path / "spool", tmp_path / "killed")
+        disk.error = 0
+        spool.pump()
+        assert (reports, spool.ends()) == ([1, 2, 3], [9, 6])
+        assert (spool.full, spool.unmarked) == (False, False)
+        store(spool, [1, 1])
+        check_all(spool)
+        check_marks(spool)
+    (path,) = segments(killed)
+    path.write_bytes(path.read_bytes()[:-8])
+    with open_spool(killed) as spool:
+        assert spool.ends() == [6, 4]
+        check_all(spool)
+        check_marks(spool)
+
+
+def test_a_new_cursor_that_is_only_in_the_catalog_is_none(tmp_path: Path) -> None:
+    """Its reader is told: with the catalog the cursor could be lost, and rows that it needs."""
+    disk = InPlaceTakesSpace()
+    with open_spool(tmp_path, disk=disk, segment_bytes=1) as spool:
+        store(spool, [3, 2], groups=3)
+        spool.enter_cursor("fast", [True, True])
+        disk.error = errno.ENOSPC
+        for _ in range(2):
+            with pytest.raises(SpoolFailed, match="FULL"):
+                spool.enter_cursor("slow", [True, True])
+        disk.error = 0
+        spool.enter_cursor("slow", [True, True])
+        killed = shutil.copytree(tmp_path, tmp_path / "killed")
+    (killed / "catalog.sqlite").unlink()
+    with open_spool(killed) as spool:
+        assert set(spool.cursors()) == {"fast", "slow"}
+
+
+def test_a_close_without_a_mark_says_that_rows_were_not_reported(tmp_path: Path) -> None:
+    disk = InPlaceTakesSpace()
+    spool = open_spool(tmp_path, disk=disk)
+    store(spool, [3, 2])
+    disk.error = errno.ENOSPC
+    append(spool, spool.ends(), [3, 2])
+    with pytest.raises(SpoolFailed, match=r"FULL.*groups that were not reported"):
+        spool.close()
+    # they may be there: their producers, which had no ack, send them again under their numbers
+    with open_spool(tmp_path) as spool:
+        assert spool.ends() == [6, 4]
+        check_all(spool)
+        check_marks(spool)
+
+
+def test_a_mark_that_fails_otherwise_is_final(tmp_path: Path) -> None:
+    disk = InPlaceTakesSpace()
+    reports: list[int] = []
+    spool = open_spool(tmp_path, disk=disk)
+    spool.on_durable = reports.append
+    store(spool, [3, 2])
+    disk.error = errno.EIO
+    append(spool, spool.ends(), [3, 2])
+    for _ in range(2):
+        with pytest.raises(SpoolFailed, match=r"IO.*Input/output error"):
+            spool.settle(5)
+    disk.error = 0
+    with pytest.raises(SpoolFailed, match="IO"):
+        spool.pump()
+    assert (reports, spool.ends(), spool.failed) == ([1], [3, 2], True)
+    spool.close()
+
+
 def test_trimming_makes_space(tmp_path: Path) -> None:
     disk = SmallDisk(1 << 20)
     with open_spool(tmp_path, disk=disk, segment_bytes=1) as spool:
@@ -78,7 +178,8 @@ def test_trimming_makes_space(tmp_path: Path) -> None:
         disk.room = 100
         append(spool, spool.ends(), [3, 2])
         assert not spool.flush()
-        spool.commit("q", [6, 4])
+        with pytest.raises(SpoolFailed, match="FULL"):
+            spool.commit("q", [6, 4])
         before = spool.bytes
         while spool.trim():
             pass

@@ -38,8 +38,8 @@ def lose_catalog(directory: Path) -> None:
 @pytest.mark.parametrize(
     ("catalog", "step"),
     [
-        ("kept", 5),
-        ("lost", 23),
+        ("kept", 37),
+        ("lost", 89),
         pytest.param("kept", 1, marks=pytest.mark.long),
         pytest.param("lost", 7, marks=pytest.mark.long),
     ],
@@ -57,7 +57,7 @@ def test_the_tail_cut_at_every_byte_gives_the_groups_before(
         whole = segment.read_bytes()
     if catalog == "lost":
         lose_catalog(crashed)
-    for size in (*range(start, len(whole), step), len(whole)):
+    for size in (*range(start, len(whole), step), len(whole) - 1, len(whole)):
         work = crash_copy(crashed, memory / "work")
         (work / segment.name).write_bytes(whole[:size])
         with open_spool(work) as spool:
@@ -70,13 +70,14 @@ def test_the_tail_cut_at_every_byte_gives_the_groups_before(
         shutil.rmtree(work)
 
 
-def test_the_first_group_cut_at_every_byte_leaves_an_empty_spool(memory: Path) -> None:
+@pytest.mark.parametrize("step", [61, pytest.param(7, marks=pytest.mark.long)])
+def test_the_first_group_cut_at_every_byte_leaves_an_empty_spool(memory: Path, step: int) -> None:
     with open_spool(memory / "spool") as spool:
         crashed = crash_copy(memory / "spool", memory / "crashed")
         store(spool, [1, 1])
         (segment,) = segments(memory / "spool")
         whole = segment.read_bytes()
-    for size in range(0, len(whole), 7):
+    for size in (*range(0, len(whole), step), len(whole) - 1):
         (crashed / segment.name).write_bytes(whole[:size])
         with open_spool(crashed) as spool:
             assert spool.ends() == [0, 0]
@@ -84,7 +85,8 @@ def test_the_first_group_cut_at_every_byte_leaves_an_empty_spool(memory: Path) -
             check_marks(spool)
 
 
-def test_the_first_group_of_a_later_segment_cut_at_every_byte(memory: Path) -> None:
+@pytest.mark.parametrize("step", [71, pytest.param(11, marks=pytest.mark.long)])
+def test_the_first_group_of_a_later_segment_cut_at_every_byte(memory: Path, step: int) -> None:
     with open_spool(memory / "spool", segment_bytes=1) as spool:
         store(spool, [2, 1], groups=3)
         before = segments(memory / "spool")
@@ -92,7 +94,7 @@ def test_the_first_group_of_a_later_segment_cut_at_every_byte(memory: Path) -> N
         store(spool, [1, 2])
         (segment,) = set(segments(memory / "spool")) - set(before)
         whole = segment.read_bytes()
-    for size in range(0, len(whole), 11):
+    for size in (*range(0, len(whole), step), len(whole) - 1):
         work = crash_copy(crashed, memory / "work")
         (work / segment.name).write_bytes(whole[:size])
         with open_spool(work) as spool:

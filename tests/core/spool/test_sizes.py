@@ -105,8 +105,8 @@ def test_bisect_finds_the_first_row(tmp_path: Path) -> None:
 
 
 def test_bisect_reads_few_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open_spool(tmp_path, segment_bytes=20_000) as spool:
-        store(spool, [1, 0], groups=500)
+    with open_spool(tmp_path, segment_bytes=4_000) as spool:
+        store(spool, [1, 0], groups=120)
         assert len(segments(tmp_path)) > 5
         read = stored_module.read_record
         calls: list[int] = []
@@ -116,8 +116,8 @@ def test_bisect_reads_few_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             return read(*args)  # type: ignore[arg-type]
 
         monkeypatch.setattr(stored_module, "read_record", counted)
-        assert spool.bisect(0, number_before(321)) == 321
-        assert len(calls) < 16
+        assert spool.bisect(0, number_before(77)) == 77
+        assert len(calls) < 14
 
 
 def test_bisect_tells_damage(tmp_path: Path) -> None:

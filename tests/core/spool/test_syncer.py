@@ -116,6 +116,39 @@ def test_the_spool_fails_with_its_syncer(tmp_path: Path) -> None:
         check_all(spool)
 
 
+@pytest.mark.parametrize("wait", ["settle", "close", "pump"])
+def test_groups_in_flight_fail_with_the_syncer(tmp_path: Path, wait: str) -> None:
+    """It is killed while it has not done what it was asked: nothing waits for it for ever, and
+    nothing is reported."""
+    started: list[SyncerProcess] = []
+    reports: list[int] = []
+
+    def start() -> SyncerProcess:
+        started.append(SyncerProcess())
+        return started[0]
+
+    spool = open_spool(tmp_path, sync=start)
+    spool.on_durable = reports.append
+    store(spool, [2, 1])
+    os.kill(started[0].pid, signal.SIGSTOP)
+    ends = spool.ends()
+    for _ in range(2):
+        append(spool, ends, [2, 1])
+        assert spool.flush()
+    os.kill(started[0].pid, signal.SIGKILL)
+    if wait == "pump":
+        assert wait_readable(spool.fileno(), LONG)
+    with pytest.raises(SpoolFailed, match=r"IO.*syncer process"):
+        {"settle": spool.settle, "close": lambda: spool.close(LONG), "pump": spool.pump}[wait]()
+    assert (reports, spool.ends(), spool.failed) == ([1], [2, 1], True)
+    with pytest.raises((SpoolFailed, ValueError), match=r"IO|closed"):
+        spool.settle()
+    spool.close()
+    with open_spool(tmp_path) as spool:
+        assert spool.ends() == ends
+        check_all(spool)
+
+
 def test_signals_to_the_owner_do_not_reach_it(port: SyncerProcess, tmp_path: Path) -> None:
     assert os.getsid(port.pid) != os.getsid(0)
     directory = os.open(tmp_path, os.O_RDONLY)
