@@ -16,7 +16,7 @@ from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aio.producer_positions import ProducerPositions
 from aqueduct_core.aqueduct.conventions import CODE_FENCED, channel_headers
 from aqueduct_core.aqueduct.positions import Position
-from aqueduct_core.errors import SinkFailed
+from aqueduct_core.errors import InvalidOption, SinkFailed
 from tests.core.intake.processes import IntakeProcess, Site
 
 
@@ -44,7 +44,7 @@ async def send(
 ) -> tuple[int, int]:
     """The number of the first message, and how many were repeats."""
     async with producer:
-        readings = producer.channel("readings", mode, start=start)
+        readings = producer.channel("readings", mode, start=start, repeats=start is not None)
         numbers = [await readings.send(payload) for payload in payloads]
         await readings.finish()
         assert producer.statistics.acked == len(payloads)
@@ -109,6 +109,27 @@ def test_the_newer_of_two_runs_has_the_channel(site: Site) -> None:
         assert (counters["fenced"], counters["accepted"]) == (1, 2)
 
 
+def test_numbers_that_were_given_out_before_are_refused(site: Site) -> None:
+    """Other content would be acked and dropped."""
+
+    async def scenario(intake: IntakeProcess) -> None:
+        await send(producing(intake, site), b"0", b"1", b"2")
+        for start in (0, 2):
+            again = producing(intake, site)
+            await again.open()
+            readings = again.channel("readings", start=start)
+            refused = f"begins at {start}, but stands at 3: .*repeats=True"
+            with pytest.raises(InvalidOption, match=refused):
+                await readings.finish()
+            await again.abort()
+        assert await send(producing(intake, site), b"3", start=3) == (3, 0)
+
+    with site.intake() as intake:
+        run(scenario(intake))
+        assert stored(intake) == [(n, b"%d" % n) for n in range(4)]
+        assert intake.status().counters["deduped"] == 0
+
+
 def test_an_older_run_is_not_believed_by_an_intake_that_was_killed(site: Site) -> None:
     """It has numbers that the newer one gave out, and would be told that they are stored."""
     old = ProducerPositions("p")
@@ -165,7 +186,7 @@ def test_a_program_may_look_where_a_channel_stands_and_decide(site: Site) -> Non
                 second.channel("readings", run_start=0)
             with pytest.raises(Misuse, match="unreliable"):
                 second.channel("lossy", "unreliable", start=0)
-            rest = second.channel("readings", start=2, run_start=0)
+            rest = second.channel("readings", start=2, run_start=0, repeats=True)
             await rest.send_many([b"2", b"3"])
             await rest.finish()
             assert rest.statistics.repeated == 1
