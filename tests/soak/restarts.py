@@ -47,7 +47,7 @@ def run(home: Path, progress: Progress, *, bounces: int) -> tuple[bool, str]:
             begun = time.monotonic()
             with site.intake(listen=listen) as intake:
                 ready = time.monotonic() - begun
-                wait_until(lambda: intake.status().counters["rows"], LONG, "a row")  # noqa: B023
+                wait_until(lambda: intake.status().counters["rows"], LONG, "a row")
                 stored, status = time.monotonic() - begun, intake.status()
                 found.append(Restart(ready, stored, sum(status.ends)))
                 progress.step(
