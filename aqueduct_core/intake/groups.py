@@ -195,7 +195,7 @@ class GroupCommit:
         )
 
     def owner(self, producer: str, channel: str) -> int | None:
-        """The run that has stored something of a channel last, of those that it may be of."""
+        """The number of the run that has stored something of a channel last; None: not known."""
         return declared.owner(self._known(producer, declared.owned(channel)))
 
     def stop(self) -> None:
