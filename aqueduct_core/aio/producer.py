@@ -167,16 +167,19 @@ class Producer:
         *,
         start: int | None = None,
         run_start: int | None = None,
+        repeats: bool = False,
         headers: HeadersLike = (),
     ) -> ProducerChannel:
         """A new channel of this name; its first message has the logical number ``start``, and
         ``headers`` go with it on each connection.
 
         Without ``start`` it goes on behind all that the server has stored of the channel
-        (``position``), or begins at 0 at a server that does not tell, with a warning. With one,
-        numbers that are stored already must have the same content as then: they are acked and not
-        stored again. ``run_start``: the number at which what this process sends begins, where a
-        part of that is left out as stored; a later process learns it as ``Position.begun``.
+        (``position``), or begins at 0 at a server that does not tell, with a warning. A start below
+        that makes the producer give up (InvalidOption), unless ``repeats`` says that what was sent
+        then is sent again: it is acked and not stored again, so it must have the same content. That
+        is compared where the start is the first number of the run, or of the channel.
+        ``run_start``: the number at which what this process sends begins, where a part of that is
+        left out as stored; a later process learns it as ``Position.begun``.
 
         Raises: Misuse for a name that is in use, and for an unreliable channel with a start;
         BadHeader for a name that is empty or too long.
@@ -189,7 +192,9 @@ class Producer:
         if name in self._channels:
             raise Misuse(f"the producer has a channel {name!r} already")
         limit = (self._config or defaults.CONFIG).max_payload_bytes
-        made = ProducerChannel(name, Mode(mode), as_headers(headers), start, run_start, limit, self)
+        made = ProducerChannel(
+            name, Mode(mode), as_headers(headers), start, run_start, repeats, limit, self
+        )
         self._channels[name] = made
         self.changed.fire()
         return made

@@ -22,7 +22,7 @@ from aqueduct_core.aqueduct.conventions import (
     channel_headers,
 )
 from aqueduct_core.aqueduct.news import Headers
-from aqueduct_core.errors import SinkFailed
+from aqueduct_core.errors import InvalidOption, SinkFailed
 from aqueduct_core.primitives.ranges import RangeSet
 
 PORTION = 256 * 1024
@@ -86,6 +86,7 @@ class ProducerChannel:
         headers: Headers,
         start: int | None,
         run_start: int | None,
+        repeats: bool,
         limit: int,
         keeper: Keeper,
     ) -> None:
@@ -98,6 +99,7 @@ class ProducerChannel:
         self._limit = limit
         self._start = start
         self._run_start = run_start
+        self._repeats = repeats
         self._placed = False  # the server was asked where the channel stands
         self._known = RangeSet()  # stored by earlier runs
         self._unacked = Unacked(start or 0)
@@ -322,13 +324,23 @@ class ProducerChannel:
                 await self._changed.wait()
 
     async def _place(self, connection: ClientConnection) -> None:
-        """Ask where the channel stands; without a start of its own it goes on from there."""
+        """Ask where the channel stands; without a start of its own it goes on from there.
+
+        Raises: InvalidOption for a start below that, unless what was sent then is to be repeated.
+        """
         position = await self._keeper.positions.ask(connection, self.name)
         if position is not None:
             self._known = RangeSet(position.stored)
             if self._start is None:
                 self._start = self._run_start = position.next
                 self._unacked = Unacked(position.next)
+            elif self._start < position.next and not self._repeats:
+                raise InvalidOption(
+                    "BAD_VALUE",
+                    f"channel {self.name!r} begins at {self._start}, but stands at "
+                    f"{position.next}: numbers from {self._start} on were given out before",
+                    "Leave its start out, or give repeats=True if what was sent then is sent again",
+                )
         self._placed = True
         self._changed.fire()
 

@@ -44,6 +44,11 @@ class Position(NamedTuple):
         """Something is stored, and what sent it last did not come to its end."""
         return self.next > 0 and not self.finished
 
+    def all_from(self, number: int) -> bool:
+        """Whether nothing is stored below ``number``, as far as is told."""
+        told = len(self.stored) < MAX_RANGES
+        return told and (not self.stored or number <= self.stored[0][0])
+
 
 def to_payload(position: Position) -> bytes:
     value: dict[str, Any] = {"v": VERSION, "channel": position.channel, "next": position.next}

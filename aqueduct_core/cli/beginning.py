@@ -28,13 +28,17 @@ def beginning(
 
     New input goes on behind what is stored; the input of the last run begins where that run began.
     Which of the two it is, is a question only after a run that did not come to its end: then one
-    answer would store lines twice, and the other would drop new ones as repeats.
+    answer would store lines twice, and the other would drop new ones as repeats. A number that was
+    given out before is a repeat, so it must be asked for as one, and from where it is compared.
 
     Raises: InvalidOption: MISSING for that question, and for a beginning that is not known;
-        BAD_VALUE for messages that would be left out and are not stored.
+        BAD_VALUE for messages that would be left out and are not stored, and for numbers that were
+        given out before.
     """
     if sequence_start is not None:
         first = sequence_start
+        if position is not None and first < position.next:
+            _refuse_given(position, first, repeats=resume or resume_from is not None)
     elif position is None:
         if append:
             raise InvalidOption(
@@ -69,6 +73,29 @@ def beginning(
             "Give --resume, which sends all of the input; what is stored is not stored twice",
         )
     return Beginning(first, start)
+
+
+def _refuse_given(position: Position, first: int, *, repeats: bool) -> None:
+    """Numbers from ``first`` on are stored: pass what is told to repeat a run from where it began,
+    or all runs, for that is compared; and what may be that, where it is not known any more."""
+    stands = f"--sequence-start is {first}, but channel {position.channel!r} stands at "
+    if not repeats:
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"{stands}{position.next}: numbers from {first} on were given out before",
+            "Give --resume too if the input is the same as then; if it is new, give --append "
+            "in place of the number",
+        )
+    begun = position.begun
+    if begun is None or first == begun or position.all_from(first):
+        return
+    raise InvalidOption(
+        "BAD_VALUE",
+        f"{stands}{position.next}: {first} is inside what was sent before, of which the last run "
+        f"begins at {begun}, and it could not be compared whether the input is the same",
+        "Give --resume without the number for the input of the last run; to repeat all runs, give "
+        "the first number of the channel",
+    )
 
 
 def _last_run(position: Position) -> int:

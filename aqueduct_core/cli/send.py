@@ -90,7 +90,8 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         type=arguments.number,
         metavar="N",
         help="with --producer: the number of the first message of the input, in place of what the "
-        "server says; numbers that are stored already must have the same content",
+        "server says; below that only with --resume or --resume-from, at the number with which the "
+        "last run or the channel begins",
     )
     parser.add_argument(
         "--wait",
@@ -295,7 +296,10 @@ async def _produce(options: argparse.Namespace) -> AsyncIterator[tuple[_Outlet, 
             resume=options.resume,
             append=options.append,
         )
-        sender = producer.channel(name, options.reliability, start=start, run_start=first)
+        repeats = options.resume or options.resume_from is not None
+        sender = producer.channel(
+            name, options.reliability, start=start, run_start=first, repeats=repeats
+        )
         yield sender, start - first
 
 

@@ -45,6 +45,10 @@ class Content(NamedTuple):
         """Of both sets, which have no message in common."""
         return Content(self.messages + other.messages, (self.total + other.total) & MASK)
 
+    def minus(self, other: Content) -> Content:
+        """Without the other set, which is part of this one."""
+        return Content(self.messages - other.messages, (self.total - other.total) & MASK)
+
 
 class Part(NamedTuple):
     """Messages ``[low, high)`` of a run, at least one; ``first`` is the logical number of the first

@@ -49,7 +49,7 @@ class Answering:
         self._answers: set[int] = set()
 
     def tells_position(
-        self, attachment: Attachment, asker: Writer, producer: str | None, run: str | None
+        self, attachment: Attachment, asker: Writer, producer: str | None, run: int | None
     ) -> bool:
         """Whether an attachment asked where a channel of its producer stands, and was answered. By
         that the channel is its run's alone."""

@@ -3,12 +3,16 @@
 A producer's process is a *run*. It asks where a channel stands before it sends on it, and takes the
 channel by that: what another connection of the producer still has under way for it must not come
 behind the answer, or the next numbers would be given twice and one of the two messages be dropped
-as a repeat of the other.
+as a repeat of the other. A run is known by a number made of its name; the spool notes that of the
+run that has stored something of a channel last (`declared`), so an old run that comes back is
+known as such behind a restart, too.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
+from hashlib import blake2b
 from typing import Protocol
 
 from aqueduct_core.aqueduct import chanid
@@ -16,8 +20,11 @@ from aqueduct_core.aqueduct.conventions import POSITION_OF
 from aqueduct_core.aqueduct.news import Run
 
 MAX_OWNERS = 65_536
-"""Channels whose run is remembered, the longest untaken first to go: then an old run that comes
-back is not recognised as such."""
+"""Channels whose run is remembered, the longest untaken first to go: then only what is stored says
+whose they are."""
+
+RUN_BYTES = 6
+"""Of the number of a run."""
 
 
 class Writer(Protocol):
@@ -33,13 +40,15 @@ class Writer(Protocol):
 class ChannelOwners:
     """The connections of each producer, and the run that has taken each channel.
 
-    Clients that name no run, and channels that nobody asked for, are as free as they ever were.
-    Kept in memory: after a restart the first run that attaches a channel is believed.
+    A channel of which nothing is known is that of the first run that attaches it. Clients that name
+    no run are as free as they ever were. ``noted`` is the run that has stored something of a
+    producer's channel last, None where that is not known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, noted: Callable[[str, str], int | None]) -> None:
+        self._noted = noted
         self._writers: dict[str, set[Writer]] = {}
-        self._owners: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._owners: OrderedDict[tuple[str, str], int | None] = OrderedDict()
 
     def join(self, writer: Writer, producer: str) -> None:
         self._writers.setdefault(producer, set()).add(writer)
@@ -50,20 +59,37 @@ class ChannelOwners:
         if not writers:
             self._writers.pop(producer, None)
 
-    def take(self, writer: Writer, producer: str, channel: str, run: str | None) -> None:
+    def take(self, writer: Writer, producer: str, channel: str, run: int | None) -> None:
         """The channel is this run's from now on; other connections that carry it are fenced."""
-        self._owners.pop((producer, channel), None)
-        if run is not None:
-            self._owners[producer, channel] = run
-            if len(self._owners) > MAX_OWNERS:
-                self._owners.popitem(last=False)
+        self._give(producer, channel, run)
         for other in list(self._writers.get(producer, ())):
             if other is not writer and other.carries(producer, channel):
                 other.fence(channel)
 
-    def admits(self, producer: str, channel: str, run: str | None) -> bool:
-        """Whether this run may attach the channel."""
-        return run is None or self._owners.get((producer, channel), run) == run
+    def admits(self, writer: Writer, producer: str, channel: str, run: int | None) -> bool:
+        """Whether this run may attach the channel, else its connection is fenced; what is nobody's
+        is the run's from now on."""
+        if run is None:
+            return True
+        key = producer, channel
+        owner = self._owners[key] if key in self._owners else self._noted(*key)
+        if owner is None:
+            self._give(producer, channel, run)
+        elif owner != run:
+            writer.fence(channel)
+            return False
+        return True
+
+    def _give(self, producer: str, channel: str, run: int | None) -> None:
+        self._owners.pop((producer, channel), None)
+        self._owners[producer, channel] = run
+        if len(self._owners) > MAX_OWNERS:
+            self._owners.popitem(last=False)
+
+
+def run_number(run: str) -> int:
+    """By which a run of a producer is known: two of them have one number by a chance of 2^-48."""
+    return int.from_bytes(blake2b(run.encode(), digest_size=RUN_BYTES).digest(), "big")
 
 
 def position_questions(run: Run) -> tuple[int, ...]:

@@ -1,4 +1,5 @@
-"""What a producer declares of a channel's numbers: holes, and where its runs begin and end.
+"""What is known of a channel's numbers beside those that are stored: holes, where runs of its
+producer begin and end, and which run has stored something last.
 
 *Holes* are logical numbers of which it says that they will never come. The convention: it finishes
 its channel and attaches one of the same name anew, whose ``sequence-start`` is above what it had
@@ -11,6 +12,11 @@ where it begins.
 the header ``run-start`` belongs to a run that began there. Such numbers are marked in the same way,
 and become true with the event of the finish or of the opening. So it is known whether the last run
 came to its end, and which numbers it had.
+
+*The owner* is the run that has stored something last (`channel_owners`). It is marked in the record
+of its first row, so that no row is ever known without its run. Marks only grow, so the note is one
+range from 0 on, of which the last number counts: how many owners there were before, times a power
+of two, plus the number of the run.
 """
 
 from __future__ import annotations
@@ -19,13 +25,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from aqueduct_core.aqueduct.positions import MAX_RANGES, Position
+from aqueduct_core.intake.channel_owners import RUN_BYTES
 from aqueduct_core.intake.events import Event
 from aqueduct_core.primitives.ranges import Range, RangeSet
 from aqueduct_core.spool import Mark
 
 GAPS = "\0gaps"
 RUNS = "\0runs"
+OWNER = "\0owner"
 """Names of channels hold no NUL (`conventions.read_channel`)."""
+
+OWNERS = 1 << (8 * RUN_BYTES)
+"""Numbers that a run may have."""
 
 
 def told(channel: str) -> str:
@@ -36,6 +47,22 @@ def told(channel: str) -> str:
 def runs(channel: str) -> str:
     """The name under which the numbers between the runs of a channel are marked."""
     return channel + RUNS
+
+
+def owned(channel: str) -> str:
+    """The name under which the run that owns a channel is marked."""
+    return channel + OWNER
+
+
+def owner(known: RangeSet) -> int | None:
+    """The run that owns a channel of which this is marked; None: it is not known."""
+    return (known.stop - 1) % OWNERS if known else None
+
+
+def owning(producer: str, channel: str, run: int, known: RangeSet) -> Mark:
+    """The mark by which a run comes to own a channel of which ``known`` is marked."""
+    turn = (known.stop - 1) // OWNERS + 1 if known else 0
+    return Mark(producer, owned(channel), 0, turn * OWNERS + run + 1)
 
 
 def is_channel(name: str) -> bool:

@@ -194,6 +194,10 @@ class GroupCommit:
             forgot=self._store.marks.floor(producer, between) > 0,
         )
 
+    def owner(self, producer: str, channel: str) -> int | None:
+        """The number of the run that has stored something of a channel last; None: not known."""
+        return declared.owner(self._known(producer, declared.owned(channel)))
+
     def stop(self) -> None:
         """Take no runs any more: later ones, and those held back, are neither stored nor acked.
         What was accepted goes on its way, and so do events, but finishes of what is not stored."""
@@ -278,7 +282,10 @@ class GroupCommit:
             marks = self._store.marks
             seen = (marks.rows if source.by_source else marks.seen)(*source.track)
             self._mind_floor(offer, seen)
-        taken = group.take(offer, self._partition(source.producer, source.channel), seen)
+        partition = self._partition(source.producer, source.channel)
+        taken = group.take(offer, partition, seen)
+        if taken.rows and logical and source.run_number is not None:
+            self._own(source, source.run_number, partition)
         counters = self.counters
         counters.rows += taken.rows
         counters.bytes += taken.size
@@ -307,6 +314,13 @@ class GroupCommit:
             self._put(occurrence)
         if self._open.size >= self._group_bytes:
             self.flush()
+
+    def _own(self, source: Source, run: int, partition: int) -> None:
+        """What is stored of a channel is its run's from now on, durably."""
+        producer, name = source.producer, declared.owned(source.channel)
+        known = self._open.marks.get((producer, name)) or self._store.marks.seen(producer, name)
+        if declared.owner(known) != run:
+            self._open.own(partition, declared.owning(producer, source.channel, run, known))
 
     def _mind_floor(self, offer: Offer, seen: RangeSet | NumberSet) -> None:
         """Count what may have been stored before and is not known to be any more."""

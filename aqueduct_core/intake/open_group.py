@@ -63,9 +63,9 @@ class OpenGroup:
     brought any, by the identity of its tally.
     """
 
-    __slots__ = ("_event_marks", "_events", "_finished", "_latest", "_pieces", "_relied", "_taken",
-                 "_withdrawn", "marks", "noted", "receipts", "recorded", "repeating", "repeats",
-                 "size")  # fmt: skip
+    __slots__ = ("_event_marks", "_events", "_finished", "_latest", "_owners", "_pieces", "_relied",
+                 "_taken", "_withdrawn", "marks", "noted", "receipts", "recorded", "repeating",
+                 "repeats", "size")  # fmt: skip
 
     def __init__(self, latest: list[int]) -> None:
         self.size = 0
@@ -77,6 +77,7 @@ class OpenGroup:
         self.repeats: list[Piece] = []
         self._latest = latest
         self._pieces: dict[int, list[Piece]] = {}
+        self._owners: dict[int, list[Mark]] = {}
         self._events: list[Event] = []
         self._event_marks: list[Mark] = []
         self._relied: set[tuple[str, str]] = set()
@@ -122,6 +123,11 @@ class OpenGroup:
             self._taken[id(source)] = Taken(before.rows + rows, before.size + size)
         return Taken(rows, size, run.count - rows - len(unstored))
 
+    def own(self, partition: int, owner: Mark) -> None:
+        """Mark who owns a channel, in the first record of its partition."""
+        self._owners.setdefault(partition, []).append(owner)
+        self._mark(owner)
+
     def record(self, occurrence: Occurrence, marks: Sequence[Mark] = ()) -> None:
         """Take an event in, with what becomes true by it; its counts are those of now."""
         event = occurrence.completed()
@@ -130,8 +136,8 @@ class OpenGroup:
         self._latest[-1] = event.timestamp
         self._events.append(event)
         self._event_marks += marks
-        for producer, name, first, stop in marks:
-            self.marks.setdefault((producer, name), RangeSet()).add(first, stop)
+        for mark in marks:
+            self._mark(mark)
         self.size += event.size
         if occurrence.confirms:
             self.recorded.append((occurrence.party, event.channel_id or 0))
@@ -160,11 +166,16 @@ class OpenGroup:
             self.noted = [noted for noted in self.noted if id(noted.source) not in gone]
         for partition, pieces in self._pieces.items():
             kept = [piece for piece in pieces if id(piece.source) not in gone] if gone else pieces
+            owners = self._owners.get(partition, [])
             for part in _bounded(kept) if kept else ():
-                yield Record(partition, to_batch(part), _marks(part), _sums(part))
+                yield Record(partition, to_batch(part), _marks(part) + owners, _sums(part))
+                owners = []
         if self._events:
             log = len(self._latest) - 1
             yield Record(log, to_event_batch(self._events, log), self._event_marks)
+
+    def _mark(self, mark: Mark) -> None:
+        self.marks.setdefault(mark[:2], RangeSet()).add(mark.first, mark.stop)
 
     def _repeat(self, offer: Offer, tally: Tally, wanted: list[Range]) -> None:
         """Note what of a run is stored already: the rest of ``wanted``. Rows that are known by

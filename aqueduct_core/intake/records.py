@@ -27,7 +27,8 @@ class Source:
     ``channel`` is its name, ``producer`` the identity of who sends. ``start`` is the logical
     number of its reliable message 0, ``floor`` that below which its producer is done; None where
     it is no sink, whose numbers jump from batch to batch. ``run_start`` is the number at which its
-    producer's run began, as far as that is told. ``by_source``: messages have the numbers
+    producer's run began, as far as that is told. ``run_number`` is of the run that is to own the
+    channel, None where none is (`channel_owners`). ``by_source``: messages have the numbers
     of the rows that they are made of, which come with them (`dedupe.source_rows`).
     ``parent_message`` is the number of the message that it was attached to, as the row of that
     message shows it; the entrypoint has no parent.
@@ -40,6 +41,7 @@ class Source:
     start: int = 0
     floor: int | None = None
     run_start: int = 0
+    run_number: int | None = None
     by_source: bool = False
     parent_channel_id: int | None = None
     parent_message: int | None = None

@@ -3,8 +3,8 @@
 All numbers of a channel are stored once they were accepted, from it or from others before. So when
 as many are stored as the channel has brought, they are the same ones, and their checksums must
 agree. That goes for what is stored of the producer's run, where the channel tells where that began,
-and of all runs otherwise. A channel that begins above the lowest of these is never compared: its
-repeats are counted and told.
+and of all runs otherwise; when a channel finishes, without what is stored of later runs. A channel
+that begins above the lowest of these is never compared: its repeats are counted and told.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ class Repeats:
     def ends_otherwise(self, occurrence: Occurrence, tally: Tally) -> bool:
         """Whether a channel with repeats that finishes was refused: it has not finished then.
 
-        One that ends a run below what is stored can never be compared, and it is certain that it is
-        not what was stored. Behind a hole, and where runs have ended before, another run may have
-        gone on; and of what begins above the lowest stored number of its run nothing is certain.
+        One that ends a run below what is stored is certainly not what was stored. But behind a
+        hole, and where runs have ended before, another run may have gone on: then what lies below
+        must be the same. Of what begins above the lowest stored number of its run nothing is
+        certain.
         """
         source, end = occurrence.source, occurrence.boundary
         if source is None or not end:
@@ -57,15 +58,18 @@ class Repeats:
         self._flush()
         marks, producer, runs = self._store.marks, source.producer, declared.runs(source.channel)
         known = marks.seen(producer, source.channel)
-        if (
-            not known.within(source.space[0], source.start)
-            and end in known
-            and end not in marks.seen(producer, runs)
-            # earlier releases noted neither sums nor where runs ended
-            and self.content(producer, source.channel, source.space) is not None
-            and marks.floor(producer, runs) <= end
-        ):
-            _refuse(occurrence.party, source, tally, SHORT)
+        first, stop = source.space
+        stored = self.content(producer, source.channel, (first, stop))
+        # earlier releases noted neither sums nor where runs ended
+        if stored is None or known.within(first, source.start) or end >= known.stop:
+            return tally.refused
+        if end in known and end not in marks.seen(producer, runs):
+            if marks.floor(producer, runs) <= end:
+                _refuse(occurrence.party, source, tally, SHORT)
+        elif later := self.content(producer, source.channel, (end, stop)):
+            below, brought = stored.minus(later), tally.content
+            if below.messages == brought.messages and below != brought:
+                _refuse(occurrence.party, source, tally, OTHER)
         return tally.refused
 
     def content(self, producer: str, channel: str, space: tuple[int, int]) -> Content | None:

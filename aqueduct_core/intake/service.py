@@ -16,6 +16,7 @@ from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight.server import FlightHost
 from aqueduct_core.intake import status_file
+from aqueduct_core.intake.channel_owners import ChannelOwners
 from aqueduct_core.intake.engine_settings import engine_config
 from aqueduct_core.intake.fence import Fence
 from aqueduct_core.intake.front import Front
@@ -83,6 +84,7 @@ class Intake:
             clock=self._loop.time,
             wall_microseconds=lambda: time.time_ns() // 1000,
             ended=self._sessions.discard,
+            owners=ChannelOwners(self._groups.owner),
             new_id=lambda: f"{spool.id[:8]}-{spool.epoch}-{next(serial)}",
             commits=self._commits,
         )

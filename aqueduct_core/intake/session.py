@@ -35,7 +35,7 @@ from aqueduct_core.dedupe.identity import floor_of, sent_by
 from aqueduct_core.dedupe.questions import BadQuestion
 from aqueduct_core.dedupe.source_rows import RowNumbers, source_of
 from aqueduct_core.intake.answering import Answering, questions
-from aqueduct_core.intake.channel_owners import position_questions
+from aqueduct_core.intake.channel_owners import position_questions, run_number
 from aqueduct_core.intake.chronicle import Chronicle
 from aqueduct_core.intake.offers import Offer, Receipt
 from aqueduct_core.intake.receipting import Receipting
@@ -76,7 +76,7 @@ class Session:
         self._chronicle = Chronicle(self, self.id, around.groups, around.wall_microseconds)
         self._headers: Headers = ()
         self._producer: str | None = None
-        self._run_id: str | None = None
+        self._run_number: int | None = None
         self._fenced = False
         self._unanswered: Headers | None = None
 
@@ -126,7 +126,7 @@ class Session:
         self._around.counters.accepted += 1
         self._headers = without_secrets(headers)
         self._producer = producer
-        self._run_id = run
+        self._run_number = None if run is None else run_number(run)
         if producer is not None:
             self._around.owners.join(self, producer)
         self._chronicle.connected(producer)
@@ -136,20 +136,23 @@ class Session:
     def read(self, number: int, name: str, start: int | None, headers: Headers = ()) -> Channel:
         """Channel ``number``, which no message of a peer brought, flows to us. ``start`` is the
         logical number of its reliable message 0, if the peer keeps such numbers."""
+        producer = self._producer or self.id
+        resumes = self._producer is not None and start is not None
         source = Source(
             channel=name,
-            producer=self._producer or self.id,
+            producer=producer,
             connection=self.id,
             channel_id=number,
             start=start or 0,
+            run_number=self._run_number if resumes else None,
             channel_headers=headers,
             connection_headers=self._headers,
         )
-        resumes = self._producer is not None and start is not None
         channel = self._channels[number] = Channel(
             source, resumes, str(number), self._tally(source)
         )
-        self._chronicle.opened(source, resumes)
+        if self._around.owners.admits(self, producer, name, source.run_number):
+            self._chronicle.opened(source, resumes)
         return channel
 
     def durable(self, receipts: list[Receipt]) -> None:
@@ -308,7 +311,7 @@ class Session:
         now = self._around.clock()
         if chanid.sender(number) is self._engine.side:
             answered = self._answering.tells_position(
-                attachment, self, self._producer, self._run_id
+                attachment, self, self._producer, self._run_number
             )
             if not (answered or self._gives_receipts(attachment)):
                 self._command(lambda: self._engine.finish(number, now))
@@ -328,6 +331,7 @@ class Session:
             self._role.unread(parent, path, str(error))
             self._command(lambda: self._engine.close(number, now))
             return
+        resumes = self._producer is not None and claims.sequence_start is not None
         source = Source(
             channel=claims.name or path,
             producer=producer,
@@ -336,15 +340,14 @@ class Session:
             start=claims.sequence_start or 0,
             floor=floor,
             run_start=claims.run_start or 0,
+            run_number=self._run_number if resumes else None,
             by_source=by_source,
             parent_channel_id=parent.source.channel_id,
             parent_message=message,
             channel_headers=attachment.headers,
             connection_headers=self._headers,
         )
-        resumes = self._producer is not None and claims.sequence_start is not None
-        if resumes and not self._around.owners.admits(producer, source.channel, self._run_id):
-            self.fence(source.channel)
+        if not self._around.owners.admits(self, producer, source.channel, source.run_number):
             return
         self._channels[number] = Channel(
             source,

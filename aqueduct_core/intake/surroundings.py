@@ -68,9 +68,9 @@ class Surroundings:
     clock: Callable[[], float]
     wall_microseconds: Callable[[], int]
     ended: Callable[[Session], None]
+    owners: ChannelOwners
     counters: SessionCounters = field(default_factory=SessionCounters)
     commits: Commits = field(default_factory=lambda: Commits(0, {}))
-    owners: ChannelOwners = field(default_factory=ChannelOwners)
     new_id: Callable[[], str] = lambda: secrets.token_hex(8)
     """Names a connection; no two of a spool may have one name."""
 

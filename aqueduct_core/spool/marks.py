@@ -33,7 +33,7 @@ class Marks:
     Holds at most ``max_tracks`` pairs (the one not used for longest goes first), ``max_ranges``
     ranges of each (the lowest go first) and ``max_total_ranges`` over all. ``forgotten`` counts
     the ranges let go. Below its *floor* a channel has forgotten something; floors are kept for
-    twice ``max_tracks`` channels, those of forgotten channels included.
+    twice ``max_tracks`` pairs, those of forgotten ones included.
 
     A channel whose name ends in `SPARSE` is remembered number by number (`NumberSet`).
 

@@ -45,8 +45,8 @@ class SpoolSettings:
         reads these logs. Rows of the others go with what the cursors have passed.
     retention: seconds for which what every cursor has passed is kept all the same.
     max_tracks: (producer, channel) pairs whose stored sequences are remembered. Beyond it the one
-        not used for longest is forgotten: what its producer sends again is stored again. As many
-        as the channels that one connection may have.
+        not used for longest is forgotten: what its producer sends again is stored again. Twice as
+        many as the channels that one connection may have: who stores in one is remembered as well.
     max_ranges: ranges remembered for one pair. Beyond it the lowest are forgotten, likewise.
     max_total_ranges: ranges over all pairs; bounds the snapshot that every segment starts with.
         Sparse pairs share half of it; each has eight times ``max_ranges`` at most, and forgets the
@@ -57,7 +57,7 @@ class SpoolSettings:
     max_bytes: int = 10 * 1024 * 1024 * 1024
     owed_logs: int = 0
     retention: float = 0.0
-    max_tracks: int = 65_536
+    max_tracks: int = 131_072
     max_ranges: int = 1_024
     max_total_ranges: int = 131_072
 

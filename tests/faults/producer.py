@@ -154,7 +154,7 @@ class Producing:
 
     async def _fill(self, producer: Producer, book: Book) -> None:
         flow = book.flow
-        sender = producer.channel(flow.name, flow.mode, start=self._start)
+        sender = producer.channel(flow.name, flow.mode, start=self._start, repeats=True)
 
         def note() -> None:
             facts = sender.statistics

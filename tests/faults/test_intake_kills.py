@@ -21,6 +21,7 @@ BOUNCES = [2, pytest.param(5, marks=pytest.mark.long)]
 def test_fault_01_intake_kill9_while_receiving_loses_nothing(
     site: Site, producers: Load, bounces: int
 ) -> None:
+    """That an intake accepts within 5 s again, ``make soak SOAK=restarts`` measures and checks."""
     listen = f"127.0.0.1:{free_port()}"
     for bounce in range(bounces):
         begun = time.monotonic()

@@ -78,6 +78,15 @@ def test_fault_33_a_whole_history_sent_again_is_stored_once(site: Site, producer
         lines = balance(stored(intake), again[0].entries)
         assert [line.rows for line in lines] == [1_500, 1_500]
         assert [entry.acked_count for entry in again[0].entries] == [1_500, 1_500]
+        # all of the history and nothing else, for the messages that carry channels have no numbers
+        assert [entry.reconnects for entry in again[0].entries] == [0, 0]
+        assert intake.status().counters["deduped"] == 2_000
+        told = [event for event in intake.events() if event["kind"] == "repeated"]
+        assert {
+            (each["channel"], each["first"], each["last"], each["counts"]["deduped"])
+            for each in told
+        } == {("readings", 0, 999, 1_000), ("events", 0, 999, 1_000)}
+        assert len(told) == 2
 
 
 JUMPS = (3_600.0, -7_200.0, 10 * 365 * 86_400.0, -20 * 365 * 86_400.0)

@@ -1,11 +1,11 @@
 """``make soak``: long runs that break things on purpose.
 
-    python -m tests.soak [kills|bridge|backpressure|many|cluster …] [--seconds S] [--bounces N]
-                         [--out DIR]
+    python -m tests.soak [restarts|kills|bridge|backpressure|many|cluster …] [--seconds S]
+                         [--bounces N] [--out DIR]
 
 Each scenario prints its progress, writes a table to ``DIR/<scenario>.md`` and a picture beside
 it. Exit code 0 only when the ledger of each balanced: lost_after_ack, duplicates and order_breaks
-are 0, and nothing was left running.
+are 0, nothing was left running, and intakes that were killed came back in time.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.soak import backpressure, bridge, cluster, kills, many
+from tests.soak import backpressure, bridge, cluster, kills, many, restarts
 from tests.soak.progress import Progress
 
-SCENARIOS = ("kills", "bridge", "backpressure", "many", "cluster")
+SCENARIOS = ("restarts", "kills", "bridge", "backpressure", "many", "cluster")
 
 
 def main() -> int:
@@ -74,6 +74,8 @@ def _run(
                 halt=options.halt,
                 **chosen,
             )
+        case "restarts":
+            return restarts.run(home, progress, bounces=options.bounces)
         case "backpressure":
             return backpressure.run(home, progress, seconds=options.pressure_seconds)
         case "many":

@@ -15,6 +15,8 @@ FINISHED = Position("c", 300, 200, True, ((0, 300),))
 BROKEN = Position("c", 250, 200, False, ((0, 250),))
 HOLEY = Position("c", 250, 200, False, ((0, 210), (220, 250)))
 UNKNOWN = Position("c", 250, None, False, ((100, 250),))
+LATE = Position("c", 250, 200, False, ((100, 250),))
+MANY = Position("c", 1000, 900, True, tuple((n, n + 1) for n in range(800, 928, 2)))
 
 CASES: list[tuple[Position | None, dict[str, Any], tuple[int, int]]] = [
     (None, {}, (0, 0)),
@@ -31,11 +33,19 @@ CASES: list[tuple[Position | None, dict[str, Any], tuple[int, int]]] = [
     (BROKEN, {"append": True}, (250, 250)),
     (BROKEN, {"resume": True}, (200, 200)),
     (BROKEN, {"resume_from": 250}, (200, 250)),
-    (BROKEN, {"sequence_start": 0}, (0, 0)),
+    (BROKEN, {"sequence_start": 0, "resume": True}, (0, 0)),
+    (BROKEN, {"sequence_start": 200, "resume": True}, (200, 200)),
+    (BROKEN, {"sequence_start": 200, "resume_from": 220}, (200, 220)),
+    (BROKEN, {"sequence_start": 250}, (250, 250)),
+    (FINISHED, {"sequence_start": 300}, (300, 300)),
+    (NEW, {"sequence_start": 0}, (0, 0)),
+    (None, {"sequence_start": 0}, (0, 0)),
+    (LATE, {"sequence_start": 90, "resume": True}, (90, 90)),
     (BROKEN, {"sequence_start": 1000}, (1000, 1000)),
     (HOLEY, {"resume_from": 210}, (200, 210)),
     (UNKNOWN, {"append": True}, (250, 250)),
     (UNKNOWN, {"sequence_start": 100, "resume": True}, (100, 100)),
+    (UNKNOWN, {"sequence_start": 150, "resume": True}, (150, 150)),
 ]
 
 
@@ -55,6 +65,13 @@ REFUSED: list[tuple[Position | None, dict[str, Any], str, str]] = [
     (BROKEN, {"resume_from": 251}, "BAD_VALUE", "200 to 250 are not known to be stored"),
     (HOLEY, {"resume_from": 230}, "BAD_VALUE", "200 to 229 are not known to be stored"),
     (NEW, {"resume_from": 1}, "BAD_VALUE", "0 to 0 are not known to be stored"),
+    (BROKEN, {"sequence_start": 0}, "BAD_VALUE", "is 0, but channel 'c' stands at 250: .*--resume"),
+    (FINISHED, {"sequence_start": 299}, "BAD_VALUE", "is 299, but channel 'c' stands at 300"),
+    (UNKNOWN, {"sequence_start": 150}, "BAD_VALUE", "is 150, but channel 'c' stands at 250"),
+    (BROKEN, {"sequence_start": 210, "resume": True}, "BAD_VALUE", "inside .*begins at 200"),
+    (BROKEN, {"sequence_start": 1, "resume_from": 5}, "BAD_VALUE", "inside .*begins at 200"),
+    (LATE, {"sequence_start": 101, "resume": True}, "BAD_VALUE", "inside .*begins at 200"),
+    (MANY, {"sequence_start": 700, "resume": True}, "BAD_VALUE", "inside .*begins at 900"),
 ]
 
 

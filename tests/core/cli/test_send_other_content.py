@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.cli.running import aqueduct, one_error
+from tests.core.cli.running import aqueduct, one_error, totals
 from tests.core.cli.test_send_resume import ca, stored
 from tests.core.intake.processes import Site
 
@@ -52,6 +52,24 @@ def test_fault_43_input_under_numbers_that_are_stored(tmp_path: Path, name: str)
         assert [value for _, value in stored(intake)][:300] == [line.encode() for line in LINES]
         told = [event for event in intake.events() if event["kind"] == "repeated"]
         assert [event["first"] for event in told if event["channel"] == "lines"] == [0]
+
+
+def test_fault_43_numbers_that_were_given_out_before(tmp_path: Path) -> None:
+    """Without a word they are refused; a repeat is compared, also where it ends with its run."""
+    site = Site(tmp_path)
+    with site.intake() as intake:
+        command = ["send", intake.url, "--ca", str(ca(site, tmp_path)), "--producer", "p"]
+        for day in (b"mon", b"tue"):
+            assert aqueduct(*command, stdin=b"%b 0\n%b 1\n" % (day, day)).returncode == 0
+        again = aqueduct(*command, "--sequence-start", "1", stdin=b"wed 0\nwed 1\nwed 2\nwed 3\n")
+        assert "stands at 4" in one_error(again, "AQUEDUCT_INVALID_OPTION.BAD_VALUE")
+        monday = (*command, "--sequence-start", "0", "--resume")
+        same = aqueduct(*monday, stdin=b"mon 0\nmon 1\n")
+        assert same.returncode == 0, same.stderr
+        assert totals(same)["repeated"] == 2
+        other = aqueduct(*monday, stdin=b"mon 0\nmon two\n")
+        assert "channel 'lines' repeats 2" in one_error(other, "AQUEDUCT_SINK.NOT_REPEATABLE")
+        assert [value for _, value in stored(intake)] == [b"mon 0", b"mon 1", b"tue 0", b"tue 1"]
 
 
 @pytest.mark.parametrize("name", OTHER)

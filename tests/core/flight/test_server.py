@@ -3,14 +3,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 
 from aqueduct_core.errors import AuthFailed, DataLoss, IntakeFailed, SpoolFailed, TlsFailed
-from aqueduct_core.flight.client import IntakeClient
+from aqueduct_core.flight.client import READ_AHEAD, IntakeClient
 from aqueduct_core.flight.credentials import SERVER_NAME, Credentials
 from aqueduct_core.flight.joining import BATCH_BYTES, joined
 from aqueduct_core.flight.server import FlightHost
@@ -295,17 +295,34 @@ class Counting(MemoryHost):
             yield one
 
 
-def test_slow_readers_wait_for_their_own_pace_and_hold_little() -> None:
-    """A hundred megabytes for each; the server gives what the transport between them holds."""
+@pytest.mark.parametrize("eager", [1, 100], ids=["slow", "fast at first"])
+def test_slow_readers_wait_for_their_own_pace_and_hold_little(eager: int) -> None:
+    """A hundred megabytes for each; nobody holds more of them than a read may be ahead."""
     host = Counting(rows=2_000, grain=10, size=BATCH_BYTES // 10)
-    with serving(host) as server, client_of(server) as one, client_of(server) as other:
-        readers = [client.read(Ticket(SPOOL, 0, 0, 2_000)) for client in (one, other)]
+    with serving(host) as server, ExitStack() as stack:
+        clients = [stack.enter_context(client_of(server)) for _ in range(2)]
+        readers = [
+            stack.enter_context(closing(client.read(Ticket(SPOOL, 0, 0, 2_000))))
+            for client in clients
+        ]
+        taken = 0
+
+        def ahead() -> int:
+            """In bytes, of both reads."""
+            return (host.given - taken) * BATCH_BYTES
+
+        bound = 2 * (2 * READ_AHEAD + BATCH_BYTES)
         for reader in readers:
-            next(reader)
+            for _ in range(eager):
+                next(reader)
+                taken += 1
         settled = 0
         while settled != host.given:  # until nothing moves any more
             settled = host.given
             threading.Event().wait(0.3)
-        assert settled < 200  # half of all: the transport's windows grow as it finds the path
-        assert [sum(batch.num_rows for batch in reader) for reader in readers] == [1_990, 1_990]
-        assert host.given == 400
+        assert ahead() <= bound
+        for reader in readers:
+            for _ in reader:
+                taken += 1
+                assert ahead() <= bound
+        assert taken == host.given == 400

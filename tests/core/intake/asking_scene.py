@@ -66,6 +66,7 @@ class AskingScene:
             clock=lambda: self.pair.now,
             wall_microseconds=lambda: NOW + int(self.pair.now * 1_000_000),
             ended=lambda _: None,
+            owners=b.owners,
         )
         self.asking = Asking(
             self.pair.client,

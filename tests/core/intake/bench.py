@@ -48,7 +48,6 @@ class Bench:
         self.spool = spool
         self.timers: list[tuple[float, Callable[[], None]]] = []
         self.failures: list[AqueductError] = []
-        self.owners = ChannelOwners()
         self._events: list[dict[str, Any]] = []
         self.groups = GroupCommit(
             spool,
@@ -58,6 +57,7 @@ class Bench:
             later=lambda seconds, call: self.timers.append((seconds, call)),
             failed=self.failures.append,
         )
+        self.owners = ChannelOwners(self.groups.owner)
         spool.on_durable = self.groups.made_durable
 
     def fire(self) -> None:

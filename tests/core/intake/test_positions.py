@@ -19,16 +19,14 @@ from aqueduct_core.aqueduct.conventions import (
 )
 from aqueduct_core.aqueduct.news import End, Run
 from aqueduct_core.aqueduct.positions import Position, from_payload
-from aqueduct_core.intake.channel_owners import MAX_OWNERS, ChannelOwners
 from tests.core.intake.bench import Bench, bench
 from tests.core.intake.scene import Scene, of
 from tests.core.intake.test_resuming import dialled, gaps, numbers, send
 
 
-def running(b: Bench, run: str, producer: str = "p") -> Scene:
-    """A connection of one run of a producer."""
-    headers = connection_headers(producer=producer, extra=((RUN, run.encode()),))
-    return Scene(b, headers=headers)
+def running(b: Bench, run: str, producer: str = "p", *, start: int | None = None) -> Scene:
+    """A connection of one run of a producer; ``start``: of its entrypoint."""
+    return Scene(b, headers=connection_headers(producer=producer, run=run, sequence_start=start))
 
 
 def question(scene: Scene, name: str = "c", *, payload: bytes = b"") -> int:
@@ -304,7 +302,8 @@ def test_nothing_is_told_or_taken_before_the_token_is_right(tmp_path: Path) -> N
         assert thief.closed.code == CODE_REJECTED
         owner.rest(0.3)
         assert owner.closed is None
-        assert b.owners.admits("p", "c", "1")
+        send(running(b, "1"), "c", 3, 4)
+        assert numbers(b) == [*range(4)]
 
 
 def test_who_takes_no_answers_gets_no_more_of_them(
@@ -317,27 +316,3 @@ def test_who_takes_no_answers_gets_no_more_of_them(
         scene.rest(0.3)
         assert [answer(scene, each) is not None for each in asking] == [True, True, False, False]
         assert asked(scene).next == 0  # the answers were taken
-
-
-class Idle:
-    """A connection that carries everything and writes nothing."""
-
-    def carries(self, producer: str, channel: str) -> bool:
-        return True
-
-    def fence(self, channel: str) -> None:
-        raise AssertionError("nobody else is there")
-
-
-def test_owners_are_bounded_and_connections_leave_nothing() -> None:
-    owners, idle = ChannelOwners(), Idle()
-    owners.join(idle, "p")
-    for number in range(MAX_OWNERS + 1):
-        owners.take(idle, "p", str(number), "1")
-    assert owners.admits("p", "0", "2")
-    assert not owners.admits("p", "1", "2")
-    owners.take(idle, "p", "1", None)
-    assert owners.admits("p", "1", "2")
-    owners.leave(idle, "p")
-    owners.leave(idle, "p")
-    owners.take(Idle(), "p", "1", "3")

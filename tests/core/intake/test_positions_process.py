@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
-from aqueduct_core.aio.outcomes import Misuse
+from aqueduct_core.aio.connect import connect
+from aqueduct_core.aio.halves import channel
+from aqueduct_core.aio.outcomes import ConnectionLost, Misuse
 from aqueduct_core.aio.producer import Producer
+from aqueduct_core.aio.producer_positions import ProducerPositions
+from aqueduct_core.aqueduct.conventions import CODE_FENCED, channel_headers
 from aqueduct_core.aqueduct.positions import Position
-from aqueduct_core.errors import SinkFailed
+from aqueduct_core.errors import InvalidOption, SinkFailed
 from tests.core.intake.processes import IntakeProcess, Site
 
 
@@ -40,7 +44,7 @@ async def send(
 ) -> tuple[int, int]:
     """The number of the first message, and how many were repeats."""
     async with producer:
-        readings = producer.channel("readings", mode, start=start)
+        readings = producer.channel("readings", mode, start=start, repeats=start is not None)
         numbers = [await readings.send(payload) for payload in payloads]
         await readings.finish()
         assert producer.statistics.acked == len(payloads)
@@ -105,6 +109,64 @@ def test_the_newer_of_two_runs_has_the_channel(site: Site) -> None:
         assert (counters["fenced"], counters["accepted"]) == (1, 2)
 
 
+def test_numbers_that_were_given_out_before_are_refused(site: Site) -> None:
+    """Other content would be acked and dropped."""
+
+    async def scenario(intake: IntakeProcess) -> None:
+        await send(producing(intake, site), b"0", b"1", b"2")
+        for start in (0, 2):
+            again = producing(intake, site)
+            await again.open()
+            readings = again.channel("readings", start=start)
+            refused = f"begins at {start}, but stands at 3: .*repeats=True"
+            with pytest.raises(InvalidOption, match=refused):
+                await readings.finish()
+            await again.abort()
+        assert await send(producing(intake, site), b"3", start=3) == (3, 0)
+
+    with site.intake() as intake:
+        run(scenario(intake))
+        assert stored(intake) == [(n, b"%d" % n) for n in range(4)]
+        assert intake.status().counters["deduped"] == 0
+
+
+def test_an_older_run_is_not_believed_by_an_intake_that_was_killed(site: Site) -> None:
+    """It has numbers that the newer one gave out, and would be told that they are stored."""
+    old = ProducerPositions("p")
+
+    async def cut_off(intake: IntakeProcess) -> None:
+        async with connect(
+            intake.url, producer="p", tls=site.client_tls, headers=old.headers
+        ) as connection:
+            position = await old.ask(connection, "readings")
+            assert position is not None
+            assert position.next == 0
+
+    async def back(intake: IntakeProcess) -> None:
+        connection = await connect(
+            intake.url, producer="p", tls=site.client_tls, headers=old.headers
+        )
+        readings, receiver = channel(
+            "ordered", name="readings", headers=channel_headers(sequence_start=0)
+        )
+        await connection.entrypoint.send(b"", attach=receiver)
+        await readings.send(b"old 0")
+        with pytest.raises(ConnectionLost):
+            await readings.finish()
+        await connection.wait_closed()
+        closed = connection.closed
+        assert closed is not None
+        assert (closed.by_peer, closed.code) == (True, CODE_FENCED)
+
+    with site.intake() as intake:
+        run(cut_off(intake))
+        assert run(send(producing(intake, site), b"new 0", b"new 1")) == (0, 0)
+        intake.kill()
+    with site.intake() as intake:
+        run(back(intake))
+        assert stored(intake) == [(0, b"new 0"), (1, b"new 1")]
+
+
 def test_a_program_may_look_where_a_channel_stands_and_decide(site: Site) -> None:
     async def scenario(intake: IntakeProcess) -> None:
         closed = producing(intake, site)
@@ -124,7 +186,7 @@ def test_a_program_may_look_where_a_channel_stands_and_decide(site: Site) -> Non
                 second.channel("readings", run_start=0)
             with pytest.raises(Misuse, match="unreliable"):
                 second.channel("lossy", "unreliable", start=0)
-            rest = second.channel("readings", start=2, run_start=0)
+            rest = second.channel("readings", start=2, run_start=0, repeats=True)
             await rest.send_many([b"2", b"3"])
             await rest.finish()
             assert rest.statistics.repeated == 1

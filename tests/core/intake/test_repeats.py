@@ -27,9 +27,16 @@ def client(b: Bench, producer: str = "p") -> Scene:
     return Scene(b, headers=connection_headers(producer=producer))
 
 
-def sends(scene: Scene, *payloads: bytes, start: int = 0, finish: bool = False) -> int:
+def sends(
+    scene: Scene,
+    *payloads: bytes,
+    start: int = 0,
+    run_start: int | None = None,
+    finish: bool = False,
+) -> int:
     """A channel of these messages."""
-    (channel,) = scene.attach(channel_headers(name="c", sequence_start=start))
+    headers = channel_headers(name="c", sequence_start=start, run_start=run_start)
+    (channel,) = scene.attach(headers)
     scene.send(channel, *payloads)
     if finish:
         scene.client.finish(channel, scene.pair.now)
@@ -178,6 +185,31 @@ def test_a_run_behind_another_one_leaves_the_first_as_it_is(tmp_path: Path) -> N
             scene = client(b)
             channel = sends(scene, *payloads, start=start, finish=True)
             assert scene.end_of(channel) is End.FINISHED
+        assert rows(b) == TEN
+
+
+@pytest.mark.parametrize("behind", [4, 6], ids=["next", "behind a hole"])
+def test_a_run_with_others_behind_it_is_compared_by_itself(tmp_path: Path, behind: int) -> None:
+    """Where these said at which numbers they began."""
+    with bench(tmp_path) as b:
+        runs = [(0, TEN[:4]), (behind, TEN[4:7]), (behind + 3, TEN[7:])]
+        for start, payloads in runs:
+            sends(client(b), *payloads, start=start, run_start=start, finish=True)
+    with bench(tmp_path) as b:
+        for start, payloads in runs:
+            scene = client(b)
+            channel = sends(scene, *payloads, start=start, run_start=start, finish=True)
+            assert scene.end_of(channel) is End.FINISHED
+        for start, payloads in runs:
+            scene = client(b)
+            sends(scene, b"other", *payloads[1:], start=start, run_start=start, finish=True)
+            check_refused(scene, "other content")
+        if behind == 4:  # two of them together
+            scene = client(b)
+            assert scene.end_of(sends(scene, *TEN[:7], run_start=0, finish=True)) is End.FINISHED
+            scene = client(b)
+            sends(scene, *reversed(TEN[:7]), run_start=0, finish=True)
+            check_refused(scene, "other content")
         assert rows(b) == TEN
 
 

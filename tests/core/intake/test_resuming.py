@@ -206,7 +206,7 @@ def test_a_hole_that_a_real_producer_declares_is_an_event_across_a_kill(site: Si
 
     async def again(url: str) -> None:
         async with Producer(url, producer="p", tls=site.client_tls) as producing:
-            readings = producing.channel("readings", start=53)
+            readings = producing.channel("readings", start=53, repeats=True)
             await readings.send_many([b"y"] * 4)
             readings.skip_to(60)
             await readings.finish()
