@@ -151,7 +151,7 @@ def clip(ends: Sequence[int], ceiling: Sequence[int] | None) -> Ends:
 def reaches(offset: StreamOffset, seen: Mapping[int, Seen]) -> StreamOffset:
     """``offset`` moved to the durable end of each intake in ``seen``: what could be read now."""
     for intake, status in seen.items():
-        position = SpoolPosition(status.id, status.at, status.epoch, status.ends)
+        position = _position(status, status.ends)
         offset = offset.with_position(intake, position)
     return offset
 
@@ -207,11 +207,15 @@ def _first_position(
         raise InvalidOption(
             "BAD_VALUE", f"Option 'startingOffsets': {error}", "Correct 'startingOffsets'"
         ) from None
-    position = SpoolPosition(status.id, status.at, status.epoch, asked)
+    position = _position(status, asked)
     # What a time is located at may be behind the end that was seen before: nothing is lost by that.
     if isinstance(terms.starting, Specific):
         return _within_stored(intake, position, status)
     return position, None
+
+
+def _position(status: Seen, to: Ends) -> SpoolPosition:
+    return SpoolPosition(status.id, status.at, status.epoch, to, status.dials)
 
 
 def _reconcile(
@@ -222,8 +226,8 @@ def _reconcile(
         loss = replaced(
             intake, status.id, f"the query has read spool {known.id} up to {list(known.to)}"
         )
-        return SpoolPosition(status.id, status.at, status.epoch, status.starts), loss
-    here = SpoolPosition(known.id, status.at, status.epoch, known.to)
+        return _position(status, status.starts), loss
+    here = _position(status, known.to)
     return _within_stored(intake, here, status)
 
 

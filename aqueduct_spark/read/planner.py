@@ -19,7 +19,7 @@ from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
 from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.model.source import Dial
 from aqueduct_spark.model.starting import AtTime
-from aqueduct_spark.planning.dialling import check_dialled
+from aqueduct_spark.planning.dialling import check_dialled, dialled_elsewhere
 from aqueduct_spark.planning.launches import Launches
 from aqueduct_spark.planning.patience import Patience
 from aqueduct_spark.planning.progress import (
@@ -140,7 +140,7 @@ class StreamPlanner:
             self._seen = self._observe_needed(end, touched)
         ranges = data_ranges(start, end, self._first_logs(touched))
         pieces = self._split(ranges) if end.cuts is None else cut(ranges, end.cuts)
-        tasks: list[LaunchPartition | DataPartition] = [*self._data_tasks(self._owed(pieces))]
+        tasks: list[LaunchPartition | DataPartition] = [*self._data_tasks(self._owed(pieces), end)]
         if self._crew.launches:
             again = end.launch == start.launch
             wanted = touched if again else set(range(self._terms.intakes))
@@ -234,7 +234,8 @@ class StreamPlanner:
     def _launch_tasks(self, intake: int, end: StreamOffset, again: bool) -> list[LaunchPartition]:
         known = end.spool.get(intake)
         other = self._launches.replacement(intake, time.monotonic())
-        order = self._crew.order(intake, other or (known.id if known else None))
+        wanted = other or (known.id if known else None)
+        order = self._crew.order(intake, wanted, dialled_elsewhere(intake, end, self._seen))
         if order is None:
             return []
         # One only, where it may make a new spool: copies might make some on several hosts.
@@ -274,9 +275,12 @@ class StreamPlanner:
         log.warning("failOnDataLoss=false: %s", loss)
         return False
 
-    def _data_tasks(self, pieces: Sequence[DataRange]) -> list[DataPartition]:
+    def _data_tasks(self, pieces: Sequence[DataRange], end: StreamOffset) -> list[DataPartition]:
         spools = {rows.intake: rows.spool for rows in pieces}
-        orders = {intake: self._crew.order(intake, spool) for intake, spool in spools.items()}
+        orders = {
+            intake: self._crew.order(intake, spool, dialled_elsewhere(intake, end, self._seen))
+            for intake, spool in spools.items()
+        }
         access = self._crew.access()
         return [
             DataPartition(

@@ -33,8 +33,11 @@ class Crew(Protocol):
     def launches(self) -> bool:
         """Whether a task can start an intake that is missing."""
 
-    def order(self, intake: int, spool: str | None) -> LaunchOrder | None:
-        """How a task has the intake running; None where it runs on its own."""
+    def order(
+        self, intake: int, spool: str | None, elsewhere: Sequence[str] = ()
+    ) -> LaunchOrder | None:
+        """How a task has the intake running, which leaves the endpoints ``elsewhere`` to others;
+        None where it runs on its own."""
 
     def access(self) -> Credentials | None:
         """What tasks call an intake with that runs on its own; None where the order says it."""
@@ -81,8 +84,10 @@ class _Launched:
         self.fleet = Fleet(roster, lambda: self._credentials, readers, adoption)
         self._renewal = Renewal(self.fleet, options.lease)
 
-    def order(self, intake: int, spool: str | None) -> LaunchOrder:
-        return launch_order(self._options, intake, self._credentials, self._address, spool)
+    def order(self, intake: int, spool: str | None, elsewhere: Sequence[str] = ()) -> LaunchOrder:
+        return launch_order(
+            self._options, intake, self._credentials, self._address, spool, elsewhere
+        )
 
     def access(self) -> Credentials | None:
         return None
@@ -113,7 +118,9 @@ class _Standalone:
         self.fleet = Fleet(StandaloneIntakes(addresses, timeout), self.access, readers)
         self._renewal = Renewal(self.fleet, None)
 
-    def order(self, intake: int, spool: str | None) -> LaunchOrder | None:
+    def order(
+        self, intake: int, spool: str | None, elsewhere: Sequence[str] = ()
+    ) -> LaunchOrder | None:
         return None
 
     def access(self) -> Credentials:

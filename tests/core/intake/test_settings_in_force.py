@@ -54,6 +54,7 @@ ELSEWHERE = {
     "connect.longest_wait": "no option",
     "connect.idle_timeout": "no option",
     "connect.bounded": "of reads that end",
+    "connect.elsewhere": "what other intakes have (endpoint claims)",
     "connect.intakes": "how those are shared that nobody dials (endpoint claims)",
 }
 
