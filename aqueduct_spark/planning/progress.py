@@ -21,7 +21,8 @@ Ends = tuple[int, ...]
 class Terms:
     """What a query asks for, as far as planning is concerned.
 
-    ``logs`` of each spool belong to the view; None: as many as it has.
+    ``logs`` of each spool belong to the view; None: as many as it has. ``lost_spools`` are given up
+    by name: another one may take their place.
     """
 
     intakes: int
@@ -29,6 +30,13 @@ class Terms:
     view: str
     starting: Starting
     fail_on_data_loss: bool
+    lost_spools: frozenset[str] = frozenset()
+
+    def passes(self, loss: DataLoss, spool: str) -> bool:
+        """Whether the query goes on behind this loss. Another spool in its place is no proof that
+        one is lost: only who says so by its name lets it go."""
+        replaced = loss.subclass == "SPOOL_REPLACED"
+        return spool in self.lost_spools if replaced else not self.fail_on_data_loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +89,8 @@ def survey(
 
     Raises:
         InvalidOption: the checkpoint was made with other numbers of intakes or partitions.
-        DataLoss: ``fail_on_data_loss`` is set and messages between ``start`` and what is stored
-            are gone.
+        DataLoss: messages between ``start`` and what is stored are gone, and the terms do not let
+            them go.
     """
     check_terms(start, seen, terms)
     entered = start
@@ -105,7 +113,7 @@ def survey(
                     if to < stop
                 ]
         if loss is not None:
-            if terms.fail_on_data_loss:
+            if not terms.passes(loss, position.id if known is None else known.id):
                 raise loss
             losses.append(loss)
         entered = entered.with_position(intake, position)
@@ -223,21 +231,24 @@ def _reconcile(
 ) -> tuple[SpoolPosition, DataLoss | None]:
     """The position to go on from, and what was lost on the way to it."""
     if status.id != known.id:
-        loss = replaced(
-            intake, status.id, f"the query has read spool {known.id} up to {list(known.to)}"
-        )
+        before = f"the query has read spool {known.id} up to {list(known.to)}"
+        loss = replaced(intake, status.id, known.id, before)
         return _position(status, status.starts), loss
     here = _position(status, known.to)
     return _within_stored(intake, here, status)
 
 
-def replaced(intake: int, spool: str, before: str) -> DataLoss:
+def replaced(intake: int, spool: str, known: str, before: str) -> DataLoss:
     return DataLoss(
         "SPOOL_REPLACED",
         f"Intake {intake} serves spool {spool}, and {before}",
-        "Bring the old spool directory back, or start with a new checkpoint, or set "
-        "failOnDataLoss=false to read the new spool from its start",
+        "Bring the old spool directory back, or start with a new checkpoint; " + give_up(known),
     )
+
+
+def give_up(spool: str) -> str:
+    """What a person does who knows that the spool will not come back."""
+    return f"where it is gone for good, set lostSpools={spool} to go on without it"
 
 
 def _within_stored(
