@@ -19,7 +19,6 @@ from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake import json_file
 from aqueduct_core.intake.fulfilled import finished_in
 from aqueduct_core.intake.layout import named_by_users, number_of
-from aqueduct_core.primitives import atomic_file
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.opening import make_directory
 
@@ -88,9 +87,9 @@ def _claim(path: Path, number: int) -> int | None:
     """The intake that has it now."""
     try:
         make_directory(path.parent, Disk())
-        atomic_file.create(path, json_file.packed({"intake": number}))
     except OSError as error:
         raise json_file.not_written(path, error) from None
+    json_file.create(path, {"intake": number})
     return _holder(path)
 
 
