@@ -10,7 +10,10 @@ from aqueduct_core.intake import recorded_settings
 
 
 def run(options: argparse.Namespace) -> int:
-    for place in places(options.directory):
+    found = places(options.directory)
+    if options.forget and options.directory not in [place.directory for place in found]:
+        recorded_settings.forget(options.directory)  # what all intakes of a query have in common
+    for place in found:
         if options.forget:
             forgotten = recorded_settings.forget(place.directory)
             print(f"{place.directory}: {'forgotten' if forgotten else 'none were kept'}")

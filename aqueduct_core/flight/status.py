@@ -55,7 +55,9 @@ class IntakeStatus:
     has not passed (0.0: there is none; without a cursor all rows count); None where it was not
     asked for. ``subscriptions`` is what an intake that dials has asked for; ``complete``: all of it
     has come to its end and is durable, and nothing will come any more. ``owners`` are the queries
-    to which cursors belong, ``settings`` those that decide who can bring messages, by option.
+    to which cursors belong, ``held`` the cursors that a planner holds at this moment. ``settings``
+    are those that decide who can bring messages, ``in_force`` the others that the intake was told
+    at its start, both by option; no secret is in either.
     """
 
     id: str
@@ -82,6 +84,8 @@ class IntakeStatus:
     complete: bool = False
     owners: Mapping[str, CursorOwner] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
+    in_force: Mapping[str, str] = field(default_factory=dict)
+    held: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -109,6 +113,8 @@ class IntakeStatus:
             "complete": self.complete,
             "owners": {cursor: owner.to_json() for cursor, owner in self.owners.items()},
             "settings": dict(self.settings),
+            "inForce": dict(self.in_force),
+            "held": list(self.held),
         }
 
     @classmethod
@@ -144,4 +150,6 @@ class IntakeStatus:
                 for cursor, owner in data.get("owners", {}).items()
             },
             settings=data.get("settings", {}),
+            in_force=data.get("inForce", {}),
+            held=tuple(data.get("held", ())),
         )

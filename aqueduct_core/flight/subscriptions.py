@@ -64,6 +64,7 @@ class Subscriptions:
     below it that flow to us, with every message stored. ``failed`` names the newest failures, of
     channels below included, at most `FAILURES` of them; ``failures`` counts all.
     ``settled``: nothing is open, nothing will be asked for any more, and no connection is left.
+    ``claims`` are the endpoints that stay with this intake of a query, dialled now or not.
     """
 
     requested: int = 0
@@ -73,6 +74,7 @@ class Subscriptions:
     failures: int = 0
     endpoints: tuple[EndpointState, ...] = ()
     settled: bool = False
+    claims: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -83,6 +85,7 @@ class Subscriptions:
             "failures": self.failures,
             "endpoints": [endpoint.to_json() for endpoint in self.endpoints],
             "settled": self.settled,
+            "claims": list(self.claims),
         }
 
     @classmethod
@@ -95,6 +98,7 @@ class Subscriptions:
             data.get("failures", 0),
             tuple(map(EndpointState.from_json, data.get("endpoints", ()))),
             data.get("settled", False),
+            tuple(data.get("claims", ())),
         )
 
 

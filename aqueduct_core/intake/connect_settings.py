@@ -94,6 +94,7 @@ class ConnectSettings:
             otherwise what ends without a finish is a failure for good. For reads that end.
         intakes: with how many intakes of a query the endpoints are shared (`endpoint_claims`);
             None: all of them are dialled here.
+        elsewhere: those of them that other intakes of the query have, as it knows.
     """
 
     endpoints: tuple[str, ...]
@@ -108,6 +109,7 @@ class ConnectSettings:
     idle_timeout: float = 30.0
     bounded: bool = False
     intakes: int | None = None
+    elsewhere: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.endpoints:
@@ -167,6 +169,7 @@ class ConnectSettings:
             "idleTimeout": self.idle_timeout,
             "bounded": self.bounded,
             "intakes": self.intakes,
+            "elsewhere": list(self.elsewhere),
         }
 
     @classmethod
@@ -175,10 +178,11 @@ class ConnectSettings:
 
         Raises: InvalidOption; TypeError, ValueError or AttributeError for values of a wrong kind.
         """
-        known("connect.", data, {"endpoints", "subscriptions", *_PLAIN})
+        known("connect.", data, {"endpoints", "subscriptions", "elsewhere", *_PLAIN})
         subscriptions = tuple(map(Subscription.from_json, data.get("subscriptions") or ({},)))
         plain = {name: data[key] for key, name in _PLAIN.items() if data.get(key) is not None}
-        return cls(_addresses(data.get("endpoints") or ()), subscriptions, **plain)
+        endpoints, elsewhere = (_addresses(data.get(k) or ()) for k in ("endpoints", "elsewhere"))
+        return cls(endpoints, subscriptions, elsewhere=elsewhere, **plain)
 
 
 _PLAIN = {

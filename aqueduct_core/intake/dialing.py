@@ -13,7 +13,7 @@ from aqueduct_core.aio.token_file import read_token
 from aqueduct_core.flight.subscriptions import FAILURES, Subscriptions
 from aqueduct_core.intake.connect_settings import ConnectSettings
 from aqueduct_core.intake.demand import Demand
-from aqueduct_core.intake.endpoint_claims import claimed
+from aqueduct_core.intake.endpoint_claims import claimed, claims_of
 from aqueduct_core.intake.engine_settings import engine_config, link_settings
 from aqueduct_core.intake.fulfilled import Fulfilled
 from aqueduct_core.intake.host_port import address
@@ -45,6 +45,7 @@ class Dialing:
         self._directory = Path(settings.spool)
         self._fulfilled = Fulfilled(self._directory)
         self._lines: list[Line] = []
+        self._claims: tuple[str, ...] = ()
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -59,6 +60,7 @@ class Dialing:
             failures=sum(demand.failures for demand in demands),
             endpoints=tuple(line.state for line in self._lines),
             settled=bool(self._lines) and all(line.over for line in self._lines),
+            claims=self._claims,
         )
 
     @property
@@ -73,9 +75,10 @@ class Dialing:
         )
 
     async def open(self, around: Surroundings, joined: Callable[[Session], None]) -> None:
-        endpoints = self._connect.endpoints
-        if self._connect.intakes is not None:
-            endpoints = claimed(self._directory, endpoints, self._connect.intakes)
+        endpoints, shared = self._connect.endpoints, self._connect.intakes
+        if shared is not None:
+            endpoints = claimed(self._directory, endpoints, shared, self._connect.elsewhere)
+            self._claims = claims_of(self._directory)
         for endpoint in endpoints:
             demand = Demand(endpoint, self._connect, fulfilled=self._fulfilled.of(endpoint))
             self._lines.append(

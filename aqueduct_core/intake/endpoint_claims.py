@@ -3,6 +3,9 @@
 What came of an endpoint is in the spool of the intake that dials it: the channels that have
 finished, and which numbers of the others are stored. So an endpoint stays with its intake, however
 many of them share the work later; only one that nobody has is free.
+
+Claims are files of one host, or of a volume that hosts share. What intakes on other hosts hold, the
+query knows (each tells it, and it keeps that in its offsets) and says with each launch.
 """
 
 from __future__ import annotations
@@ -10,24 +13,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake import json_file
 from aqueduct_core.intake.fulfilled import finished_in
 from aqueduct_core.intake.layout import named_by_users, number_of
-from aqueduct_core.primitives import atomic_file
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.opening import make_directory
 
 FOLDER = "endpoints"
 
 
-def claimed(directory: Path, endpoints: Sequence[str], intakes: int) -> tuple[str, ...]:
+def claimed(
+    directory: Path, endpoints: Sequence[str], intakes: int, elsewhere: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Those of ``endpoints`` that the intake of this spool directory is to dial.
 
-    Of those that no intake has, it takes its share as one of so many ``intakes``; durable when
-    this returns. The intakes of a query may ask at the same time: each endpoint goes to one.
+    Of those that no intake has, here or ``elsewhere``, it takes its share as one of so many
+    ``intakes``; durable when this returns. What it has it keeps, whatever is said of it. The
+    intakes of a query may ask at the same time: each endpoint goes to one.
 
     Raises:
         InvalidOption: BAD_VALUE: the directory has not the name that those of a query have.
@@ -43,9 +48,9 @@ def claimed(directory: Path, endpoints: Sequence[str], intakes: int) -> tuple[st
     folder = named_by_users(directory) / FOLDER
     ours = []
     for place, endpoint in enumerate(endpoints):
-        path = folder / f"{quote(endpoint, safe='')}.json"
+        path = folder / claim_name(endpoint)
         holder = _holder(path)
-        if holder is None:
+        if holder is None and endpoint not in elsewhere:
             before = _asked_before(directory.parent, endpoint)
             holder = place % intakes if before is None else before
             if holder == number:
@@ -53,6 +58,22 @@ def claimed(directory: Path, endpoints: Sequence[str], intakes: int) -> tuple[st
         if holder == number:
             ours.append(endpoint)
     return tuple(ours)
+
+
+def claims_of(directory: Path) -> tuple[str, ...]:
+    """All endpoints that the intake of this spool directory has, in order.
+
+    Raises:
+        SpoolFailed: CORRUPT, VERSION, IO.
+    """
+    number, folder = number_of(directory), named_by_users(directory) / FOLDER
+    files = sorted(folder.glob("[!.]*.json"))
+    return tuple(unquote(path.stem) for path in files if _holder(path) == number)
+
+
+def claim_name(endpoint: str) -> str:
+    """Of the file that says which intake dials the endpoint."""
+    return f"{quote(endpoint, safe='')}.json"
 
 
 def _holder(path: Path) -> int | None:
@@ -66,9 +87,9 @@ def _claim(path: Path, number: int) -> int | None:
     """The intake that has it now."""
     try:
         make_directory(path.parent, Disk())
-        atomic_file.create(path, json_file.packed({"intake": number}))
     except OSError as error:
         raise json_file.not_written(path, error) from None
+    json_file.create(path, {"intake": number})
     return _holder(path)
 
 

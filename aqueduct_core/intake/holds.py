@@ -71,6 +71,12 @@ class Holds:
         elif owner != claim.owner:
             raise _taken_over(cursor)
 
+    def held(self, now: float) -> tuple[str, ...]:
+        """The cursors that somebody holds."""
+        return tuple(
+            cursor for cursor, claim in self._claims.items() if claim.owner and claim.until > now
+        )
+
     def forget(self, cursor: str, now: float) -> None:
         """The cursor is to be dropped.
 

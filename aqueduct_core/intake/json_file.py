@@ -61,6 +61,19 @@ def save(path: Path, content: Mapping[str, Any]) -> None:
         raise not_written(path, error) from None
 
 
+def create(path: Path, content: Mapping[str, Any]) -> bool:
+    """As `save`, where there is no file yet; false, and no effect, where there is one: of several
+    that create it at a time one succeeds.
+
+    Raises:
+        SpoolFailed: FULL, IO.
+    """
+    try:
+        return atomic_file.create(path, packed(content))
+    except OSError as error:
+        raise not_written(path, error) from None
+
+
 def not_written(path: Path, error: OSError) -> SpoolFailed:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return SpoolFailed("FULL", f"there is no space for {path}", "Free some on that disk")

@@ -1,8 +1,9 @@
 """Who can bring messages into a spool is settled with its first intake, and kept beside it.
 
 A later intake of the spool, of whichever query or configuration, has to come with the same
-settings, and so has one more intake of a query: else whoever starts the second one could turn the
-authentication of the first one off. Changing them is an act of its own (`forget`).
+settings, and so has one more intake of a query, for which they are also kept in the directory that
+all of these share: else whoever starts the second one could turn the authentication of the first
+one off. Changing them is an act of its own (`forget`).
 
 What counts is the address (port 0 stands for any), that a certificate is one of files or a
 self-signed one, and where the tokens are: the reference, never a token. What is renewed in the
@@ -46,33 +47,47 @@ def check_recorded(settings: IntakeSettings) -> None:
         InvalidOption: CONFLICT, naming the option.
         SpoolFailed: CORRUPT, VERSION, IO.
     """
+    for directory in reversed(_kept_for(settings)):
+        _check(settings, directory)
+
+
+def record(settings: IntakeSettings) -> None:
+    """Keep the settings for those who come later, unless some are kept: then they have to be the
+    same, so of several that start at a time the first one counts. Asked by the owner, when they
+    have been found to work, and before anybody is let in.
+
+    Raises:
+        InvalidOption: CONFLICT, as `check_recorded`.
+        SpoolFailed: CORRUPT, VERSION, FULL, IO.
+    """
+    for directory in _kept_for(settings):
+        json_file.create(directory / FILE, {"settings": admission_of(settings)})
+        _check(settings, directory)
+
+
+def _kept_for(settings: IntakeSettings) -> list[Path]:
+    """The directories in which they are kept: for all intakes of a query together, then for this
+    one. One that runs on its own has nothing in common with those beside it, whatever its name."""
     directory = Path(settings.spool)
+    alone = settings.lease is None or number_of(directory) is None
+    return [directory] if alone else [directory.parent, directory]
+
+
+def _check(settings: IntakeSettings, directory: Path) -> None:
     known, given = recorded_in(directory), admission_of(settings)
-    if known is None:
-        known = _beside(directory, given) if settings.lease is not None else None
     if known is None:
         return
     if "listen" in known and "listen" in given:
         host, port = address(known["listen"], "listen")
-        if not port and address(given["listen"], "listen")[0] == host:
+        if directory != Path(settings.spool):
+            known["listen"] = given["listen"]  # each has an address of its own
+        elif not port and address(given["listen"], "listen")[0] == host:
             known["listen"] = given["listen"]  # any port was settled, so this one is
     check_same(given, known, directory)
 
 
-def record(settings: IntakeSettings) -> None:
-    """Keep the settings for those who come later, unless some are kept. Asked by the owner, when
-    they have been found to work.
-
-    Raises:
-        SpoolFailed: CORRUPT, VERSION, FULL, IO.
-    """
-    directory = Path(settings.spool)
-    if recorded_in(directory) is None:
-        json_file.save(directory / FILE, {"settings": admission_of(settings)})
-
-
 def recorded_in(directory: Path) -> dict[str, str] | None:
-    """What is kept beside a spool; None where nothing is.
+    """What is kept beside a spool, or for all intakes of a query; None where nothing is.
 
     Raises: SpoolFailed: CORRUPT, VERSION, IO.
     """
@@ -82,20 +97,6 @@ def recorded_in(directory: Path) -> dict[str, str] | None:
 
     remedy = f"Look who may have done it; then remove it: {_forget(directory)}"
     return json_file.load(directory / FILE, parse, remedy)
-
-
-def _beside(directory: Path, given: Mapping[str, str]) -> dict[str, str] | None:
-    """What is kept for another intake of the same query: one more is no way in for those whom the
-    others refuse. Each listens at an address of its own."""
-    if number_of(directory) is None:
-        return None
-    for other in sorted(directory.parent.iterdir()):
-        known = recorded_in(other) if number_of(other) is not None else None
-        if known is not None:
-            if "listen" in known and "listen" in given:
-                known["listen"] = given["listen"]
-            return known
-    return None
 
 
 def forget(directory: Path) -> bool:

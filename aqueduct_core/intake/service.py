@@ -33,6 +33,7 @@ from aqueduct_core.intake.schema import SPOOL_SCHEMA, newest_timestamp
 from aqueduct_core.intake.serving import Serving, Standing
 from aqueduct_core.intake.session import Session, Surroundings
 from aqueduct_core.intake.settings import IntakeSettings
+from aqueduct_core.intake.settings_in_force import in_force
 from aqueduct_core.intake.trimming import Trimming
 from aqueduct_core.spool import Spool, SpoolSettings, SyncerProcess
 from aqueduct_core.spool.opening import require_spool_in
@@ -95,6 +96,7 @@ class Intake:
         self._host: SpoolHost
         self._flight: FlightHost
         self._flight_address = ""
+        self._in_force = in_force(settings)
 
     @classmethod
     async def start(cls, settings: IntakeSettings) -> Intake:
@@ -180,6 +182,7 @@ class Intake:
             subscriptions=self._front.subscriptions,
             complete=self._front.complete and self._groups.idle and not self._groups.holding,
             settings=admission_of(self.settings),
+            in_force=self._in_force,
         )
 
     def _moved(self) -> None:

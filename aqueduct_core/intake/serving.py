@@ -39,6 +39,7 @@ class Standing:
     subscriptions: Subscriptions | None = None
     complete: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
+    in_force: Mapping[str, str] = field(default_factory=dict)
 
 
 class Serving:
@@ -118,6 +119,8 @@ class Serving:
                 if cursor in messages or cursor in events
             },
             settings=standing.settings,
+            in_force=standing.in_force,
+            held=self._holds.held(self._clock()),
         )
 
     def hold(self, hold: Hold) -> None:

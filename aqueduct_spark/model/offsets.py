@@ -17,6 +17,9 @@ each log that is cut, where its pieces but the first begin; the first number is 
 other one counts from the one before it. In the example the last batch has three tasks for log 1,
 up to 40, up to 69 and up to 98. Version 1 has no ``cut``: its batches are split as the options say.
 
+``dials`` is left out where it is empty, as for intakes that listen: the endpoints that stay with an
+intake, so that none on another host takes them while it is away.
+
 Spark compares offsets as JSON text, so the order of the keys never changes.
 """
 
@@ -39,15 +42,18 @@ intake and of its log."""
 
 @dataclass(frozen=True, slots=True)
 class SpoolPosition:
-    """How far one spool is read. ``to`` has one exclusive end for each partition."""
+    """How far one spool is read. ``to`` has one exclusive end for each partition. ``dials`` are the
+    endpoints that stay with its intake."""
 
     id: str
     at: str
     epoch: int
     to: tuple[int, ...]
+    dials: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {"id": self.id, "at": self.at, "epoch": self.epoch, "to": list(self.to)}
+        dials = {"dials": list(self.dials)} if self.dials else {}
+        return {"id": self.id, "at": self.at, "epoch": self.epoch, "to": list(self.to), **dials}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +136,8 @@ def _position(entry: Mapping[str, Any]) -> SpoolPosition:
     to = tuple(int(end) for end in entry["to"])
     if not to or any(end < 0 for end in to):
         raise ValueError("ends are whole numbers, one for each partition")
-    return SpoolPosition(str(entry["id"]), str(entry["at"]), int(entry["epoch"]), to)
+    dials = tuple(map(str, entry.get("dials", ())))
+    return SpoolPosition(str(entry["id"]), str(entry["at"]), int(entry["epoch"]), to, dials)
 
 
 def _steps(cuts: Sequence[int]) -> list[int]:

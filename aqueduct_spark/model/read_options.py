@@ -41,6 +41,7 @@ class StreamReadOptions:
         intakes: how many there are: to launch, or named as standalone.
         partitions_per_intake: of the spools of launched intakes; None: as standalone ones have.
         cursor: the name under which the query's position is kept in each spool.
+        lost_spools: ids of those that somebody has given up.
     """
 
     source: Source
@@ -54,6 +55,7 @@ class StreamReadOptions:
     cursor: str
     on_cancel: str
     fail_on_data_loss: bool
+    lost_spools: frozenset[str]
     launch_timeout: float
     lease: float
     fetch_timeout: float
@@ -91,6 +93,7 @@ class StreamReadOptions:
             cursor=found["cursor"] or DEFAULT_CURSORS[rows.view],
             on_cancel=found["onCancel"],
             fail_on_data_loss=found["failOnDataLoss"],
+            lost_spools=frozenset(found["lostSpools"] or ()),
             launch_timeout=found["launchTimeout"],
             lease=found["lease"],
             fetch_timeout=found["fetchTimeout"],

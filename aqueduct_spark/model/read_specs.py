@@ -219,6 +219,15 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         " spool itself says so. What cannot be reached, or is damaged, is never passed over.",
     ),
     OptionSpec(
+        "lostSpools",
+        values.names,
+        None,
+        STREAM_READ,
+        STREAM_READ,
+        "Spools that are gone for good, by the id that the error names: the query goes on without"
+        " what it has not read of them. Nothing else lets it go on with another spool.",
+    ),
+    OptionSpec(
         "onCancel",
         values.choice("keep", "fail"),
         "keep",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from aqueduct_core.errors import DataLoss, IntakeFailed
+from aqueduct_spark.planning.progress import give_up
 
 MAX_LAUNCHES = 5
 """Launches in a row after each of which the intake was not there: it ends as soon as it runs."""
@@ -35,7 +36,7 @@ class _Search:
 
     @property
     def other(self) -> str | None:
-        """Another spool in its place."""
+        """Another spool in its place, on some host."""
         return next((found for found in self.hosts.values() if found is not None), None)
 
 
@@ -44,15 +45,13 @@ class Launches:
 
     A launch on an executor where the spool of the intake is not starts nothing and says so: the
     task is then offered to more executors at once, until ``timeout`` seconds are over. Then it is
-    an error: a spool that nobody sees is not lost. Only where another one is in its place was it
-    replaced, and without ``fail_on_data_loss`` that one is launched instead. None is ever made in
-    the place of one that the query knows: a volume that is not mounted looks like an empty
-    directory.
+    an error, whatever was found in its place: Spark does not say which hosts there are, or were,
+    and a volume that is not mounted looks like an empty directory, or like that of an earlier
+    query. A spool that nobody sees is not lost.
     """
 
-    def __init__(self, timeout: float, fail_on_data_loss: bool) -> None:
+    def __init__(self, timeout: float) -> None:
         self._timeout = timeout
-        self._fail = fail_on_data_loss
         self._missing: dict[int, _Search] = {}
 
     def note(
@@ -91,11 +90,6 @@ class Launches:
         search = self._missing.get(intake)
         return 1 if search is None else min(MAX_COPIES, 2**search.rounds)
 
-    def replacement(self, intake: int, now: float) -> str | None:
-        """The spool that may take the place of the one that the offset knows."""
-        search = self._missing.get(intake)
-        return None if search is None or self._fail or not self._over(search, now) else search.other
-
     def _over(self, search: _Search, now: float) -> bool:
         began = search.searching_since
         return began is not None and now - began >= self._timeout
@@ -112,11 +106,12 @@ class Launches:
                 f"Intake {intake} was launched {search.launches} times in a row and did not stay",
                 "Read intake.log in its spool directory",
             )
-        if not self._over(search, now) or (search.other is not None and not self._fail):
+        if not self._over(search, now):
             return
         hosts = ", ".join(sorted(search.hosts)[:SHOWN])
+        spool = spools.get(intake, "?")
         what = (
-            f"Spool {spools.get(intake, '?')} of intake {intake} was found on none of the "
+            f"Spool {spool} of intake {intake} was found on none of the "
             f"executors asked within {self._timeout:g} s ({hosts})"
         )
         if search.other is None:
@@ -124,11 +119,11 @@ class Launches:
                 "UNREACHABLE",
                 what,
                 "Mount its volume or bring its directory back, share it between executors, raise "
-                "'launchTimeout', or start with a new checkpoint",
+                f"'launchTimeout', or start with a new checkpoint; {give_up(spool)}",
             )
         raise DataLoss(
             "SPOOL_REPLACED",
             f"{what}, and spool {search.other} is in its place",
-            "Bring it back or share it between executors, raise 'launchTimeout', start with a "
-            "new checkpoint, or set failOnDataLoss=false to go on with the other spool",
+            "Bring it back or share it between executors, raise 'launchTimeout', or start with a "
+            f"new checkpoint; {give_up(spool)}",
         )

@@ -21,7 +21,8 @@ Ends = tuple[int, ...]
 class Terms:
     """What a query asks for, as far as planning is concerned.
 
-    ``logs`` of each spool belong to the view; None: as many as it has.
+    ``logs`` of each spool belong to the view; None: as many as it has. ``lost_spools`` are given up
+    by name: another one may take their place.
     """
 
     intakes: int
@@ -29,6 +30,13 @@ class Terms:
     view: str
     starting: Starting
     fail_on_data_loss: bool
+    lost_spools: frozenset[str] = frozenset()
+
+    def passes(self, loss: DataLoss, spool: str) -> bool:
+        """Whether the query goes on behind this loss. Another spool in its place is no proof that
+        one is lost: only who says so by its name lets it go."""
+        replaced = loss.subclass == "SPOOL_REPLACED"
+        return spool in self.lost_spools if replaced else not self.fail_on_data_loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +89,8 @@ def survey(
 
     Raises:
         InvalidOption: the checkpoint was made with other numbers of intakes or partitions.
-        DataLoss: ``fail_on_data_loss`` is set and messages between ``start`` and what is stored
-            are gone.
+        DataLoss: messages between ``start`` and what is stored are gone, and the terms do not let
+            them go.
     """
     check_terms(start, seen, terms)
     entered = start
@@ -105,7 +113,7 @@ def survey(
                     if to < stop
                 ]
         if loss is not None:
-            if terms.fail_on_data_loss:
+            if not terms.passes(loss, position.id if known is None else known.id):
                 raise loss
             losses.append(loss)
         entered = entered.with_position(intake, position)
@@ -151,7 +159,7 @@ def clip(ends: Sequence[int], ceiling: Sequence[int] | None) -> Ends:
 def reaches(offset: StreamOffset, seen: Mapping[int, Seen]) -> StreamOffset:
     """``offset`` moved to the durable end of each intake in ``seen``: what could be read now."""
     for intake, status in seen.items():
-        position = SpoolPosition(status.id, status.at, status.epoch, status.ends)
+        position = _position(status, status.ends)
         offset = offset.with_position(intake, position)
     return offset
 
@@ -207,11 +215,15 @@ def _first_position(
         raise InvalidOption(
             "BAD_VALUE", f"Option 'startingOffsets': {error}", "Correct 'startingOffsets'"
         ) from None
-    position = SpoolPosition(status.id, status.at, status.epoch, asked)
+    position = _position(status, asked)
     # What a time is located at may be behind the end that was seen before: nothing is lost by that.
     if isinstance(terms.starting, Specific):
         return _within_stored(intake, position, status)
     return position, None
+
+
+def _position(status: Seen, to: Ends) -> SpoolPosition:
+    return SpoolPosition(status.id, status.at, status.epoch, to, status.dials)
 
 
 def _reconcile(
@@ -219,21 +231,24 @@ def _reconcile(
 ) -> tuple[SpoolPosition, DataLoss | None]:
     """The position to go on from, and what was lost on the way to it."""
     if status.id != known.id:
-        loss = replaced(
-            intake, status.id, f"the query has read spool {known.id} up to {list(known.to)}"
-        )
-        return SpoolPosition(status.id, status.at, status.epoch, status.starts), loss
-    here = SpoolPosition(known.id, status.at, status.epoch, known.to)
+        before = f"the query has read spool {known.id} up to {list(known.to)}"
+        loss = replaced(intake, status.id, known.id, before)
+        return _position(status, status.starts), loss
+    here = _position(status, known.to)
     return _within_stored(intake, here, status)
 
 
-def replaced(intake: int, spool: str, before: str) -> DataLoss:
+def replaced(intake: int, spool: str, known: str, before: str) -> DataLoss:
     return DataLoss(
         "SPOOL_REPLACED",
         f"Intake {intake} serves spool {spool}, and {before}",
-        "Bring the old spool directory back, or start with a new checkpoint, or set "
-        "failOnDataLoss=false to read the new spool from its start",
+        "Bring the old spool directory back, or start with a new checkpoint; " + give_up(known),
     )
+
+
+def give_up(spool: str) -> str:
+    """What a person does who knows that the spool will not come back."""
+    return f"where it is gone for good, set lostSpools={spool} to go on without it"
 
 
 def _within_stored(

@@ -21,7 +21,8 @@ class Seen:
     """One intake that answers.
 
     ``starts``, ``ends`` and ``committed`` have an entry for each log of the view; log ``first_log``
-    of the spool is the first of them. ``bytes`` is the size of the whole spool on disk.
+    of the spool is the first of them. ``bytes`` is the size of the whole spool on disk. ``dials``
+    are the endpoints that stay with the intake.
     """
 
     id: str
@@ -32,6 +33,7 @@ class Seen:
     committed: tuple[int, ...]
     first_log: int
     bytes: int
+    dials: tuple[str, ...] = ()
 
 
 def see(status: IntakeStatus, reader: Reader) -> Seen:
@@ -41,6 +43,15 @@ def see(status: IntakeStatus, reader: Reader) -> Seen:
     if reader.view == "events":
         starts, ends, first_log = status.events[:1], status.events[1:], len(status.ends)
         committed = (status.events_committed.get(reader.cursor, 0),)
+    dials = () if status.subscriptions is None else status.subscriptions.claims
     return Seen(
-        status.id, status.epoch, status.flight, starts, ends, committed, first_log, status.bytes
+        status.id,
+        status.epoch,
+        status.flight,
+        starts,
+        ends,
+        committed,
+        first_log,
+        status.bytes,
+        dials,
     )

@@ -28,7 +28,7 @@ def stored_rows(partition: StoredPartition, options: BatchReadOptions) -> Iterat
     """Exactly the rows of the range, in order, from the segment files.
 
     Raises:
-        DataLoss: RANGE_GONE or SPOOL_REPLACED, unless failOnDataLoss is off.
+        DataLoss: RANGE_GONE unless failOnDataLoss is off; SPOOL_REPLACED.
         SpoolFailed: CORRUPT with the offset; IO.
     """
     shape = Shape(
@@ -49,9 +49,6 @@ def stored_rows(partition: StoredPartition, options: BatchReadOptions) -> Iterat
                     following = first + batch.num_rows
             return
         except DataLoss as error:
-            if error.subclass == "SPOOL_REPLACED" and lenient:
-                log.warning("failOnDataLoss=false: %s", error)
-                return
             # trimmed since it was opened: the next look knows what is left
             if error.subclass != "RANGE_GONE" or not lenient:
                 raise

@@ -19,7 +19,7 @@ from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
 from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.model.source import Dial
 from aqueduct_spark.model.starting import AtTime
-from aqueduct_spark.planning.dialling import check_dialled
+from aqueduct_spark.planning.dialling import check_dialled, dialled_elsewhere
 from aqueduct_spark.planning.launches import Launches
 from aqueduct_spark.planning.patience import Patience
 from aqueduct_spark.planning.progress import (
@@ -69,6 +69,7 @@ class StreamPlanner:
             options.rows.view,
             options.starting,
             options.fail_on_data_loss,
+            options.lost_spools,
         )
         self._watch: CancelWatch | None = None
         readers = [Reader(options.cursor, cast(View, options.rows.view))]
@@ -78,7 +79,7 @@ class StreamPlanner:
         self._crew = muster(options, readers)
         self._fleet = self._crew.fleet
         self._measuring = Measuring(self._crew, options.admission.max_bytes)
-        self._launches = Launches(options.launch_timeout, options.fail_on_data_loss)
+        self._launches = Launches(options.launch_timeout)
         self._patience = self._new_patience()
         self._bounded = False
         self._ceiling: dict[int, tuple[str, Ends]] = {}
@@ -140,7 +141,7 @@ class StreamPlanner:
             self._seen = self._observe_needed(end, touched)
         ranges = data_ranges(start, end, self._first_logs(touched))
         pieces = self._split(ranges) if end.cuts is None else cut(ranges, end.cuts)
-        tasks: list[LaunchPartition | DataPartition] = [*self._data_tasks(self._owed(pieces))]
+        tasks: list[LaunchPartition | DataPartition] = [*self._data_tasks(self._owed(pieces), end)]
         if self._crew.launches:
             again = end.launch == start.launch
             wanted = touched if again else set(range(self._terms.intakes))
@@ -179,7 +180,7 @@ class StreamPlanner:
         self._reach = reaches(start, self._seen).with_cuts({})
         self._look_at_events(start)
         for loss in found.losses:
-            log.warning("failOnDataLoss=false: %s", loss)
+            log.warning("passed over: %s", loss)
         end = self._admitted(found, everything)
         if self._crew.launches:
             if found.missing:
@@ -233,8 +234,8 @@ class StreamPlanner:
 
     def _launch_tasks(self, intake: int, end: StreamOffset, again: bool) -> list[LaunchPartition]:
         known = end.spool.get(intake)
-        other = self._launches.replacement(intake, time.monotonic())
-        order = self._crew.order(intake, other or (known.id if known else None))
+        wanted = None if known is None or known.id in self._terms.lost_spools else known.id
+        order = self._crew.order(intake, wanted, dialled_elsewhere(intake, end, self._seen))
         if order is None:
             return []
         # One only, where it may make a new spool: copies might make some on several hosts.
@@ -253,30 +254,30 @@ class StreamPlanner:
         return split(ranges, bounds, sizes, MAX_KEPT)
 
     def _owed(self, pieces: Sequence[DataRange]) -> list[DataRange]:
-        """The pieces, each at its place; without rows where these are proven to be gone and the
-        query goes on all the same."""
+        """The pieces, each at its place; without rows where their spool was given up by name."""
         lost = {rows.intake for rows in pieces if not self._is_owed(rows)}
         return [replace(rows, first=rows.stop) if rows.intake in lost else rows for rows in pieces]
 
     def _is_owed(self, rows: DataRange) -> bool:
-        """Not when another spool is in the place of that of the rows: all standalone intakes
-        answer, and none serves it."""
+        """Raises DataLoss where another spool is in the place of that of the rows: all standalone
+        intakes answer, and none serves it."""
         seen = self._seen.get(rows.intake)
-        if self._crew.launches or seen is None or seen.id == rows.spool:
+        if seen is not None and seen.id == rows.spool:
             return True
-        loss = replaced(
-            rows.intake,
-            seen.id,
-            f"rows {rows.first} to {rows.stop} of this batch are of spool {rows.spool}",
-        )
-        if self._options.fail_on_data_loss:
-            raise loss
-        log.warning("failOnDataLoss=false: %s", loss)
-        return False
+        before = f"rows {rows.first} to {rows.stop} of this batch are of spool {rows.spool}"
+        if rows.spool in self._terms.lost_spools:
+            log.warning("%s, which is given up: they are left out", before)
+            return False
+        if self._crew.launches or seen is None:
+            return True
+        raise replaced(rows.intake, seen.id, rows.spool, before)
 
-    def _data_tasks(self, pieces: Sequence[DataRange]) -> list[DataPartition]:
+    def _data_tasks(self, pieces: Sequence[DataRange], end: StreamOffset) -> list[DataPartition]:
         spools = {rows.intake: rows.spool for rows in pieces}
-        orders = {intake: self._crew.order(intake, spool) for intake, spool in spools.items()}
+        orders = {
+            intake: self._crew.order(intake, spool, dialled_elsewhere(intake, end, self._seen))
+            for intake, spool in spools.items()
+        }
         access = self._crew.access()
         return [
             DataPartition(

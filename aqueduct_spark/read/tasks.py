@@ -12,6 +12,7 @@ from aqueduct_core.errors import DataLoss, IntakeFailed, TlsFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
+from aqueduct_spark.planning.progress import give_up
 from aqueduct_spark.read.gaps import stored_rows
 from aqueduct_spark.read.shaping import Shape
 from aqueduct_spark.receivers.launch import ensure_intake, launch_here
@@ -54,9 +55,8 @@ def rows(
 
     Raises:
         IntakeFailed: it cannot be had in time, or its spool is not in sight.
-        DataLoss: rows of the range are gone, as the spool itself says, or another spool is in its
-            place; unless the partition is lenient. What is in its place on this host counts for
-            that once it was searched for everywhere, ``launch_timeout`` after the last row.
+        DataLoss: rows of the range are gone, as the spool itself says, unless the partition is
+            lenient; or another spool is in its place.
         SpoolFailed: CORRUPT, with the offset; or why the intake cannot be started.
     """
     shape = Shape(
@@ -90,20 +90,9 @@ def rows(
             time.sleep(RETRY_PAUSE)
             if partition.order is None:
                 continue
-            searched = give_up - partition.fetch_timeout + partition.order.launch_timeout
-            try:
-                held = _recovered(partition, partition.order, give_up)
-                if held.id != wanted.spool:
-                    searched = 0.0  # by the planner, which had that one launched in its place
-                    raise _replaced(partition, held)
-            except DataLoss as lost:
-                # another spool is in its place; one that is not in sight is UNREACHABLE
-                if not partition.lenient:
-                    raise lost from None
-                if time.monotonic() < searched:
-                    continue  # in its place on this host: it may come up on another one
-                log.warning("failOnDataLoss=false: %s", lost)
-                return
+            held = _recovered(partition, partition.order, give_up)
+            if held.id != wanted.spool:
+                raise _replaced(partition, held) from None
             address = held.at
 
 
@@ -127,7 +116,8 @@ def _replaced(partition: DataPartition, held: Registration) -> DataLoss:
         "SPOOL_REPLACED",
         f"Rows {wanted.first} to {wanted.stop} of partition {wanted.partition} are of spool "
         f"{wanted.spool}, and intake {wanted.intake} serves spool {held.id}",
-        "Bring the old spool directory back, or start with a new checkpoint",
+        "Bring the old spool directory back, or start with a new checkpoint; "
+        + give_up(wanted.spool),
     )
 
 

@@ -98,6 +98,22 @@ class Claims:
             self._ours.add(spool)
         return True
 
+    def others(self, status: IntakeStatus, client: IntakeClient) -> tuple[str, ...]:
+        """The cursors in that spool that other planners hold. Ours are held by nobody after this.
+
+        Waits up to `TAKE_OVER` for the holds of planners that are gone.
+
+        Raises:
+            SpoolFailed: CURSOR_IN_USE, as `ensure`: what is another query's is not ours to judge.
+            AqueductError: the intake does not answer.
+        """
+        self.ensure(status, client)
+        self._let_go(status.id)
+        give_up = time.monotonic() + TAKE_OVER
+        while (held := client.status().held) and time.monotonic() <= give_up:
+            time.sleep(RETRY_PAUSE)
+        return held
+
     def renew(self) -> None:
         """Keep what is held. A cursor that another query took over is told by `ensure`."""
         with self._lock:
@@ -129,14 +145,20 @@ class Claims:
     def release(self) -> None:
         """Give all holds back, so that the next run need not wait. Never raises."""
         with self._lock:
-            held, self._held = self._held, {}
-        for client in held.values():
+            spools = list(self._held)
+        for spool in spools:
+            self._let_go(spool)
+
+    def _let_go(self, spool: str) -> None:
+        with self._lock:
+            client = self._held.pop(spool, None)
+        if client is None:
+            return
+        try:
             for reader in self._readers:
-                try:
-                    client.release(reader.cursor, self.owner)
-                except AqueductError as error:
-                    log.debug("a hold was not given back: %s", error)
-                    break
+                client.release(reader.cursor, self.owner)
+        except AqueductError as error:
+            log.debug("a hold was not given back: %s", error)
 
     def _hold(self, client: IntakeClient, query: str) -> None:
         for reader in self._readers:

@@ -8,8 +8,6 @@ from typing import Protocol
 
 from aqueduct_core.errors import AqueductError, AuthFailed, TlsFailed
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.intake.recorded_settings import admission_of, check_same
 from aqueduct_core.spool.reader import SpoolReader
 from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.model.read_options import StreamReadOptions
@@ -17,6 +15,7 @@ from aqueduct_spark.model.source import Dial, Listen, Standalone
 from aqueduct_spark.model.tokens import Token
 from aqueduct_spark.planning.launches import Absent
 from aqueduct_spark.planning.views import Reader
+from aqueduct_spark.receivers.adoption import Adoption
 from aqueduct_spark.receivers.fleet import Fleet
 from aqueduct_spark.receivers.hosts import bind_host, outside_of, reachable_host
 from aqueduct_spark.receivers.orders import launch_order
@@ -34,8 +33,11 @@ class Crew(Protocol):
     def launches(self) -> bool:
         """Whether a task can start an intake that is missing."""
 
-    def order(self, intake: int, spool: str | None) -> LaunchOrder | None:
-        """How a task has the intake running; None where it runs on its own."""
+    def order(
+        self, intake: int, spool: str | None, elsewhere: Sequence[str] = ()
+    ) -> LaunchOrder | None:
+        """How a task has the intake running, which leaves the endpoints ``elsewhere`` to others;
+        None where it runs on its own."""
 
     def access(self) -> Credentials | None:
         """What tasks call an intake with that runs on its own; None where the order says it."""
@@ -77,20 +79,15 @@ class _Launched:
         outside = outside_of(source)
         self._rendezvous = Rendezvous(bind_host(outside), self._credentials)
         self._address = f"{reachable_host(outside)}:{self._rendezvous.port}"
-        roster = LaunchedIntakes(self._rendezvous, options.intakes, self._check)
-        self.fleet = Fleet(roster, lambda: self._credentials, readers)
+        roster = LaunchedIntakes(self._rendezvous, options.intakes)
+        adoption = Adoption(lambda intake, spool: self.order(intake, spool).settings)
+        self.fleet = Fleet(roster, lambda: self._credentials, readers, adoption)
         self._renewal = Renewal(self.fleet, options.lease)
 
-    def order(self, intake: int, spool: str | None) -> LaunchOrder:
-        return launch_order(self._options, intake, self._credentials, self._address, spool)
-
-    def _check(self, intake: int, status: IntakeStatus) -> None:
-        """An intake that runs already has the settings of whoever launched it: refuse others. One
-        of an earlier release does not say which it has."""
-        order = self.order(intake, status.id)
-        if status.settings or status.subscriptions is not None:
-            spool = Path(order.settings.spool)
-            check_same(admission_of(order.settings), status.settings, spool)
+    def order(self, intake: int, spool: str | None, elsewhere: Sequence[str] = ()) -> LaunchOrder:
+        return launch_order(
+            self._options, intake, self._credentials, self._address, spool, elsewhere
+        )
 
     def access(self) -> Credentials | None:
         return None
@@ -121,7 +118,9 @@ class _Standalone:
         self.fleet = Fleet(StandaloneIntakes(addresses, timeout), self.access, readers)
         self._renewal = Renewal(self.fleet, None)
 
-    def order(self, intake: int, spool: str | None) -> LaunchOrder | None:
+    def order(
+        self, intake: int, spool: str | None, elsewhere: Sequence[str] = ()
+    ) -> LaunchOrder | None:
         return None
 
     def access(self) -> Credentials:

@@ -7,12 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
+from aqueduct_core.errors import AqueductError, IntakeFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.planning.views import Reader, Seen, see
+from aqueduct_spark.receivers.adoption import Adoption
 from aqueduct_spark.receivers.claims import Claims
 from aqueduct_spark.receivers.rosters import Roster
 
@@ -29,7 +30,8 @@ class Fleet:
     """Finds the intakes of a query, holds its cursors there, and asks them.
 
     ``readers`` are the cursors; the first is that of the rows. ``credentials`` are asked for
-    whenever an intake is dialled. May be used from several threads. Ends with `close`.
+    whenever an intake is dialled. ``adoption`` says which may go on; without it all may. May be
+    used from several threads. Ends with `close`.
     """
 
     def __init__(
@@ -37,11 +39,13 @@ class Fleet:
         roster: Roster,
         credentials: Callable[[], Credentials],
         readers: Sequence[Reader],
+        adoption: Adoption | None = None,
     ) -> None:
         self._roster = roster
         self._credentials = credentials
         self._reader = readers[0]
         self._claims = Claims(readers)
+        self._adoption = adoption
         self._lock = threading.Lock()
         self._clients: dict[str, IntakeClient] = {}
         self._places: dict[int, str] = {}
@@ -52,6 +56,7 @@ class Fleet:
 
         Raises:
             SpoolFailed: CURSOR_IN_USE.
+            InvalidOption: CONFLICT, as `Adoption.accepts`.
             AqueductError: as `Roster.find`.
         """
         found = self._roster.find(start, self._ask)
@@ -59,8 +64,12 @@ class Fleet:
         for intake, (address, status) in found.items():
             client = self._client(address)
             try:
+                if not self._adopted(intake, status, client):
+                    continue
                 if self._claims.ensure(status, client):
                     status = client.status()  # nothing is trimmed behind us from now on
+            except InvalidOption:
+                raise
             except SpoolFailed as error:
                 if error.subclass == "CURSOR_IN_USE":
                     raise
@@ -75,6 +84,10 @@ class Fleet:
             self._places = {intake: found[intake][0] for intake in statuses}
             self._statuses = statuses
         return {intake: see(status, self._reader) for intake, status in statuses.items()}
+
+    def _adopted(self, intake: int, status: IntakeStatus, client: IntakeClient) -> bool:
+        adoption = self._adoption
+        return adoption is None or adoption.accepts(intake, status, client, self._claims)
 
     def own(self, query: str) -> bool:
         """The cursors belong to the query of this id, with the next look; as `Claims.own`."""

@@ -19,6 +19,7 @@ from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.intake import status_file
 from aqueduct_core.spool.identity import spool_in
 from aqueduct_spark.model.partitions import LaunchOrder
+from aqueduct_spark.planning.progress import give_up
 from aqueduct_spark.receivers.hosts import reachable_host
 from aqueduct_spark.receivers.process import start_intake
 from aqueduct_spark.receivers.registrations import Registration
@@ -185,20 +186,22 @@ def _start(order: LaunchOrder) -> Registration:
 
 
 def _absent(order: LaunchOrder) -> AqueductError:
-    """Not in sight is not gone: only another spool in its place says that it was replaced."""
+    """Not in sight is not gone; and another one in its place says nothing of other hosts."""
     found = _spool_here(order)
     if found is not None and found != order.spool_id:
         return DataLoss(
             "SPOOL_REPLACED",
             f"{order.settings.spool} holds spool {found} on this host, not {order.spool_id} of "
             f"intake {order.intake}, and no intake that serves that is known",
-            "Bring it back or share it between executors, or start with a new checkpoint",
+            "Bring it back or share it between executors, or start with a new checkpoint; "
+            + give_up(str(order.spool_id)),
         )
     return IntakeFailed(
         "UNREACHABLE",
         f"Spool {order.spool_id} of intake {order.intake} is not in sight at "
         f"{order.settings.spool} on this host, and no intake that serves it is known",
-        "Mount its volume again, bring the directory back, or share it between executors",
+        "Mount its volume again, bring the directory back, or share it between executors; "
+        + give_up(str(order.spool_id)),
     )
 
 

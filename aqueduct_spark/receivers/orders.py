@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from aqueduct_core.flight.credentials import Credentials
@@ -28,8 +30,10 @@ def launch_order(
     credentials: Credentials,
     rendezvous: str,
     spool_id: str | None,
+    elsewhere: Sequence[str] = (),
 ) -> LaunchOrder:
-    """What a task needs to have intake number ``intake`` running.
+    """What a task needs to have intake number ``intake`` running. ``elsewhere``: the endpoints
+    that other intakes have.
 
     Raises:
         AuthFailed: MISSING when a variable with a token is not set.
@@ -46,7 +50,10 @@ def launch_order(
         env = None if source.auth is None else source.auth.env
         auth = AuthSettings(token_file=token.file, token=token.held, token_env=env)
     else:
-        connect = connect_settings(source, source.endpoint.addresses, intakes=options.intakes)
+        connect = replace(
+            connect_settings(source, source.endpoint.addresses, intakes=options.intakes),
+            elsewhere=tuple(elsewhere),
+        )
     told = options.intake
     settings = IntakeSettings(
         spool=str(PurePosixPath(source.spool or "") / f"intake-{intake}"),

@@ -35,20 +35,11 @@ class Roster(Protocol):
 class LaunchedIntakes:
     """Intakes that tasks launch: they are registered at the rendezvous, or were at the address in
     the offset and outlived their driver.
-
-    ``check`` is asked of each life of one that is found: whether it is as the query wants it.
     """
 
-    def __init__(
-        self,
-        rendezvous: Rendezvous,
-        intakes: int,
-        check: Callable[[int, IntakeStatus], None] = lambda intake, status: None,
-    ) -> None:
+    def __init__(self, rendezvous: Rendezvous, intakes: int) -> None:
         self._rendezvous = rendezvous
         self._intakes = intakes
-        self._check = check
-        self._checked: set[tuple[str, int]] = set()
 
     def find(self, start: StreamOffset, ask: Ask) -> dict[int, tuple[str, IntakeStatus]]:
         found: dict[int, tuple[str, IntakeStatus]] = {}
@@ -62,9 +53,6 @@ class LaunchedIntakes:
             for address, spool in lookups:
                 status = ask(address)
                 if isinstance(status, IntakeStatus) and status.id == spool:
-                    if (status.id, status.epoch) not in self._checked:
-                        self._check(intake, status)
-                        self._checked.add((status.id, status.epoch))
                     found[intake] = (address, status)
                     # Tasks look for an adopted intake at the rendezvous, as for a launched one.
                     adopted = Registration.of(intake, address, status)

@@ -270,8 +270,9 @@ def test_offsets_that_are_gone_when_planned(trimmed: tuple[Path, Spool]) -> None
     assert [n for _, n, _ in found] == list(range(first, 400))
 
 
-def test_a_spool_that_was_replaced(spool: Path) -> None:
-    reader = reader_of(spool / "intake-1")
+@pytest.mark.parametrize("lossy", ["true", "false"])
+def test_fault_42_a_spool_that_was_replaced(spool: Path, lossy: str) -> None:
+    reader = reader_of(spool / "intake-1", failOnDataLoss=lossy)
     shutil.rmtree(spool / "intake-1")
     filled(spool / "intake-1", (15,))
     with pytest.raises(DataLoss) as lost:

@@ -52,6 +52,23 @@ def test_fault_01_a_remote_that_is_killed_is_dialled_again(scene: Scene, tmp_pat
         assert {row.producer for row in rows.select("producer").distinct().collect()} == {"remote"}
 
 
+def test_a_name_that_is_added_between_two_runs_is_asked_for(scene: Scene, tmp_path: Path) -> None:
+    """Within the lease, so that the intake of the first run is still there."""
+    scripts = {"a": Script(messages=40, end="stay"), "b": Script(messages=30, end="stay")}
+    with RemoteProcess(tmp_path, scripts, producer="remote", sequence_start=0) as remote:
+        given = {
+            "endpoint": remote.url,
+            "spool": str(scene.spool),
+            "tls_caFile": str(remote.ca_file),
+        }
+        first = scene.start(stream(scene.spark, subscribe="a", **given))
+        scene.await_rows(first, 40)
+        first.stop()
+        rows = scene.await_rows(scene.start(stream(scene.spark, subscribe="a,b", **given)), 70)
+        for name, script in scripts.items():
+            assert values(rows, name) == payloads(name, script)
+
+
 def test_fault_01_standalone_intakes_are_read_and_one_comes_back(
     scene: Scene, tmp_path: Path
 ) -> None:

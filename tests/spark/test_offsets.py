@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,10 @@ def test_the_text_is_as_documented() -> None:
         '{"v":2,"spool":{"0":{"id":"5f1c","at":"127.0.0.1:7001","epoch":3,"to":[120,98],'
         '"cut":{"1":[40,29]}}},"launch":1,"tick":4,"query":"a1b2"}'
     )
+    dialling = StreamOffset({0: replace(POSITION, dials=("a:1", "b:2"))})
+    assert '"to":[120,98],"dials":["a:1","b:2"]}' in json.dumps(
+        dialling.to_json(), separators=(",", ":")
+    )
     assert cut == offset, "a split is no part of the position"
 
 
@@ -41,6 +46,7 @@ positions = st.builds(
     st.text(min_size=1),
     st.integers(0, 2**53),
     st.lists(st.integers(0, 2**62), min_size=1, max_size=4).map(tuple),
+    st.lists(st.text(), max_size=2).map(tuple),
 )
 
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.errors import DataLoss, IntakeFailed, InvalidOption
+from aqueduct_core.flight.status import IntakeStatus
+from aqueduct_core.flight.subscriptions import EndpointState, Subscriptions
+from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
+from aqueduct_spark.planning.dialling import check_dialled, dialled_elsewhere
 from aqueduct_spark.planning.launches import MAX_COPIES, MAX_LAUNCHES, Launches
 from aqueduct_spark.planning.patience import Patience
 from aqueduct_spark.planning.placement import numbered
+from aqueduct_spark.planning.views import Seen
 
 # --- launches -------------------------------------------------------------------------------------
 
 
 def test_an_intake_that_does_not_stay_is_given_up() -> None:
-    launches = Launches(60.0, True)
+    launches = Launches(60.0)
     for n in range(MAX_LAUNCHES):
         launches.note([0, 1] if n else [0], {}, {}, float(n))
         assert launches.copies(0) == 1
@@ -23,13 +28,13 @@ def test_an_intake_that_does_not_stay_is_given_up() -> None:
 
 
 def test_an_intake_that_came_counts_anew() -> None:
-    launches = Launches(60.0, True)
+    launches = Launches(60.0)
     for n in range(3 * MAX_LAUNCHES):
         launches.note([0] if n % 3 else [], {}, {}, float(n))
 
 
 def test_pauses_grow() -> None:
-    launches = Launches(60.0, True)
+    launches = Launches(60.0)
     assert launches.pause() == 0
     pauses = []
     for n in range(MAX_LAUNCHES):
@@ -40,39 +45,68 @@ def test_pauses_grow() -> None:
     assert pauses[-1] == 1
 
 
-@pytest.mark.parametrize("fail", [True, False])
-def test_fault_42_a_spool_that_nobody_sees_is_unreachable_and_not_replaced(fail: bool) -> None:
-    launches = Launches(60.0, fail)
+def test_fault_42_a_spool_that_nobody_sees_is_unreachable_and_not_replaced() -> None:
+    launches = Launches(60.0)
     copies = []
     for n in range(3 * MAX_LAUNCHES):
         launches.note([0], {0: {f"host-{n}": None}} if n else {}, {0: "a"}, float(n))
         copies.append(launches.copies(0))
-        assert launches.replacement(0, float(n)) is None
     assert copies[:4] == [1, 2, 4, MAX_COPIES]
     assert set(copies[4:]) == {MAX_COPIES}
-    with pytest.raises(IntakeFailed, match=r"UNREACHABLE.*Spool a of intake 0 .*host-1, host-10, "):
+    words = r"UNREACHABLE.*Spool a of intake 0 .*host-1, host-10, .*lostSpools=a"
+    with pytest.raises(IntakeFailed, match=words):
         launches.note([0], {}, {0: "a"}, 61.0)
-    assert launches.replacement(0, 61.0) is None
 
 
-def test_a_spool_in_the_place_of_another_may_replace_it_where_losses_are_passed_over() -> None:
-    launches = Launches(60.0, False)
-    launches.note([0], {}, {0: "a"}, 0.0)
-    launches.note([0], {0: {"g": None, "h": "b"}}, {0: "a"}, 10.0)
-    assert launches.replacement(0, 69.0) is None
-    launches.note([0], {0: {"g": None}}, {0: "a"}, 70.0)
-    assert launches.replacement(0, 70.0) == "b"
-    assert launches.replacement(1, 70.0) is None
-    launches.note([], {}, {}, 71.0)
-    assert launches.replacement(0, 999.0) is None
-
-
-def test_a_spool_in_the_place_of_another_is_an_error_where_they_are_not() -> None:
-    launches = Launches(60.0, True)
-    launches.note([0], {0: {"h": "b"}}, {0: "a"}, 0.0)
-    with pytest.raises(DataLoss, match=r"SPOOL_REPLACED.*Spool a .*spool b is in its place"):
+def test_fault_42_a_spool_in_the_place_of_another_is_an_error_that_names_the_way_out() -> None:
+    launches = Launches(60.0)
+    launches.note([0], {0: {"g": None, "h": "b"}}, {0: "a"}, 0.0)
+    launches.note([0], {0: {"g": None}}, {0: "a"}, 59.0)
+    words = r"SPOOL_REPLACED.*Spool a .*spool b is in its place.*lostSpools=a"
+    with pytest.raises(DataLoss, match=words):
         launches.note([0], {}, {0: "a"}, 60.0)
-    assert launches.replacement(0, 60.0) is None
+
+
+# --- dialling -------------------------------------------------------------------------------------
+
+
+def dials(*endpoints: str, claims: tuple[str, ...] = ()) -> IntakeStatus:
+    told = Subscriptions(endpoints=tuple(map(EndpointState, endpoints)), claims=claims)
+    return IntakeStatus("a", 1, (), (), {}, "", "h:1", 1, subscriptions=told)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "words"),
+    [
+        ({0: dials("a:1", "b:2")}, None),
+        ({0: dials("a:1"), 1: dials("b:2")}, None),
+        ({0: dials("a:1", "b:2", "c:3"), 1: dials("c:3")}, None),  # nobody wants that one
+        ({0: dials("a:1")}, r"names b:2, which no intake .*set numIntakes to as many"),
+        ({0: dials("a:1", "b:2"), 1: dials("b:2")}, r"b:2, which intakes 0 and 1 .*b%3A2\.json"),
+        ({0: dials("a:1", claims=("b:2",)), 1: dials("b:2")}, r"intakes 0 and 1 both dial"),
+    ],
+)
+def test_each_endpoint_is_dialled_by_one_intake(
+    statuses: dict[int, IntakeStatus], words: str | None
+) -> None:
+    if words is None:
+        check_dialled(["a:1", "b:2"], statuses)
+        return
+    with pytest.raises(InvalidOption, match=rf"CONFLICT.*{words}"):
+        check_dialled(["a:1", "b:2"], statuses)
+
+
+def test_what_others_dial_is_known_of_those_that_are_away_too() -> None:
+    offset = StreamOffset(
+        {
+            number: SpoolPosition(f"s{number}", "h:1", 1, (0,), endpoints)
+            for number, endpoints in enumerate([("a:1",), ("b:2", "c:3"), ()])
+        }
+    )
+    seen = {2: Seen("s2", 1, "h:1", (0,), (0,), (0,), 0, 0, ("d:4",))}
+    assert dialled_elsewhere(0, offset, seen) == ("b:2", "c:3", "d:4")
+    assert dialled_elsewhere(1, offset, seen) == ("a:1", "d:4")
+    assert dialled_elsewhere(3, offset, seen) == ("a:1", "b:2", "c:3", "d:4")
 
 
 # --- placement ------------------------------------------------------------------------------------

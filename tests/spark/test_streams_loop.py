@@ -462,25 +462,72 @@ def test_fault_42_a_task_without_its_spool_fails(yard: Yard, lossy: str) -> None
     assert len(rows) == sum(part.rows.stop - part.rows.first for part in parts)
 
 
-def test_a_spool_that_was_replaced_ends_the_query_or_is_gone_on_with(yard: Yard) -> None:
-    """Another spool in its place, made on purpose: the identity there says so."""
-    loop = begun(yard)
-    produce(yard.url(), numbered(10))
-    loop.until(10)
+@pytest.mark.parametrize("lossy", ["true", "false"])
+def test_fault_42_another_spool_in_its_place_is_no_proof_of_loss(yard: Yard, lossy: str) -> None:
+    """That of an earlier query, on a host where ours never was: ours comes back with its rows."""
+    loop = begun(yard, maxOffsetsPerTrigger="20")
+    produce(yard.url(), numbered(60))
+    loop.until(20)
     loop.close()
     yard.kill()
-    (yard.spool / "intake-0").rename(yard.home / "elsewhere")
-    other = yard.spool / "intake-0"
-    settle_layout(other, 2)
-    Spool.open(other, schema=SPOOL_SCHEMA, partitions=3, sync=InlineSync).close()
-    strict = yard.loop(loop.at, launchTimeout="1s")
-    with pytest.raises(DataLoss, match="SPOOL_REPLACED"):
-        strict.until(1)
-    lenient = yard.loop(loop.at, launchTimeout="20s", failOnDataLoss="false")
-    while lenient.at.spool[0].id == loop.at.spool[0].id:
-        lenient.batch()
-    produce(yard.url(), numbered(20))
-    assert values(lenient.until(20)) == numbered(20)
+    home, hidden = yard.spool / "intake-0", yard.home / "elsewhere"
+    home.rename(hidden)
+    settle_layout(home, 2)
+    Spool.open(home, schema=SPOOL_SCHEMA, partitions=3, sync=InlineSync).close()
+    hiding = yard.loop(loop.at, launchTimeout="1s", failOnDataLoss=lossy)
+    with pytest.raises(DataLoss, match="SPOOL_REPLACED") as failed:
+        hiding.until(60)
+    known = loop.at.spool[0].id
+    assert f"lostSpools={known}" in failed.value.remedy
+    hiding.close()
+    home.rename(yard.home / "of an earlier query")
+    hidden.rename(home)
+    back = yard.loop(loop.at, failOnDataLoss=lossy)
+    assert values(loop.messages() + back.until(60 - len(loop.messages()))) == numbered(60)
+
+
+@pytest.mark.parametrize("place", ["another spool", "nothing"])
+def test_fault_42_a_spool_is_given_up_by_its_name(yard: Yard, place: str) -> None:
+    """The act of a person: the query goes on with another spool, from a batch that cannot be done
+    again any more, and with nothing but what it had read of the lost one."""
+    loop = begun(yard, maxOffsetsPerTrigger="20")
+    produce(yard.url(), numbered(60))
+    loop.until(20)
+    start, end = loop.batches[-1]
+    places = len(data_places(loop, (start, end)))
+    loop.close()
+    yard.kill()
+    home = yard.spool / "intake-0"
+    home.rename(yard.home / "elsewhere")
+    if place == "another spool":
+        settle_layout(home, 2)
+        Spool.open(home, schema=SPOOL_SCHEMA, partitions=3, sync=InlineSync).close()
+    known = loop.at.spool[0].id
+    after = yard.loop(start, lostSpools=f"other, {known}")
+    planned = after.planner.partitions(start, end)
+    parts = [part for part in planned if isinstance(part, DataPartition)]
+    assert len(parts) == places
+    assert [row for part in parts for row in read(part, after.options)] == []
+    after.at = end
+    while after.at.spool[0].id == known:
+        after.batch()
+    produce(yard.url(), numbered(20), name="new")
+    assert values(after.until(20), "new") == numbered(20)
+    after.close()
+    # it is in the offsets from then on: the option has done its work
+    again = yard.loop(after.at)
+    produce(yard.url(), numbered(5), name="later")
+    assert values(again.until(5), "later") == numbered(5)
+
+
+def test_fault_42_a_spool_that_was_given_up_too_early_is_read(yard: Yard) -> None:
+    """Its intake answers after all."""
+    loop = begun(yard, maxOffsetsPerTrigger="20")
+    produce(yard.url(), numbered(60))
+    loop.until(20)
+    loop.close()
+    again = yard.loop(loop.at, lostSpools=loop.at.spool[0].id, failOnDataLoss="false")
+    assert values(loop.messages() + again.until(60 - len(loop.messages()))) == numbered(60)
 
 
 def flipped(spool: Path, partition: int, offset: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from aqueduct_spark.model.offsets import StreamOffset
 from tests.spark.loop import Loop, Yard, values
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import PATIENCE
-from tests.support.remote import RemoteThread, Script, payloads
 from tests.support.waiting import wait_until
 
 
@@ -168,80 +166,3 @@ def test_fault_41_no_second_query_turns_authentication_off(yard: Yard) -> None:
     assert values(again.until(10), "more") == numbered(10)
     with pytest.raises((AqueductError, ConnectionLost)):
         produce(yard.url(), numbered(1), name="stranger")
-
-
-class TestEndpoints:
-    def dial(
-        self, yard: Yard, remotes: list[RemoteThread], count: int, begin: StreamOffset | None
-    ) -> Loop:
-        return yard.loop(
-            begin,
-            endpoint="aqueduct://" + ",".join(remote.endpoint for remote in remotes),
-            tls_insecure="true",
-            subscribe="a",
-            numIntakes=str(count),
-        )
-
-    def asked(self, loop: Loop) -> bool:
-        """Whether all that was asked for has come: its end, or as much as there is."""
-        loop.batch()
-        statuses = loop.planner._fleet.statuses().values()
-        told = [one.subscriptions for one in statuses if one.subscriptions is not None]
-        came = sum(one.counters["rows"] + one.counters["deduped"] for one in statuses)
-        return sum(one.finished for one in told) == 2 or (
-            sum(one.open for one in told) == 2 and came >= 30
-        )
-
-    @pytest.mark.parametrize("end", ["finish", "stay"])
-    def test_fault_41_what_was_asked_for_belongs_to_the_endpoint(
-        self, yard: Yard, tmp_path: Path, end: str
-    ) -> None:
-        """30 rows of two endpoints, whatever number of intakes asks for them."""
-        for name in ("one", "two"):
-            (tmp_path / name).mkdir()
-        script = Script(15, end=end)  # type: ignore[arg-type]
-        with (
-            RemoteThread({"a": script}, tmp_path / "one", producer="1", sequence_start=0) as one,
-            RemoteThread({"a": script}, tmp_path / "two", producer="2", sequence_start=0) as two,
-        ):
-            rows = []
-            at = None
-            for count in (1, 2, 1):
-                loop = self.dial(yard, [one, two], count, at)
-                wait_until(partial(self.asked, loop), PATIENCE, "the end of what is asked for")
-                loop.to_the_end()
-                rows += loop.messages()
-                at = loop.at
-                loop.close()
-                for index in at.spool:
-                    yard.kill(index)
-            told = [row["value"] for row in rows]
-            assert sorted(told) == sorted(2 * payloads("a", script))
-
-    @pytest.mark.parametrize("change", ["fewer intakes", "another endpoint"])
-    def test_an_endpoint_that_no_intake_of_the_query_dials_is_told(
-        self, yard: Yard, tmp_path: Path, change: str
-    ) -> None:
-        """One stays with an intake that a new checkpoint does not know; one was added while the
-        intakes outlived their query."""
-        for name in ("one", "two"):
-            (tmp_path / name).mkdir()
-        script = Script(15, end="stay")
-        with (
-            RemoteThread({"a": script}, tmp_path / "one") as one,
-            RemoteThread({"a": script}, tmp_path / "two") as two,
-        ):
-            fewer = change == "fewer intakes"
-            first = self.dial(yard, [one, two] if fewer else [one], 2 if fewer else 1, None)
-            first.until(30 if fewer else 15)
-            first.close()
-            if fewer:
-                with IntakeClient(
-                    yard.intake()["flight"], Credentials.for_spool(yard.spool)
-                ) as client:
-                    client.give_cursor("query")
-            again = self.dial(yard, [one, two], 1, None if fewer else first.at)
-            with pytest.raises(InvalidOption, match="CONFLICT") as refused:
-                served(again)
-            assert two.endpoint in str(refused.value)
-            assert "numIntakes" in refused.value.remedy

@@ -106,16 +106,24 @@ def test_an_intake_that_stays_away_ends_the_query(ground: Ground) -> None:
     assert "launchTimeout" in str(failed.value)
 
 
-def test_another_spool_at_an_address_is_told(ground: Ground) -> None:
+@pytest.mark.parametrize("lossy", ["true", "false"])
+def test_fault_42_another_spool_at_an_address_is_told(ground: Ground, lossy: str) -> None:
+    """Its volume may not have been mounted; who knows better names the spool that is lost."""
     address = free_tcp_port()
     intake = ground.intake("one", address)
     produce(intake.url, numbered(10))
-    loop = ground.loop([address])
+    loop = ground.loop([address], failOnDataLoss=lossy)
     loop.until(10)
     intake.kill()
-    ground.intake("other", address)
-    with pytest.raises(DataLoss, match="SPOOL_REPLACED"):
+    other = ground.intake("other", address)
+    with pytest.raises(DataLoss, match="SPOOL_REPLACED") as failed:
         loop.until(11)
+    known = loop.at.spool[0].id
+    assert f"lostSpools={known}" in failed.value.remedy
+    loop.close()
+    produce(other.url, numbered(5), name="new")
+    after = ground.loop([address], loop.at, lostSpools=known)
+    assert values(after.until(5), "new") == numbered(5)
 
 
 def test_events_of_standalone_intakes(ground: Ground) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.intake import fulfilled
-from aqueduct_core.intake.endpoint_claims import FOLDER, claimed
+from aqueduct_core.intake.endpoint_claims import FOLDER, claimed, claims_of
 
 ABC = ("a:1", "b:2", "[::1]:3")
 
@@ -39,6 +39,29 @@ def test_only_new_ones_are_shared_out_among_more(spool: Path) -> None:
     assert shares(spool, ABC[:2], 1) == [("a:1", "b:2"), (), ()]
     assert shares(spool, (*ABC, "d:4"), 3) == [("a:1", "b:2", "d:4"), (), ("[::1]:3",)]
     assert shares(spool, ("b:2",), 3) == [("b:2",), (), ()]
+
+
+def test_none_is_taken_that_an_intake_on_another_host_has(tmp_path: Path) -> None:
+    """Two directories that share no claims; what the first holds is said with each launch."""
+    near, far = tmp_path / "near" / "intake-0", tmp_path / "far" / "intake-1"
+    near.mkdir(parents=True)
+    far.mkdir(parents=True)
+    assert claimed(near, ABC[:2], 1) == ABC[:2]
+    assert claimed(far, (*ABC, "d:4"), 2, claims_of(near)) == ("d:4",)
+    assert claimed(near, (*ABC, "d:4"), 2, claims_of(far)) == ABC
+    # also the other way round, and when one is told that another one has what is its own
+    assert claimed(far, ("d:4", *ABC), 2, claims_of(near)) == ("d:4",)
+    assert claimed(near, ABC, 2, ("a:1",)) == ABC
+    assert (claims_of(near), claims_of(far)) == (tuple(sorted(ABC)), ("d:4",))
+
+
+def test_a_claim_that_was_given_up_is_not_taken_again_for_what_has_finished(spool: Path) -> None:
+    """The remedy where two hosts have claimed one: remove the file of one of them."""
+    kept = {"v": 1, "finished": {"b:2": ["x"]}}
+    (spool / "intake-0" / fulfilled.FILE).write_text(json.dumps(kept))
+    assert claimed(spool / "intake-0", ("b:2",), 1) == ("b:2",)
+    (spool / FOLDER / "b%3A2.json").unlink()
+    assert claimed(spool / "intake-0", ("b:2",), 1, ("b:2",)) == ()
 
 
 def test_what_an_earlier_release_left_counts(spool: Path) -> None:

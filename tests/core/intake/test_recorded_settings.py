@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aqueduct_core.cli.main import main
 from aqueduct_core.errors import ConnectFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.intake import json_file
 from aqueduct_core.intake.connect_settings import ConnectSettings
 from aqueduct_core.intake.recorded_settings import (
     FILE,
@@ -21,6 +29,7 @@ from aqueduct_core.intake.recorded_settings import (
 )
 from aqueduct_core.intake.settings import AuthSettings, IntakeSettings, TlsSettings
 from tests.core.intake.processes import Site
+from tests.support.waiting import LONG
 
 FILES = TlsSettings("/tls/cert.pem", "/tls/key.pem")
 TOKENS = AuthSettings(token_file="/tokens")
@@ -65,7 +74,8 @@ def test_fault_41_other_settings_are_refused_by_name(tmp_path: Path, case: str) 
     assert words in text
     assert f"aqueduct spool settings {tmp_path} --forget" in text
     assert "secret" not in text + (tmp_path / FILE).read_text()
-    record(settings(tmp_path, **given))  # those that are kept stay
+    with pytest.raises(InvalidOption, match="CONFLICT"):
+        record(settings(tmp_path, **given))
     check_recorded(settings(tmp_path))
     assert forget(tmp_path)
     assert not forget(tmp_path)
@@ -155,6 +165,9 @@ def test_fault_41_no_intake_starts_with_less_than_its_spool_was_served_with(
     with site.intake(auth=guarded) as intake:
         assert intake.status().epoch > 1
     assert forget(site.spool)
+    with pytest.raises(InvalidOption, match="CONFLICT"), site.intake():
+        pass  # what its query's intakes have in common is kept, too
+    assert main(["spool", "settings", str(site.spool.parent), "--forget"]) == 0
     with site.intake() as intake:
         assert intake.status().settings == {"listen": "127.0.0.1:0"}
 
@@ -165,3 +178,122 @@ def test_settings_that_do_not_work_are_not_kept(site: Site, tmp_path: Path) -> N
     assert recorded_in(site.spool) is None
     with site.intake() as intake:
         assert intake.status().settings == {"listen": "127.0.0.1:0"}
+
+
+class Turns:
+    """Has several calls do one operation on files at a time, in the order of a schedule."""
+
+    def __init__(self) -> None:
+        self._caller = threading.local()
+
+    def step(self, operation: Callable[..., Any]) -> Callable[..., Any]:
+        def one(*given: Any) -> Any:
+            caller: _Caller | None = getattr(self._caller, "value", None)
+            if caller is not None:
+                caller.rest()
+            return operation(*given)
+
+        return one
+
+    def run(
+        self, calls: Sequence[Callable[[], None]], schedule: Sequence[int]
+    ) -> list[Exception | None]:
+        """What came of each; those that the schedule does not end run one after the other."""
+        callers = [_Caller() for _ in calls]
+        for caller, call in zip(callers, calls, strict=True):
+            threading.Thread(target=self._run, args=(caller, call), daemon=True).start()
+            caller.await_rest()
+        for number in [*schedule, *(n for n in range(len(calls)) for _ in range(20))]:
+            if not callers[number].over:
+                callers[number].go.release()
+                callers[number].await_rest()
+        assert all(caller.over for caller in callers)
+        return [caller.error for caller in callers]
+
+    def _run(self, caller: _Caller, call: Callable[[], None]) -> None:
+        self._caller.value = caller
+        try:
+            call()
+        except Exception as error:
+            caller.error = error
+        caller.over = True
+        caller.rests.release()
+
+
+class _Caller:
+    def __init__(self) -> None:
+        self.go, self.rests = threading.Semaphore(0), threading.Semaphore(0)
+        self.over = False
+        self.error: Exception | None = None
+
+    def rest(self) -> None:
+        self.rests.release()
+        self.go.acquire()
+
+    def await_rest(self) -> None:
+        assert self.rests.acquire(timeout=LONG)
+
+
+def started(settings: IntakeSettings) -> None:
+    """What a start does, but for the listener that opens in between."""
+    check_recorded(settings)
+    record(settings)
+
+
+PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "one directory": ({}, {"auth": AuthSettings()}),
+    "one directory, alone": ({"lease": None}, {"lease": None, "auth": AuthSettings()}),
+    "two intakes": ({}, {"spool": "intake-1", "auth": AuthSettings()}),
+    "two intakes, one dials": ({}, {"spool": "intake-1", **DIALS}),
+    "other addresses": ({}, {"listen": "127.0.0.1:4434"}),
+}
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
+    """What is on the disk after a crash is not the question here."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    turns = Turns()
+    for name in ("load", "save", "create"):
+        monkeypatch.setattr(json_file, name, turns.step(getattr(json_file, name)))
+    return turns
+
+
+SCHEDULES = [[int(place in places) for place in range(10)] for places in combinations(range(10), 5)]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_fault_41_of_two_that_start_at_a_time_one_is_refused(
+    tmp_path: Path, turns: Turns, pair: str
+) -> None:
+    """Wherever one of them is when the other one goes on: two queries on a fresh spool, or an owner
+    that was halted and its successor."""
+    wins: Counter[int] = Counter()
+    for round, schedule in enumerate(SCHEDULES):
+        both = []
+        for given in PAIRS[pair]:
+            directory = tmp_path / str(round) / str(given.get("spool", "intake-0"))
+            directory.mkdir(parents=True, exist_ok=True)
+            both.append(settings(directory, **{"lease": 9.0, **given, "spool": str(directory)}))
+        found = turns.run([partial(started, one) for one in both], schedule)
+        assert sum(each is None for each in found) == 1, (schedule, found)
+        winner = found.index(None)
+        refused = found[1 - winner]
+        assert isinstance(refused, InvalidOption)
+        assert refused.subclass == "CONFLICT"
+        started(both[winner])
+        with pytest.raises(InvalidOption, match="CONFLICT"):
+            check_recorded(both[1 - winner])
+        wins[winner] += 1
+    assert set(wins) == {0, 1}
+
+
+def test_two_of_one_query_that_start_at_a_time_both_serve(tmp_path: Path, turns: Turns) -> None:
+    for round, schedule in enumerate(SCHEDULES):
+        both = []
+        for number in range(2):
+            directory = tmp_path / str(round) / f"intake-{number}"
+            directory.mkdir(parents=True)
+            listen = f"127.0.0.1:{4433 + number}"
+            both.append(settings(directory, lease=9.0, listen=listen))
+        assert turns.run([partial(started, one) for one in both], schedule) == [None, None]
