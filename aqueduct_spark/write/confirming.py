@@ -27,6 +27,7 @@ from aqueduct_core.dedupe.questions import (
 from aqueduct_core.errors import SinkFailed
 from aqueduct_spark.model.values import Address
 from aqueduct_spark.write.destinations import Destination
+from aqueduct_spark.write.ends import Ends
 from aqueduct_spark.write.identity import WriteIdentity
 from aqueduct_spark.write.line import Line
 from aqueduct_spark.write.rows import Portion
@@ -36,22 +37,39 @@ class Sent:
     """What an attempt has taken in for each destination whose rows have numbers; and, after `ask`,
     what the receivers said of it.
 
-    ``keyed``: each row is sent with its key as headers. ``repeated`` and ``unchecked`` are those of
-    `SentCounts`.
+    ``repeated`` and ``unchecked`` are those of `SentCounts`.
+
+    Args:
+        keyed: each row is sent with its key as headers.
+        alone: rows of the batch go to an address by their channel, always: so no address must
+            have channels that this attempt has not, and all of them are asked.
     """
 
-    def __init__(self, identity: WriteIdentity, *, keyed: bool) -> None:
+    def __init__(self, identity: WriteIdentity, *, keyed: bool, alone: bool) -> None:
         self.repeated = 0
         self._identity = identity
         self._keyed = keyed
+        self._alone = alone and identity.numbered
         self._contents: dict[Destination, Content] = {}
         self._places: dict[Destination, Address] = {}
         self._moved: set[Destination] = set()
-        self._unchecked: set[Destination] = set()
+        self._checked: set[Destination] = set()
+        self._answering: dict[Address, None] = {}
+        self._asked: set[Address] = set()
 
     @property
     def unchecked(self) -> int:
-        return len(self._unchecked)
+        return len(self._contents) - len(self._checked)
+
+    @property
+    def unasked(self) -> list[Address]:
+        """Addresses that answer and were not asked yet, whatever became of connections."""
+        whole = {place for to, place in self._places.items() if to not in self._moved}
+        return [
+            address
+            for address in self._answering
+            if address not in self._asked and (self._alone or address in whole)
+        ]
 
     def add(self, portion: Portion, first: int) -> None:
         """Take a portion in, of which the first is row ``first`` of its destination."""
@@ -66,33 +84,42 @@ class Sent:
         content = of_payloads(portion.payloads, number, headers)
         self._contents[to] = self._contents.get(to, Content()).plus(content)
 
-    def goes(self, to: Destination, address: Address) -> None:
-        """Rows of a destination go to this address. Where others went to another one, neither has
-        all, and they are not compared."""
-        if self._places.get(to, address) != address:
+    def meets(self, line: Line) -> None:
+        """There is a connection to one of the addresses."""
+        if line.answers:
+            self._answering[line.address] = None
+
+    def goes(self, portion: Portion, address: Address) -> None:
+        """Rows go to this address. Where others of their destination went to another one, neither
+        has all, and they are not compared."""
+        to = portion.destination
+        if to not in self._contents or not portion.payloads:
+            return
+        if self._places.setdefault(to, address) != address:
             self._moved.add(to)
-        self._places[to] = address
 
-    async def ask(self, line: Line, seconds: float, *, alone: bool) -> None:
-        """Compare what was sent to one address; all of it must be acked. May be called again.
+    def passes(self, address: Address) -> None:
+        """It cannot be asked."""
+        self._asked.add(address)
 
-        Args:
-            alone: rows of the batch go to this address by their channel, always: so it must not
-                have channels that this attempt has not.
+    async def ask(self, line: Line, seconds: float, ends: Ends) -> None:
+        """Compare what was sent to one address; all of it must be acked.
 
         Raises:
-            ConnectionLost: before all answers came.
-            SinkFailed: NOT_REPEATABLE; ACK_TIMEOUT when an answer takes longer than ``seconds``.
+            ConnectionLost: before all answers came; ask again.
+            SinkFailed: NOT_REPEATABLE; ACK_TIMEOUT when an answer takes longer than ``seconds``;
+                what ended at another address.
         """
-        mine = [to for to in self._contents if self._places.get(to) == line.address]
-        asked = [to for to in mine if to not in self._moved]
-        self._unchecked.update(mine)
-        if not line.answers:
-            return
-        alone = alone and self._identity.numbered and len(asked) == len(mine)
-        among = self._identity.numbers if alone else None
-        for part in _parts(asked, least=int(alone)):
-            answer = await self._answer(line, part, among, seconds)
+        asked = [
+            to
+            for to in self._contents
+            if self._places.get(to) == line.address and to not in self._moved
+        ]
+        if not line.answers:  # any more
+            asked = []
+        among = self._identity.numbers if self._alone and line.answers else None
+        for part in _parts(asked, least=int(among is not None)):
+            answer = await self._answer(line, part, among, seconds, ends)
             if answer is None or len(answer.channels) != len(part):
                 continue
             for to, known in zip(part, answer.channels, strict=True):
@@ -100,6 +127,7 @@ class Sent:
             if among is not None and answer.channels_among is not None:
                 self._compare_channels(line, {to.channel for to in asked}, answer.channels_among)
             among = None
+        self._asked.add(line.address)
 
     async def _answer(
         self,
@@ -107,6 +135,7 @@ class Sent:
         part: Sequence[Destination],
         among: tuple[int, int] | None,
         seconds: float,
+        ends: Ends,
     ) -> Answer | None:
         """None: the receiver gave none that can be used."""
         identity = self._identity
@@ -114,14 +143,15 @@ class Sent:
         question = Question(channels, identity.partition, among)
         sender, receiver = oneshot()
         try:
-            async with asyncio.timeout(seconds):
+            async with ends.watched(asyncio.get_running_loop().time() + seconds):
                 await line.connection.entrypoint.send(
                     question.to_payload(), headers=(question_header(),), attach=sender
                 )
                 async for message in receiver:
                     return Answer.from_payload(message.payload)
         except ConnectionLost:
-            raise line.lost() from None
+            ends.check()
+            raise
         except TimeoutError:
             raise SinkFailed(
                 "ACK_TIMEOUT",
@@ -139,7 +169,7 @@ class Sent:
             raise superseded(self._identity, f"channel {to.channel!r} at aqueduct://{line.address}")
         if stored is None:
             return
-        self._unchecked.discard(to)
+        self._checked.add(to)
         if stored != mine:
             what = "other ones" if stored.messages == mine.messages else f"{stored.messages}"
             raise not_repeatable(

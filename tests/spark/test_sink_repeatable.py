@@ -39,8 +39,8 @@ async def dies(wanted: WriteOptions, batch: pa.RecordBatch) -> None:
     attempt = Attempt(wanted)
     await attempt.delivery.open()
     await attempt.send(batch)
+    await attempt.delivery._settle()
     for lane in attempt.delivery._lanes.values():
-        await lane.settled()
         lane.line.connection.abort()
     await attempt.delivery.give_up()
 
