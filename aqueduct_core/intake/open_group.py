@@ -60,12 +60,13 @@ class OpenGroup:
     ``latest`` are the newest timestamps of all logs, which groups raise in turn; the last log is
     that of events. Events come behind all messages of the group, and in their own order.
     ``repeats`` are pieces that are stored already, ``repeating`` an offer of each channel that
-    brought any, by the identity of its tally.
+    brought any, by the identity of its tally. ``rows`` are the pieces known by their source that
+    `records` has given.
     """
 
     __slots__ = ("_event_marks", "_events", "_finished", "_latest", "_pieces", "_relied", "_taken",
                  "_withdrawn", "marks", "noted", "receipts", "recorded", "repeating", "repeats",
-                 "size")  # fmt: skip
+                 "rows", "size")  # fmt: skip
 
     def __init__(self, latest: list[int]) -> None:
         self.size = 0
@@ -75,6 +76,7 @@ class OpenGroup:
         self.marks: dict[tuple[str, str], RangeSet] = {}
         self.repeating: dict[int, Offer] = {}
         self.repeats: list[Piece] = []
+        self.rows: list[Piece] = []
         self._latest = latest
         self._pieces: dict[int, list[Piece]] = {}
         self._events: list[Event] = []
@@ -160,6 +162,7 @@ class OpenGroup:
             self.noted = [noted for noted in self.noted if id(noted.source) not in gone]
         for partition, pieces in self._pieces.items():
             kept = [piece for piece in pieces if id(piece.source) not in gone] if gone else pieces
+            self.rows += [piece for piece in kept if piece.numbers is not None]
             for part in _bounded(kept) if kept else ():
                 yield Record(partition, to_batch(part), _marks(part), _sums(part))
         if self._events:
@@ -167,18 +170,16 @@ class OpenGroup:
             yield Record(log, to_event_batch(self._events, log), self._event_marks)
 
     def _repeat(self, offer: Offer, tally: Tally, wanted: list[Range]) -> None:
-        """Note what of a run is stored already: the rest of ``wanted``. Rows that are known by
-        their source are counted, and not compared: they come in any order and with holes."""
+        """Note what of a run is stored already: the rest of ``wanted``."""
         run, source, low = offer.run, offer.source, 0
         for first, stop in [*wanted, (run.count, run.count)]:
             if low < first:
                 piece = Piece(source, run, low, first, offer.timestamp, True, offer.numbers, tally)
                 for numbers in piece.logical:
                     tally.repeated(*numbers)
-                if not source.by_source:
-                    self.repeats.append(piece)
+                self.repeats.append(piece)
             low = stop
-        if tally.deduped and not source.by_source:
+        if tally.deduped:
             self.repeating[id(tally)] = offer
 
     def _wanted(self, offer: Offer, seen: RangeSet | NumberSet) -> list[Range]:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 from aqueduct_core.aio.halves import oneshot
 from aqueduct_core.aio.headers import as_headers
 from aqueduct_core.aio.outcomes import ConnectionLost, Outcome
+from aqueduct_core.aqueduct.conventions import MAX_SEQUENCE
 from aqueduct_core.dedupe.checksum import Content, of_payloads
 from aqueduct_core.dedupe.numbering import space
 from aqueduct_core.dedupe.questions import (
@@ -40,16 +43,16 @@ class Sent:
     ``repeated`` and ``unchecked`` are those of `SentCounts`.
 
     Args:
-        keyed: each row is sent with its key as headers.
+        idempotence: as the option.
         alone: rows of the batch go to an address by their channel, always: so no address must
             have channels that this attempt has not, and all of them are asked.
     """
 
-    def __init__(self, identity: WriteIdentity, *, keyed: bool, alone: bool) -> None:
+    def __init__(self, identity: WriteIdentity, *, idempotence: str, alone: bool) -> None:
         self.repeated = 0
         self._identity = identity
-        self._keyed = keyed
-        self._alone = alone and identity.numbered
+        self._keyed = idempotence == "headers"
+        self._alone = alone and idempotence in ("auto", "headers")
         self._contents: dict[Destination, Content] = {}
         self._places: dict[Destination, Address] = {}
         self._moved: set[Destination] = set()
@@ -64,7 +67,7 @@ class Sent:
     @property
     def unasked(self) -> list[Address]:
         """Addresses that answer and were not asked yet, whatever became of connections."""
-        whole = {place for to, place in self._places.items() if to not in self._moved}
+        whole = {place for to, place in self._places.items() if to.source or to not in self._moved}
         return [
             address
             for address in self._answering
@@ -74,7 +77,10 @@ class Sent:
     def add(self, portion: Portion, first: int) -> None:
         """Take a portion in, of which the first is row ``first`` of its destination."""
         to, identity = portion.destination, self._identity
-        if not (identity.numbered and to.reliable) or portion.numbers is not None:
+        if not (identity.numbered and to.reliable):
+            return
+        if portion.numbers is not None:  # compared one by one, by the receiver
+            self._contents.setdefault(to, Content())
             return
         headers = identity.keys(portion, self._keyed)
         if portion.headers is not None:
@@ -95,8 +101,14 @@ class Sent:
         to = portion.destination
         if to not in self._contents or not portion.payloads:
             return
-        if self._places.setdefault(to, address) != address:
+        if self._places.get(to, address) != address:
             self._moved.add(to)
+        self._places[to] = address
+
+    def loses(self, address: Address) -> None:
+        """A connection to it is lost, and with it what was found of rows of sources on it."""
+        if address not in self._asked:
+            self._moved |= {to for to, at in self._places.items() if to.source and at == address}
 
     def passes(self, address: Address) -> None:
         """It cannot be asked."""
@@ -113,7 +125,7 @@ class Sent:
         asked = [
             to
             for to in self._contents
-            if self._places.get(to) == line.address and to not in self._moved
+            if self._places.get(to) == line.address and (to.source or to not in self._moved)
         ]
         if not line.answers:  # any more
             asked = []
@@ -139,8 +151,12 @@ class Sent:
     ) -> Answer | None:
         """None: the receiver gave none that can be used."""
         identity = self._identity
-        channels = [Asked(to.channel, *space(identity.number(to.reliability, 0))) for to in part]
-        question = Question(channels, identity.partition, among)
+        source = part[0].source if part else ""
+        if source:
+            question = Question([Asked(to.channel, 0, MAX_SEQUENCE) for to in part], source=source)
+        else:
+            spaces = [Asked(to.channel, *space(identity.number(to.reliability, 0))) for to in part]
+            question = Question(spaces, identity.partition, among)
         sender, receiver = oneshot()
         try:
             async with ends.watched(asyncio.get_running_loop().time() + seconds):
@@ -164,6 +180,10 @@ class Sent:
 
     def _compare(self, line: Line, to: Destination, known: Known) -> None:
         self.repeated += known.repeated
+        if to.source:
+            if known.uncompared == 0 and to not in self._moved:
+                self._checked.add(to)
+            return
         mine, stored = self._contents[to], known.content
         if known.later and self._identity.rising:
             raise superseded(self._identity, f"channel {to.channel!r} at aqueduct://{line.address}")
@@ -199,6 +219,18 @@ def not_repeatable(identity: WriteIdentity, what: str) -> SinkFailed:
     )
 
 
+def other_row(what: str) -> SinkFailed:
+    """A receiver has refused a row, as another one from the same place of its source is stored."""
+    return SinkFailed(
+        "NOT_REPEATABLE",
+        f"Two rows for a channel come from one place of their source, or one was computed in "
+        f"another way before: {what}",
+        "With idempotence=source give each source row one row for each channel, computed from it "
+        "alone (of an exploded row each part its own channel), or leave 'idempotence' out: then "
+        "rows are known by their places in the batch",
+    )
+
+
 def superseded(identity: WriteIdentity, where: str) -> SinkFailed:
     """What is sent of a batch of a stream when a later one is stored would be lost."""
     return SinkFailed(
@@ -211,6 +243,12 @@ def superseded(identity: WriteIdentity, where: str) -> SinkFailed:
 
 
 def _parts(destinations: Sequence[Destination], least: int) -> Iterator[Sequence[Destination]]:
-    """At least so many; one of none asks only whether there are others."""
-    for first in range(0, max(least, len(destinations)), MAX_CHANNELS):
-        yield destinations[first : first + MAX_CHANNELS]
+    """Those of each source by themselves. At least so many; one of none asks only whether there are
+    others."""
+    if len(destinations) < least:
+        yield destinations
+    by_source = attrgetter("source")
+    for _, group in groupby(sorted(destinations, key=by_source), by_source):
+        of_one = list(group)
+        for first in range(0, len(of_one), MAX_CHANNELS):
+            yield of_one[first : first + MAX_CHANNELS]

@@ -16,7 +16,7 @@ from aqueduct_core.errors import ConnectFailed, SinkFailed
 from aqueduct_spark.model.values import Address
 from aqueduct_spark.model.write_options import WriteOptions
 from aqueduct_spark.write.channels import RowAccount, Run
-from aqueduct_spark.write.confirming import Sent, not_repeatable
+from aqueduct_spark.write.confirming import Sent, not_repeatable, other_row
 from aqueduct_spark.write.counts import SentCounts
 from aqueduct_spark.write.destinations import Destination
 from aqueduct_spark.write.ends import Ends
@@ -73,7 +73,7 @@ class Delivery:
         self._lanes: dict[int, Lane] = {}
         # every row of a channel goes to one address, in each attempt
         self._alone = not self._fails_over or len(self._addresses) == 1
-        self._sent = Sent(identity, keyed=options.idempotence == "headers", alone=self._alone)
+        self._sent = Sent(identity, idempotence=options.idempotence, alone=self._alone)
         self._ends = Ends()
         self._lost: SinkFailed | None = None
         self._turns = TURNS * len(self._addresses)
@@ -233,6 +233,7 @@ class Delivery:
             raise self._lost from None
         log.warning("%s; going on", lost)
         del self._lanes[index]
+        self._sent.loses(lane.line.address)
         self._pool.discard(self._key(lane.line.address))
         for run in reversed(lane.abandon()):
             self._waiting[self._slot_of(run)].appendleft(run)
@@ -348,7 +349,10 @@ class Delivery:
     def _connection_lost(self, lane: Lane, lost: ConnectionLost) -> SinkFailed:
         if lost.code == CODE_NOT_REPEATABLE and lost.by_peer:
             where = f"aqueduct://{lane.line.address}"
-            return not_repeatable(self._identity, f"{where} refused it: {lost.reason}")
+            what = f"{where} refused it: {lost.reason}"
+            if self._options.by_source:
+                return other_row(what)
+            return not_repeatable(self._identity, what)
         return SinkFailed(
             "CONNECTION_LOST",
             f"aqueduct://{lane.line.address}: {lost.what}",
