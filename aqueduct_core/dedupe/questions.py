@@ -10,7 +10,8 @@ writer, with ``source`` the rows that it sent of one source. The answer has an e
 the same order. ``count`` and ``checksum`` (see
 `dedupe.checksum`; 16 hexadecimal digits) are of all that is stored of them, by whomever it was
 sent, and left out where that is not known. ``later`` is true where a later batch of the channel is
-stored: what comes of this one any more is recognised as repeated, whatever it is.
+stored: what comes of this one any more is recognised as repeated, whatever it is, and count and
+checksum are of what was stored before.
 ``repeated`` counts the messages of this connection that were stored before, and ``uncompared``, of
 rows of a source, those among them whose content is not known to be what is stored. One that is
 known to be another is never acked: it ends the connection.
@@ -164,7 +165,7 @@ def _known(item: Any) -> Known:
         total = -1
     if not isinstance(count, int) or not _is_number(count) or not 0 <= total <= MASK:
         raise BadQuestion("an entry of an answer has no count and checksum")
-    return Known(Content(count, total), item["repeated"])
+    return Known(Content(count, total), item["repeated"], item.get("later") is True, uncompared)
 
 
 def _asked(item: Any) -> Asked:

@@ -110,7 +110,7 @@ class Answering:
                 known.append(Known(None, repeated.messages, uncompared=repeated.uncompared))
                 continue
             content = stored.content(producer, channel, (first, stop))
-            later = content is None and stored.below_later(producer, channel, (first, stop))
+            later = stored.below_later(producer, channel, (first, stop))
             known.append(Known(content, repeated.messages, later))
         among = None
         if asked.among is not None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from aqueduct_core.dedupe.checksum import Content, of_each
+from aqueduct_core.dedupe.numbering import MAX_ROWS
 from aqueduct_core.dedupe.source_rows import Numbers
 from aqueduct_core.intake import declared
 from aqueduct_core.intake.events import Event, EventCounts
@@ -97,10 +98,14 @@ class Repeats:
         return self._store.marks.seen(producer, channel).covers(*space)
 
     def channels_among(self, producer: str, first: int, stop: int) -> int:
-        """Of how many channels of a producer numbers in ``[first, stop)`` are stored."""
+        """Of how many channels of a producer numbers in ``[first, stop)`` are stored. Where
+        they lie below a later batch (so many are never stored): of how many it is remembered."""
+        marks = self._store.marks
         return sum(
             seen.overlaps(first, stop)
-            for channel, seen in self._store.marks.seen_of(producer)
+            if stop - first <= MAX_ROWS or not seen.covers(first, stop)
+            else any(first <= low < stop for low, _ in marks.closed(producer, channel))
+            for channel, seen in marks.seen_of(producer)
             if declared.is_channel(channel)
         )
 

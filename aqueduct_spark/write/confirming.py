@@ -44,13 +44,17 @@ class Sent:
 
     Args:
         idempotence: as the option.
+        trusts: what cannot be compared of a batch below one that is stored counts as stored.
         alone: rows of the batch go to an address by their channel, always: so no address must
             have channels that this attempt has not, and all of them are asked.
     """
 
-    def __init__(self, identity: WriteIdentity, *, idempotence: str, alone: bool) -> None:
+    def __init__(
+        self, identity: WriteIdentity, *, idempotence: str, alone: bool, trusts: bool
+    ) -> None:
         self.repeated = 0
         self._identity = identity
+        self._trusts = trusts
         self._keyed = idempotence == "headers"
         self._alone = alone and idempotence in ("auto", "headers")
         self._contents: dict[Destination, Content] = {}
@@ -185,8 +189,10 @@ class Sent:
                 self._checked.add(to)
             return
         mine, stored = self._contents[to], known.content
-        if known.later and self._identity.rising:
-            raise superseded(self._identity, f"channel {to.channel!r} at aqueduct://{line.address}")
+        doubted = self._identity.rising or (stored is None and not self._trusts)
+        if known.later and stored != mine and doubted:
+            where = f"channel {to.channel!r} at aqueduct://{line.address}"
+            raise superseded(self._identity, where)
         if stored is None:
             return
         self._checked.add(to)
@@ -232,13 +238,23 @@ def other_row(what: str) -> SinkFailed:
 
 
 def superseded(identity: WriteIdentity, where: str) -> SinkFailed:
-    """What is sent of a batch of a stream when a later one is stored would be lost."""
+    """What is sent of a batch when a later one is stored would be lost, unless it is stored."""
+    what = (
+        f"A later batch than {identity.batch} of writer {identity.writer!r} is stored on {where}: "
+        "rows of this one are taken for repeats and not stored"
+    )
+    if identity.rising:
+        return SinkFailed(
+            "NOT_REPEATABLE",
+            f"{what}. Another query, or this one with another checkpoint, has sent under this "
+            "writerId",
+            "Give the query a writerId of its own, or leave the option out",
+        )
     return SinkFailed(
         "NOT_REPEATABLE",
-        f"A later batch than {identity.batch} of writer {identity.writer!r} is stored on {where}: "
-        "rows of this one are taken for repeats and not stored. Another query, or this one with "
-        "another checkpoint, has sent under this writerId",
-        "Give the query a writerId of its own, or leave the option out",
+        f"{what}, and what is stored of it cannot be compared any more",
+        "Give a batch that was never written a 'batchId' above all others; for one of which all "
+        "rows are stored already set supersededBatch=trust",
     )
 
 

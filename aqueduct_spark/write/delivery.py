@@ -73,7 +73,12 @@ class Delivery:
         self._lanes: dict[int, Lane] = {}
         # every row of a channel goes to one address, in each attempt
         self._alone = not self._fails_over or len(self._addresses) == 1
-        self._sent = Sent(identity, idempotence=options.idempotence, alone=self._alone)
+        self._sent = Sent(
+            identity,
+            idempotence=options.idempotence,
+            alone=self._alone,
+            trusts=options.superseded_batch == "trust",
+        )
         self._ends = Ends()
         self._lost: SinkFailed | None = None
         self._turns = TURNS * len(self._addresses)

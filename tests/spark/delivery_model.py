@@ -194,6 +194,8 @@ class Run:
                 self._destinations[self._choices.below(len(self._destinations))]
                 for _ in range((3, 10, 60, 150)[self._choices.below(4)])
             ]
+            for store in self.network.stores.values():
+                store.changed.clear()
             attempts = 0
             if self._answers and self._choices.below(2):
                 attempts += 1

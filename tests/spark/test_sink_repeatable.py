@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -226,6 +227,46 @@ async def test_a_stream_that_begins_again_below_what_its_writer_has_sent(tmp_pat
             await Attempt(wanted, rising=True).run([numbered(50, start=1_000, channels=3)])
         assert failed.value.subclass == "NOT_REPEATABLE"
         assert values(intake) == stored
-        # a writer whose batches do not rise may send one again
-        counts = await Attempt(wanted, batch=6).run([numbered(50, start=300, channels=3)])
-        assert (counts.repeated, counts.unchecked) == (50, 3)
+
+
+@patiently
+async def test_a_batch_below_one_that_is_stored(tmp_path: Path) -> None:
+    """Its rows cannot be stored any more: the same ones pass, and nothing else in silence."""
+
+    def batch(number: int) -> pa.RecordBatch:
+        return numbered(50, start=50 * number, channels=3)
+
+    site = Site(tmp_path)
+    with site.intake() as intake:
+        for number in (3, 4, 6, 7, 8):
+            await Attempt(options(intake.url), batch=number).run([batch(number)])
+        stored = values(intake)
+        intake.kill()
+    with site.intake() as intake:
+        wanted = options(intake.url)
+        counts = await Attempt(wanted, batch=6).run([batch(6)])
+        assert (counts.repeated, counts.unchecked) == (50, 0)
+        others = {
+            6: (batch(5), "other content than what is stored"),
+            7: (batch(7).slice(0, 40), r"this attempt has 1\d rows"),
+            8: (batch(8).filter(pa.compute.not_equal(batch(8)["channel"], "c2")), "of 3 channels"),
+            4: (batch(4).filter(pa.compute.not_equal(batch(4)["channel"], "c2")), "of 3 channels"),
+            5: (batch(5), "cannot be compared any more"),
+            2: (batch(2), "cannot be compared any more"),
+        }
+        for number, (other, text) in others.items():
+            with pytest.raises(SinkFailed, match=text) as failed:
+                await Attempt(wanted, batch=number).run([other])
+            assert failed.value.subclass == "NOT_REPEATABLE"
+        assert "supersededBatch=trust" in failed.value.remedy
+        trusting = options(intake.url, supersededBatch="trust")
+        counts = await Attempt(trusting, batch=2).run([batch(2)])
+        assert (counts.acked, counts.repeated, counts.unchecked) == (50, 50, 3)
+        with pytest.raises(SinkFailed, match="other content than what is stored"):
+            await Attempt(trusting, batch=7).run([batch(5)])
+        # a channel that was in a later batch only does not count among those of an earlier one
+        more = Attempt(wanted, batch=9)
+        await more.run([numbered(4, channels=4)])
+        counts = await Attempt(wanted, batch=8).run([batch(8)])
+        assert (counts.repeated, counts.unchecked) == (50, 0)
+        assert values(intake) == stored + Counter(range(4))
