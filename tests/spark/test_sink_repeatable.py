@@ -14,7 +14,10 @@ import pytest
 from aqueduct_core.dedupe.questions import MAX_CHANNELS
 from aqueduct_core.errors import SinkFailed
 from aqueduct_spark.model.write_options import WriteOptions
-from aqueduct_spark.write.pool import Pool
+from aqueduct_spark.write.counts import SentCounts
+from aqueduct_spark.write.identity import WriteIdentity
+from aqueduct_spark.write.pool import Pool, Worker
+from aqueduct_spark.write.task import write_rows
 from tests.core.aio.scene import in_loop, server_tls
 from tests.core.intake.processes import Site
 from tests.spark.plain_peer import Peer, listening
@@ -270,3 +273,27 @@ async def test_a_batch_below_one_that_is_stored(tmp_path: Path) -> None:
         counts = await Attempt(wanted, batch=8).run([batch(8)])
         assert (counts.repeated, counts.unchecked) == (50, 0)
         assert values(intake) == stored + Counter(range(4))
+
+
+@patiently
+async def test_fault_43_no_rows_any_more(tmp_path: Path) -> None:
+    """A task without rows asks where an attempt of it has failed before."""
+    worker = Worker()
+
+    def write(url: str, *, again: bool, partition: int = 0) -> SentCounts:
+        identity = WriteIdentity("w", 0, partition)
+        return write_rows(
+            iter([]), options(url), token=None, identity=identity, again=again, worker=worker
+        )
+
+    with Site(tmp_path).intake() as intake:
+        await dies(options(intake.url), numbered(20, channels=2))
+        with pytest.raises(SinkFailed, match=r"rows for 0 channels.*rows of 2 channels") as failed:
+            await asyncio.to_thread(write, intake.url, again=True)
+        assert failed.value.subclass == "NOT_REPEATABLE"
+        counts = await asyncio.to_thread(write, intake.url, again=True, partition=1)
+        assert counts.sent == 0
+        assert counts.endpoints == (intake.listen,)
+    # the first attempt dials nobody
+    assert await asyncio.to_thread(write, intake.url, again=False) == SentCounts.none(0)
+    worker.close()
