@@ -3,8 +3,10 @@
     spark-submit --properties-file conf/spark-defaults.conf jobs/replay.py --config conf/replay.toml
 
 The rows are sent in steps of ``[pace] step`` seconds, each at its time; a step that is late is not
-left out. With a ``writerId`` the job can be run again after a failure: an intake stores what it has
-not got. Ends with exit code 0 only when every reliable message was acked.
+left out. With a ``writerId`` the job can be run again after a failure, with the same input: an
+intake stores what it has not got. Of all steps but the last few it does not know any more what it
+has stored, and takes the same step for the same rows (``supersededBatch=trust``). Ends with exit
+code 0 only when every reliable message was acked.
 """
 
 from __future__ import annotations
@@ -132,6 +134,7 @@ def replay(spark: SparkSession, tables: config.Tables) -> int:
     endpoint = config.options(tables["endpoint"])
     config.required(tables, "endpoint", "endpoint")
     endpoint.setdefault("writerId", f"replay-{uuid4().hex[:12]}")
+    endpoint.setdefault("supersededBatch", "trust")
     source, order = read(spark, tables)
     frame = source.withColumn(STEP, pace.step_of(source, order)).persist()
     planned = steps(frame)

@@ -83,6 +83,11 @@ def of_run(run: Run, low: int, high: int, first: int) -> Content:
     return of_runs([Part(run, low, high, first)])[0]
 
 
+def of_each(run: Run, low: int, high: int) -> list[int]:
+    """32 bits of the content of each message ``[low, high)`` of a run, whatever its number."""
+    return _crcs(Part(run, low, high, 0))
+
+
 def of_payloads(
     payloads: Sequence[bytes], first: int, headers: Mapping[int, Headers] | None = None
 ) -> Content:

@@ -6,11 +6,15 @@
 A question is a message of the entrypoint with the header ``checksums``, and has one attachment: a
 oneshot channel for the answer. It names channels of the connection's producer and the logical
 numbers ``[first, stop)`` that are asked about; with ``partition`` those of one partition of the
-writer. The answer has an entry for each in the same order. ``count`` and ``checksum`` (see
+writer, with ``source`` the rows that it sent of one source. The answer has an entry for each in
+the same order. ``count`` and ``checksum`` (see
 `dedupe.checksum`; 16 hexadecimal digits) are of all that is stored of them, by whomever it was
 sent, and left out where that is not known. ``later`` is true where a later batch of the channel is
-stored: what comes of this one any more is recognised as repeated, whatever it is.
-``repeated`` counts the messages of this connection that were stored before.
+stored: what comes of this one any more is recognised as repeated, whatever it is, and count and
+checksum are of what was stored before.
+``repeated`` counts the messages of this connection that were stored before, and ``uncompared``, of
+rows of a source, those among them whose content is not known to be what is stored. One that is
+known to be another is never acked: it ends the connection.
 
 With ``among`` (a pair of numbers) the answer also has ``channels_among``: of how many channels any
 of these numbers is stored. A reader ignores keys that it does not know.
@@ -31,6 +35,7 @@ from aqueduct_core.aqueduct.conventions import (
 )
 from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.dedupe.checksum import MASK, Content
+from aqueduct_core.dedupe.source_rows import MAX_SOURCE_BYTES
 
 VERSION = 1
 MAX_CHANNELS = 256
@@ -56,6 +61,7 @@ class Question:
     channels: Sequence[Asked]
     partition: int | None = None
     among: tuple[int, int] | None = None
+    source: str | None = None
 
     def to_payload(self) -> bytes:
         value: dict[str, Any] = {"v": VERSION, "channels": self.channels}
@@ -63,6 +69,8 @@ class Question:
             value["partition"] = self.partition
         if self.among is not None:
             value["among"] = self.among
+        if self.source is not None:
+            value["source"] = self.source
         return _dump(value)
 
     @classmethod
@@ -76,20 +84,28 @@ class Question:
             raise BadQuestion(f"a question has no list of at most {MAX_CHANNELS} channels")
         if partition is not None and not _is_number(partition):
             raise BadQuestion("the partition of a question is no number")
+        source = value.get("source")
+        if source is not None and not (
+            isinstance(source, str) and 0 < len(source) <= MAX_SOURCE_BYTES and partition is None
+        ):
+            raise BadQuestion("the source of a question is no name, or it has a partition, too")
         return cls(
             [_asked(item) for item in channels],
             partition,
             None if among is None else _numbers(among),
+            source,
         )
 
 
 class Known(NamedTuple):
     """What is stored of a channel that was asked about; ``content`` None: it is not known.
-    ``later``: these numbers are below a later batch."""
+    ``later``: these numbers are below a later batch. ``uncompared`` None: it was not asked about
+    rows of a source."""
 
     content: Content | None
     repeated: int
     later: bool = False
+    uncompared: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +143,8 @@ def _entry(known: Known) -> dict[str, Any]:
     entry: dict[str, Any] = {"repeated": known.repeated}
     if known.later:
         entry["later"] = True
+    if known.uncompared is not None:
+        entry["uncompared"] = known.uncompared
     if known.content is not None:
         entry |= {"count": known.content.messages, "checksum": f"{known.content.total:016x}"}
     return entry
@@ -135,8 +153,11 @@ def _entry(known: Known) -> dict[str, Any]:
 def _known(item: Any) -> Known:
     if not isinstance(item, dict) or not _is_number(item.get("repeated")):
         raise BadQuestion("an entry of an answer counts no repeats")
+    uncompared = item.get("uncompared")
+    if not (uncompared is None or _is_number(uncompared)):
+        raise BadQuestion("an entry of an answer has no number of rows that were not compared")
     if item.get("checksum") is None:
-        return Known(None, item["repeated"], item.get("later") is True)
+        return Known(None, item["repeated"], item.get("later") is True, uncompared)
     count, checksum = item.get("count"), item["checksum"]
     try:
         total = int(checksum, 16)
@@ -144,7 +165,7 @@ def _known(item: Any) -> Known:
         total = -1
     if not isinstance(count, int) or not _is_number(count) or not 0 <= total <= MASK:
         raise BadQuestion("an entry of an answer has no count and checksum")
-    return Known(Content(count, total), item["repeated"])
+    return Known(Content(count, total), item["repeated"], item.get("later") is True, uncompared)
 
 
 def _asked(item: Any) -> Asked:

@@ -100,13 +100,17 @@ class Answering:
         self._engine.drop(
             [each for each in question.attachments if each.channel not in replies], self._clock()
         )
-        producer = writer if asked.partition is None else f"{writer}/{asked.partition}"
+        part = asked.source if asked.partition is None else asked.partition
+        producer = writer if part is None else f"{writer}/{part}"
         self._groups.flush()
         stored, known = self._groups.repeats, []
         for channel, first, stop in asked.channels:
             repeated = self._counts.pop((producer, channel, first), RepeatCount())
+            if asked.source is not None:
+                known.append(Known(None, repeated.messages, uncompared=repeated.uncompared))
+                continue
             content = stored.content(producer, channel, (first, stop))
-            later = content is None and stored.below_later(producer, channel, (first, stop))
+            later = stored.below_later(producer, channel, (first, stop))
             known.append(Known(content, repeated.messages, later))
         among = None
         if asked.among is not None:

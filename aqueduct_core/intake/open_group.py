@@ -60,12 +60,13 @@ class OpenGroup:
     ``latest`` are the newest timestamps of all logs, which groups raise in turn; the last log is
     that of events. Events come behind all messages of the group, and in their own order.
     ``repeats`` are pieces that are stored already, ``repeating`` an offer of each channel that
-    brought any, by the identity of its tally.
+    brought any, by the identity of its tally. ``rows`` are the pieces known by their source that
+    `records` has given.
     """
 
     __slots__ = ("_event_marks", "_events", "_finished", "_latest", "_owners", "_pieces", "_relied",
                  "_taken", "_withdrawn", "marks", "noted", "receipts", "recorded", "repeating",
-                 "repeats", "size")  # fmt: skip
+                 "repeats", "rows", "size")  # fmt: skip
 
     def __init__(self, latest: list[int]) -> None:
         self.size = 0
@@ -75,6 +76,7 @@ class OpenGroup:
         self.marks: dict[tuple[str, str], RangeSet] = {}
         self.repeating: dict[int, Offer] = {}
         self.repeats: list[Piece] = []
+        self.rows: list[Piece] = []
         self._latest = latest
         self._pieces: dict[int, list[Piece]] = {}
         self._owners: dict[int, list[Mark]] = {}
@@ -167,6 +169,7 @@ class OpenGroup:
         for partition, pieces in self._pieces.items():
             kept = [piece for piece in pieces if id(piece.source) not in gone] if gone else pieces
             owners = self._owners.get(partition, [])
+            self.rows += [piece for piece in kept if piece.numbers is not None]
             for part in _bounded(kept) if kept else ():
                 yield Record(partition, to_batch(part), _marks(part) + owners, _sums(part))
                 owners = []
@@ -178,18 +181,16 @@ class OpenGroup:
         self.marks.setdefault(mark[:2], RangeSet()).add(mark.first, mark.stop)
 
     def _repeat(self, offer: Offer, tally: Tally, wanted: list[Range]) -> None:
-        """Note what of a run is stored already: the rest of ``wanted``. Rows that are known by
-        their source are counted, and not compared: they come in any order and with holes."""
+        """Note what of a run is stored already: the rest of ``wanted``."""
         run, source, low = offer.run, offer.source, 0
         for first, stop in [*wanted, (run.count, run.count)]:
             if low < first:
                 piece = Piece(source, run, low, first, offer.timestamp, True, offer.numbers, tally)
                 for numbers in piece.logical:
                     tally.repeated(*numbers)
-                if not source.by_source:
-                    self.repeats.append(piece)
+                self.repeats.append(piece)
             low = stop
-        if tally.deduped and not source.by_source:
+        if tally.deduped:
             self.repeating[id(tally)] = offer
 
     def _wanted(self, offer: Offer, seen: RangeSet | NumberSet) -> list[Range]:

@@ -191,9 +191,10 @@ class Session:
         if self._engine.closed is not None:
             return
         self._around.counters.not_repeatable += 1
+        whose = f" of {source.producer!r}" if source.by_source else ""
         what = (
-            f"channel {source.channel!r} repeats {tally.deduped} of the numbers {tally.first} to "
-            f"{tally.last} that are stored: {reason}"
+            f"channel {source.channel!r}{whose} repeats {tally.deduped} of the numbers "
+            f"{tally.first} to {tally.last} that are stored: {reason}"
         )
         log.warning("%s refused: %s", self, what)
         self._chronicle.unrepeatable(source, tally, reason)

@@ -9,9 +9,12 @@ from aqueduct_core.dedupe.checksum import Content
 
 @dataclass(slots=True)
 class RepeatCount:
-    """How many messages of one sequence a connection brought that were stored before."""
+    """How many messages of one sequence a connection brought that were stored before.
+    ``uncompared``: of those known by their source, so many could not be compared with what is
+    stored."""
 
     messages: int = 0
+    uncompared: int = 0
 
 
 @dataclass(slots=True)

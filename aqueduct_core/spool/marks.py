@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from aqueduct_core.primitives.number_set import NumberSet
@@ -19,6 +19,9 @@ Key = tuple[str, str]
 
 MAX_SUMS = 8
 """Sums of a channel; where there are more, the two that begin lowest become one."""
+
+MAX_CLOSED = 4
+"""Sums of a channel over ranges that are stored wholly; those that begin lowest go first."""
 
 SPARSE_FACTOR = 8
 """Entries of a sparse channel for each range that another one may have: some four million numbers
@@ -39,8 +42,10 @@ class Marks:
 
     The content of a channel's sequences is kept as sums over ranges that the caller chooses; each
     sequence counts in one of them. A sum counts what it adds up, so what sums say of a range is the
-    whole of it exactly where that many of its sequences are stored. A sum ends when its range is
-    stored wholly, or is forgotten.
+    whole of it exactly where that many of its sequences are stored. When a mark covers the range of
+    a sum wholly, as that of a later batch does, the sum is closed: it tells for good what was
+    stored of the range by then. The last ``MAX_CLOSED`` are kept until something of the range is
+    forgotten.
     """
 
     def __init__(self, settings: SpoolSettings) -> None:
@@ -49,6 +54,7 @@ class Marks:
         self._channels: dict[str, dict[str, None]] = {}
         self._floors: OrderedDict[Key, int] = OrderedDict()
         self._sums: dict[Key, dict[Range, ContentSum]] = {}
+        self._closed: dict[Key, dict[Range, ContentSum]] = {}
         self._ranges = 0
         self._sparse = 0
         self.forgotten = 0
@@ -85,7 +91,10 @@ class Marks:
     def content(self, producer: str, channel: str, first: int, stop: int) -> ContentSum:
         """What is stored of the sequences ``[first, stop)`` of a channel, as far as it was added
         with sums of exactly this range; ``total`` is None where that is not all of it, or something
-        was forgotten."""
+        was forgotten. Of a range whose sum is closed: what was stored before."""
+        closed = self._closed.get((producer, channel), {}).get((first, stop))
+        if closed is not None:
+            return closed
         stored = sum(b - a for a, b in self.seen(producer, channel).within(first, stop))
         kept = self._sums.get((producer, channel), {}).values()
         inside = [each for each in kept if first <= each.first and each.stop <= stop]
@@ -94,8 +103,14 @@ class Marks:
         known = sum(totals) % MODULUS if inside and whole else None
         return ContentSum(producer, channel, first, stop, stored, known)
 
-    def add(self, marks: Iterable[Mark], sums: Iterable[ContentSum] = ()) -> None:
+    def closed(self, producer: str, channel: str) -> Iterable[Range]:
+        """The ranges of closed sums of a channel. Live."""
+        return self._closed.get((producer, channel), ())
+
+    def add(self, marks: Iterable[Mark], sums: Sequence[ContentSum] = ()) -> None:
         settings = self._settings
+        for each in sums:
+            self._sum(each)
         for producer, channel, first, stop in marks:
             key = (producer, channel)
             track = self._tracks.get(key)
@@ -109,8 +124,9 @@ class Marks:
                 track.merge(first, stop)
                 most = self._share
             else:
+                if key in self._sums:
+                    self._close_sums(key, track, first, stop, sums)
                 track.add(first, stop)
-                self._end_sums(key, first, stop)
                 most = settings.max_ranges
             if len(track) > most:
                 over = len(track) - most
@@ -119,8 +135,6 @@ class Marks:
                 self.forgotten += over
                 self._raise_floor(key, _drop_lowest(track, over))
             self._ranges += len(track) - before
-        for each in sums:
-            self._sum(each)
         while len(self._tracks) > settings.max_tracks or (
             self._ranges > settings.max_total_ranges and len(self._tracks) > 1
         ):
@@ -128,6 +142,7 @@ class Marks:
             channels = self._channels[key[0]]
             del channels[key[1]]
             self._sums.pop(key, None)
+            self._closed.pop(key, None)
             if not channels:
                 del self._channels[key[0]]
             self._sparse -= isinstance(track, NumberSet)
@@ -150,7 +165,8 @@ class Marks:
 
     def sums(self) -> list[ContentSum]:
         """What `load` takes beside the snapshot."""
-        return [each for kept in self._sums.values() for each in kept.values()]
+        every = chain(self._sums.values(), self._closed.values())
+        return [each for kept in every for each in kept.values()]
 
     def load(self, snapshot: Snapshot, sums: Iterable[Sequence[Any]] = ()) -> None:
         """Start from a snapshot; what was there before is dropped."""
@@ -158,6 +174,7 @@ class Marks:
         self._channels.clear()
         self._floors.clear()
         self._sums.clear()
+        self._closed.clear()
         self._ranges = 0
         self._sparse = 0
         for producer, channel, _, *floor in snapshot:
@@ -173,14 +190,18 @@ class Marks:
             key = kept.producer, kept.channel
             if self.floor(*key) > kept.first:
                 kept = kept._replace(total=None)
-            if key in self._tracks:
-                self._sums.setdefault(key, {})[kept.first, kept.stop] = kept
+            track = self._tracks.get(key)
+            if isinstance(track, RangeSet):
+                closed = track.covers(kept.first, kept.stop)
+                if not closed or kept.total is not None:
+                    where = self._closed if closed else self._sums
+                    where.setdefault(key, {})[kept.first, kept.stop] = kept
 
     def _sum(self, more: ContentSum) -> None:
         producer, channel, first, stop, messages, total = more
         key = producer, channel
         track = self._tracks.get(key)
-        if not isinstance(track, RangeSet) or track.covers(first, stop):
+        if isinstance(track, RangeSet) and track.covers(first, stop):
             return
         sums = self._sums.setdefault(key, {})
         kept = sums.get((first, stop))
@@ -201,15 +222,23 @@ class Marks:
                 stop=end, messages=low.messages + high.messages, total=both
             )
 
-    def _end_sums(self, key: Key, first: int, stop: int) -> None:
-        """All sequences of ``[first, stop)`` are stored: sums in it cannot grow any more."""
-        sums = self._sums.get(key)
-        if sums:
-            for low, high in list(sums):
-                if first <= low and high <= stop:
-                    del sums[low, high]
-            if not sums:
-                del self._sums[key]
+    def _close_sums(
+        self, key: Key, track: RangeSet, first: int, stop: int, now: Sequence[ContentSum]
+    ) -> None:
+        """All sequences of ``[first, stop)`` are about to be marked: sums in it cannot grow any
+        more. ``now`` came with the mark, and are part of the sums already."""
+        sums = self._sums[key]
+        for low, high in [each for each in sums if first <= each[0] and each[1] <= stop]:
+            kept = sums.pop((low, high))
+            stored = sum(b - a for a, b in track.within(low, high))
+            stored += sum(each.messages for each in now if each[:4] == (*key, low, high))
+            if kept.total is not None and kept.messages == stored:
+                self._closed.setdefault(key, {})[low, high] = kept
+        if not sums:
+            del self._sums[key]
+        closed = self._closed.get(key, {})
+        for where in sorted(closed)[:-MAX_CLOSED]:
+            del closed[where]
 
     @property
     def _share(self) -> int:
@@ -229,6 +258,9 @@ class Marks:
         for where, kept in sums.items():
             if where[0] < floor:
                 sums[where] = kept._replace(total=None)
+        closed = self._closed.get(key, {})
+        for where in [where for where in closed if where[0] < floor]:
+            del closed[where]
         floors = self._floors
         floors[key] = max(floor, floors.get(key, 0))
         floors.move_to_end(key)

@@ -264,7 +264,8 @@ def take_over(
     if found.replay.state is not None:
         state = found.replay.state
         marks.load(state["marks"], state.get("sums", ()))
-    marks.add(found.replay.marks, found.replay.sums)
+    for record in found.replay.records:
+        marks.add(record.marks, record.sums)
     lost = not known.durable.segment
     cursors = catalog.cursors()
     if lost:

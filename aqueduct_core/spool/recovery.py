@@ -19,7 +19,6 @@ from aqueduct_core.spool.record import Codec, Record
 from aqueduct_core.spool.retention import Position, lowest, raised
 from aqueduct_core.spool.scan import Scan
 from aqueduct_core.spool.segment import Segment, segment_numbers, segment_path
-from aqueduct_core.spool.settings import ContentSum, Mark
 from aqueduct_core.spool.stamps import expected_stamps
 from aqueduct_core.spool.tail import find_tail
 from aqueduct_core.spool.width import padded, widened
@@ -35,11 +34,10 @@ was started again meanwhile: more rows than a segment holds, and no more of them
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The newest readable state, and the marks and sums of the groups after it, in order."""
+    """The newest readable state, and the records after it that hold marks or sums, in order."""
 
     state: dict[str, Any] | None
-    marks: list[Mark]
-    sums: list[ContentSum]
+    records: list[Record]
 
     def cursors(self, told: Mapping[str, Position] | None) -> dict[str, list[int | None]]:
         """The cursors that an identity told of, as far as the state knows that they went on; those
@@ -284,18 +282,14 @@ class _Reading:
                 state = known.state
                 break
             found = self.scans.get(number) or self._believed(number)
-            records += reversed(found.rows)
+            records += [each for each in reversed(found.rows) if each.marks or each.sums]
             if found.head is not None:
                 state = found.head.state and widened(found.head.state, self._identity.partitions)
                 break
         if state is None and self._numbers:
             log.warning("%s: no state is readable; repeats may be stored again", self._directory)
         records.reverse()
-        return Replay(
-            state,
-            [mark for record in records for mark in record.marks],
-            [each for record in records for each in record.sums],
-        )
+        return Replay(state, records)
 
     @property
     def _numbers(self) -> list[int]:

@@ -28,6 +28,7 @@ class WriteOptions:
     payload_format: str
     writer_id: str | None
     batch_id: int | None
+    superseded_batch: str
     idempotence: str
     ack_timeout: float
     max_in_flight_bytes: int
@@ -77,6 +78,7 @@ class WriteOptions:
             payload_format=found["payloadFormat"],
             writer_id=found["writerId"],
             batch_id=None if streaming else found["batchId"] or 0,
+            superseded_batch=found["supersededBatch"],
             idempotence=found["idempotence"],
             ack_timeout=found["ackTimeout"],
             max_in_flight_bytes=found["maxInFlightBytes"],

@@ -44,6 +44,17 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         "foreachBatch; required with writerId.",
     ),
     OptionSpec(
+        "supersededBatch",
+        values.choice("fail", "trust"),
+        "fail",
+        BATCH_WRITE,
+        BATCH_WRITE,
+        "Of a batchId below one that the writer has stored, no row is stored any more. They are "
+        "compared with what is stored; where the receiver does not know that any more (it does for "
+        "the last few batches of a channel) fail, or trust: take them for stored, as of input "
+        "that is known to be the same.",
+    ),
+    OptionSpec(
         "idempotence",
         values.choice("auto", "headers", "source", "none"),
         "auto",

@@ -48,6 +48,7 @@ class AqueductBatchWriter(DataSourceArrowWriter):
                 context.partitionId() if context else 0,
                 self._options.idempotence != "none",
             ),
+            again=context is not None and context.attemptNumber() > 0,
         )
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:

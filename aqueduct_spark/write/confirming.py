@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 from aqueduct_core.aio.halves import oneshot
 from aqueduct_core.aio.headers import as_headers
 from aqueduct_core.aio.outcomes import ConnectionLost, Outcome
+from aqueduct_core.aqueduct.conventions import MAX_SEQUENCE
 from aqueduct_core.dedupe.checksum import Content, of_payloads
 from aqueduct_core.dedupe.numbering import space
 from aqueduct_core.dedupe.questions import (
@@ -27,6 +30,7 @@ from aqueduct_core.dedupe.questions import (
 from aqueduct_core.errors import SinkFailed
 from aqueduct_spark.model.values import Address
 from aqueduct_spark.write.destinations import Destination
+from aqueduct_spark.write.ends import Ends
 from aqueduct_spark.write.identity import WriteIdentity
 from aqueduct_spark.write.line import Line
 from aqueduct_spark.write.rows import Portion
@@ -36,27 +40,51 @@ class Sent:
     """What an attempt has taken in for each destination whose rows have numbers; and, after `ask`,
     what the receivers said of it.
 
-    ``keyed``: each row is sent with its key as headers. ``repeated`` and ``unchecked`` are those of
-    `SentCounts`.
+    ``repeated`` and ``unchecked`` are those of `SentCounts`.
+
+    Args:
+        idempotence: as the option.
+        trusts: what cannot be compared of a batch below one that is stored counts as stored.
+        alone: rows of the batch go to an address by their channel, always: so no address must
+            have channels that this attempt has not, and all of them are asked.
     """
 
-    def __init__(self, identity: WriteIdentity, *, keyed: bool) -> None:
+    def __init__(
+        self, identity: WriteIdentity, *, idempotence: str, alone: bool, trusts: bool
+    ) -> None:
         self.repeated = 0
         self._identity = identity
-        self._keyed = keyed
+        self._trusts = trusts
+        self._keyed = idempotence == "headers"
+        self._alone = alone and idempotence in ("auto", "headers")
         self._contents: dict[Destination, Content] = {}
         self._places: dict[Destination, Address] = {}
         self._moved: set[Destination] = set()
-        self._unchecked: set[Destination] = set()
+        self._checked: set[Destination] = set()
+        self._answering: dict[Address, None] = {}
+        self._asked: set[Address] = set()
 
     @property
     def unchecked(self) -> int:
-        return len(self._unchecked)
+        return len(self._contents) - len(self._checked)
+
+    @property
+    def unasked(self) -> list[Address]:
+        """Addresses that answer and were not asked yet, whatever became of connections."""
+        whole = {place for to, place in self._places.items() if to.source or to not in self._moved}
+        return [
+            address
+            for address in self._answering
+            if address not in self._asked and (self._alone or address in whole)
+        ]
 
     def add(self, portion: Portion, first: int) -> None:
         """Take a portion in, of which the first is row ``first`` of its destination."""
         to, identity = portion.destination, self._identity
-        if not (identity.numbered and to.reliable) or portion.numbers is not None:
+        if not (identity.numbered and to.reliable):
+            return
+        if portion.numbers is not None:  # compared one by one, by the receiver
+            self._contents.setdefault(to, Content())
             return
         headers = identity.keys(portion, self._keyed)
         if portion.headers is not None:
@@ -66,33 +94,48 @@ class Sent:
         content = of_payloads(portion.payloads, number, headers)
         self._contents[to] = self._contents.get(to, Content()).plus(content)
 
-    def goes(self, to: Destination, address: Address) -> None:
-        """Rows of a destination go to this address. Where others went to another one, neither has
-        all, and they are not compared."""
+    def meets(self, line: Line) -> None:
+        """There is a connection to one of the addresses."""
+        if line.answers:
+            self._answering[line.address] = None
+
+    def goes(self, portion: Portion, address: Address) -> None:
+        """Rows go to this address. Where others of their destination went to another one, neither
+        has all, and they are not compared."""
+        to = portion.destination
+        if to not in self._contents or not portion.payloads:
+            return
         if self._places.get(to, address) != address:
             self._moved.add(to)
         self._places[to] = address
 
-    async def ask(self, line: Line, seconds: float, *, alone: bool) -> None:
-        """Compare what was sent to one address; all of it must be acked. May be called again.
+    def loses(self, address: Address) -> None:
+        """A connection to it is lost, and with it what was found of rows of sources on it."""
+        if address not in self._asked:
+            self._moved |= {to for to, at in self._places.items() if to.source and at == address}
 
-        Args:
-            alone: rows of the batch go to this address by their channel, always: so it must not
-                have channels that this attempt has not.
+    def passes(self, address: Address) -> None:
+        """It cannot be asked."""
+        self._asked.add(address)
+
+    async def ask(self, line: Line, seconds: float, ends: Ends) -> None:
+        """Compare what was sent to one address; all of it must be acked.
 
         Raises:
-            ConnectionLost: before all answers came.
-            SinkFailed: NOT_REPEATABLE; ACK_TIMEOUT when an answer takes longer than ``seconds``.
+            ConnectionLost: before all answers came; ask again.
+            SinkFailed: NOT_REPEATABLE; ACK_TIMEOUT when an answer takes longer than ``seconds``;
+                what ended at another address.
         """
-        mine = [to for to in self._contents if self._places.get(to) == line.address]
-        asked = [to for to in mine if to not in self._moved]
-        self._unchecked.update(mine)
-        if not line.answers:
-            return
-        alone = alone and self._identity.numbered and len(asked) == len(mine)
-        among = self._identity.numbers if alone else None
-        for part in _parts(asked, least=int(alone)):
-            answer = await self._answer(line, part, among, seconds)
+        asked = [
+            to
+            for to in self._contents
+            if self._places.get(to) == line.address and (to.source or to not in self._moved)
+        ]
+        if not line.answers:  # any more
+            asked = []
+        among = self._identity.numbers if self._alone and line.answers else None
+        for part in _parts(asked, least=int(among is not None)):
+            answer = await self._answer(line, part, among, seconds, ends)
             if answer is None or len(answer.channels) != len(part):
                 continue
             for to, known in zip(part, answer.channels, strict=True):
@@ -100,6 +143,7 @@ class Sent:
             if among is not None and answer.channels_among is not None:
                 self._compare_channels(line, {to.channel for to in asked}, answer.channels_among)
             among = None
+        self._asked.add(line.address)
 
     async def _answer(
         self,
@@ -107,21 +151,27 @@ class Sent:
         part: Sequence[Destination],
         among: tuple[int, int] | None,
         seconds: float,
+        ends: Ends,
     ) -> Answer | None:
         """None: the receiver gave none that can be used."""
         identity = self._identity
-        channels = [Asked(to.channel, *space(identity.number(to.reliability, 0))) for to in part]
-        question = Question(channels, identity.partition, among)
+        source = part[0].source if part else ""
+        if source:
+            question = Question([Asked(to.channel, 0, MAX_SEQUENCE) for to in part], source=source)
+        else:
+            spaces = [Asked(to.channel, *space(identity.number(to.reliability, 0))) for to in part]
+            question = Question(spaces, identity.partition, among)
         sender, receiver = oneshot()
         try:
-            async with asyncio.timeout(seconds):
+            async with ends.watched(asyncio.get_running_loop().time() + seconds):
                 await line.connection.entrypoint.send(
                     question.to_payload(), headers=(question_header(),), attach=sender
                 )
                 async for message in receiver:
                     return Answer.from_payload(message.payload)
         except ConnectionLost:
-            raise line.lost() from None
+            ends.check()
+            raise
         except TimeoutError:
             raise SinkFailed(
                 "ACK_TIMEOUT",
@@ -134,12 +184,18 @@ class Sent:
 
     def _compare(self, line: Line, to: Destination, known: Known) -> None:
         self.repeated += known.repeated
+        if to.source:
+            if known.uncompared == 0 and to not in self._moved:
+                self._checked.add(to)
+            return
         mine, stored = self._contents[to], known.content
-        if known.later and self._identity.rising:
-            raise superseded(self._identity, f"channel {to.channel!r} at aqueduct://{line.address}")
+        doubted = self._identity.rising or (stored is None and not self._trusts)
+        if known.later and stored != mine and doubted:
+            where = f"channel {to.channel!r} at aqueduct://{line.address}"
+            raise superseded(self._identity, where)
         if stored is None:
             return
-        self._unchecked.discard(to)
+        self._checked.add(to)
         if stored != mine:
             what = "other ones" if stored.messages == mine.messages else f"{stored.messages}"
             raise not_repeatable(
@@ -169,18 +225,46 @@ def not_repeatable(identity: WriteIdentity, what: str) -> SinkFailed:
     )
 
 
-def superseded(identity: WriteIdentity, where: str) -> SinkFailed:
-    """What is sent of a batch of a stream when a later one is stored would be lost."""
+def other_row(what: str) -> SinkFailed:
+    """A receiver has refused a row, as another one from the same place of its source is stored."""
     return SinkFailed(
         "NOT_REPEATABLE",
+        f"Two rows for a channel come from one place of their source, or one was computed in "
+        f"another way before: {what}",
+        "With idempotence=source give each source row one row for each channel, computed from it "
+        "alone (of an exploded row each part its own channel), or leave 'idempotence' out: then "
+        "rows are known by their places in the batch",
+    )
+
+
+def superseded(identity: WriteIdentity, where: str) -> SinkFailed:
+    """What is sent of a batch when a later one is stored would be lost, unless it is stored."""
+    what = (
         f"A later batch than {identity.batch} of writer {identity.writer!r} is stored on {where}: "
-        "rows of this one are taken for repeats and not stored. Another query, or this one with "
-        "another checkpoint, has sent under this writerId",
-        "Give the query a writerId of its own, or leave the option out",
+        "rows of this one are taken for repeats and not stored"
+    )
+    if identity.rising:
+        return SinkFailed(
+            "NOT_REPEATABLE",
+            f"{what}. Another query, or this one with another checkpoint, has sent under this "
+            "writerId",
+            "Give the query a writerId of its own, or leave the option out",
+        )
+    return SinkFailed(
+        "NOT_REPEATABLE",
+        f"{what}, and what is stored of it cannot be compared any more",
+        "Give a batch that was never written a 'batchId' above all others; for one of which all "
+        "rows are stored already set supersededBatch=trust",
     )
 
 
 def _parts(destinations: Sequence[Destination], least: int) -> Iterator[Sequence[Destination]]:
-    """At least so many; one of none asks only whether there are others."""
-    for first in range(0, max(least, len(destinations)), MAX_CHANNELS):
-        yield destinations[first : first + MAX_CHANNELS]
+    """Those of each source by themselves. At least so many; one of none asks only whether there are
+    others."""
+    if len(destinations) < least:
+        yield destinations
+    by_source = attrgetter("source")
+    for _, group in groupby(sorted(destinations, key=by_source), by_source):
+        of_one = list(group)
+        for first in range(0, len(of_one), MAX_CHANNELS):
+            yield of_one[first : first + MAX_CHANNELS]

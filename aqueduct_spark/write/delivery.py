@@ -8,6 +8,7 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aqueduct.conventions import CODE_NOT_REPEATABLE
@@ -15,9 +16,10 @@ from aqueduct_core.errors import ConnectFailed, SinkFailed
 from aqueduct_spark.model.values import Address
 from aqueduct_spark.model.write_options import WriteOptions
 from aqueduct_spark.write.channels import RowAccount, Run
-from aqueduct_spark.write.confirming import Sent, not_repeatable
+from aqueduct_spark.write.confirming import Sent, not_repeatable, other_row
 from aqueduct_spark.write.counts import SentCounts
 from aqueduct_spark.write.destinations import Destination
+from aqueduct_spark.write.ends import Ends
 from aqueduct_spark.write.identity import WriteIdentity
 from aqueduct_spark.write.lane import ATTACH_MOST, MAX_OPEN_CHANNELS, Lane
 from aqueduct_spark.write.line import dial
@@ -69,7 +71,15 @@ class Delivery:
         self._waiting: list[deque[Run]] = [deque() for _ in self._addresses]
         self._route = list(range(len(self._addresses)))
         self._lanes: dict[int, Lane] = {}
-        self._sent = Sent(identity, keyed=options.idempotence == "headers")
+        # every row of a channel goes to one address, in each attempt
+        self._alone = not self._fails_over or len(self._addresses) == 1
+        self._sent = Sent(
+            identity,
+            idempotence=options.idempotence,
+            alone=self._alone,
+            trusts=options.superseded_batch == "trust",
+        )
+        self._ends = Ends()
         self._lost: SinkFailed | None = None
         self._turns = TURNS * len(self._addresses)
         self._bytes = 0
@@ -106,14 +116,18 @@ class Delivery:
             SinkFailed: as `send`, LOSS_ABOVE_LIMIT, NOT_REPEATABLE, and ROWS_MISSING where not
                 every row that was taken in is acked, or known to be lost where it is unreliable.
         """
-        finish, done = self._options.finish, False
+        done = False
         while not done:
-            await self._send_waiting()
-            if await self._settle():
+            try:
+                await self._send_waiting()
+                await self._settle()
                 self._check_loss()
-                done = await self._at_each(self._confirm) and await self._at_each(
-                    lambda lane: lane.finish(channels=finish)
-                )
+                await self._confirm()
+                for lane in self._lanes.values():
+                    await lane.finish(channels=self._options.finish)
+                done = True
+            except ConnectionLost as lost:
+                self._recover(lost)
         self._check_conserved()
         used = [str(self._addresses[index]) for index in sorted(self._lanes)]
         await asyncio.gather(*(self._return(lane) for lane in self._lanes.values()))
@@ -142,18 +156,21 @@ class Delivery:
         )
 
     async def _send_waiting(self) -> None:
-        """Return when no row waits for its address any more."""
-        while (slot := next((n for n, runs in enumerate(self._waiting) if runs), None)) is not None:
-            lane, waiting = await self._lane_of(slot), self._waiting[slot]
-            starts, count = self._next_channels(waiting)
+        """Return when no row waits for its address any more. What a lost connection gave back goes
+        first: other addresses may be slow."""
+        while slots := [slot for slot, runs in enumerate(self._waiting) if runs]:
+            slot = min(slots, key=lambda slot: self._route[slot] in self._lanes)
+            waiting = self._waiting[slot]
             try:
+                lane = await self._lane_of(slot)
+                starts, count = self._next_channels(waiting)
                 await lane.open(starts)
                 for _ in range(count):
                     await lane.room(waiting[0].portion.size)
-                    self._sent.goes(waiting[0].destination, lane.line.address)
+                    self._sent.goes(waiting[0].portion, lane.line.address)
                     await lane.send(waiting.popleft())  # from here on the lane answers for it
             except ConnectionLost as lost:
-                self._recover(lane, lost)
+                self._recover(lost)
 
     def _next_channels(self, waiting: deque[Run]) -> tuple[dict[Destination, int], int]:
         """The channels to open next, each with its first row, and how many runs they are for: up to
@@ -174,55 +191,54 @@ class Delivery:
             count += 1
         return starts, count
 
-    async def _confirm(self, lane: Lane) -> None:
-        alone = not self._fails_over or len(self._addresses) == 1
-        await self._sent.ask(lane.line, self._options.ack_timeout, alone=alone)
+    async def _confirm(self) -> None:
+        """Ask every address that is to be asked; one that is lost before is dialled again.
 
-    async def _settle(self) -> bool:
-        """Wait until every row that was sent has its outcome; False: connections were lost in it.
-
-        All addresses at once: what ends at one of them must not wait for late acks of another.
+        With ``failover`` one that was lost and does not answer is passed over: its rows are acked,
+        and count as unchecked.
         """
-        waits = {asyncio.ensure_future(lane.settled()): lane for lane in self._lanes.values()}
-        if not waits:
-            return True
+        for address in self._sent.unasked:
+            index = self._addresses.index(address)
+            try:
+                lane = self._lanes.get(index) or await self._again(partial(self._dial, index))
+            except ConnectFailed as failure:
+                if self._alone:
+                    raise self._not_again(failure) from None
+                log.warning("%s; what it has stored is not compared", failure.what)
+                self._sent.passes(address)
+            else:
+                await self._sent.ask(lane.line, self._options.ack_timeout, self._ends)
+
+    async def _settle(self) -> None:
+        """Wait until every row that was sent has its outcome.
+
+        All addresses at once: what is too late at one of them must not wait for another.
+        """
+        waits = [asyncio.ensure_future(lane.settled()) for lane in self._lanes.values()]
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_EXCEPTION)
+            await asyncio.gather(*waits)
         finally:
             for wait in waits:
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
-        failures = [
-            (lane, wait.exception()) for wait, lane in waits.items() if not wait.cancelled()
-        ]
-        for _, failure in failures:
-            if failure is not None and not isinstance(failure, ConnectionLost):
-                raise failure
-        for lane, failure in failures:
-            if isinstance(failure, ConnectionLost):
-                self._recover(lane, failure)
-        return not any(failure for _, failure in failures)
 
-    async def _at_each(self, step: Callable[[Lane], Awaitable[None]]) -> bool:
-        """Take a step at every address; False: connections were lost in it, and it is to be taken
-        again when what they had not acked is sent."""
-        for lane in list(self._lanes.values()):
-            try:
-                await step(lane)
-            except ConnectionLost as lost:
-                self._recover(lane, lost)
-                return False
-        return True
+    def _recover(self, lost: ConnectionLost) -> None:
+        """What lost connections have not acked waits again, before what was never sent."""
+        self._ends.mended()
+        gone = [(index, lane) for index, lane in self._lanes.items() if lane.lost is not None]
+        if not gone:
+            raise lost
+        for index, lane in gone:
+            self._recover_lane(index, lane, lane.lost or lost)
 
-    def _recover(self, lane: Lane, lost: ConnectionLost) -> None:
-        """What a lost connection has not acked waits again, before what was never sent."""
+    def _recover_lane(self, index: int, lane: Lane, lost: ConnectionLost) -> None:
         self._lost = self._connection_lost(lane, lost)
         self._turns -= 1
         if self._turns < 0 or self._lost.subclass == "NOT_REPEATABLE":
             raise self._lost from None
         log.warning("%s; going on", lost)
-        index = next(i for i, held in self._lanes.items() if held is lane)
         del self._lanes[index]
+        self._sent.loses(lane.line.address)
         self._pool.discard(self._key(lane.line.address))
         for run in reversed(lane.abandon()):
             self._waiting[self._slot_of(run)].appendleft(run)
@@ -240,21 +256,33 @@ class Delivery:
         lane = self._lanes.get(self._route[slot])
         if lane is not None:
             return lane
-        if self._lost is None:
-            return await self._connect(slot)
+        try:
+            return await self._again(partial(self._connect, slot))
+        except ConnectFailed as failure:
+            raise failure if self._lost is None else self._not_again(failure) from None
+
+    async def _again(self, connect: Callable[[float | None], Awaitable[Lane]]) -> Lane:
+        """Connect; after a loss for ``RETURN_SECONDS``, again and again.
+
+        Raises: ConnectFailed, and what ended at other addresses.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + RETURN_SECONDS
         while True:
             try:
-                return await self._connect(slot, RETURN_SECONDS)
-            except ConnectFailed as failure:
-                if loop.time() >= until:
-                    raise SinkFailed(
-                        self._lost.subclass,
-                        f"{self._lost.what}; then {failure.what}",
-                        self._lost.remedy,
-                    ) from None
-            await asyncio.sleep(RETRY_SECONDS)
+                return await connect(None if self._lost is None else RETURN_SECONDS)
+            except ConnectFailed:
+                if self._lost is None or loop.time() >= until:
+                    raise
+            async with self._ends.watched(None):
+                await asyncio.sleep(RETRY_SECONDS)
+
+    def _not_again(self, failure: ConnectFailed) -> SinkFailed:
+        """An address that was lost does not answer any more."""
+        assert self._lost is not None
+        return SinkFailed(
+            self._lost.subclass, f"{self._lost.what}; then {failure.what}", self._lost.remedy
+        )
 
     async def _connect(self, slot: int, seconds: float | None = None) -> Lane:
         """Route a slot to the first address that may take it and answers."""
@@ -264,7 +292,7 @@ class Delivery:
         for index in candidates if self._fails_over else candidates[:1]:
             if index not in self._lanes:
                 try:
-                    self._lanes[index] = await self._dial(self._addresses[index], seconds)
+                    await self._dial(index, seconds)
                 except ConnectFailed as error:
                     failure = error
                     continue
@@ -285,10 +313,11 @@ class Delivery:
             f"{failure.remedy}, or set endpointPolicy=failover",
         )
 
-    async def _dial(self, address: Address, seconds: float | None) -> Lane:
-        options, writer = self._options, self._identity.writer
+    async def _dial(self, index: int, seconds: float | None) -> Lane:
+        options, writer, address = self._options, self._identity.writer, self._addresses[index]
+        until = None if seconds is None else asyncio.get_running_loop().time() + seconds
         try:
-            async with asyncio.timeout(seconds):
+            async with self._ends.watched(until):
                 line = await self._pool.lease(
                     self._key(address),
                     lambda: dial(address, options, token=self._token, writer=writer),
@@ -299,7 +328,10 @@ class Delivery:
                 f"aqueduct://{address} did not answer within {seconds:g} s",
                 "Check the receiver and its log",
             ) from None
-        return Lane(line, options, self._identity, self._accounts, self._max_open)
+        self._sent.meets(line)
+        lane = Lane(line, options, self._identity, self._accounts, self._ends, self._max_open)
+        self._lanes[index] = lane
+        return lane
 
     async def _return(self, lane: Lane) -> None:
         line = lane.line
@@ -322,7 +354,10 @@ class Delivery:
     def _connection_lost(self, lane: Lane, lost: ConnectionLost) -> SinkFailed:
         if lost.code == CODE_NOT_REPEATABLE and lost.by_peer:
             where = f"aqueduct://{lane.line.address}"
-            return not_repeatable(self._identity, f"{where} refused it: {lost.reason}")
+            what = f"{where} refused it: {lost.reason}"
+            if self._options.by_source:
+                return other_row(what)
+            return not_repeatable(self._identity, what)
         return SinkFailed(
             "CONNECTION_LOST",
             f"aqueduct://{lane.line.address}: {lost.what}",

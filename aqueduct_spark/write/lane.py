@@ -15,14 +15,14 @@ from aqueduct_core.aio.outcomes import (
     Outcome,
     ReceiverClosed,
 )
-from aqueduct_core.aio.outlet import again
 from aqueduct_core.aio.signal import Signal
 from aqueduct_core.errors import SinkFailed
 from aqueduct_spark.model.write_options import WriteOptions
 from aqueduct_spark.write.channels import Channel, Flight, RowAccount, Run
 from aqueduct_spark.write.destinations import Destination
+from aqueduct_spark.write.ends import Ends, as_sink_failure
 from aqueduct_spark.write.identity import WriteIdentity
-from aqueduct_spark.write.line import Line, Slot, finish_all
+from aqueduct_spark.write.line import Line, Slot
 from aqueduct_spark.write.rows import Portion
 
 MAX_OPEN_CHANNELS = 2048
@@ -39,9 +39,9 @@ MAX_FLIGHTS = 8192
 class Lane:
     """Sends runs over a line and knows what became of each.
 
-    Every wait is bounded by ``ackTimeout``, for room, for credit, for acks, and ends at once when
-    a channel ended with messages that were not acked. Ends by `finish` or `cancel`; when the
-    connection is lost, by `abandon`, which tells what is to be sent elsewhere.
+    Every wait is bounded by ``ackTimeout``, for room, for credit, for acks, and ends with whatever
+    ended at any address of the attempt (`Ends`); it may be begun anew then. Ends by `finish` or
+    `cancel`; when the connection is lost, by `abandon`, which tells what is to be sent elsewhere.
     """
 
     def __init__(
@@ -50,12 +50,14 @@ class Lane:
         options: WriteOptions,
         identity: WriteIdentity,
         accounts: Mapping[Destination, RowAccount],
+        ends: Ends,
         max_open: int = MAX_OPEN_CHANNELS,
     ) -> None:
         self.line = line
         self._options = options
         self._identity = identity
         self._accounts = accounts
+        self._ends = ends
         self._max_open = max_open
         self._keyed = line.needs_keys(options.idempotence)
         self._channels: dict[Destination, Channel] = {}
@@ -63,14 +65,19 @@ class Lane:
         self._flights: deque[Flight] = deque()
         self._in_flight = 0
         self._changed = Signal()
-        self._wait: asyncio.Timeout | None = None
-        self._failure: Outcome | None = None
+        self._lost: ConnectionLost | None = None
         self._untouched = True
+        self._stopped = False
 
     @property
     def stale(self) -> bool:
         """The connection was an old one, and nothing shows that the peer still knew it."""
         return self.line.reused and self._untouched
+
+    @property
+    def lost(self) -> ConnectionLost | None:
+        """How the connection ended, if it did."""
+        return self._lost if self.line.alive else self.line.lost()
 
     async def open(self, starts: Mapping[Destination, int]) -> None:
         """Open channels, each for rows from its start on, at most ``ATTACH_MOST`` of them.
@@ -102,8 +109,14 @@ class Lane:
             self.line.channels[slot] = sender
             self._channels[destination] = opened
             receivers.append(receiver)
-        async with self._bounded():
-            await self.line.connection.entrypoint.send(b"", attach=receivers)
+        try:
+            async with self._bounded():
+                await self.line.connection.entrypoint.send(b"", attach=receivers)
+        except BaseException:
+            for destination in missing:  # nobody has got them
+                del self.line.channels[Slot(self._identity.partition, destination)]
+                await self._channels.pop(destination).sender.cancel()
+            raise
 
     async def send(self, run: Run) -> None:
         """Send a run on the channel of its destination, which is open for its first row.
@@ -125,7 +138,7 @@ class Lane:
         slot = Slot(self._identity.partition, run.destination)
         self.line.channels.move_to_end(slot)
         sender = opened.sender
-        async with self._bounded():
+        async with self._bounded(whole=True):
             for headers, payloads in self._identity.messages(portion, self._keyed):
                 if headers:
                     await sender.send(payloads[0], headers=headers)
@@ -150,14 +163,10 @@ class Lane:
     async def finish(self, *, channels: bool) -> None:
         """End the attempt after `settled`: with ``channels``, tell that no more rows come and
         return when the receivers know. Raises: as `send`."""
-        senders = []
         if channels:
-            for slot, sender in list(self.line.channels.items()):
-                if slot.destination in self._channels and slot.partition == self._partition:
-                    senders.append(sender)
-                    del self.line.channels[slot]
-        async with self._bounded():
-            await finish_all(senders)
+            for opened in self._channels.values():
+                self._retire(opened)
+            self._channels.clear()
         while self._ending:
             await self._progress()
         self._channels.clear()
@@ -245,11 +254,11 @@ class Lane:
         self._changed.fire()
 
     def _ended(self, failure: Outcome | None) -> None:
-        if failure is not None:
-            if self._failure is None or isinstance(self._failure, ConnectionLost):
-                self._failure = failure
-            if self._wait is not None and not self._wait.expired():
-                self._wait.reschedule(_now())
+        if failure is not None and not self._stopped:
+            if isinstance(failure, ConnectionLost):
+                self._lost = failure
+                failure = self.lost or failure
+            self._ends.note(failure)
         self._changed.fire()
 
     async def _progress(self) -> None:
@@ -263,39 +272,31 @@ class Lane:
                 return
             since = max(oldest.since, oldest.channel.progress)
         try:
-            async with asyncio.timeout_at(since + self._options.ack_timeout):
+            async with self._ends.watched(since + self._options.ack_timeout):
                 await self._changed.wait()
         except TimeoutError:
             raise self._too_late() from None
         self._check()
 
-    def _check(self) -> None:
-        """Raise what ended a channel. A receiver that closed is that, also where it goes on to end
-        the connection."""
-        if self._failure is not None and not isinstance(self._failure, ConnectionLost):
-            raise as_sink_failure(self._failure)
-        if not self.line.alive:
-            raise self.line.lost()
-        if self._failure is not None:
-            raise again(self._failure)
+    def _check(self, *, whole: bool = False) -> None:
+        self._ends.check(whole=whole)
+        if self.lost is not None:
+            raise self.lost
 
     @asynccontextmanager
-    async def _bounded(self) -> AsyncIterator[None]:
-        """No longer than ``ackTimeout``, nor than all channels are well."""
-        self._check()
+    async def _bounded(self, *, whole: bool = False) -> AsyncIterator[None]:
+        """No longer than ``ackTimeout``, nor than all is well (`Ends.watched`)."""
+        self._check(whole=whole)
         try:
-            async with asyncio.timeout(self._options.ack_timeout) as self._wait:
+            async with self._ends.watched(_now() + self._options.ack_timeout, whole=whole):
                 yield
         except TimeoutError:
-            self._check()
             raise self._too_late() from None
         except ConnectionLost:
-            self._check()
+            self._check(whole=whole)
             raise
         except (ReceiverClosed, LostInTransit, Misuse) as error:
             raise as_sink_failure(error) from None
-        finally:
-            self._wait = None
 
     def _too_late(self) -> SinkFailed:
         waiting = sum(len(flight.run.portion.payloads) for flight in self._flights)
@@ -307,23 +308,12 @@ class Lane:
         )
 
     def _stop(self) -> None:
+        self._stopped = True
         for task in self._ending.values():
             task.cancel()
         self._ending.clear()
         self._flights.clear()
         self._in_flight = 0
-
-
-def as_sink_failure(error: Exception) -> Exception:
-    """What ended a channel, as an error of the sink; a lost connection stays what it is."""
-    match error:
-        case ReceiverClosed():
-            return SinkFailed("RECEIVER_CLOSED", error.what, error.remedy)
-        case LostInTransit():
-            return SinkFailed("LOST_IN_TRANSIT", error.what, error.remedy)
-        case Misuse():
-            return SinkFailed("CANCELLED", str(error), "Look for the first error of the task")
-    return error
 
 
 def _now() -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
@@ -97,14 +96,3 @@ async def dial(address: Address, options: WriteOptions, *, token: str | None, wr
         transport=options.transport,
     )
     return Line(address, connection)
-
-
-async def finish_all(senders: list[Sender]) -> None:
-    """Finish channels side by side; returns when the receivers have closed them.
-
-    Raises: the first failure, when all have ended.
-    """
-    done = await asyncio.gather(*(s.finish() for s in senders), return_exceptions=True)
-    for failure in done:
-        if isinstance(failure, BaseException):
-            raise failure

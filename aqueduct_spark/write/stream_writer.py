@@ -57,6 +57,7 @@ class AqueductStreamWriter(DataSourceStreamArrowWriter):
                 self._options.idempotence != "none",
                 rising=True,
             ),
+            again=context.attemptNumber() > 0,
         )
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

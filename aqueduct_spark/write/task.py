@@ -20,11 +20,14 @@ def write_rows(
     *,
     token: str | None,
     identity: WriteIdentity,
+    again: bool = False,
     worker: Worker | None = None,
 ) -> SentCounts:
     """Send all rows of one task attempt and return when all is acked.
 
-    A task without rows dials nobody. When it raises, the channels of the attempt are cancelled.
+    A task without rows dials nobody, unless an attempt of it has failed before (``again``), which
+    may have had some: then it asks, where rows are numbered. When it raises, the channels of the
+    attempt are cancelled.
 
     Raises:
         ConnectFailed, TlsFailed, AuthFailed, VersionMismatch: the endpoint cannot be used.
@@ -32,7 +35,7 @@ def write_rows(
     """
     filled = (batch for batch in batches if batch.num_rows)
     batch = next(filled, None)
-    if batch is None:
+    if batch is None and not (again and identity.numbered and not options.by_source):
         return SentCounts.none(identity.partition)
     splitter = Splitter(
         RowPlan(

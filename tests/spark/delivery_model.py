@@ -5,7 +5,9 @@
 A run is made of choices: how many addresses and destinations, where batches are cut, and step by
 step what the receivers do. When the choices are used up everybody behaves well, so each batch is
 written in the end. Then every row is stored once under its number and in order, the counts say so,
-and no attempt has succeeded before. Time is virtual.
+and no attempt has succeeded before. Where the first attempt of a batch had other rows and receivers
+say what they have stored, no attempt succeeds whose rows were taken for those, but by saying that
+they were not compared. Time is virtual.
 """
 
 from __future__ import annotations
@@ -75,6 +77,8 @@ class Adversary:
             self._stop_taking,
             self._go_down,
             self._complete,
+            self._hang_up,
+            self._die_acked,
         )
         while True:
             await asyncio.sleep((0.002, 0.002, 0.05, 1.0)[self._choices.below(4)])
@@ -83,6 +87,7 @@ class Adversary:
     def _behave(self) -> None:
         self._network.down.clear()
         for connection in self._network.live:
+            connection.hangs_up = False
             connection.open_gate()
             connection.more_room(1 << 30)
         for channel in list(self._network.channels()):
@@ -128,10 +133,26 @@ class Adversary:
         if channel := self._channel():
             channel.complete()
 
+    def _hang_up(self) -> None:
+        if self._network.live:
+            self._connection().hangs_up = True
+
+    def _die_acked(self) -> None:
+        """When all is acked, before anything was asked."""
+        if self._network.live:
+            connection = self._connection()
+            for channel in connection.live:
+                channel.deliver(1 << 30)
+                channel.ack(0, 1 << 30)
+            connection.die()
+
     def _dialled(self, connection: MemoryConnection) -> None:
         connection.room = (1 << 30, 1 << 30, 7, 1)[self._choices.below(4)]
-        if self._choices.below(16) == 15:
-            connection.die()
+        match self._choices.below(16):
+            case 15:
+                connection.die()
+            case 13 | 14:
+                connection.hangs_up = True
 
     def _connection(self) -> MemoryConnection:
         live = self._network.live
@@ -150,13 +171,17 @@ class Run:
         self._ports = 1 + choices.below(3)
         self._failover = bool(choices.below(2))
         self._streaming = bool(choices.below(2))
+        self._finish = bool(choices.below(2))
         self._max_open = 2 + choices.below(4)
         names = [f"c{n}" for n in range(1 + choices.below(7))]
         self._destinations = [Destination(name, KINDS[choices.below(3)]) for name in names]
         # else what one address stored and did not ack goes to another one too
         self._one_place = self._ports == 1 or not self._failover
-        self.network = MemoryNetwork(deduplicates=not choices.below(2))
+        deduplicates = not choices.below(2)
+        self._answers = deduplicates and not choices.below(2)
+        self.network = MemoryNetwork(deduplicates=deduplicates, answers=self._answers)
         self.failed = 0
+        self.refused = False
 
     def __call__(self) -> None:
         with small_bounds():
@@ -169,46 +194,100 @@ class Run:
                 self._destinations[self._choices.below(len(self._destinations))]
                 for _ in range((3, 10, 60, 150)[self._choices.below(4)])
             ]
+            for store in self.network.stores.values():
+                store.changed.clear()
             attempts = 0
+            if self._answers and self._choices.below(2):
+                attempts += 1
+                await self._attempt(batch, *self._others(rows))
+                assert not self.refused, "the first attempt of a batch repeats nothing"
             for _ in range(1 + self._choices.below(2)):  # and the batch is done again
                 counts, calm = None, 0
-                while counts is None:
+                while counts is None and not self.refused:
                     attempts += 1
                     calm += self._choices.spent
                     assert calm <= ATTEMPTS, "attempts fail while all is well"
+                    changed = self._changed
                     counts = await self._attempt(batch, rows)
-                self._check(batch, rows, counts, attempts)
+                others = self._holds_others(batch, rows)
+                if counts is None:
+                    assert others, "the same rows are taken for other ones"
+                    break
+                if not others:
+                    self._check(batch, rows, counts, attempts)
+                elif self._changed > changed:
+                    assert not self._one_place, "rows were taken for others without a word"
+                    assert counts.unchecked, "rows were taken for others, and nothing tells it"
+            if self.refused:
+                break
         acting.cancel()
         await self.network.close()
 
-    async def _attempt(self, batch: int, rows: Sequence[Destination]) -> SentCounts | None:
+    def _others(self, rows: Sequence[Destination]) -> tuple[list[Destination], bytes]:
+        """The rows of an attempt that computes others: other payloads, more, fewer, elsewhere."""
+        match self._choices.below(4):
+            case 0:
+                return list(rows), b"other"
+            case 1:
+                return [*rows, *rows], b""
+            case 2:
+                return list(rows[: len(rows) // 2]), b""
+        return [*rows, Destination("more", "ordered")], b""
+
+    @property
+    def _changed(self) -> int:
+        return sum(len(store.changed) for store in self.network.stores.values())
+
+    def _holds_others(self, batch: int, rows: Sequence[Destination]) -> bool:
+        """Whether other rows than these are stored under the numbers of the batch, anywhere."""
+        wanted: dict[tuple[str, int], bytes] = {}
+        for place, (name, kind, _) in enumerate(rows):
+            number = rows[:place].count(rows[place])
+            if kind != "unreliable":
+                start = (batch << 32) + ((kind == "unordered") << 31)
+                wanted[name, start + number] = payload(batch, rows, place)
+        return any(
+            wanted.get((channel, number)) != row
+            for store in self.network.stores.values()
+            for (_, channel), found in store.rows.items()
+            for number, row in found.items()
+            if number >> 32 == batch
+        )
+
+    async def _attempt(
+        self, batch: int, rows: Sequence[Destination], mark: bytes = b""
+    ) -> SentCounts | None:
         urls = [f"aqueduct://127.0.0.1:{port}" for port in range(1, self._ports + 1)]
         wanted = options(
             *urls,
             streaming=self._streaming,
             maxInFlightBytes="1k",
             endpointPolicy="failover" if self._failover else "hash",
+            finish="true" if self._finish else "false",
         )
         attempt = Attempt(wanted, pool=self.network, batch=batch, max_open=self._max_open)
         try:
-            return await attempt.run(self._batches(batch, rows))
+            return await attempt.run(self._batches(batch, rows, mark))
         except (Killed, ConnectFailed):
             pass
         except SinkFailed as failed:
-            if failed.subclass not in FAILURES:
+            self.refused = failed.subclass == "NOT_REPEATABLE"
+            if failed.subclass not in FAILURES and not (self.refused and self._answers):
                 raise
         self.failed += 1
         await asyncio.sleep(0.5)
         return None
 
-    def _batches(self, batch: int, rows: Sequence[Destination]) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, batch: int, rows: Sequence[Destination], mark: bytes
+    ) -> Iterator[pa.RecordBatch]:
         dies = self._choices.below(8) == 7
         place = 0
         while place < len(rows):
             some = rows[place : place + (64, 1, 5, 17)[self._choices.below(4)]]
             yield pa.record_batch(
                 {
-                    "value": [payload(batch, rows, place + n) for n in range(len(some))],
+                    "value": [mark + payload(batch, rows, place + n) for n in range(len(some))],
                     "channel": [destination.channel for destination in some],
                     "reliability": [destination.reliability for destination in some],
                 }
@@ -229,7 +308,7 @@ class Run:
                 self._check_stored(batch, destination, wanted)
             else:
                 self._check_unreliable(batch, wanted, attempts)
-            if not self._streaming:
+            if self._finish:
                 self._check_finished(destination)
 
     def _check_stored(self, batch: int, destination: Destination, wanted: list[bytes]) -> None:

@@ -7,10 +7,10 @@ holds are the real ones; in place of the network, each step is a call of the tes
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from aqueduct_core.aio.halves import Receiver
+from aqueduct_core.aio.halves import Receiver, Sender
 from aqueduct_core.aio.message import Cargo
 from aqueduct_core.aio.outcomes import ConnectionLost, ReceiverClosed
 from aqueduct_core.aio.outlet import Outlet
@@ -19,6 +19,9 @@ from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.news import Closed, Headers
 from aqueduct_core.dedupe import Deduplicator, channel_key
+from aqueduct_core.dedupe.checksum import Content, of_payloads
+from aqueduct_core.dedupe.numbering import space
+from aqueduct_core.dedupe.questions import Answer, Known, Question, question_header
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_spark.model.values import Address
@@ -38,17 +41,28 @@ class Store:
 
     def take(
         self, connection: Headers, channel: Headers, number: int | None, payload: bytes
-    ) -> None:
-        """A message arrived; None: an unreliable one, which has no number that stays."""
+    ) -> tuple[str, str, int] | None:
+        """A message arrived; ``number`` None: an unreliable one, which has no number that stays.
+        Returns the sequence, as questions name it, of which it is a repeat."""
         key = channel_key(connection, channel)
         if key is None or number is None:
             self.unnumbered.append(payload)
-            return
+            return None
         rows, logical = self.rows[(key.producer, key.channel)], key.start + number
         if self._deduplicator.is_new(key, number):
             rows[logical] = payload
-        elif rows.get(logical) != payload:
+            return None
+        if rows.get(logical) != payload:
             self.changed.append((key.channel, logical))
+        return key.producer, key.channel, space(key.start)[0]
+
+    def content(self, producer: str, channel: str, first: int, stop: int) -> Content | None:
+        """Of the rows that are stored under these numbers; None where there are none."""
+        total = Content()
+        for number, row in self.rows.get((producer, channel), {}).items():
+            if first <= number < stop:
+                total = total.plus(of_payloads([row], number))
+        return total if total.messages else None
 
 
 class MemoryChannel:
@@ -90,12 +104,14 @@ class MemoryChannel:
         """Store the next messages that are under way."""
         for _ in range(min(count, len(self.under_way))):
             number, payload, _ = self.under_way.popleft()
-            self.connection.store.take(
+            repeated = self.connection.store.take(
                 self.connection.own_headers,
                 self.outlet.headers,
                 number if self.reliable else None,
                 payload,
             )
+            if repeated is not None:
+                self.connection.repeated[repeated] += 1
             self.stored.add(number, number + 1)
 
     def lose(self, count: int) -> None:
@@ -154,6 +170,10 @@ class MemoryConnection:
         self.gate = Signal()
         self.shut = False
         """Entrypoint messages wait at the gate."""
+        self.repeated: Counter[tuple[str, str, int]] = Counter()
+        self.asked = 0
+        self.hangs_up = False
+        """It is lost when it is asked what is stored, before the answer is out."""
         self.channels: list[MemoryChannel] = []
         self.opened: Callable[[MemoryChannel], None] = lambda _: None
 
@@ -161,12 +181,25 @@ class MemoryConnection:
     def live(self) -> list[MemoryChannel]:
         return [c for c in self.channels if c.end == "open" and not c.outlet.done]
 
-    async def send(self, payload: bytes, *, attach: Sequence[Receiver] = ()) -> int:
-        """The entrypoint message that carries channels."""
+    async def send(
+        self,
+        payload: bytes,
+        *,
+        headers: Headers = (),
+        attach: Sequence[Receiver] | Sender = (),
+    ) -> int:
+        """The entrypoint message that carries channels, or asks what is stored."""
         while self.shut and self.closed is None:
             await self.gate.wait()
+        if isinstance(attach, Sender):
+            assert question_header() in headers
+            answer = self._answer(Question.from_payload(payload))
+            if self.hangs_up:
+                self.die()
         if self.closed is not None:
             raise self._lost("the entrypoint")
+        if isinstance(attach, Sender):
+            return await attach.send(answer.to_payload())
         for receiver in attach:
             inlet = receiver._core()
             assert isinstance(inlet.source, Pipe)
@@ -177,6 +210,28 @@ class MemoryConnection:
             self.channels.append(opened)
             self.opened(opened)
         return 0
+
+    def _answer(self, question: Question) -> Answer:
+        self.asked += 1
+        [(_, writer)] = self.own_headers
+        producer = f"{writer.decode()}/{question.partition}"
+        known = [
+            Known(
+                self.store.content(producer, asked.channel, asked.first, asked.stop),
+                self.repeated.pop((producer, asked.channel, asked.first), 0),
+            )
+            for asked in question.channels
+        ]
+        if question.among is None:
+            return Answer(known)
+        return Answer(
+            known,
+            sum(
+                sender == producer
+                and self.store.content(producer, channel, *question.among) is not None
+                for sender, channel in self.store.rows
+            ),
+        )
 
     def more_room(self, count: int) -> None:
         self.room += count
@@ -212,10 +267,11 @@ class MemoryNetwork(Pool):
     """The pool of a worker whose lines lead to receivers in memory, one store for each address.
 
     ``down`` holds the ports where nobody listens; ``dialled`` is told of each new connection.
+    ``answers``: they say what they have stored.
     ``opened`` are all channels in the order in which they came.
     """
 
-    def __init__(self, *, deduplicates: bool = True) -> None:
+    def __init__(self, *, deduplicates: bool = True, answers: bool = False) -> None:
         super().__init__()
         self.stores: dict[Address, Store] = defaultdict(Store)
         self.connections: list[MemoryConnection] = []
@@ -223,6 +279,8 @@ class MemoryNetwork(Pool):
         self.down: set[int] = set()
         self.dialled: Callable[[MemoryConnection], None] = lambda _: None
         self._headers: Headers = ((b"deduplicates", b"sequence"),) if deduplicates else ()
+        if answers:
+            self._headers += (question_header(),)
 
     @property
     def live(self) -> list[MemoryConnection]:

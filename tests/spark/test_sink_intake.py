@@ -68,7 +68,8 @@ async def test_a_restart_of_the_intake_forgets_nothing(tmp_path: Path) -> None:
         await Attempt(options(intake.url), batch=4).run([numbered(50)])
     with site.intake() as intake:
         await Attempt(options(intake.url), batch=4).run([numbered(80)])
-        await Attempt(options(intake.url), batch=3).run([numbered(10)])
+        with pytest.raises(SinkFailed, match="A later batch than 3"):
+            await Attempt(options(intake.url), batch=3).run([numbered(10)])
         assert values(intake) == once(80)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,10 @@ import pytest
 from aqueduct_core.dedupe.questions import MAX_CHANNELS
 from aqueduct_core.errors import SinkFailed
 from aqueduct_spark.model.write_options import WriteOptions
-from aqueduct_spark.write.pool import Pool
+from aqueduct_spark.write.counts import SentCounts
+from aqueduct_spark.write.identity import WriteIdentity
+from aqueduct_spark.write.pool import Pool, Worker
+from aqueduct_spark.write.task import write_rows
 from tests.core.aio.scene import in_loop, server_tls
 from tests.core.intake.processes import Site
 from tests.spark.plain_peer import Peer, listening
@@ -39,8 +43,8 @@ async def dies(wanted: WriteOptions, batch: pa.RecordBatch) -> None:
     attempt = Attempt(wanted)
     await attempt.delivery.open()
     await attempt.send(batch)
+    await attempt.delivery._settle()
     for lane in attempt.delivery._lanes.values():
-        await lane.settled()
         lane.line.connection.abort()
     await attempt.delivery.give_up()
 
@@ -226,6 +230,70 @@ async def test_a_stream_that_begins_again_below_what_its_writer_has_sent(tmp_pat
             await Attempt(wanted, rising=True).run([numbered(50, start=1_000, channels=3)])
         assert failed.value.subclass == "NOT_REPEATABLE"
         assert values(intake) == stored
-        # a writer whose batches do not rise may send one again
-        counts = await Attempt(wanted, batch=6).run([numbered(50, start=300, channels=3)])
-        assert (counts.repeated, counts.unchecked) == (50, 3)
+
+
+@patiently
+async def test_a_batch_below_one_that_is_stored(tmp_path: Path) -> None:
+    """Its rows cannot be stored any more: the same ones pass, and nothing else in silence."""
+
+    def batch(number: int) -> pa.RecordBatch:
+        return numbered(50, start=50 * number, channels=3)
+
+    site = Site(tmp_path)
+    with site.intake() as intake:
+        for number in (3, 4, 6, 7, 8):
+            await Attempt(options(intake.url), batch=number).run([batch(number)])
+        stored = values(intake)
+        intake.kill()
+    with site.intake() as intake:
+        wanted = options(intake.url)
+        counts = await Attempt(wanted, batch=6).run([batch(6)])
+        assert (counts.repeated, counts.unchecked) == (50, 0)
+        others = {
+            6: (batch(5), "other content than what is stored"),
+            7: (batch(7).slice(0, 40), r"this attempt has 1\d rows"),
+            8: (batch(8).filter(pa.compute.not_equal(batch(8)["channel"], "c2")), "of 3 channels"),
+            4: (batch(4).filter(pa.compute.not_equal(batch(4)["channel"], "c2")), "of 3 channels"),
+            5: (batch(5), "cannot be compared any more"),
+            2: (batch(2), "cannot be compared any more"),
+        }
+        for number, (other, text) in others.items():
+            with pytest.raises(SinkFailed, match=text) as failed:
+                await Attempt(wanted, batch=number).run([other])
+            assert failed.value.subclass == "NOT_REPEATABLE"
+        assert "supersededBatch=trust" in failed.value.remedy
+        trusting = options(intake.url, supersededBatch="trust")
+        counts = await Attempt(trusting, batch=2).run([batch(2)])
+        assert (counts.acked, counts.repeated, counts.unchecked) == (50, 50, 3)
+        with pytest.raises(SinkFailed, match="other content than what is stored"):
+            await Attempt(trusting, batch=7).run([batch(5)])
+        # a channel that was in a later batch only does not count among those of an earlier one
+        more = Attempt(wanted, batch=9)
+        await more.run([numbered(4, channels=4)])
+        counts = await Attempt(wanted, batch=8).run([batch(8)])
+        assert (counts.repeated, counts.unchecked) == (50, 0)
+        assert values(intake) == stored + Counter(range(4))
+
+
+@patiently
+async def test_fault_43_no_rows_any_more(tmp_path: Path) -> None:
+    """A task without rows asks where an attempt of it has failed before."""
+    worker = Worker()
+
+    def write(url: str, *, again: bool, partition: int = 0) -> SentCounts:
+        identity = WriteIdentity("w", 0, partition)
+        return write_rows(
+            iter([]), options(url), token=None, identity=identity, again=again, worker=worker
+        )
+
+    with Site(tmp_path).intake() as intake:
+        await dies(options(intake.url), numbered(20, channels=2))
+        with pytest.raises(SinkFailed, match=r"rows for 0 channels.*rows of 2 channels") as failed:
+            await asyncio.to_thread(write, intake.url, again=True)
+        assert failed.value.subclass == "NOT_REPEATABLE"
+        counts = await asyncio.to_thread(write, intake.url, again=True, partition=1)
+        assert counts.sent == 0
+        assert counts.endpoints == (intake.listen,)
+    # the first attempt dials nobody
+    assert await asyncio.to_thread(write, intake.url, again=False) == SentCounts.none(0)
+    worker.close()

@@ -277,7 +277,8 @@ def test_batches_of_a_sink_that_does_not_ask(tmp_path: Path) -> None:
             batch(number, *TEN[:3])
         batch(2, *TEN[:3])
         batch(2, TEN[0], TEN[2], TEN[1], refused=True)
-        batch(1, b"late", b"rows", b"of a batch that is done")
+        batch(1, *TEN[:3])
+        batch(1, b"late", b"rows", b"of a batch that is done", refused=True)
         # fewer rows on one channel: the rest may come on another one
         batch(2, TEN[0])
         number = first_number(1)

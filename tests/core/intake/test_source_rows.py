@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from aqueduct_core.aqueduct.conventions import channel_headers, connection_headers
 from aqueduct_core.aqueduct.news import End
-from tests.core.intake.bench import bench
-from tests.core.intake.scene import Scene
-from tests.core.intake.test_session import of
+from aqueduct_core.dedupe.questions import Asked, Known, Question
+from aqueduct_core.dedupe.source_rows import Numbers
+from aqueduct_core.intake.row_checks import RowChecks
+from aqueduct_core.primitives.number_set import BLOCK
+from tests.core.intake.bench import Bench, bench
+from tests.core.intake.scene import Scene, of
+from tests.core.intake.test_answering import LINE, answers, ask
+from tests.core.intake.test_repeats import check_refused
 
 SOURCE = (b"source", b"spool/3")
 
@@ -74,3 +80,104 @@ def test_without_a_producer_there_is_nobody_whose_rows_they_are(tmp_path: Path) 
             of_source(scene, {3: b"3"})
             scene.rest(0.3)
         assert len(of(b, "c")) == 2
+
+
+def writer(b: Bench) -> Scene:
+    return Scene(b, headers=connection_headers(producer="w"))
+
+
+def asked(scene: Scene, *channels: str) -> list[Known]:
+    """What is told of repeats of rows of the source."""
+    question = Question([Asked(channel, *LINE) for channel in channels], source="spool/3")
+    (answer,) = answers(scene, ask(scene, question.to_payload()))
+    return list(answer.channels)
+
+
+@pytest.mark.parametrize("where", ["a later group", "the same group", "the same run"])
+def test_another_row_of_the_same_place_is_refused(tmp_path: Path, where: str) -> None:
+    """As of a source row that became two, in tasks of their own."""
+    with bench(tmp_path) as b:
+        first = writer(b)
+        if where == "the same run":
+            (channel,) = first.attach(channel_headers(name="c", extra=(SOURCE,)))
+            for payload in (b"5", b"five"):
+                headers = ((b"source-offset", b"5"),)
+                first.client.send(channel, payload, now=first.pair.now, headers=headers)
+            first.rest(0.5)
+            check_refused(first, "number 5 has other content")
+            return
+        channel = of_source(first, {3: b"3", 5: b"5"})
+        second = first
+        if where == "a later group":
+            first.rest(0.5)
+            assert first.delivered(channel, True) == [0, 1]
+            second = writer(b)
+        other = of_source(second, {4: b"4", 5: b"five"})
+        second.rest(0.5)
+        check_refused(second, "channel 'c' of 'w/spool/3' repeats 1 of the numbers 5 to 5")
+        assert second.delivered(other, True) == []
+        assert [row["value"] for row in of(b, "c")] == [b"3", b"5", b"4"]
+
+
+def test_a_row_with_other_headers_is_another_one(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        for color in (b"red", b"red", b"blue"):
+            scene = writer(b)
+            (channel,) = scene.attach(channel_headers(name="c", extra=(SOURCE,)))
+            headers = ((b"source-offset", b"5"), (b"color", color))
+            scene.client.send(channel, b"5", now=scene.pair.now, headers=headers)
+            scene.rest(0.5)
+            if color == b"blue":
+                check_refused(scene, "number 5")
+            else:
+                assert scene.delivered(channel, True) == [0]
+
+
+def test_rows_that_were_withdrawn_may_come_again_as_others(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        scene = writer(b)
+        given_up = of_source(scene, {5: b"5"})
+        scene.client.cancel(given_up, scene.pair.now)
+        scene.rest(0.5)
+        again = writer(b)
+        channel = of_source(again, {5: b"five"})
+        again.rest(0.5)
+        stored = [row["value"] for row in of(b, "c")]
+        assert stored == [b"five"]
+        assert again.delivered(channel, True) == [0]
+
+
+def test_what_is_told_of_repeats(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        scene = writer(b)
+        of_source(scene, {n: b"%d" % n for n in (3, 9, 600, 2_000)})
+        scene.rest(0.5)
+        assert asked(scene, "c", "d") == [Known(None, 0, uncompared=0)] * 2
+        again = writer(b)
+        of_source(again, {n: b"%d" % n for n in (9, 600, 700)})
+        again.rest(0.5)
+        assert asked(again, "c") == [Known(None, 2, uncompared=0)]
+        assert asked(again, "c") == [Known(None, 0, uncompared=0)]
+    with bench(tmp_path) as b:  # started again: what its rows held is on the disk only
+        scene = writer(b)
+        of_source(scene, {n: b"%d" % n for n in (3, 700, 701)})
+        scene.rest(0.5)
+        assert asked(scene, "c") == [Known(None, 2, uncompared=2)]
+        again = writer(b)
+        of_source(again, {701: b"?"})
+        again.rest(0.5)
+        check_refused(again, "number 701")
+
+
+def test_what_is_remembered_of_rows_is_bounded() -> None:
+    def numbers(*given: int) -> Numbers:
+        return np.array(given, np.int64)
+
+    checks = RowChecks(most=3 * BLOCK)
+    track = "w/spool/3", "c"
+    for block in range(4):
+        checks.note(track, numbers(BLOCK * block + 7, BLOCK * block), [0, block])
+    assert checks.compare(track, numbers(7, 0), [0, 0]) == (None, 2)
+    assert checks.compare(track, numbers(3 * BLOCK, BLOCK + 7, BLOCK + 8), [3, 0, 0]) == (None, 1)
+    assert checks.compare(track, numbers(3 * BLOCK, BLOCK), [4, 5]) == (BLOCK, 0)
+    assert checks.compare(("w/spool/4", "c"), numbers(BLOCK), [1]) == (None, 1)

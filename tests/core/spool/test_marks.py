@@ -216,18 +216,61 @@ def test_a_sum_is_known_where_it_counts_all_that_is_stored() -> None:
     assert known(marks) == (6, None)
 
 
-def test_a_space_that_is_done_has_no_sum() -> None:
-    """A floor is a mark over all that went before."""
+def test_a_space_that_is_done_has_the_sum_of_what_was_stored() -> None:
+    """A floor is a mark over all that went before: what was there is known, and cannot grow."""
     marks = Marks(SpoolSettings())
     added(marks, 100, 120, 5, (100, 200))
     added(marks, 200, 210, 6, (200, 300))
     assert known(marks, (100, 200)) == (20, 5)
     marks.add([Mark("p", "c", 0, 200)])
+    for _ in range(2):
+        assert known(marks, (100, 200)) == (20, 5)
+        assert known(marks, (200, 300)) == (10, 6)
+        assert list(marks.closed("p", "c")) == [(100, 200)]
+        marks.load(marks.snapshot(), marks.sums())
+        added(marks, 120, 121, 5, (100, 200))
+
+
+def test_what_is_stored_in_the_group_that_closes_its_space() -> None:
+    """The last rows of a space and the floor of the next one become true with one record."""
+    marks = Marks(SpoolSettings())
+    added(marks, 100, 110, 1, (100, 200))
+    marks.add(
+        [Mark("p", "c", 0, 205)],
+        [
+            ContentSum("p", "c", 100, 200, 7, 20),
+            ContentSum("p", "c", 200, 300, 5, 300),
+        ],
+    )
+    assert known(marks, (100, 200)) == (17, 21)
+    assert known(marks, (200, 300)) == (5, 300)
+    # the other way round: all of a space in that group
+    marks.add(
+        [Mark("p", "d", 0, 205)],
+        [ContentSum("p", "d", 100, 200, 3, 9), ContentSum("p", "d", 200, 300, 5, 1)],
+    )
+    assert marks.content("p", "d", 100, 200)[4:] == (3, 9)
+
+
+def test_of_what_was_not_summed_nothing_is_known_when_its_space_is_done() -> None:
+    marks = Marks(SpoolSettings())
+    marks.add([Mark("p", "c", 100, 103)])  # of an earlier release
+    added(marks, 103, 110, 1, (100, 200))
+    marks.add([Mark("p", "c", 0, 200)])
     assert known(marks, (100, 200)) == (100, None)
-    assert known(marks, (200, 300)) == (10, 6)
-    assert [each.first for each in marks.sums()] == [200]
-    added(marks, 120, 121, 5, (100, 200))
-    assert [each.first for each in marks.sums()] == [200]
+
+
+def test_the_last_spaces_that_are_done_are_remembered() -> None:
+    marks = Marks(SpoolSettings(max_tracks=1))
+    for space in range(100, 1_000, 100):
+        added(marks, space, space + 9, space, (space, space + 100))
+        marks.add([Mark("p", "c", 0, space + 100)])
+    kept = sorted(marks.closed("p", "c"))
+    assert kept == [(space, space + 100) for space in (600, 700, 800, 900)]
+    marks.add([Mark("p", "d", 0, 1)])  # takes its place
+    assert marks.sums() == []
+    added(marks, 900, 901, 5, (900, 1000))
+    assert known(marks, (900, 1000)) == (1, None)
 
 
 def test_of_what_was_forgotten_no_sum_is_known() -> None:

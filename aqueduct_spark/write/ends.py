@@ -1,0 +1,89 @@
+"""What ended at the addresses of an attempt: every wait of the attempt ends with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aqueduct_core.aio.outcomes import (
+    ConnectionLost,
+    LostInTransit,
+    Misuse,
+    Outcome,
+    ReceiverClosed,
+)
+from aqueduct_core.aio.outlet import again
+from aqueduct_core.errors import SinkFailed
+
+
+class Ends:
+    """Of one attempt, told by its lanes.
+
+    A channel that ended with messages not acked ends the attempt. A lost connection ends what the
+    attempt waits for, wherever that is; it counts until `mended`.
+    """
+
+    def __init__(self) -> None:
+        self._failure: Outcome | None = None
+        self._lost: ConnectionLost | None = None
+        self._waits: dict[asyncio.Timeout, bool] = {}
+
+    def note(self, outcome: Outcome) -> None:
+        """A channel or a connection ended."""
+        if isinstance(outcome, ConnectionLost):
+            self._lost = outcome
+        elif self._failure is None:
+            self._failure = outcome
+        for wait, whole in self._waits.items():
+            if not wait.expired() and (self._failure is not None or not whole):
+                wait.reschedule(asyncio.get_running_loop().time())
+
+    def mended(self) -> None:
+        """What lost connections had not acked waits to be sent again."""
+        self._lost = None
+
+    def check(self, *, whole: bool = False) -> None:
+        """Raise what ended. A receiver that closed is that, also where it goes on to end the
+        connection. ``whole``: see `watched`.
+
+        Raises: SinkFailed, ConnectionLost.
+        """
+        if self._failure is not None:
+            raise as_sink_failure(self._failure)
+        if self._lost is not None and not whole:
+            raise again(self._lost)
+
+    @asynccontextmanager
+    async def watched(self, until: float | None, *, whole: bool = False) -> AsyncIterator[None]:
+        """Wait in the block until something ended, or until this time of the loop (None: for ever).
+
+        Args:
+            whole: what the block does must not stay half done, so a connection that is lost
+                elsewhere does not end it.
+
+        Raises: as `check`; TimeoutError when it is too late.
+        """
+        self.check(whole=whole)
+        wait = asyncio.timeout_at(until)
+        try:
+            async with wait:
+                self._waits[wait] = whole
+                yield
+        except TimeoutError:
+            self.check(whole=whole)
+            raise
+        finally:
+            self._waits.pop(wait, None)
+
+
+def as_sink_failure(error: Exception) -> Exception:
+    """What ended a channel, as an error of the sink; a lost connection stays what it is."""
+    match error:
+        case ReceiverClosed():
+            return SinkFailed("RECEIVER_CLOSED", error.what, error.remedy)
+        case LostInTransit():
+            return SinkFailed("LOST_IN_TRANSIT", error.what, error.remedy)
+        case Misuse():
+            return SinkFailed("CANCELLED", str(error), "Look for the first error of the task")
+    return error
