@@ -168,7 +168,7 @@ def kill_all(pids: list[int]) -> None:
 
 def test_a_driver_killed_between_batches_goes_on_exactly(scene: Scene) -> None:
     scene.options["listen"] = f"127.0.0.1:{free_port()}"
-    with driver(scene, "30s") as pids:
+    with driver(scene, "10m") as pids:
         before = scene.intake()
         # The intake is no child of the driver, so it outlives it.
         assert not set(pids) & set(ancestors(before["pid"]))

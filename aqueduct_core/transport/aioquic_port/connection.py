@@ -57,6 +57,10 @@ STREAMS_PER_ROUND = 128
 """Ready streams offered to the packet builder at once: enough to fill a dozen packets with tiny
 messages, few enough that rebuilding aioquic's service order for each packet stays cheap."""
 
+LARGEST_OVERHEAD = 19
+"""Bytes of a STREAM frame beside its data: type, length, stream and offset. Where no more are left
+of a flight, no stream is asked for what it has."""
+
 LONGEST_CLOSING = 3.0
 """Seconds that a closed connection lingers at most. RFC 9000 §10.2 asks for three probe timeouts,
 and one of these is half a minute after a process stood still for twenty seconds; by then nobody
@@ -365,7 +369,8 @@ class CreditedConnection(DatagramConnection):
                     assert isinstance(stream, Stream)
                     self._put_back(stream)
                 self._streams_queue = []
-            if left <= 0 or self._pacing_at is not None:
+            full = builder.remaining_flight_space <= LARGEST_OVERHEAD
+            if left <= 0 or full or self._pacing_at is not None:
                 return
 
     def _put_back(self, stream: Stream) -> None:
