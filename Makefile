@@ -17,7 +17,11 @@ JAVA := .ci/with-java
 # Most tests with processes wait more than they compute: more workers than two cores, one of them for
 # the session of Spark, one for drivers in processes of their own.
 WORKERS ?= 4
-PYTEST := $(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
+# A JVM that lives for a few small batches: what it would compile and collect in parallel for a long
+# life costs twice what it saves here.
+SHORT_LIFE := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+PYTEST := SPARK_SUBMIT_OPTS="$(SHORT_LIFE)" SPARK_LAUNCHER_OPTS="$(SHORT_LIFE)" $(JAVA) \
+  $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
 .PHONY: demo test test-all check bench soak simulate fuzz pages setup clean
 

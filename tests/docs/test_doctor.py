@@ -40,6 +40,7 @@ def test_it_prints_the_line_to_set_and_is_content_once_it_is_set(plain: PlainPla
     assert str(plain.python) in content
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_it_is_content_in_an_activated_environment(plain: PlainPlace) -> None:
     line = verdict(plain.run("source .venv/bin/activate; aqueduct doctor"))
@@ -65,6 +66,7 @@ def test_a_variable_of_sparks_own_start_script(plain: PlainPlace) -> None:
     assert "'no-such-python' (PYSPARK_PYTHON of conf/spark-env.sh)" in line
 
 
+@pytest.mark.long
 def test_another_version_of_the_package(plain: PlainPlace, tmp_path: Path) -> None:
     other = tmp_path / "other"
     venv.create(other, symlinks=True, with_pip=False)

@@ -103,6 +103,7 @@ def test_fault_04_driver_killed_behind_the_commit_log(
     assert written.stat().st_mtime_ns == stamp
 
 
+@pytest.mark.long
 def test_fault_05_planner_killed_fails_the_query_and_another_run_goes_on(
     scene: Scene, producers: Load
 ) -> None:
@@ -125,6 +126,7 @@ def test_fault_05_planner_killed_fails_the_query_and_another_run_goes_on(
     balance(drained(query, table.read, entries), entries)
 
 
+@pytest.mark.long
 def test_fault_11_a_query_stopped_in_mid_batch_goes_on_exactly(
     scene: Scene, producers: Load, tmp_path: Path
 ) -> None:

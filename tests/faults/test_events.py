@@ -169,6 +169,7 @@ async def cancel_at_the_finish(network: Network) -> str:
         return "finished"
 
 
+@pytest.mark.long
 def test_fault_32_two_queries_of_one_cursor_and_of_two(scene: Scene, producers: Load) -> None:
     """Another cursor of the same spool has all rows too; a second query of the same cursor is
     refused with its class, and disturbs nobody."""

@@ -39,6 +39,7 @@ def test_fault_01_intake_kill9_while_receiving_loses_nothing(
     assert any(entry.resent for entry in producers.reliable), "nothing was under way at any kill"
 
 
+@pytest.mark.long
 def test_fault_01_an_intake_that_stood_still_goes_on(site: Site, producers: Load) -> None:
     """SIGSTOP for longer than the producers' idle timeout: they dial again, and the intake that
     wakes up meets both the old connections and the new ones."""
@@ -55,6 +56,7 @@ def test_fault_01_an_intake_that_stood_still_goes_on(site: Site, producers: Load
         producers.settle(intake)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bounces", BOUNCES)
 def test_fault_02_intake_sigterm_drains_and_comes_back(
     site: Site, producers: Load, bounces: int

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.faults.load import PATIENCE, Load
 from tests.faults.network import Network, namespaces
@@ -62,6 +64,7 @@ def test_fault_23_a_short_blackout_keeps_the_connection(site: Site, producers: L
         assert intake.status().counters["accepted"] == 1
 
 
+@pytest.mark.long
 def test_fault_23_a_long_blackout_ends_in_a_new_connection(site: Site, producers: Load) -> None:
     """Longer than the idle timeout: reconnect, send again, deduplicate."""
     with behind_a_network(site) as (intake, network):

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.spark
 FLOWS = [Flow("ordered", "readings", 400.0, 100), Flow("unordered", "events", 100.0, 100)]
 
 
+@pytest.mark.long
 def test_fault_09_two_actions_on_a_batch_see_the_same_rows(scene: Scene, producers: Load) -> None:
     """Nothing is cached, producers go on, the intake is killed between the two actions of one
     batch: both actions have the same rows all the same."""
@@ -87,6 +88,7 @@ def test_fault_10_available_now_ends_and_has_everything_once(scene: Scene, produ
     assert committed(scene.spool) == ends
 
 
+@pytest.mark.long
 def test_fault_12_restarts_of_a_stateful_query_with_nothing_new(
     scene: Scene, producers: Load
 ) -> None:
@@ -123,6 +125,7 @@ def test_fault_12_restarts_of_a_stateful_query_with_nothing_new(
     assert all(a <= b for x, y in itertools.pairwise(ends) for a, b in zip(x, y, strict=True))
 
 
+@pytest.mark.long
 def test_fault_14_a_full_disk_under_the_checkpoint(
     scene: Scene, producers: Load, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ def values(rows: DataFrame, channel: str) -> list[bytes]:
     return [bytes(row.value) for row in found]
 
 
+@pytest.mark.long
 def test_fault_01_a_remote_that_is_killed_is_dialled_again(scene: Scene, tmp_path: Path) -> None:
     scripts = {"a": Script(messages=400, end="stay"), "done": Script(messages=3)}
     with RemoteProcess(tmp_path, scripts, producer="remote", sequence_start=0) as remote:
@@ -69,6 +70,7 @@ def test_a_name_that_is_added_between_two_runs_is_asked_for(scene: Scene, tmp_pa
             assert values(rows, name) == payloads(name, script)
 
 
+@pytest.mark.long
 def test_fault_01_standalone_intakes_are_read_and_one_comes_back(
     scene: Scene, tmp_path: Path
 ) -> None:

@@ -52,6 +52,7 @@ def test_a_certificate_that_is_not_there(scene: Scene, tmp_path: Path) -> None:
     assert "no.pem" in line
 
 
+@pytest.mark.long
 def test_fault_32_a_cursor_of_another_query(scene: Scene) -> None:
     first = scene.start()
     before = scene.intake()
@@ -92,6 +93,7 @@ def test_fault_41_a_cursor_of_another_query_that_has_ended(scene: Scene, tmp_pat
         produce(scene.endpoint(), numbered(1), name="stranger")
 
 
+@pytest.mark.long
 def test_a_spool_that_is_gone(scene: Scene) -> None:
     first = scene.start()
     produce(scene.endpoint(), numbered(10))
@@ -105,6 +107,7 @@ def test_a_spool_that_is_gone(scene: Scene) -> None:
     assert scene.await_rows(scene.start(), 10).count() == 10
 
 
+@pytest.mark.long
 def test_other_options_than_the_checkpoint_was_made_with(scene: Scene) -> None:
     first = scene.start()
     scene.intake()

@@ -67,6 +67,7 @@ def test_a_restart_within_the_lease_adopts_the_intake(scene: Scene) -> None:
     assert_exact(rows.where("channel = 'two'"), 300)
 
 
+@pytest.mark.long
 def test_a_restart_after_the_lease_launches_anew(scene: Scene) -> None:
     scene.lease = "1s"
     first = scene.start()

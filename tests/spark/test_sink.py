@@ -78,6 +78,7 @@ def test_an_empty_frame_dials_nobody(scene: Scene) -> None:
     write(empty, f"aqueduct://127.0.0.1:{free_port()}")
 
 
+@pytest.mark.long
 def test_failures_have_one_line_each(scene: Scene, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("secret-of-the-listener\n")
@@ -124,6 +125,7 @@ def test_frames_that_cannot_be_written_are_refused_before_any_task(scene: Scene)
     assert error_line(refused.value).startswith("[AQUEDUCT_SAVE_MODE] Mode overwrite")
 
 
+@pytest.mark.long
 def test_a_thousand_channels_and_values_of_all_sizes(scene: Scene) -> None:
     query = scene.start()
     endpoint = scene.endpoint()

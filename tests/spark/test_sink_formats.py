@@ -47,7 +47,7 @@ def sortable(frame: DataFrame) -> DataFrame:
     return frame.withColumn("more", f.map_entries("more"))
 
 
-@pytest.mark.parametrize("payload_format", ["json", "arrow"])
+@pytest.mark.parametrize("payload_format", ["json", pytest.param("arrow", marks=pytest.mark.long)])
 def test_rows_come_back_as_columns(scene: Scene, payload_format: str) -> None:
     sent = readings(scene)
     reader = (
@@ -83,6 +83,7 @@ def test_text_comes_back_as_text(scene: Scene) -> None:
     assert_df_equality(back.select("value"), sent, ignore_nullable=True, ignore_row_order=True)
 
 
+@pytest.mark.long
 def test_bad_payloads_by_mode(scene: Scene) -> None:
     reader = scene.spark.readStream.format("aqueduct").schema(
         "id LONG, channel STRING, _corrupt BINARY"

@@ -63,7 +63,9 @@ OTHERS: dict[str, Callable[[pa.RecordBatch], pa.RecordBatch]] = {
 
 
 @pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize("reliability", ["ordered", "unordered"])
+@pytest.mark.parametrize(
+    "reliability", ["ordered", pytest.param("unordered", marks=pytest.mark.long)]
+)
 @patiently
 async def test_fault_43_a_second_attempt_with_other_rows(
     tmp_path: Path, other: str, reliability: str

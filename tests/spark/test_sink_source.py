@@ -53,7 +53,8 @@ def by_source(url: str, *, streaming: bool = False, **given: str) -> WriteOption
 
 
 @pytest.mark.parametrize(
-    ("reliability", "every"), [("ordered", 1), ("ordered", 7), ("unordered", 7)]
+    ("reliability", "every"),
+    [("ordered", 1), pytest.param("ordered", 7, marks=pytest.mark.long), ("unordered", 7)],
 )
 @patiently
 async def test_tasks_of_any_cut_in_any_order(tmp_path: Path, reliability: str, every: int) -> None:

@@ -41,7 +41,7 @@ def test_rows_are_what_was_sent(scene: Scene) -> None:
     assert order.order == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("mode", ["unordered", "unreliable"])
+@pytest.mark.parametrize("mode", [pytest.param("unordered", marks=pytest.mark.long), "unreliable"])
 def test_the_other_modes(scene: Scene, mode: str) -> None:
     query = scene.start()
     outcome = produce(scene.endpoint(), numbered(300), mode=mode)
@@ -109,6 +109,7 @@ def test_available_now_ends_with_what_is_there(scene: Scene) -> None:
     assert committed(scene) == end["spool"]["0"]["to"]
 
 
+@pytest.mark.long
 def test_a_quiet_stream_commits_and_then_is_still(scene: Scene) -> None:
     query = scene.start()
     produce(scene.endpoint(), numbered(50))
@@ -124,6 +125,7 @@ def test_a_quiet_stream_commits_and_then_is_still(scene: Scene) -> None:
     assert len(scene.offsets()) == batches
 
 
+@pytest.mark.long
 def test_latest_leaves_out_what_was_stored_before(scene: Scene) -> None:
     scene.lease = "1s"  # the first intake has to let go of the spool
     first = scene.start()
@@ -147,6 +149,7 @@ def test_the_planner_ends_with_its_query(scene: Scene) -> None:
     ended(planner, PATIENCE)
 
 
+@pytest.mark.long
 def test_several_intakes_feed_one_query(scene: Scene) -> None:
     query = scene.start(scene.frame(numIntakes="2"))
     for index in (0, 1):

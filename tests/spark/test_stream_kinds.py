@@ -47,6 +47,7 @@ def test_messages_and_events_of_one_intake(scene: Scene) -> None:
     assert scene.intake()["pid"] == before
 
 
+@pytest.mark.long
 def test_standalone_intakes_and_splits(scene: Scene, tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     site = Site(tmp_path / "site")
@@ -74,6 +75,7 @@ def test_standalone_intakes_and_splits(scene: Scene, tmp_path: Path) -> None:
         assert intake.status().committed == {"query": intake.status().ends}
 
 
+@pytest.mark.long
 def test_no_payload_passes_through_the_planner(scene: Scene) -> None:
     query = scene.start(scene.frame(maxBytesPerTrigger="8m"))
     produce(scene.endpoint(), numbered(10), name="first")

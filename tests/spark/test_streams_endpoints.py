@@ -68,8 +68,15 @@ def asked(loop: Loop) -> bool:
     )
 
 
-@pytest.mark.parametrize("rounds", [(1, 2, 1), (2, -2, 1)])
-@pytest.mark.parametrize(("end", "place"), [("finish", "hosts"), ("stay", "hosts"), ("stay", "")])
+@pytest.mark.parametrize("rounds", [(1, 2, 1), pytest.param((2, -2, 1), marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("end", "place"),
+    [
+        ("finish", "hosts"),
+        pytest.param("stay", "hosts", marks=pytest.mark.long),
+        ("stay", ""),
+    ],
+)
 def test_fault_41_what_was_asked_for_belongs_to_the_endpoint(
     yard: Yard,
     tmp_path: Path,

@@ -415,7 +415,9 @@ class TestAvailableNow:
 
 
 @pytest.mark.parametrize("lossy", ["true", "false"])
-@pytest.mark.parametrize("place", ["no directory", "the place of a mount"])
+@pytest.mark.parametrize(
+    "place", ["no directory", pytest.param("the place of a mount", marks=pytest.mark.long)]
+)
 def test_fault_42_a_spool_out_of_sight_costs_no_row(yard: Yard, place: str, lossy: str) -> None:
     """The intake is killed and the volume hidden, whatever failOnDataLoss says: the query fails,
     and goes on with every row when the volume is back."""

@@ -22,9 +22,11 @@ OTHER = {
     "fewer": LINES[:200],
     "more, and other ones": ["other", *LINES],
 }
+SOME, *FURTHER = OTHER
+REST = [pytest.param(name, marks=pytest.mark.long) for name in FURTHER]
 
 
-@pytest.mark.parametrize("name", [*SAME, *OTHER])
+@pytest.mark.parametrize("name", [*SAME, SOME, *REST])
 def test_fault_43_input_under_numbers_that_are_stored(tmp_path: Path, name: str) -> None:
     site = Site(tmp_path)
     path = tmp_path / "lines.txt"
@@ -72,7 +74,7 @@ def test_fault_43_numbers_that_were_given_out_before(tmp_path: Path) -> None:
         assert [value for _, value in stored(intake)] == [b"mon 0", b"mon 1", b"tue 0", b"tue 1"]
 
 
-@pytest.mark.parametrize("name", OTHER)
+@pytest.mark.parametrize("name", [SOME, *REST])
 def test_fault_43_a_later_run_with_other_input(tmp_path: Path, name: str) -> None:
     """Behind what earlier runs sent, and after a restart of the intake."""
     site = Site(tmp_path)

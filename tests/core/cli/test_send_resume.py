@@ -43,7 +43,13 @@ def ca(site: Site, directory: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "how",
+    [
+        signal.SIGKILL,
+        *(pytest.param(how, marks=pytest.mark.long) for how in (signal.SIGTERM, signal.SIGINT)),
+    ],
+)
 def test_the_same_input_again_completes_what_a_crash_left(
     site: Site, tmp_path: Path, file: Path, how: signal.Signals
 ) -> None:

@@ -119,6 +119,7 @@ def test_fault_1_a_remote_that_is_killed_and_comes_back_is_dialled_again(
             assert {row["producer"] for row in intake.rows()} == {"remote"}
 
 
+@pytest.mark.long
 def test_fault_1_an_intake_that_is_killed_goes_on_where_it_was(site: Site, tmp_path: Path) -> None:
     """The remote sends all of it to each intake that asks; it numbers its messages."""
     scripts = {name: Script(messages=4000, size=1000) for name in ("a", "b")}

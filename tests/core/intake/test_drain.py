@@ -127,6 +127,7 @@ def test_fault_1_a_finish_that_a_producer_saw_is_an_event_after_a_kill(site: Sit
     assert [e["offset"] for e in events] == list(range(len(events)))
 
 
+@pytest.mark.long
 def test_fault_1_events_of_a_life_that_was_killed_are_a_prefix(site: Site) -> None:
     """Five kills under load: no event twice, each channel opened before it finished, every finish
     counts what its rows are."""

@@ -66,7 +66,7 @@ def test_a_queue_without_end_is_not_filled(kind: type[Control]) -> None:
         assert path.control.congestion_window <= FLOOR
 
 
-@pytest.mark.parametrize("kind", [BoundedCubic, BoundedReno])
+@pytest.mark.parametrize("kind", [BoundedCubic, pytest.param(BoundedReno, marks=pytest.mark.long)])
 def test_a_long_path_is_filled_beyond_the_floor(kind: type[Control]) -> None:
     path = Path(kind(max_datagram_size=SIZE), rtt=0.05, rate=60e6)
     on_path = path.rtt * path.rate

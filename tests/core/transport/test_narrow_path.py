@@ -70,7 +70,7 @@ def offer(path: NarrowPath, *, ordered: int = 0) -> Outcome:
     [
         (10_000, 0.02, 0.0),
         (100_000, 0.01, 0.0),
-        (50_000, 0.1, 0.0),
+        pytest.param(50_000, 0.1, 0.0, marks=pytest.mark.long),
         (50_000, 0.02, 0.01),
     ],
 )
