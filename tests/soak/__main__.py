@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ def main() -> int:
     unknown = [name for name in options.scenarios if name not in SCENARIOS]
     if unknown:
         parser.error(f"no scenario {unknown[0]}: {', '.join(SCENARIOS)}")
+    # ended like this, it ends what it has started
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     out: Path = options.out.resolve()
     worst = 0
     for name in options.scenarios or SCENARIOS:
