@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from aqueduct_core.cli.spool_places import Place, places
@@ -89,13 +90,13 @@ def _act(
         for each in (name, name + CANCELS):
             if each not in names:
                 continue
-            if place.owner() is not None:
-                with place.intake() as intake:
-                    through(intake, each)
-            else:
-                alone(place, each)
+            place.act(partial(_named, through, each), partial(alone, place, each))
             print(f"{place.directory}: {done} {each}")
     return 0
+
+
+def _named(through: Callable[[IntakeClient, str], None], name: str, intake: IntakeClient) -> None:
+    through(intake, name)
 
 
 def _drop_alone(place: Place, name: str) -> None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from aqueduct_core.errors import InvalidOption, SpoolFailed
+from aqueduct_core.errors import IntakeFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import KEYS_FILE, Credentials
 from aqueduct_core.intake import status_file
 from aqueduct_core.intake.layout import LAYOUT, layout_of, number_of
 from aqueduct_core.spool import SpoolReader, holder
 from aqueduct_core.spool.identity import IDENTITY
+
+GONE_SECONDS = 10.0
+"""For the last write of an intake that was killed to come to its end."""
+
+PAUSE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,27 @@ class Place:
         """``messages`` or ``events``; a spool from before there were events has none."""
         partitions = layout_of(self.directory)
         return "events" if partitions is not None and log >= partitions else "messages"
+
+    def act(self, through: Callable[[IntakeClient], object], alone: Callable[[], object]) -> None:
+        """Do something once: through the intake where one runs, otherwise as the owner.
+
+        A spool is still owned for a moment when its intake was killed, by the process that syncs
+        for it: an intake that does not answer is waited for, for up to `GONE_SECONDS`.
+
+        Raises:
+            SpoolFailed: LOCKED. IntakeFailed: UNREACHABLE; and what the two raise.
+        """
+        until = time.monotonic() + GONE_SECONDS
+        while self.owner() is not None:
+            try:
+                with self.intake() as intake:
+                    through(intake)
+                return
+            except IntakeFailed as error:
+                if error.subclass != "UNREACHABLE" or time.monotonic() > until:
+                    raise
+            time.sleep(PAUSE)
+        alone()
 
     @contextmanager
     def intake(self) -> Iterator[IntakeClient]:

@@ -60,14 +60,15 @@ def run(options: argparse.Namespace) -> int:
         if left and not options.ahead and options.end > reader.ends()[options.partition]:
             stop = reader.ends()[options.partition]
             raise offset_ahead(place.directory, options.partition, options.end, stop)
-    if left and place.owner() is not None:
-        with place.intake() as intake:
-            intake.skip(Ticket(spool, *rows), options.reason)
-    elif left:
+
+    def alone() -> None:
         with Spool.open(
             place.directory, schema=schema, partitions=partitions, sync=InlineSync
         ) as own:
             _give_up(place, own, *rows, options.reason)
+
+    if left:
+        place.act(lambda intake: intake.skip(Ticket(spool, *rows), options.reason), alone)
     _print(place, "skipped" if left else "skipped already", *rows)
     return 0
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from aqueduct_core.cli import spool_places
 from aqueduct_core.cli.main import main
 from aqueduct_core.intake.cursor_owners import CursorOwners
 from aqueduct_core.spool import InlineSync, Spool, SpoolReader
@@ -25,6 +26,7 @@ from aqueduct_core.spool.scan import scan
 from tests.core.cli.running import AQUEDUCT, TIMEOUT, aqueduct, one_error
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.core.spool.rows import segments
+from tests.spark.producing import free_port
 
 FIXTURES = Path(__file__).parents[1] / "spool" / "fixtures"
 LINES = [f"line {number}" for number in range(40)]
@@ -338,6 +340,19 @@ def test_drop_where_no_intake_runs(ended: Path, capsys: pytest.CaptureFixture[st
     assert "no cursors" in run(capsys, "cursors", ended)
     line = error(capsys, "AQUEDUCT_INVALID_OPTION.BAD_VALUE", "cursors", ended, "--drop", "query")
     assert "There are no cursors" in line
+    assert len(rows(capsys, "cat", ended)) == ROWS
+
+
+def test_drop_where_an_intake_was_killed_a_moment_ago(
+    ended: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not answer, and its last write holds the spool for a little longer."""
+    status = json.loads((ended / "status.json").read_text())
+    (ended / "status.json").write_text(json.dumps(status | {"flight": f"127.0.0.1:{free_port()}"}))
+    owners = iter([status["pid"], status["pid"]])
+    monkeypatch.setattr(spool_places, "holder", lambda directory: next(owners, None))
+    assert "dropped query" in run(capsys, "cursors", ended, "--drop", "query")
+    assert next(owners, None) is None
     assert len(rows(capsys, "cat", ended)) == ROWS
 
 
