@@ -19,6 +19,7 @@ import pytest
 
 from aqueduct_core.cli import spool_places
 from aqueduct_core.cli.main import main
+from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.cursor_owners import CursorOwners
 from aqueduct_core.spool import InlineSync, Spool, SpoolReader
 from aqueduct_core.spool.record import Record
@@ -347,6 +348,7 @@ def test_drop_where_an_intake_was_killed_a_moment_ago(
     ended: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It does not answer, and its last write holds the spool for a little longer."""
+    Credentials.for_spool(ended)
     status = json.loads((ended / "status.json").read_text())
     (ended / "status.json").write_text(json.dumps(status | {"flight": f"127.0.0.1:{free_port()}"}))
     owners = iter([status["pid"], status["pid"]])
