@@ -369,8 +369,9 @@ class CreditedConnection(DatagramConnection):
                     assert isinstance(stream, Stream)
                     self._put_back(stream)
                 self._streams_queue = []
-            full = builder.remaining_flight_space <= LARGEST_OVERHEAD
-            if left <= 0 or full or self._pacing_at is not None:
+            if left <= 0 or self._pacing_at is not None or builder._packet_crypto is None:
+                return  # no packet was begun: it is not its time, or there are no keys yet
+            if builder.remaining_flight_space <= LARGEST_OVERHEAD:
                 return
 
     def _put_back(self, stream: Stream) -> None:
