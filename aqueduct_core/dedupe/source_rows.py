@@ -47,10 +47,10 @@ def message_number(channel: Headers, number: int, headers: Headers) -> int:
     """
     if source_of(channel) is None:
         return number
-    value = single(headers, SOURCE_OFFSET)
-    if value is None:
+    at = _place(headers)
+    if at is None:
         raise BadHeader(f"a message has no header {SOURCE_OFFSET.decode()}")
-    return parse_decimal(SOURCE_OFFSET, value)
+    return parse_decimal(SOURCE_OFFSET, headers[at][1])
 
 
 class RowNumbers:
@@ -60,7 +60,7 @@ class RowNumbers:
         self._shift: int | None = None
 
     def take(self, run: Run) -> tuple[Run, Numbers]:
-        """The run without our headers, and the number of each of its messages.
+        """The run without its headers that say it, and the number of each of its messages.
 
         Raises: BadHeader.
         """
@@ -68,13 +68,13 @@ class RowNumbers:
         begins: list[int] = []
         kept: dict[int, Headers] = {}
         for index, headers in sorted(run.headers.items()):
-            value = single(headers, SOURCE_OFFSET)
-            if value is None:
+            at = _place(headers)
+            if at is None:
                 kept[index] = headers
                 continue
             begins.append(index)
-            shifts.append(parse_decimal(SOURCE_OFFSET, value) - run.first - index)
-            rest = tuple(pair for pair in headers if pair[0] != SOURCE_OFFSET)
+            shifts.append(parse_decimal(SOURCE_OFFSET, headers[at][1]) - run.first - index)
+            rest = (*headers[:at], *headers[at + 1 :])
             if rest:
                 kept[index] = rest
         if not begins or begins[0] > 0:
@@ -86,6 +86,11 @@ class RowNumbers:
         lengths = np.diff([*begins, run.count])
         wire = np.arange(run.first, run.first + run.count, dtype=np.int64)
         return replace(run, headers=kept), wire + np.repeat(np.array(shifts, np.int64), lengths)
+
+
+def _place(headers: Headers) -> int | None:
+    """Which of the headers says the offset."""
+    return next((at for at, (key, _) in enumerate(headers) if key == SOURCE_OFFSET), None)
 
 
 def stretches(numbers: Numbers) -> Iterator[Range]:

@@ -35,6 +35,9 @@ RUNS = "\0runs"
 OWNER = "\0owner"
 """Names of channels hold no NUL (`conventions.read_channel`)."""
 
+ENDS = 8
+"""Numbers between runs that a channel keeps apart: sums tell no more runs from each other."""
+
 OWNERS = 1 << (8 * RUN_BYTES)
 """Numbers that a run may have."""
 
@@ -98,12 +101,12 @@ def gap(opened: Event, hole: Range) -> Event:
 
 def marks(event: Event, boundary: int = 0, between: Iterable[Range] = ()) -> list[Mark]:
     """What becomes true with this event. ``boundary`` as of an `Occurrence`; ``between``: those of
-    the channel that are known. Of these only the last counts, so all up to it become one range."""
+    the channel that are known. Of more than `ENDS` the lowest become one range."""
     producer, channel = event.producer or "", event.channel or ""
     if event.kind == "gap" and event.last is not None:
         return [Mark(producer, told(channel), event.first or 0, event.last + 1)]
     if not boundary:
         return []
     earlier = RangeSet(between).within(0, boundary)
-    ranges = [(earlier[0][0], earlier[-1][1])] if earlier else []
+    ranges = [(earlier[0][0], earlier[-ENDS][1])] if len(earlier) > ENDS else []
     return [Mark(producer, runs(channel), *each) for each in (*ranges, (boundary, boundary + 1))]

@@ -22,6 +22,8 @@ from aqueduct_core.errors import SinkFailed
 from aqueduct_spark.write.destinations import Destination
 from aqueduct_spark.write.rows import Portion
 
+_OFFSET = SOURCE_OFFSET.decode()
+
 
 @dataclass(frozen=True, slots=True)
 class WriteIdentity:
@@ -96,6 +98,10 @@ class WriteIdentity:
         # On an ordered channel a message without a number has the next one.
         every = keyed or portion.destination.reliability != "ordered"
         saying = range(len(numbers)) if every else [low for low, _ in stretches(numbers)]
+        if portion.headers is not None and not every:
+            # A header of the row with this key would be taken for ours, were there none before it.
+            own = enumerate(portion.headers)
+            saying = [*saying, *(i for i, pairs in own if any(k == _OFFSET for k, _ in pairs))]
         return {i: ((SOURCE_OFFSET, decimal(int(numbers[i]))),) for i in saying}
 
     def number(self, reliability: str, row: int) -> int:

@@ -131,6 +131,33 @@ async def test_repeats_of_source_rows_are_counted_and_what_was_not_compared(tmp_
         assert counts.unchecked == 6, "of six sources a row is stored, and nobody knows which"
 
 
+@pytest.mark.parametrize("reliability", ["ordered", "unordered"])
+@patiently
+async def test_headers_of_rows_say_nothing_of_their_place(tmp_path: Path, reliability: str) -> None:
+    """Whoever sent a row to the source chose its headers: they must not say that it is another row,
+    for that one would be taken for a repeat when it comes."""
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    evil = {0: b"3", 24: b"30", 36: b"x"}
+
+    def headed(numbers: list[int]) -> pa.RecordBatch:
+        own = [[{"key": "source-offset", "value": evil[n]}] if n in evil else None for n in numbers]
+        rows = batch(numbers, channels=1, reliability=reliability)
+        return rows.append_column("headers", pa.array(own, kind))
+
+    site = Site(tmp_path)
+    with site.intake() as intake:
+        await Attempt(by_source(intake.url)).run([headed(list(range(0, 60, 6)))])
+        intake.kill()
+    with site.intake() as intake:
+        counts = await Attempt(by_source(intake.url)).run([headed(list(range(60, 240, 6)))])
+        found = [r for r in intake.rows(metadata=True) if r["channel"] != "0"]
+        assert sorted((r["messageNum"], int(r["value"])) for r in found) == [
+            (n, 6 * n) for n in range(40)
+        ]
+        assert (counts.repeated, counts.unchecked) == (0, 0)
+        assert {int(r["value"]): r["headers"][0]["value"] for r in found if r["headers"]} == evil
+
+
 @patiently
 async def test_a_writer_is_not_another_and_unreliable_rows_go_as_they_are(tmp_path: Path) -> None:
     with Site(tmp_path).intake() as intake:

@@ -37,6 +37,15 @@ def test_other_headers_stay() -> None:
     assert kept.headers == {0: ((b"k", b"v"),), 2: ((b"k", b"v"),)}
 
 
+def test_a_header_of_the_row_with_this_key_is_no_offset() -> None:
+    own = (b"source-offset", b"7")
+    kept, numbers = RowNumbers().take(run(0, 40, None, 41, more=(own,)))
+    assert numbers.tolist() == [40, 41, 41]
+    assert kept.headers == {0: (own,), 2: (own,)}
+    channel = ((b"source", b"spool/3"),)
+    assert message_number(channel, 5, ((b"source-offset", b"77"), own)) == 77
+
+
 @pytest.mark.parametrize("value", [b"", b"-1", b"x", b"%d" % 2**62])
 def test_offsets_that_are_none(value: bytes) -> None:
     broken = run(0, 1)

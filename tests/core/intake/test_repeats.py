@@ -165,6 +165,24 @@ def test_who_finishes_below_what_is_stored_is_refused(tmp_path: Path) -> None:
         assert second.end_of(channel) is not End.FINISHED
 
 
+@pytest.mark.parametrize("runs", [3, 4, 8])
+def test_who_finishes_inside_an_earlier_run_is_refused(tmp_path: Path, runs: int) -> None:
+    """However many runs have ended below and above it."""
+    with bench(tmp_path) as b:
+        for start in range(0, 3 * runs, 3):
+            scene = client(b)
+            sends(scene, *TEN[:3], start=start, run_start=start, finish=True)
+            gone(scene)
+        for end in range(1, 3 * runs):
+            scene = client(b)
+            sends(scene, *[b"other"] * end, run_start=0, finish=True)
+            check_refused(scene, "other content" if end % 3 == 0 else "ends where more is stored")
+        for end in range(3, 3 * runs, 3):
+            scene = client(b)
+            channel = sends(scene, *TEN[:3] * (end // 3), run_start=0, finish=True)
+            assert scene.end_of(channel) is End.FINISHED
+
+
 def test_a_process_with_fewer_channels_finishes_its_entrypoint_earlier(tmp_path: Path) -> None:
     with bench(tmp_path) as b:
         for count in (3, 1, 2):
