@@ -18,6 +18,8 @@ from aqueduct_core.cli.main import main
 from aqueduct_core.errors import ChannelEnded, DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.flight.tickets import Ticket
+from aqueduct_core.intake.event_rows import expand_events
 from aqueduct_core.intake.layout import settle_layout
 from aqueduct_core.intake.schema import SPOOL_SCHEMA
 from aqueduct_core.spool import InlineSync, Spool, SpoolReader
@@ -269,6 +271,37 @@ class TestCancels:
         with RemoteThread(scripts, yard.home) as remote:
             loop = self.loop(yard, remote, onCancel="fail", channels="a")
             assert values(loop.until(5), "a") == [b"a %d" % n for n in range(5)]
+
+    def test_a_cancel_that_cannot_be_read_is_not_passed_over(self, yard: Yard) -> None:
+        scripts = {"a": Script(5, end="stay"), "b": Script(3, end="cancel")}
+        with RemoteThread(scripts, yard.home) as remote:
+            loop = self.loop(yard, remote, onCancel="keep")
+            loop.until(8)
+            loop.close()
+            credentials = Credentials.for_spool(yard.spool)
+            with IntakeClient(yard.intake()["flight"], credentials) as client:
+
+                def cancelled() -> bool:
+                    status = client.status()
+                    asked = Ticket(status.id, len(status.ends), *status.events)
+                    batches = [expand_events(each, 0) for each in client.read(asked)]
+                    return any("cancelled" in each.column("kind").to_pylist() for each in batches)
+
+                wait_until(cancelled, LONG, "the event of the cancel")
+                status = client.status()
+                for piece in client.pieces(Ticket(status.id, len(status.ends), *status.events)):
+                    with Path(piece.path).open("r+b") as file:
+                        file.seek(piece.position + piece.length - 20)
+                        file.write(b"damage")
+            again = yard.loop(
+                loop.at,
+                endpoint=remote.url,
+                tls_caFile=str(remote.ca_file),
+                subscribe="a,b",
+                onCancel="fail",
+            )
+            with pytest.raises(SpoolFailed, match=r"CORRUPT.*aqueduct spool skip"):
+                again.until(8)
 
     def test_a_query_that_keeps_them_again_leaves_no_cursor_behind(self, yard: Yard) -> None:
         scripts = {"a": Script(5, end="stay"), "b": Script(3, end="stay")}
