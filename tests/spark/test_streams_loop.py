@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import signal
 import threading
 import time
@@ -238,6 +240,38 @@ def stored(yard: Yard) -> int:
     """Messages of the intake that runs."""
     with IntakeClient(yard.intake()["flight"], Credentials.for_spool(yard.spool)) as client:
         return sum(client.status().ends)
+
+
+def test_an_intake_of_an_old_copy_stores_nothing_under_offsets_that_were_read(yard: Yard) -> None:
+    """Else the query would go on by itself, behind rows that were acked, once there are enough."""
+    loop = begun(yard, partitionsPerIntake="1")
+    produce(yard.url(), numbered(20))
+    loop.until(20)
+    loop.close()
+    yard.kill()
+    shutil.copytree(yard.spool, yard.home / "copy")
+    loop = yard.loop(loop.at, partitionsPerIntake="1")
+    while not loop.planner._fleet.statuses():
+        loop.batch()
+    produce(yard.url(), numbered(30), name="second")
+    loop.until(30)
+    loop.close()
+    yard.kill()
+    shutil.rmtree(yard.spool)
+    shutil.copytree(yard.home / "copy", yard.spool)
+    old = yard.intake()
+    again = yard.loop(loop.at, partitionsPerIntake="1")
+    with pytest.raises(DataLoss, match="OFFSET_AHEAD") as ahead:
+        again.until(1)
+    again.close()
+    assert yard.intake() == old  # nobody could bring anything
+    command = shlex.split(ahead.value.remedy.partition("with: aqueduct ")[2])
+    assert main(command) == 0
+    again = yard.loop(loop.at, partitionsPerIntake="1")
+    while not again.planner._fleet.statuses():
+        again.batch()
+    produce(yard.url(), numbered(50), name="third")
+    assert values(again.until(50), "third") == numbered(50)
 
 
 class TestCancels:
