@@ -100,12 +100,20 @@ def _print(place: Place, done: str, partition: int, start: int, end: int) -> Non
 
 
 def _give_up(place: Place, spool: Spool, partition: int, start: int, end: int, reason: str) -> None:
-    """Told first: what is passed over without an event would be passed over in silence."""
+    """Told before it is done: what is passed over without an event would be passed over in silence;
+    and not before it is clear that it can be done."""
+    if not spool.leave(partition, start, end):
+        return
     log = spool.partitions - 1
     if place.kind(log) == "events":
         now = max(time.time_ns() // 1000, _newest(spool, log))
         spool.append(log, to_event_batch([given_up(partition, start, end, reason, now)], log))
-        spool.settle()
+        if not spool.settle():
+            raise SpoolFailed(
+                "FULL",
+                f"{place.directory} has no space to tell of it: nothing is skipped",
+                "Free some space on that disk, then try again",
+            )
     spool.skip(partition, start, end, reason)
 
 

@@ -141,7 +141,8 @@ class SpoolHost:
         return self._spool.stretches(ticket.partition, ticket.start, ticket.end)
 
     def give_up(self, order: GiveUp) -> None:
-        """Told first: what is passed over without an event would be passed over in silence."""
+        """Told before it is done: what is passed over without an event would be passed over in
+        silence."""
         ticket = order.ticket
         self._check(ticket)
         if not self._spool.check_unreadable(ticket.partition, ticket.start, ticket.end):

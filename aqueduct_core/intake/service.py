@@ -36,6 +36,7 @@ from aqueduct_core.intake.settings import IntakeSettings
 from aqueduct_core.intake.settings_in_force import in_force
 from aqueduct_core.intake.trimming import Trimming
 from aqueduct_core.spool import Spool, SpoolSettings, SyncerProcess
+from aqueduct_core.spool.losses import offset_ahead
 from aqueduct_core.spool.opening import require_spool_in
 
 log = logging.getLogger(__name__)
@@ -106,6 +107,7 @@ class Intake:
             SpoolFailed: LOCKED, VERSION, CORRUPT, IO.
             ConnectFailed, TlsFailed, InvalidOption: the listener's address or certificate;
                 CONFLICT where the spool was served with other settings before.
+            DataLoss: OFFSET_AHEAD where it ends before what was given out.
             IntakeFailed: UNREACHABLE when the Flight address cannot be bound.
         """
         front = make_front(settings)
@@ -124,6 +126,9 @@ class Intake:
             sync=SyncerProcess,
         )
         try:
+            for log, (known, end) in enumerate(zip(settings.given_out, spool.ends(), strict=False)):
+                if known > end:  # before anybody can bring rows that would have these offsets
+                    raise offset_ahead(spool.directory, log, known, end)
             check_recorded(settings)  # as the owner: nobody else settles them at this moment
             intake = cls(settings, spool, front)
             await intake._open()

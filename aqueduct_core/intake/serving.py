@@ -179,9 +179,13 @@ class Serving:
         self._owners.forget(cursor)
 
     def tell_given_up(self, order: GiveUp, told: Callable[[], None]) -> None:
-        """Record the event; ``told`` is called when it is durable."""
+        """Record the event where there is something to give up; ``told`` is called when it is
+        durable, or there is nothing."""
         self._begin()
         ticket = order.ticket
+        if not self._spool.leave(ticket.partition, ticket.start, ticket.end):
+            told()
+            return
         event = given_up(
             ticket.partition, ticket.start, ticket.end, order.reason, self._wall_microseconds()
         )

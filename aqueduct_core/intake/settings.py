@@ -66,6 +66,8 @@ class IntakeSettings:
     Args:
         spool: its spool directory (for intake *i* of a query ``<spool>/intake-<i>``).
         spool_id: identity of the spool that must be found there; None: it may be a new one.
+        given_out: for each log, the offsets below which its reader knows to have been given out;
+            a spool that ends before them is an old copy, and would give them out again.
         partitions: of the spool; a spool keeps the number that it was made with.
         listen: UDP ``host:port`` for producers, port 0 for any; or
         connect: whom to dial. Exactly one of the two.
@@ -83,6 +85,7 @@ class IntakeSettings:
     spool: str
     credentials: Credentials
     spool_id: str | None = None
+    given_out: tuple[int, ...] = ()
     partitions: int = 2
     listen: str | None = None
     connect: ConnectSettings | None = None
@@ -125,6 +128,7 @@ class IntakeSettings:
                 "v": VERSION,
                 "spool": self.spool,
                 "spoolId": self.spool_id,
+                "givenOut": list(self.given_out),
                 "credentials": self.credentials.to_json(),
                 "partitions": self.partitions,
                 "listen": self.listen,
@@ -203,6 +207,7 @@ class IntakeSettings:
         return cls(
             spool=data["spool"],
             credentials=credentials,
+            given_out=tuple(map(int, data.get("givenOut") or ())),
             connect=None
             if data.get("connect") is None
             else ConnectSettings.from_json(data["connect"]),
@@ -238,7 +243,7 @@ _LIMITS = {
     "headerBytes": "header_bytes",
     "handshakeSeconds": "handshake_seconds",
 }
-_KEYS = {"v", "spool", "credentials", "connect", "tls", "auth", "limits", *_PLAIN}
+_KEYS = {"v", "spool", "givenOut", "credentials", "connect", "tls", "auth", "limits", *_PLAIN}
 
 
 def _within(option: str, value: float, least: float, most: float) -> None:

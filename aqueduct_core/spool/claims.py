@@ -152,7 +152,9 @@ class Claim:
                     disk.unlink(draft)
             disk.sync_directory(directory)
             claim = cls(directory, disk, fd, told, len(content))
-            if not claim.held():
+            # a name is free again once a later owner has removed it, so having it is not enough;
+            # who takes a higher epoch from now on finds it, and removes it
+            if not claim.held() or max(taken(directory), default=0) > epoch:
                 raise SpoolFailed(
                     "LOCKED",
                     f"{directory} was opened by another process at the same moment, epoch {epoch}",

@@ -12,7 +12,7 @@ from aqueduct_core.spool.identity import Identity
 from aqueduct_core.spool.losses import offset_ahead
 from aqueduct_core.spool.pieces import Piece, pieces_of
 from aqueduct_core.spool.sizes import measured
-from aqueduct_core.spool.skips import Skip, Stretch, check_unreadable, skipped_in
+from aqueduct_core.spool.skips import MAX_OFFSET, Skip, Stretch, check_unreadable, skipped_in
 from aqueduct_core.spool.stored import Stored
 
 
@@ -122,12 +122,12 @@ class Readable:
             InvalidOption: CONFLICT when any of it can be read.
             SpoolFailed: IO.
         """
-        if not 0 <= partition < self.partitions or not 0 <= start < end:
+        if not 0 <= partition < self.partitions or not 0 <= start < end <= MAX_OFFSET:
             raise InvalidOption(
                 "BAD_VALUE",
                 f"offsets {start} to {end} of partition {partition} are no rows of a spool with "
                 f"{self.partitions} partitions",
-                "Name a partition, and the end behind the first offset",
+                f"Name a partition, and the end behind the first offset, up to {MAX_OFFSET}",
             )
         stop = self.ends()[partition]
         if start > stop:

@@ -200,7 +200,7 @@ class _Reading:
         try:
             if number in there:
                 self._believed(number)
-            elif number == self._noted.segment and number not in self._entered:
+            elif 0 < number == self._noted.segment and number not in self._entered:
                 self.witness([each for each in there if each > number])
         except SpoolFailed as error:
             if error.subclass == "CORRUPT":

@@ -25,6 +25,9 @@ VERSION = 1
 MAX_REASON = 200
 """Characters of a reason that are kept."""
 
+MAX_OFFSET = 1 << 62
+"""To which rows may be skipped: offsets have 63 bits, and rows have to follow."""
+
 State: TypeAlias = Literal["stored", "skipped", "gone"]
 
 

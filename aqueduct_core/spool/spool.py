@@ -32,10 +32,6 @@ log = logging.getLogger(__name__)
 _SETTLE_SECONDS = 10.0
 
 
-def _nobody(group: int) -> None:
-    pass
-
-
 class Spool(Readable):
     """One directory, owned by one process; messages as rows of ``partitions`` numbered logs.
 
@@ -56,7 +52,7 @@ class Spool(Readable):
     ) -> None:
         """Use ``open``."""
         directory, identity, catalog = own.directory, own.identity, own.catalog
-        self.on_durable: Callable[[int], None] = _nobody
+        self.on_durable: Callable[[int], None] = lambda group: None
         self._directory = directory
         self._identity = identity
         self._own = own
@@ -348,26 +344,31 @@ class Spool(Readable):
 
     # Damage
 
+    def leave(self, partition: int, start: int, end: int) -> bool:
+        """Before `skip` is told to anybody: whether there is something to be skipped. Then none of
+        these rows will come any more: where ``end`` lies behind the end of the partition, its next
+        row is numbered by it. Durable when this returns; raises as `skip`."""
+        self._check_mine()
+        if end > self.ends()[partition]:
+            self.settle(_SETTLE_SECONDS)  # what is open may lie there
+        if not self.check_unreadable(partition, start, end):
+            return False
+        if end > (ends := self.ends())[partition]:
+            self._room.go_on_from([*ends[:partition], end, *ends[partition + 1 :]])
+            self.on_durable(self._writer.durable)
+        return True
+
     def skip(self, partition: int, start: int, end: int, reason: str) -> None:
         """Give the rows ``[start, end)`` up for good, none of which can be read: readers go on
         behind them. Durable when this returns; without effect where it is done already.
-
-        Where ``end`` lies behind the end of the partition, its next row is numbered by it.
 
         Raises:
             DataLoss: OFFSET_AHEAD when it begins behind the end.
             InvalidOption: BAD_VALUE, CONFLICT when any of them can be read.
             SpoolFailed: FULL, IO.
         """
-        self._check_mine()
-        if end > self.ends()[partition]:
-            self.settle(_SETTLE_SECONDS)  # what is open may lie there
-        if not self.check_unreadable(partition, start, end):
+        if not self.leave(partition, start, end):
             return
-        ends = self.ends()
-        if end > ends[partition]:
-            self._room.go_on_from([*ends[:partition], end, *ends[partition + 1 :]])
-            self.on_durable(self._writer.durable)
         passed = lowest(self.cursors().values(), self.partitions)
         kept = still_needed(self.skips, self._stored.firsts, passed)
         kept.append(Skip(partition, start, end, reason[:MAX_REASON], time.time()))

@@ -102,9 +102,9 @@ def survey(
             continue
         known = start.spool.get(intake)
         if known is None:
-            position, loss = _first_position(intake, status, terms, located)
+            position, found = _first_position(intake, status, terms, located)
         else:
-            position, loss = _reconcile(intake, known, status)
+            position, found = _reconcile(intake, known, status)
             if position.id == known.id:
                 durable = clip(status.ends, None if ceiling is None else ceiling.get(intake))
                 waiting += [
@@ -112,7 +112,7 @@ def survey(
                     for index, (to, stop) in enumerate(zip(position.to, durable, strict=True))
                     if to < stop
                 ]
-        if loss is not None:
+        for loss in found:
             if not terms.passes(loss, position.id if known is None else known.id):
                 raise loss
             losses.append(loss)
@@ -202,7 +202,7 @@ def _other_logs(terms: Terms, wanted: int, other: str, count: int) -> InvalidOpt
 
 def _first_position(
     intake: int, status: Seen, terms: Terms, located: Mapping[int, Ends] | None
-) -> tuple[SpoolPosition, DataLoss | None]:
+) -> tuple[SpoolPosition, Sequence[DataLoss]]:
     try:
         asked = starting_positions(
             terms.starting,
@@ -219,7 +219,7 @@ def _first_position(
     # What a time is located at may be behind the end that was seen before: nothing is lost by that.
     if isinstance(terms.starting, Specific):
         return _within_stored(intake, position, status)
-    return position, None
+    return position, ()
 
 
 def _position(status: Seen, to: Ends) -> SpoolPosition:
@@ -228,12 +228,12 @@ def _position(status: Seen, to: Ends) -> SpoolPosition:
 
 def _reconcile(
     intake: int, known: SpoolPosition, status: Seen
-) -> tuple[SpoolPosition, DataLoss | None]:
+) -> tuple[SpoolPosition, Sequence[DataLoss]]:
     """The position to go on from, and what was lost on the way to it."""
     if status.id != known.id:
         before = f"the query has read spool {known.id} up to {list(known.to)}"
         loss = replaced(intake, status.id, known.id, before)
-        return _position(status, status.starts), loss
+        return _position(status, status.starts), [loss]
     here = _position(status, known.to)
     return _within_stored(intake, here, status)
 
@@ -253,7 +253,8 @@ def give_up(spool: str) -> str:
 
 def _within_stored(
     intake: int, position: SpoolPosition, status: Seen
-) -> tuple[SpoolPosition, DataLoss | None]:
+) -> tuple[SpoolPosition, Sequence[DataLoss]]:
+    losses: list[DataLoss] = []
     for index, to in enumerate(position.to):
         first, stop = status.starts[index], status.ends[index]
         if first <= to <= stop:
@@ -267,12 +268,13 @@ def _within_stored(
             f" --partition {log} --from {low} --to {high}{ahead} (DIR: that of the intake)"
         )
         if to < first:
-            loss = DataLoss("RANGE_GONE", f"{where} is gone, the first stored is {first}", remedy)
+            what = f"{where} is gone, the first stored is {first}"
+            losses.append(DataLoss("RANGE_GONE", what, remedy))
         else:
-            loss = DataLoss("OFFSET_AHEAD", f"{where} is not stored, the end is {stop}", remedy)
-        inside = tuple(
-            min(max(end, low), high)
-            for end, low, high in zip(position.to, status.starts, status.ends, strict=True)
-        )
-        return replace(position, to=inside), loss
-    return position, None
+            what = f"{where} is not stored, the end is {stop}"
+            losses.append(DataLoss("OFFSET_AHEAD", what, remedy))
+    inside = tuple(
+        min(max(end, low), high)
+        for end, low, high in zip(position.to, status.starts, status.ends, strict=True)
+    )
+    return replace(position, to=inside), losses

@@ -47,6 +47,7 @@ class CancelWatch:
         Raises:
             ChannelEnded: CANCELLED, naming the first channel.
             DataLoss: events that were not looked at are gone.
+            SpoolFailed: CORRUPT when they cannot be read: a cancel may be among them.
         """
         for intake, status in fleet.statuses().items():
             client = fleet.client(intake)
@@ -60,6 +61,8 @@ class CancelWatch:
             except (ChannelEnded, DataLoss):
                 raise
             except AqueductError as error:
+                if error.name == "AQUEDUCT_SPOOL.CORRUPT":
+                    raise
                 log.warning("events of intake %d: %s", intake, error)
                 continue
             if self._positions.get(status.id) != status.events[1]:
@@ -69,9 +72,10 @@ class CancelWatch:
     def _position(self, status: IntakeStatus, client: IntakeClient, known: bool) -> int:
         if status.id in self._positions:
             return self._positions[status.id]
-        stored = max(status.events[0], status.events_committed.get(self.reader.cursor, 0))
+        looked = status.events_committed.get(self.reader.cursor, status.events[0])
         if known:
-            return stored
+            return looked
+        stored = max(status.events[0], looked)
         match self._starting:
             case Latest():
                 return status.events[1]

@@ -15,7 +15,7 @@ from typing import cast
 
 from aqueduct_core.flight.tickets import CANCELS, View
 from aqueduct_spark.model.offsets import Cuts, StreamOffset
-from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
+from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
 from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.model.source import Dial
 from aqueduct_spark.model.starting import AtTime
@@ -235,7 +235,7 @@ class StreamPlanner:
     def _launch_tasks(self, intake: int, end: StreamOffset, again: bool) -> list[LaunchPartition]:
         known = end.spool.get(intake)
         wanted = None if known is None or known.id in self._terms.lost_spools else known.id
-        order = self._crew.order(intake, wanted, dialled_elsewhere(intake, end, self._seen))
+        order = self._order(intake, wanted, end)
         if order is None:
             return []
         # One only, where it may make a new spool: copies might make some on several hosts.
@@ -243,6 +243,16 @@ class StreamPlanner:
             return [LaunchPartition(order)]
         copies = REPEAT_COPIES if again else self._launches.copies(intake)
         return [LaunchPartition(order)] * copies
+
+    def _order(self, intake: int, spool: str | None, end: StreamOffset) -> LaunchOrder | None:
+        """An intake of an old copy of its spool must not even start: what it would store under
+        offsets that this query has read would never be read."""
+        known, given_out = end.spool.get(intake), list[int]()
+        if known is not None and known.id == spool and self._options.fail_on_data_loss:
+            made = self._options.partitions_per_intake or 1
+            given_out = [0] * (made if self._terms.view == "events" else 0) + list(known.to)
+        elsewhere = dialled_elsewhere(intake, end, self._seen)
+        return self._crew.order(intake, spool, elsewhere, given_out)
 
     def _cuts(self, start: StreamOffset, end: StreamOffset) -> Cuts:
         touched = {rows.intake for rows in data_ranges(start, end, {})}
@@ -274,10 +284,7 @@ class StreamPlanner:
 
     def _data_tasks(self, pieces: Sequence[DataRange], end: StreamOffset) -> list[DataPartition]:
         spools = {rows.intake: rows.spool for rows in pieces}
-        orders = {
-            intake: self._crew.order(intake, spool, dialled_elsewhere(intake, end, self._seen))
-            for intake, spool in spools.items()
-        }
+        orders = {intake: self._order(intake, spool, end) for intake, spool in spools.items()}
         access = self._crew.access()
         return [
             DataPartition(

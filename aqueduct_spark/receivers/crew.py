@@ -34,9 +34,14 @@ class Crew(Protocol):
         """Whether a task can start an intake that is missing."""
 
     def order(
-        self, intake: int, spool: str | None, elsewhere: Sequence[str] = ()
+        self,
+        intake: int,
+        spool: str | None,
+        elsewhere: Sequence[str] = (),
+        given_out: Sequence[int] = (),
     ) -> LaunchOrder | None:
-        """How a task has the intake running, which leaves the endpoints ``elsewhere`` to others;
+        """How a task has the intake running, which leaves the endpoints ``elsewhere`` to others
+        and refuses a spool that would give out again what was ``given_out``;
         None where it runs on its own."""
 
     def access(self) -> Credentials | None:
@@ -84,10 +89,15 @@ class _Launched:
         self.fleet = Fleet(roster, lambda: self._credentials, readers, adoption)
         self._renewal = Renewal(self.fleet, options.lease)
 
-    def order(self, intake: int, spool: str | None, elsewhere: Sequence[str] = ()) -> LaunchOrder:
-        return launch_order(
-            self._options, intake, self._credentials, self._address, spool, elsewhere
-        )
+    def order(
+        self,
+        intake: int,
+        spool: str | None,
+        elsewhere: Sequence[str] = (),
+        given_out: Sequence[int] = (),
+    ) -> LaunchOrder:
+        access = self._credentials, self._address
+        return launch_order(self._options, intake, *access, spool, elsewhere, given_out)
 
     def access(self) -> Credentials | None:
         return None
@@ -119,7 +129,11 @@ class _Standalone:
         self._renewal = Renewal(self.fleet, None)
 
     def order(
-        self, intake: int, spool: str | None, elsewhere: Sequence[str] = ()
+        self,
+        intake: int,
+        spool: str | None,
+        elsewhere: Sequence[str] = (),
+        given_out: Sequence[int] = (),
     ) -> LaunchOrder | None:
         return None
 

@@ -31,9 +31,10 @@ def launch_order(
     rendezvous: str,
     spool_id: str | None,
     elsewhere: Sequence[str] = (),
+    given_out: Sequence[int] = (),
 ) -> LaunchOrder:
     """What a task needs to have intake number ``intake`` running. ``elsewhere``: the endpoints
-    that other intakes have.
+    that other intakes have; ``given_out``: the offsets that its spool must not give out again.
 
     Raises:
         AuthFailed: MISSING when a variable with a token is not set.
@@ -58,6 +59,7 @@ def launch_order(
     settings = IntakeSettings(
         spool=str(PurePosixPath(source.spool or "") / f"intake-{intake}"),
         credentials=credentials,
+        given_out=tuple(given_out),
         partitions=options.partitions_per_intake or 1,
         listen=listen,
         connect=connect,

@@ -115,11 +115,12 @@ def holds(spool: Spool) -> bool:
     return outcome is None
 
 
-@pytest.mark.parametrize("state", ["new", "torn"])
-def test_fault_32_an_owner_comes_at_each_step_of_another_ones_opening(
-    tmp_path: Path, state: str, ends: list[Spool]
+@pytest.mark.parametrize(("state", "owners"), [("new", 1), ("torn", 1), ("torn", 2)])
+def test_fault_32_owners_come_at_each_step_of_another_ones_opening(
+    tmp_path: Path, state: str, owners: int, ends: list[Spool]
 ) -> None:
-    """Of the two exactly one has it, and all that it was told to be durable is there."""
+    """Of all of them exactly one has it, and all that it was told to be durable is there. The
+    second one that comes removes the name that the first one and the interrupted one wanted."""
     prepare = torn if state == "torn" else Path.mkdir
     prepare(tmp_path / "undisturbed")
     undisturbed = Interrupted(0, lambda: None)
@@ -131,11 +132,12 @@ def test_fault_32_an_owner_comes_at_each_step_of_another_ones_opening(
         mine: list[Spool] = []
 
         def come(mine: list[Spool] = mine, directory: Path = directory) -> None:
-            spool = open_spool(directory)
-            store(spool, [2, 1])
-            append(spool, spool.ends(), [1, 1])
-            assert spool.flush()
-            mine.append(spool)
+            for _ in range(owners):
+                spool = open_spool(directory)
+                store(spool, [2, 1])
+                append(spool, spool.ends(), [1, 1])
+                assert spool.flush()
+                mine.append(spool)
 
         disk = Interrupted(at, come)
         outcome = attempt(lambda: open_spool(directory, disk=disk))  # noqa: B023
@@ -144,18 +146,19 @@ def test_fault_32_an_owner_comes_at_each_step_of_another_ones_opening(
         ends += mine + other
         if not mine:
             continue  # a step of its closing
-        (inner,) = mine
-        reported = inner.ends()
-        owners = [spool for spool in (inner, *other) if holds(spool)]
-        assert len(owners) == 1, at
-        owners[0].settle(5)
-        store(owners[0], [1, 1])
-        assert all(a > b for a, b in zip(owners[0].ends(), reported, strict=True)), at
-        check_all(owners[0])
-        check_marks(owners[0])
+        assert len(mine) == owners
+        reported = mine[-1].ends()
+        holding = [spool for spool in (*mine, *other) if holds(spool)]
+        assert len(holding) == 1, at
+        (owner,) = holding
+        owner.settle(5)
+        store(owner, [1, 1])
+        assert all(a > b for a, b in zip(owner.ends(), reported, strict=True)), at
+        check_all(owner)
+        check_marks(owner)
         with SpoolReader(directory) as reader:
-            assert reader.ends() == owners[0].ends()
-            assert reader.epoch == owners[0].epoch
+            assert reader.ends() == owner.ends()
+            assert reader.epoch == owner.epoch
             check_all(reader)
 
 

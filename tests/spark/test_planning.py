@@ -179,6 +179,17 @@ def test_losses_stop_the_query_or_are_told_and_passed(
     assert all_of(found).spool[0] == behind
 
 
+def test_the_loss_of_each_partition_is_told() -> None:
+    lenient = replace(TERMS, fail_on_data_loss=False)
+    found = survey(offset(5, 7), {0: status((9, 4), (6, 0))}, lenient)
+    assert found.entered.spool[0] == position(6, 4)
+    told = [(loss.subclass, loss.what.split(" of intake")[0]) for loss in found.losses]
+    assert told == [
+        ("RANGE_GONE", "offset 5 of partition 0"),
+        ("OFFSET_AHEAD", "offset 7 of partition 1"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("start", "committed", "passed"),
     [

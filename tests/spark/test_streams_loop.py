@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import signal
 import threading
 import time
@@ -18,6 +20,8 @@ from aqueduct_core.cli.main import main
 from aqueduct_core.errors import ChannelEnded, DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.flight.tickets import Ticket
+from aqueduct_core.intake.event_rows import expand_events
 from aqueduct_core.intake.layout import settle_layout
 from aqueduct_core.intake.schema import SPOOL_SCHEMA
 from aqueduct_core.spool import InlineSync, Spool, SpoolReader
@@ -238,6 +242,38 @@ def stored(yard: Yard) -> int:
         return sum(client.status().ends)
 
 
+def test_an_intake_of_an_old_copy_stores_nothing_under_offsets_that_were_read(yard: Yard) -> None:
+    """Else the query would go on by itself, behind rows that were acked, once there are enough."""
+    loop = begun(yard, partitionsPerIntake="1")
+    produce(yard.url(), numbered(20))
+    loop.until(20)
+    loop.close()
+    yard.kill()
+    shutil.copytree(yard.spool, yard.home / "copy")
+    loop = yard.loop(loop.at, partitionsPerIntake="1")
+    while not loop.planner._fleet.statuses():
+        loop.batch()
+    produce(yard.url(), numbered(30), name="second")
+    loop.until(30)
+    loop.close()
+    yard.kill()
+    shutil.rmtree(yard.spool)
+    shutil.copytree(yard.home / "copy", yard.spool)
+    old = yard.intake()
+    again = yard.loop(loop.at, partitionsPerIntake="1")
+    with pytest.raises(DataLoss, match="OFFSET_AHEAD") as ahead:
+        again.until(1)
+    again.close()
+    assert yard.intake() == old  # nobody could bring anything
+    command = shlex.split(ahead.value.remedy.partition("with: aqueduct ")[2])
+    assert main(command) == 0
+    again = yard.loop(loop.at, partitionsPerIntake="1")
+    while not again.planner._fleet.statuses():
+        again.batch()
+    produce(yard.url(), numbered(50), name="third")
+    assert values(again.until(50), "third") == numbered(50)
+
+
 class TestCancels:
     """``onCancel=fail``, with a remote that cancels."""
 
@@ -269,6 +305,37 @@ class TestCancels:
         with RemoteThread(scripts, yard.home) as remote:
             loop = self.loop(yard, remote, onCancel="fail", channels="a")
             assert values(loop.until(5), "a") == [b"a %d" % n for n in range(5)]
+
+    def test_a_cancel_that_cannot_be_read_is_not_passed_over(self, yard: Yard) -> None:
+        scripts = {"a": Script(5, end="stay"), "b": Script(3, end="cancel")}
+        with RemoteThread(scripts, yard.home) as remote:
+            loop = self.loop(yard, remote, onCancel="keep")
+            loop.until(8)
+            loop.close()
+            credentials = Credentials.for_spool(yard.spool)
+            with IntakeClient(yard.intake()["flight"], credentials) as client:
+
+                def cancelled() -> bool:
+                    status = client.status()
+                    asked = Ticket(status.id, len(status.ends), *status.events)
+                    batches = [expand_events(each, 0) for each in client.read(asked)]
+                    return any("cancelled" in each.column("kind").to_pylist() for each in batches)
+
+                wait_until(cancelled, LONG, "the event of the cancel")
+                status = client.status()
+                for piece in client.pieces(Ticket(status.id, len(status.ends), *status.events)):
+                    with Path(piece.path).open("r+b") as file:
+                        file.seek(piece.position + piece.length - 20)
+                        file.write(b"damage")
+            again = yard.loop(
+                loop.at,
+                endpoint=remote.url,
+                tls_caFile=str(remote.ca_file),
+                subscribe="a,b",
+                onCancel="fail",
+            )
+            with pytest.raises(SpoolFailed, match=r"CORRUPT.*aqueduct spool skip"):
+                again.until(8)
 
     def test_a_query_that_keeps_them_again_leaves_no_cursor_behind(self, yard: Yard) -> None:
         scripts = {"a": Script(5, end="stay"), "b": Script(3, end="stay")}

@@ -85,7 +85,7 @@ def test_a_failed_sync_is_told_and_ends_it(port: SyncerProcess, tmp_path: Path) 
     read, write = os.pipe()
     port.start(write, directory)
     port.request(1)
-    assert wait_readable(port.fileno(), 10)
+    assert wait_readable(port.fileno(), LONG)
     with pytest.raises(OSError, match="Invalid argument"):
         port.answered()
     port.request(2)
