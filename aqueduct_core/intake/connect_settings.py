@@ -10,7 +10,7 @@ from typing import Any, Self
 from aqueduct_core.aqueduct.conventions import MAX_NAME_BYTES
 from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.errors import InvalidOption
-from aqueduct_core.intake.host_port import address
+from aqueduct_core.intake.host_port import address, canonical
 from aqueduct_core.intake.json_sections import known, strings
 from aqueduct_core.transport.tls import ClientTls
 
@@ -82,7 +82,7 @@ class ConnectSettings:
     """Endpoints to dial, each with one connection on which every subscription is asked for.
 
     Args:
-        endpoints: ``host:port`` of each; never empty.
+        endpoints: ``host:port`` of each; never empty. Kept in one form, however they were written.
         subscriptions: what to ask for; without any, one request with an empty payload for a
             channel without a name.
         ca_file, server_name, insecure: how the endpoints are verified (`ClientTls`).
@@ -112,6 +112,8 @@ class ConnectSettings:
     elsewhere: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("endpoints", "elsewhere"):
+            object.__setattr__(self, name, tuple(map(canonical, getattr(self, name))))
         if not self.endpoints:
             raise InvalidOption("MISSING", "no endpoint to dial is named", "Give host:port")
         for endpoint in self.endpoints:

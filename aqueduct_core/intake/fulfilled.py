@@ -11,6 +11,7 @@ from typing import Any
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.intake import json_file
+from aqueduct_core.intake.host_port import canonical
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +73,11 @@ def finished_in(directory: Path) -> Mapping[str, tuple[str, ...]]:
 
     def parse(content: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         finished: Mapping[str, Sequence[str]] = content["finished"]
-        return {str(endpoint): tuple(map(str, names)) for endpoint, names in finished.items()}
+        found: dict[str, tuple[str, ...]] = {}
+        for endpoint, names in finished.items():
+            key = canonical(str(endpoint))  # earlier releases kept what they were given
+            found[key] = (*found.get(key, ()), *map(str, names))
+        return found
 
     remedy = f"Let channels that had finished be asked for once more: rm {directory / FILE}"
     return json_file.load(directory / FILE, parse, remedy) or {}
