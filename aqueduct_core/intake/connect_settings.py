@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +18,9 @@ from aqueduct_core.transport.tls import ClientTls
 
 MAX_SUBSCRIPTIONS = 60_000
 """Channels asked for on one connection; the engine keeps at most 65,536 open."""
+
+DIGEST = 16
+"""Characters of the digest of a request, one for each name that has finished."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,12 @@ class Subscription:
     @property
     def request_payload(self) -> bytes:
         return self.payload.replace("{name}", self.name).encode()
+
+    @property
+    def digest(self) -> str:
+        """Of the request: another one where its headers or its payload are others."""
+        request = json.dumps([self.headers, self.request_payload.decode()])
+        return sha256(request.encode()).hexdigest()[:DIGEST]
 
     def to_json(self) -> dict[str, Any]:
         return {
