@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
 from aqueduct_core.aqueduct.conventions import MAX_NAME_BYTES
 from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.errors import InvalidOption
-from aqueduct_core.intake.host_port import address
+from aqueduct_core.intake.host_port import address, canonical
 from aqueduct_core.intake.json_sections import known, strings
 from aqueduct_core.transport.tls import ClientTls
 
 MAX_SUBSCRIPTIONS = 60_000
 """Channels asked for on one connection; the engine keeps at most 65,536 open."""
+
+DIGEST = 16
+"""Characters of the digest of a request, one for each name that has finished."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,12 @@ class Subscription:
     def request_payload(self) -> bytes:
         return self.payload.replace("{name}", self.name).encode()
 
+    @property
+    def digest(self) -> str:
+        """Of the request: another one where its headers or its payload are others."""
+        request = json.dumps([self.headers, self.request_payload.decode()])
+        return sha256(request.encode()).hexdigest()[:DIGEST]
+
     def to_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
@@ -82,7 +93,7 @@ class ConnectSettings:
     """Endpoints to dial, each with one connection on which every subscription is asked for.
 
     Args:
-        endpoints: ``host:port`` of each; never empty.
+        endpoints: ``host:port`` of each; never empty. Kept in one form, however they were written.
         subscriptions: what to ask for; without any, one request with an empty payload for a
             channel without a name.
         ca_file, server_name, insecure: how the endpoints are verified (`ClientTls`).
@@ -112,6 +123,8 @@ class ConnectSettings:
     elsewhere: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("endpoints", "elsewhere"):
+            object.__setattr__(self, name, tuple(map(canonical, getattr(self, name))))
         if not self.endpoints:
             raise InvalidOption("MISSING", "no endpoint to dial is named", "Give host:port")
         for endpoint in self.endpoints:

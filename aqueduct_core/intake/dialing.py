@@ -43,7 +43,7 @@ class Dialing:
         self._link = replace(link_settings(settings), idle_timeout=connect.idle_timeout)
         self._transport = settings.transport
         self._directory = Path(settings.spool)
-        self._fulfilled = Fulfilled(self._directory)
+        self._fulfilled = Fulfilled(self._directory, connect.subscriptions)
         self._lines: list[Line] = []
         self._claims: tuple[str, ...] = ()
         self._tasks: list[asyncio.Task[None]] = []

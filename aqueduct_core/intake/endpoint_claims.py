@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake import json_file
 from aqueduct_core.intake.fulfilled import finished_in
+from aqueduct_core.intake.host_port import canonical
 from aqueduct_core.intake.layout import named_by_users, number_of
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.opening import make_directory
@@ -46,9 +47,10 @@ def claimed(
             "Leave it out where an intake runs on its own: it dials all of its endpoints",
         )
     folder = named_by_users(directory) / FOLDER
+    files = _files(folder)
     ours = []
     for place, endpoint in enumerate(endpoints):
-        path = folder / claim_name(endpoint)
+        path = files.get(endpoint, folder / claim_name(endpoint))
         holder = _holder(path)
         if holder is None and endpoint not in elsewhere:
             before = _asked_before(directory.parent, endpoint)
@@ -67,13 +69,19 @@ def claims_of(directory: Path) -> tuple[str, ...]:
         SpoolFailed: CORRUPT, VERSION, IO.
     """
     number, folder = number_of(directory), named_by_users(directory) / FOLDER
-    files = sorted(folder.glob("[!.]*.json"))
-    return tuple(unquote(path.stem) for path in files if _holder(path) == number)
+    files = sorted(_files(folder).items())
+    return tuple(endpoint for endpoint, path in files if _holder(path) == number)
 
 
 def claim_name(endpoint: str) -> str:
     """Of the file that says which intake dials the endpoint."""
     return f"{quote(endpoint, safe='')}.json"
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """The claims by endpoint in its one form; earlier releases named them as they were given."""
+    files = sorted(folder.glob("[!.]*.json"))
+    return {canonical(unquote(path.stem)): path for path in files}
 
 
 def _holder(path: Path) -> int | None:

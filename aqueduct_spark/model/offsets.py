@@ -17,6 +17,11 @@ each log that is cut, where its pieces but the first begin; the first number is 
 other one counts from the one before it. In the example the last batch has three tasks for log 1,
 up to 40, up to 69 and up to 98. Version 1 has no ``cut``: its batches are split as the options say.
 
+``places`` is left out where it is 0: how many launch tasks the batch that ends here has behind its
+data tasks, whoever is there when it is planned again. So it has as many tasks each time, and those
+of another stream behind them, as in a union, keep their places too. What was written before there
+was ``places`` has none either where it raises ``launch``.
+
 ``dials`` is left out where it is empty, as for intakes that listen: the endpoints that stay with an
 intake, so that none on another host takes them while it is away.
 
@@ -60,8 +65,9 @@ class SpoolPosition:
 class StreamOffset:
     """A position in the whole stream; ``spool`` is keyed by the number of the intake.
 
-    ``cuts`` are no part of the position: they say how the batch that ends there is split. None:
-    version 1 does not say. ``query`` is "" before the first batch, and in what version 1 wrote.
+    ``cuts`` and ``places`` are no part of the position: they say which tasks the batch that ends
+    there has. ``cuts`` None: version 1 does not say. ``query`` is "" before the first batch, and in
+    what version 1 wrote.
     """
 
     spool: Mapping[int, SpoolPosition] = field(default_factory=dict)
@@ -69,16 +75,19 @@ class StreamOffset:
     tick: int = 0
     cuts: Cuts | None = field(default_factory=dict, compare=False)
     query: str = ""
+    places: int = field(default=0, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         spool = {str(i): self.spool[i].to_json() for i in sorted(self.spool)}
         for (intake, log), cuts in sorted((self.cuts or {}).items()):
             spool[str(intake)].setdefault("cut", {})[str(log)] = _steps(cuts)
         named = {"query": self.query} if self.query else {}
+        places = {"places": self.places} if self.places else {}
         return {
             "v": 1 if self.cuts is None and not named else FORMAT_VERSION,
             "spool": spool,
             "launch": self.launch,
+            **places,
             "tick": self.tick,
             **named,
         }
@@ -108,6 +117,7 @@ class StreamOffset:
                 tick=int(raw["tick"]),
                 cuts=None if version == 1 else dict(_cuts(entries)),
                 query=str(raw.get("query", "")),
+                places=_places(raw.get("places", 0)),
             )
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise CheckpointVersion(
@@ -128,8 +138,8 @@ class StreamOffset:
     def ticked(self) -> StreamOffset:
         return replace(self, tick=self.tick + 1)
 
-    def with_cuts(self, cuts: Cuts) -> StreamOffset:
-        return replace(self, cuts=cuts)
+    def with_cuts(self, cuts: Cuts, places: int = 0) -> StreamOffset:
+        return replace(self, cuts=cuts, places=places)
 
 
 def _position(entry: Mapping[str, Any]) -> SpoolPosition:
@@ -138,6 +148,12 @@ def _position(entry: Mapping[str, Any]) -> SpoolPosition:
         raise ValueError("ends are whole numbers, one for each partition")
     dials = tuple(map(str, entry.get("dials", ())))
     return SpoolPosition(str(entry["id"]), str(entry["at"]), int(entry["epoch"]), to, dials)
+
+
+def _places(raw: Any) -> int:
+    if int(raw) < 0:
+        raise ValueError("places are a number of tasks")
+    return int(raw)
 
 
 def _steps(cuts: Sequence[int]) -> list[int]:

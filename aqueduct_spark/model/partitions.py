@@ -45,9 +45,14 @@ class LaunchOrder:
 
 @dataclass(frozen=True)
 class LaunchPartition(InputPartition):
-    """A task that yields no rows and returns when the intake runs and is registered."""
+    """A task that yields no rows and returns when the intake runs and is registered.
 
-    order: LaunchOrder
+    Args:
+        order: how to have it running; None: nothing is left to launch, and the task keeps the place
+            that it had when the batch was planned first.
+    """
+
+    order: LaunchOrder | None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from aqueduct_core.intake.host_port import canonical_host
+
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m|h|d)", re.IGNORECASE)
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(b|k|m|g|t)(?:i?b)?", re.IGNORECASE)
@@ -23,7 +25,7 @@ _BARE_NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 class Address(NamedTuple):
-    """A host (name or IP address, without brackets) and a UDP port."""
+    """A host (name or IP address, without brackets, in its one form) and a UDP port."""
 
     host: str
     port: int
@@ -261,7 +263,7 @@ def _address(value: str, *, lowest_port: int) -> Address:
         raise ValueError("host:port with brackets around an IPv6 address, such as [::1]:4433")
     if not host or any(c in host for c in " /@?#[]") or not lowest_port <= int(port) <= 65535:
         raise ValueError(allowed)
-    return Address(host, int(port))
+    return Address(canonical_host(host), int(port))
 
 
 def _unit_hint(value: str, allowed: str) -> str:

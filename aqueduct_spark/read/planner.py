@@ -45,10 +45,6 @@ log = logging.getLogger(__name__)
 LONG_POLL = 1.0
 """Longest time in seconds that a call of Spark is held when nothing is new."""
 
-REPEAT_COPIES = 4
-"""Launch tasks for an intake that a repeated batch has to read from: where there are slots beside
-those of the data tasks, one of them may find the spool first."""
-
 RETRY_PAUSE = 0.2
 """Seconds between two looks for an intake that is waited for."""
 
@@ -96,7 +92,8 @@ class StreamPlanner:
     def latest(self, start: StreamOffset, *, everything: bool = False) -> StreamOffset:
         """The end of the next batch; equal to ``start`` when there is nothing to do.
 
-        It says how the batch is split: sizes and options may be others when it is planned again.
+        It says which tasks the batch has: sizes and options may be others when it is planned again,
+        and other intakes may be there.
 
         ``everything``: without the limits of the options. Waits for news up to `LONG_POLL`. A
         query that is to end with what is there waits for intakes only, which it needs to end.
@@ -105,7 +102,9 @@ class StreamPlanner:
         end = self._next(start, everything)
         if end == start:
             return start
-        return end.with_cuts(self._cuts(start, end)).named(start.query or self._fresh)
+        launches = self._launch_tasks(end) if end.launch > start.launch else []
+        end = end.with_cuts(self._cuts(start, end), len(launches))
+        return end.named(start.query or self._fresh)
 
     def _next(self, start: StreamOffset, everything: bool) -> StreamOffset:
         end = self._step(start, everything)
@@ -131,9 +130,10 @@ class StreamPlanner:
 
         The data tasks come first, and are the same ones whenever it is asked: a function of the
         offsets, so that a row has the same place in the batch that is done again. Launches come
-        last, also where a batch is repeated whose intakes are not there any more. No data task
-        waits for one: it has its intake running by itself (`ensure_intake`), so a batch is done
-        with one task slot too.
+        last, where the batch is one that launches, at as many places each time: the tasks of
+        another stream may follow. No data task waits for one: it has its intake running by itself
+        (`ensure_intake`), so a batch is done with one task slot too, and one that is repeated after
+        the lease has its intakes back. Those without rows in it are launched by a later batch.
         """
         named = self._recognise(end)
         touched = {rows.intake for rows in data_ranges(start, end, {})}
@@ -142,11 +142,10 @@ class StreamPlanner:
         ranges = data_ranges(start, end, self._first_logs(touched))
         pieces = self._split(ranges) if end.cuts is None else cut(ranges, end.cuts)
         tasks: list[LaunchPartition | DataPartition] = [*self._data_tasks(self._owed(pieces), end)]
-        if self._crew.launches:
-            again = end.launch == start.launch
-            wanted = touched if again else set(range(self._terms.intakes))
-            for intake in sorted(wanted - set(self._seen)):
-                tasks += self._launch_tasks(intake, end, again)
+        if end.launch > start.launch:
+            launches = self._launch_tasks(end)
+            places = end.places or len(launches)
+            tasks += [*launches, *[LaunchPartition(None)] * places][:places]
         return tasks
 
     def commit(self, end: StreamOffset) -> None:
@@ -232,17 +231,20 @@ class StreamPlanner:
         time.sleep(self._launches.pause())
         return end.launched()
 
-    def _launch_tasks(self, intake: int, end: StreamOffset, again: bool) -> list[LaunchPartition]:
-        known = end.spool.get(intake)
-        wanted = None if known is None or known.id in self._terms.lost_spools else known.id
-        order = self._order(intake, wanted, end)
-        if order is None:
-            return []
-        # One only, where it may make a new spool: copies might make some on several hosts.
-        if order.spool_id is None:
-            return [LaunchPartition(order)]
-        copies = REPEAT_COPIES if again else self._launches.copies(intake)
-        return [LaunchPartition(order)] * copies
+    def _launch_tasks(self, end: StreamOffset) -> list[LaunchPartition]:
+        """For the intakes that are missing: one each, then copies for those that are searched."""
+        each, copies = list[LaunchPartition](), list[LaunchPartition]()
+        for intake in sorted(set(range(self._terms.intakes)) - set(self._seen)):
+            known = end.spool.get(intake)
+            wanted = None if known is None or known.id in self._terms.lost_spools else known.id
+            order = self._order(intake, wanted, end)
+            if order is None:
+                continue
+            each.append(LaunchPartition(order))
+            # One only, where it may make a new spool: copies might make some on several hosts.
+            if order.spool_id is not None:
+                copies += [LaunchPartition(order)] * (self._launches.copies(intake) - 1)
+        return each + copies
 
     def _order(self, intake: int, spool: str | None, end: StreamOffset) -> LaunchOrder | None:
         """An intake of an old copy of its spool must not even start: what it would store under

@@ -3,21 +3,24 @@
     {"job": "faults", "master": …, "endpoint": …, "ca": …, "rows": n, "faults": [name, …]}
     {"job": "stream", "endpoint": …, "ca": …, "input": dir, "checkpoint": dir}
     {"job": "relay", "master": …, "endpoint": …, "ca": …, "checkpoint": dir, "source": {option: …},
-     "sink": {option: …}, "parts": n or null, "keep": SQL, "now": bool}
+     "beside": {option: …} or null, "sink": {option: …}, "parts": n or null, "keep": SQL,
+     "now": bool}
 
 The first writes a frame for each fault, on executors of their own; the second writes the files of
 a directory, one micro-batch each, and ends when all are written. The third sends on what it
-receives, those rows that ``keep`` is true for, shuffled into ``parts`` partitions where that is a
-number; with ``now`` it ends when it has sent what is there.
+receives, in a union with what ``beside`` receives: those rows that ``keep`` is true for, shuffled
+into ``parts`` partitions where that is a number; with ``now`` it ends when it has sent what is
+there.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from functools import reduce
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from tests.spark.sabotage import SabotagedSource
@@ -82,7 +85,9 @@ def stream(given: dict[str, Any]) -> None:
 
 def relay(given: dict[str, Any]) -> None:
     spark = session(given["master"], {})
-    frame = spark.readStream.format("aqueduct").options(**given["source"]).load()
+    sources = [options for options in (given["source"], given["beside"]) if options]
+    frames = [spark.readStream.format("aqueduct").options(**each).load() for each in sources]
+    frame = reduce(DataFrame.unionAll, frames)
     frame = frame.where("channel != '0'").where(given["keep"])
     if given["parts"]:
         frame = frame.repartition(given["parts"])

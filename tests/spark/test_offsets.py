@@ -32,7 +32,11 @@ def test_the_text_is_as_documented() -> None:
     assert '"to":[120,98],"dials":["a:1","b:2"]}' in json.dumps(
         dialling.to_json(), separators=(",", ":")
     )
-    assert cut == offset, "a split is no part of the position"
+    launching = offset.with_cuts({}, 3)
+    assert '"launch":1,"places":3,"tick":4,' in json.dumps(
+        launching.to_json(), separators=(",", ":")
+    )
+    assert cut == offset == launching, "the tasks are no part of the position"
 
 
 def test_intakes_are_in_numeric_order() -> None:
@@ -59,12 +63,15 @@ positions = st.builds(
         query=st.text(),
     ),
     st.sets(st.integers(1, 2**62), min_size=1).map(sorted).map(tuple),
+    st.integers(0, 99),
 )
-def test_what_is_written_is_read_again(offset: StreamOffset, cuts: tuple[int, ...]) -> None:
-    offset = offset.with_cuts({(i, log): cuts for i in offset.spool for log in (0, 1)})
+def test_what_is_written_is_read_again(
+    offset: StreamOffset, cuts: tuple[int, ...], places: int
+) -> None:
+    offset = offset.with_cuts({(i, log): cuts for i in offset.spool for log in (0, 1)}, places)
     text = json.dumps(offset.to_json())
     again = StreamOffset.from_json(json.loads(text))
-    assert (again, again.cuts) == (offset, offset.cuts)
+    assert (again, again.cuts, again.places) == (offset, offset.cuts, offset.places)
     assert json.dumps(again.to_json()) == text
 
 
@@ -94,6 +101,7 @@ def test_offsets_of_version_2_are_read_for_ever() -> None:
     offset = StreamOffset.from_json(json.loads(text))
     assert json.dumps(offset.to_json()) == text
     assert offset.cuts == {(2, 0): (9007199254740000, 9007199254740500)}
+    assert offset.places == 0
 
 
 def test_a_newer_version_is_refused_by_its_number() -> None:
@@ -117,6 +125,7 @@ def test_a_newer_version_is_refused_by_its_number() -> None:
         {"v": 2, "spool": {"0": {**CUT, "cut": {"1": []}}}, "launch": 0, "tick": 0},
         {"v": 2, "spool": {"0": {**CUT, "cut": {"x": [4]}}}, "launch": 0, "tick": 0},
         {"v": 2, "spool": {"0": {**CUT, "cut": [4]}}, "launch": 0, "tick": 0},
+        {"v": 2, "spool": {}, "launch": 1, "places": -1, "tick": 0},
         {"topic": {"0": 5}},
         [],
     ],

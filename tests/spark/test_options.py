@@ -149,6 +149,16 @@ def test_addresses_that_are_none(text: str) -> None:
         listen_address(text)
 
 
+def test_an_address_has_one_form_however_it_is_written() -> None:
+    """What is kept of it is found again."""
+    assert str(listen_address("LocalHost.:04433")) == "localhost:4433"
+    assert str(listen_address("[0:0::01]:1")) == "[::1]:1"
+    assert str(listen_address("[FE80::A%Eth0]:1")) == "[fe80::a%Eth0]:1"
+    assert str(endpoint("aqueduct://B.example.:1,10.0.0.1:2")) == (
+        "aqueduct://b.example:1,10.0.0.1:2"
+    )
+
+
 def test_an_endpoint_may_name_several_addresses() -> None:
     assert endpoint("aqueduct://a:1,[::1]:2").addresses == (Address("a", 1), Address("::1", 2))
     for bad in ("a:1", "http://a:1", "aqueduct://", "aqueduct://a", "aqueduct://a:0"):

@@ -14,6 +14,7 @@ import pytest
 
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.faults.batches import logged
+from tests.spark.loop import Yard
 from tests.spark.producing import produce
 from tests.spark.test_sink_faults import PATIENCE, authority, driver, rows_of, stored
 from tests.support.waiting import alive, ended, intake_status, wait_until
@@ -33,6 +34,7 @@ class Relay:
         self.target = target
         self._given: dict[str, Any] = {
             "job": "relay",
+            "beside": None,
             "endpoint": target.url,
             "ca": authority(target.site, home),
             "checkpoint": str(self.checkpoint),
@@ -115,6 +117,56 @@ def test_rows_known_by_their_source_are_once_behind_a_shuffle(
     relay.go_on(parts=7, **given)
     assert_once(target, {value for value in values if zlib.crc32(value.encode()) % 3 == 0})
     relay.close()
+
+
+def test_fault_40_a_union_is_done_again_without_the_intake_of_its_first_stream(
+    tmp_path: Path, target: IntakeProcess
+) -> None:
+    """Spark puts the tasks of the second stream behind all those of the first: rows of the second
+    that were stored before have the same numbers again."""
+    checkpoint = tmp_path / "checkpoint"
+    yards = [Yard(tmp_path / name) for name in ("first", "second")]
+    rows = {
+        name: [b"%d " % n + name.encode() * 1000 for n in range(count)]
+        for name, count in (("first", 500), ("second", 3000))
+    }
+    for yard, (name, payloads) in zip(yards, rows.items(), strict=True):
+        filling = yard.loop(cursor="filling")
+        while not filling.at.spool:
+            filling.batch()
+        produce(yard.url(), payloads, name=name)
+        filling.close()
+    source, beside = (
+        {"listen": "127.0.0.1:0", "spool": str(yard.spool), "lease": f"{PATIENCE:.0f}s"}
+        for yard in yards
+    )
+    given = {
+        "job": "relay",
+        "source": source,
+        "beside": beside,
+        "endpoint": target.url,
+        "ca": authority(target.site, tmp_path),
+        "checkpoint": str(checkpoint),
+        "sink": {"maxInFlightBytes": "64k"},
+        "master": "local[1]",
+        "parts": None,
+        "keep": "true",
+        "now": True,
+    }
+    with driver(**given) as (_, output):
+        jvm = int(output.wait_for("jvm", PATIENCE).split()[1])
+        wait_until(lambda: stored(target) > 500 + ENOUGH, PATIENCE, "some rows of the second")
+        os.kill(jvm, signal.SIGKILL)
+        ended(jvm, PATIENCE)
+        yards[0].kill()
+    batch = logged(checkpoint, "offsets")[-1]
+    assert batch not in logged(checkpoint, "commits"), "the kill came too late"
+    with driver(**given) as (process, output):
+        output.wait_for("done relay", PATIENCE)
+        assert process.wait(60) == 0
+    assert_once(target, {value.decode() for payloads in rows.values() for value in payloads})
+    for yard in yards:
+        yard.close()
 
 
 def assert_once(target: IntakeProcess, values: set[str]) -> None:

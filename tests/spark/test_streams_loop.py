@@ -26,9 +26,9 @@ from aqueduct_core.intake.layout import settle_layout
 from aqueduct_core.intake.schema import SPOOL_SCHEMA
 from aqueduct_core.spool import InlineSync, Spool, SpoolReader
 from aqueduct_spark.model.offsets import StreamOffset
-from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
+from aqueduct_spark.model.partitions import DataPartition, LaunchOrder
 from aqueduct_spark.planning.ranges import DataRange
-from aqueduct_spark.read import measuring, tasks
+from aqueduct_spark.read import measuring
 from aqueduct_spark.receivers import claims, launch
 from tests.spark.loop import Loop, Yard, read, values
 from tests.spark.producing import Flow, numbered, produce
@@ -196,8 +196,7 @@ class TestPlans:
             assert data_places(again, batch) == places
             again.close()
         last = yard.loop(loop.at)
-        planned = last.planner.partitions(*batch)
-        assert any(isinstance(part, LaunchPartition) for part in planned)
+        assert len(last.planner.partitions(*batch)) == len(places)
         assert values(last.run(*batch)) == payloads
 
     def test_a_batch_of_an_older_checkpoint_is_split_as_the_options_say(self, yard: Yard) -> None:
@@ -211,7 +210,7 @@ class TestPlans:
         assert values(again.run(start, old)) == payloads
 
     def test_a_data_task_needs_no_launch_task(self, yard: Yard) -> None:
-        """With one slot the launches, which come last, run when all the rows were read."""
+        """A batch that is repeated has none, and the first of its tasks has the intake back."""
         loop, payloads = self.written(yard, maxRecordsPerPartition="100")
         batch = loop.batches[-1]
         loop.close()
@@ -219,13 +218,9 @@ class TestPlans:
         again = yard.loop(loop.at)
         planned = again.planner.partitions(*batch)
         parts = [part for part in planned if isinstance(part, DataPartition)]
+        assert parts == planned
         rows = [row for part in parts for row in read(part, again.options)]
         assert values(rows) == payloads
-        pid = yard.intake()["pid"]
-        for part in planned[len(parts) :]:
-            assert isinstance(part, LaunchPartition)
-            assert list(tasks.launch(part)) == []
-        assert yard.intake()["pid"] == pid
 
 
 def data_places(

@@ -53,6 +53,7 @@ def test_a_request_holds_the_name_and_nothing_else_is_replaced() -> None:
         {"endpoints": ("a",)},
         {"endpoints": ("a:0",)},
         {"endpoints": ("a:1", "a:1")},
+        {"endpoints": ("a:1", "A.:1")},
         {"subscriptions": ()},
         {"subscriptions": (Subscription("x"), Subscription("x"))},
         {"insecure": True, "ca_file": "/ca"},

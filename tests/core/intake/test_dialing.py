@@ -298,6 +298,21 @@ def test_a_finish_below_what_came_ends_that_connection(site: Site, tmp_path: Pat
         assert not status.complete
 
 
+@pytest.mark.parametrize("change", [{"payload": "since 2026"}, {"headers": (("depth", "9"),)}])
+def test_another_request_under_a_name_that_has_finished_is_asked(
+    site: Site, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    scripts = {"a": Script(3), "b": Script(2)}
+    with RemoteThread(scripts, tmp_path) as remote:
+        for given, count in (({}, 1), (change, 2), (change, 2)):
+            asked = (Subscription("a", **given), Subscription("b"))
+            with site.intake(connect=connect(remote, subscriptions=asked)) as intake:
+                until(intake, lambda status: subscriptions(status).finished == 2)
+                names = [request.name for request in remote.requests]
+                assert (names.count("a"), names.count("b")) == (count, 1)
+                assert intake.terminate() == 0
+
+
 def test_what_has_finished_is_not_asked_for_after_a_restart(site: Site, tmp_path: Path) -> None:
     scripts = {"a": Script(messages=5), "b": Script(messages=2, end="stay")}
     with RemoteThread(scripts, tmp_path) as remote:

@@ -8,7 +8,9 @@ import pytest
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.intake import fulfilled
-from aqueduct_core.intake.endpoint_claims import FOLDER, claimed, claims_of
+from aqueduct_core.intake.connect_settings import ConnectSettings
+from aqueduct_core.intake.endpoint_claims import FOLDER, claim_name, claimed, claims_of
+from aqueduct_core.intake.fulfilled import Fulfilled
 
 ABC = ("a:1", "b:2", "[::1]:3")
 
@@ -69,6 +71,25 @@ def test_what_an_earlier_release_left_counts(spool: Path) -> None:
     kept = {"v": 1, "finished": {"b:2": ["x"]}}
     (spool / "intake-0" / fulfilled.FILE).write_text(json.dumps(kept))
     assert shares(spool, ABC, 2) == [("a:1", "b:2", "[::1]:3"), (), ()]
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [("b:2", "B.:02"), ("[::1]:3", "[0:0::01]:3"), ("LOCALHOST:1", "localhost:1")],
+)
+def test_an_endpoint_has_one_name_however_it_is_written(spool: Path, text: str, other: str) -> None:
+    """Also in files of a release that kept what it was given."""
+    kept = {"v": 1, "finished": {text: ["x"], other: ["y"], "c:9": ["z"]}}
+    (spool / "intake-1" / fulfilled.FILE).write_text(json.dumps(kept))
+    (spool / FOLDER).mkdir()
+    (spool / FOLDER / claim_name(text)).write_text('{"v": 1, "intake": 1}')
+    endpoints = ConnectSettings((other,)).endpoints
+    assert ConnectSettings.from_json({"endpoints": [f"aqueduct://{text}"]}).endpoints == endpoints
+    assert ConnectSettings(("q:1",), elsewhere=(text,)).elsewhere == endpoints
+    assert shares(spool, endpoints, 1) == [(), endpoints, ()]
+    assert claims_of(spool / "intake-1") == endpoints
+    assert len(list((spool / FOLDER).iterdir())) == 1
+    assert sorted(Fulfilled(spool / "intake-1").of(endpoints[0])) == ["x", "y"]
 
 
 def test_of_those_that_claim_at_a_time_one_gets_it(spool: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.intake.connect_settings import Subscription
 from aqueduct_core.intake.fulfilled import FILE, Fulfilled
 
 
@@ -38,12 +39,37 @@ def test_names_of_an_endpoint_that_is_not_dialled_now_are_kept(tmp_path: Path) -
     assert (sorted(kept.of("x:1")), list(kept.of("y:2"))) == (["a", "c"], ["b"])
 
 
+def test_another_request_under_the_same_name_is_another_one(tmp_path: Path) -> None:
+    def kept(payload: str) -> Fulfilled:
+        return Fulfilled(tmp_path, [Subscription("a", payload=payload), Subscription("b")])
+
+    async def note(payload: str, *names: str) -> None:
+        now = kept(payload)
+        now.note("x:1", names)
+        await now.close()
+
+    asyncio.run(note("{}", "a", "b"))
+    assert sorted(kept("{}").of("x:1")) == ["a", "b"]
+    assert list(kept("{name}").of("x:1")) == ["b"]
+    asyncio.run(note("{name}", "b", "a"))
+    assert sorted(kept("{name}").of("x:1")) == ["a", "b"]
+    assert list(kept("{}").of("x:1")) == ["b"]
+
+
+def test_what_an_earlier_release_noted_is_known_by_its_name(tmp_path: Path) -> None:
+    """It kept no requests."""
+    (tmp_path / FILE).write_text('{"v": 1, "finished": {"x:1": ["a"]}}')
+    asked = [Subscription("a", payload="any")]
+    assert list(Fulfilled(tmp_path, asked).of("x:1")) == ["a"]
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [
         ("", "AQUEDUCT_SPOOL.CORRUPT"),
         ("[]", "AQUEDUCT_SPOOL.CORRUPT"),
         ('{"v": 1, "finished": {"a": 1}}', "AQUEDUCT_SPOOL.CORRUPT"),
+        ('{"v": 1, "finished": {"a": ["b"]}, "requests": {"a": 1}}', "AQUEDUCT_SPOOL.CORRUPT"),
         ('{"v": 2}', "AQUEDUCT_SPOOL.VERSION"),
     ],
 )
