@@ -76,6 +76,12 @@ class Connection:
         return self._driver.peer_certificate_fingerprint
 
     @property
+    def carried(self) -> int:
+        """About how many bytes of our messages have arrived at the other host, also of one that is
+        not there as a whole and cannot be acked yet. Rises while the path takes anything."""
+        return self._wire.carried
+
+    @property
     def closed(self) -> Closed | None:
         """How the connection ended; None while it is up."""
         return self._wire.closed

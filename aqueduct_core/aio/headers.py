@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.aqueduct.news import Headers, ReceivedHeaders
 
 Text: TypeAlias = str | bytes
 HeadersLike: TypeAlias = Mapping[str, Text] | Mapping[bytes, Text] | Iterable[tuple[Text, Text]]
@@ -13,12 +13,14 @@ HeadersLike: TypeAlias = Mapping[str, Text] | Mapping[bytes, Text] | Iterable[tu
 
 
 def as_headers(headers: HeadersLike) -> Headers:
-    """Turn ``headers`` into pairs of bytes.
+    """Turn ``headers`` into pairs of bytes; those of a received message may be sent on as they are.
 
     Raises:
         ValueError: a key that is empty or not ASCII (AQ-HDRDATA-3).
         TypeError: a key or value that is neither text nor bytes.
     """
+    if isinstance(headers, ReceivedHeaders):
+        return headers
     if headers == ():
         return ()
     pairs = headers.items() if isinstance(headers, Mapping) else headers

@@ -79,7 +79,7 @@ class Wire:
         self._on_opened = on_opened
         self.when_closed = [on_closed]
         self._progress = Signal()
-        self._fresh = 0
+        self._fresh = self._given = 0
         self._turning = False
         self._blocked: set[Outlet] = set()
         self._unblocking: asyncio.Task[None] | None = None
@@ -102,6 +102,14 @@ class Wire:
     def gave(self, size: int) -> None:
         """``size`` bytes went to the engine; the link counts them only after the turn."""
         self._fresh += size
+        self._given += size
+
+    @property
+    def carried(self) -> int:
+        """About how many bytes of messages have left this end and arrived at the other host: it
+        rises while the path takes anything, acked by the peer's application or not."""
+        unsent = 0 if self.driver is None else self.driver.unsent
+        return self._given - self._fresh - unsent
 
     def shutdown(self, code: int, reason: str) -> None:
         """Close the connection at once, with what the engine has in hand."""

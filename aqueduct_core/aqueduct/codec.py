@@ -24,7 +24,7 @@ from aqueduct_core.aqueduct.frames import (
     RouteTo,
     SentUnreliable,
 )
-from aqueduct_core.aqueduct.news import Attachment, Headers
+from aqueduct_core.aqueduct.news import Attachment, Headers, ReceivedHeaders
 from aqueduct_core.primitives import varint
 from aqueduct_core.primitives.cursor import Cursor, encode_varbytes
 from aqueduct_core.primitives.varint import Malformed, NeedMore
@@ -88,6 +88,11 @@ def encode_headers(headers: Headers) -> bytes:
     )
 
 
+def headers_size(headers: Headers) -> int:
+    """Bytes of the pairs on the wire, as ``Config.max_headers_bytes`` counts them."""
+    return sum(len(varint.encode(len(part))) + len(part) for pair in headers for part in pair)
+
+
 def decode_headers(region: Cursor, config: Config) -> Headers:
     """The pairs in ``region``, in order, repeats kept (AQ-HDRDATA-1, 2)."""
     pairs = []
@@ -97,7 +102,7 @@ def decode_headers(region: Cursor, config: Config) -> Headers:
             raise Malformed("header data with a key but no value")
         pairs.append((key, region.varbytes()))
         _limit("header pairs", len(pairs), config.max_header_pairs)
-    return tuple(pairs)
+    return ReceivedHeaders(pairs)
 
 
 def encode_connection_headers(headers: Headers) -> bytes:

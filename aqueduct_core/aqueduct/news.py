@@ -18,6 +18,13 @@ Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 """Header data: a multimap in wire order (AQ-HDRDATA-1)."""
 
 
+class ReceivedHeaders(tuple[tuple[bytes, bytes], ...]):
+    """Header data that came from a peer, whose keys may be any bytes: who passes a message on may
+    send it as it is, though our own keys are plain (AQ-HDRDATA-3)."""
+
+    __slots__ = ()
+
+
 def keys(headers: Headers) -> str:
     """Header data for logs: values may be secrets, so only the keys are shown."""
     return repr([key for key, _ in headers])

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.channels import Channels
+from aqueduct_core.aqueduct.codec import headers_size
 from aqueduct_core.aqueduct.config import Config, Mode
 from aqueduct_core.aqueduct.faults import BadArgument, Code, PeerFault, TooLarge
 from aqueduct_core.aqueduct.flow import BadFlowHeader, Verdict, read_channel_header
@@ -15,6 +16,7 @@ from aqueduct_core.aqueduct.news import (
     DatagramsUnavailable,
     Dropped,
     Headers,
+    ReceivedHeaders,
     Rerouted,
     Writable,
 )
@@ -278,17 +280,16 @@ class Outflow:
 
 
 def check_headers(headers: Headers, config: Config) -> None:
-    """Refuse what our own peers would refuse; our keys are non-empty ASCII (AQ-HDRDATA-3).
+    """Refuse what our own peers would refuse; our keys are non-empty ASCII (AQ-HDRDATA-3), and
+    only what was received goes on with the keys that it has.
 
     Raises:
         BadArgument: a key.
         TooLarge: too many pairs or bytes.
     """
-    size = 0
-    for key, value in headers:
-        if not key or not key.isascii():
-            raise BadArgument("a header key must be non-empty ASCII")
-        size += len(key) + len(value) + 10  # two lengths of at most five bytes
+    if not isinstance(headers, ReceivedHeaders) and not all(k and k.isascii() for k, _ in headers):
+        raise BadArgument("a header key must be non-empty ASCII")
+    size = headers_size(headers)
     if size > config.max_headers_bytes or len(headers) > config.max_header_pairs:
         raise TooLarge(f"{len(headers)} headers of {size} bytes")
 

@@ -101,20 +101,23 @@ class IntakeClient:
         seconds: float = 5.0,
         query: str = "",
         where: str = "",
+        given_out: Sequence[int] = (),
     ) -> None:
         """Claim ``cursor`` for ``seconds`` from now, or renew the claim of this ``owner``.
 
         A cursor that does not exist is made durably at the earliest rows that are stored, so that
         nothing is trimmed behind it. With the id of a ``query``, which must be in its checkpoint
-        by then, it belongs to that query for good; ``where`` tells people where it runs.
+        by then, it belongs to that query for good; ``where`` tells people where it runs. Where the
+        logs end before what was ``given_out``, the intake takes no more rows, and ends.
 
         Raises:
             SpoolFailed: CURSOR_IN_USE where it belongs to another query, while another owner holds
                 it, or after one took it over.
             InvalidOption: BAD_VALUE when the cursor reads another view.
-            DataLoss: SPOOL_REPLACED when the spool is not the one of the last status.
+            DataLoss: SPOOL_REPLACED when the spool is not the one of the last status; OFFSET_AHEAD.
         """
-        order = Hold(cursor, owner, seconds, view, self._spool, query, where)
+        known = tuple(given_out)
+        order = Hold(cursor, owner, seconds, view, self._spool, query, where, known)
         self._action("hold", order.to_json())
 
     def release(self, cursor: str, owner: str) -> None:

@@ -78,6 +78,7 @@ class Hold:
 
     ``spool`` None: whichever is served. ``query`` is the id in the checkpoint of the query, which
     owns the cursor from then on; "" while no checkpoint has it. ``where`` tells people who asks.
+    ``given_out``: for each log of the view, the offset below which the query knows rows.
     """
 
     cursor: str
@@ -87,6 +88,7 @@ class Hold:
     spool: str | None = None
     query: str = ""
     where: str = ""
+    given_out: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         _named("cursor", self.cursor)
@@ -105,6 +107,7 @@ class Hold:
             "spool": self.spool,
             "query": self.query,
             "where": self.where,
+            "givenOut": list(self.given_out),
         }
 
     @classmethod
@@ -117,6 +120,7 @@ class Hold:
             _text(data.get("spool")),
             str(data.get("query", "")),
             str(data.get("where", "")),
+            tuple(map(int, data.get("givenOut") or ())),
         )
 
 

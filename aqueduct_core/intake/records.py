@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from aqueduct_core.aqueduct import chanid
 from aqueduct_core.aqueduct.conventions import MAX_SEQUENCE
+from aqueduct_core.aqueduct.header_keys import to_text
 from aqueduct_core.aqueduct.news import Attachment, Headers, Run
 from aqueduct_core.dedupe import checksum, numbering
 from aqueduct_core.dedupe.source_rows import Numbers, stretches
@@ -156,9 +157,7 @@ def _runs(pieces: Sequence[Piece]) -> tuple[list[Piece], list[int]]:
 
 
 def header_list(headers: Headers) -> list[dict[str, Any]]:
-    return [
-        {"key": key.decode("utf-8", "backslashreplace"), "value": value} for key, value in headers
-    ]
+    return [{"key": to_text(key), "value": value} for key, value in headers]
 
 
 def _attachment_list(attachments: tuple[Attachment, ...], carrier: int) -> list[dict[str, Any]]:

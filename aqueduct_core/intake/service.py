@@ -212,6 +212,7 @@ class Intake:
                     clock=self._loop.time,
                     standing=self._standing,
                     moved=self._moved,
+                    behind=self._groups.fail,
                     drain=lambda: self.end("a client asked for it"),
                     record=self._groups.record,
                     wall_microseconds=self._around.wall_microseconds,
@@ -331,6 +332,8 @@ class Intake:
 
     def _write_status(self, state: str) -> None:
         status = self.ready() | {"state": state, "reason": self._reason, "at": int(time.time())}
+        if self._failure is not None:
+            status["error"] = str(self._failure)
         try:
             status_file.write(Path(self.settings.spool), status)
         except OSError as error:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from aqueduct_core.errors import IntakeFailed, SpoolFailed
+from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.status import IntakeStatus, Rates
 from aqueduct_core.flight.subscriptions import Subscriptions
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, View, require_spool
@@ -20,6 +20,7 @@ from aqueduct_core.intake.holds import Holds
 from aqueduct_core.intake.lease import Lease
 from aqueduct_core.intake.offers import Occurrence
 from aqueduct_core.spool import Spool
+from aqueduct_core.spool.losses import offset_ahead
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +48,8 @@ class Serving:
 
     A call of a planner renews the lease. Nothing is answered once another intake has opened the
     spool: each call raises what `Fence.check` raises. ``moved`` is told when a cursor has come,
-    gone, or gone on. ``record`` stores an event; ``wall_microseconds`` is its time.
+    gone, or gone on; ``behind`` of a planner that has read what is not stored: offsets would be
+    given out again. ``record`` stores an event; ``wall_microseconds`` is its time.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Serving:
         clock: Callable[[], float],
         standing: Callable[[], Standing],
         moved: Callable[[], None],
+        behind: Callable[[AqueductError], None],
         drain: Callable[[], None],
         record: Callable[[Occurrence], None],
         wall_microseconds: Callable[[], int],
@@ -72,6 +75,7 @@ class Serving:
         self._clock = clock
         self._standing = standing
         self._moved = moved
+        self._behind = behind
         self._drain = drain
         self._record = record
         self._wall_microseconds = wall_microseconds
@@ -132,6 +136,7 @@ class Serving:
             self._owners.forget(hold.cursor)
         # first who: another query must not make, or read, a cursor that is in use
         self._owners.check(hold.cursor, hold.query)
+        self._check_given_out(hold)
         self._holds.hold(hold.cursor, hold.owner, hold.seconds, now)
         try:
             with self._noted_later(hold.cursor):
@@ -141,6 +146,15 @@ class Serving:
             self._holds.release(hold.cursor, hold.owner)
             raise
         self._moved()
+
+    def _check_given_out(self, hold: Hold) -> None:
+        logs = [log for log, read in enumerate(self._reads(hold.view)) if read]
+        ends = self._spool.ends()
+        for log, known in zip(logs, hold.given_out, strict=False):
+            if known > ends[log]:
+                error = offset_ahead(self._spool.directory, log, known, ends[log])
+                self._behind(error)
+                raise error
 
     def release(self, cursor: str, owner: str) -> None:
         self._holds.release(cursor, owner)

@@ -37,6 +37,7 @@ from aqueduct_core.dedupe.source_rows import RowNumbers, source_of
 from aqueduct_core.intake.answering import Answering, questions
 from aqueduct_core.intake.channel_owners import position_questions, run_number
 from aqueduct_core.intake.chronicle import Chronicle
+from aqueduct_core.intake.engine_settings import check_row_headers
 from aqueduct_core.intake.offers import Offer, Receipt
 from aqueduct_core.intake.receipting import Receipting
 from aqueduct_core.intake.records import Source
@@ -49,8 +50,8 @@ __all__ = ["MAX_PATH", "Channel", "Role", "Session", "SessionCounters", "Surroun
 log = logging.getLogger(__name__)
 
 MAX_PATH = 256
-"""Characters. The path of a channel deeper in the tree begins with an ellipsis, so that a deep
-tree costs each channel the same; the number at its end is unique on the connection."""
+"""Bytes, as of a name. The path of a channel deeper in the tree begins with an ellipsis, so that a
+deep tree costs each channel the same; the number at its end is unique on the connection."""
 
 
 class Session:
@@ -251,12 +252,13 @@ class Session:
         asked = questions(run) if run.headers and self._may_ask(channel) else []
         asking = {each.number - run.first for each in asked}
         numbers = None
-        if channel.rows is not None and run.reliable:
-            try:
+        try:
+            if channel.rows is not None and run.reliable:
                 run, numbers = channel.rows.take(run)
-            except BadHeader as error:
-                self._refuse_run(channel, run, str(error))
-                return
+            check_row_headers(run, self._engine.config)
+        except BadHeader as error:
+            self._refuse_run(channel, run, str(error))
+            return
         told: list[Callable[[], None]] = []  # behind the message, in the log of events too
         for index, attachments in run.attachments.items():
             for attachment in attachments if index not in asking else ():
@@ -319,7 +321,7 @@ class Session:
             self.kick()
             return
         path = f"{parent.path}/{number}"
-        if len(path) > MAX_PATH:
+        if len(path.encode()) > MAX_PATH:
             path = f"…/{number}"
         try:
             claims = read_channel(attachment.headers)

@@ -82,7 +82,8 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         "120s",
         WRITE,
         WRITE,
-        "A task fails when messages wait longer than that for their acks.",
+        "A task fails when messages wait that long for their acks while the path takes nothing "
+        "of them.",
     ),
     OptionSpec(
         "maxInFlightBytes",

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
+from aqueduct_core.errors import DataLoss
 from aqueduct_core.flight.tickets import CANCELS, View
 from aqueduct_spark.model.offsets import Cuts, StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
@@ -193,13 +194,18 @@ class StreamPlanner:
         return end
 
     def _survey(self, start: StreamOffset) -> Survey:
-        return survey(
-            start,
-            self._seen,
-            self._terms,
-            ceiling=self._ceilings() if self._bounded else None,
-            located=self._located(start),
-        )
+        try:
+            return survey(
+                start,
+                self._seen,
+                self._terms,
+                ceiling=self._ceilings() if self._bounded else None,
+                located=self._located(start),
+            )
+        except DataLoss as loss:
+            if loss.subclass == "OFFSET_AHEAD":
+                self._fleet.tell_given_out(start)
+            raise
 
     def _look_at_events(self, start: StreamOffset) -> None:
         if self._watch is not None:

@@ -131,6 +131,23 @@ class Claims:
                         # The intake is gone or another one; the next look at it holds anew.
                         del self._held[spool]
 
+    def tell_given_out(self, client: IntakeClient, reader: Reader, ends: Sequence[int]) -> None:
+        """Have an intake whose logs end before ``ends`` take no more rows: it would give offsets
+        out again that the query has read, and has acked its rows then.
+
+        Raises:
+            AqueductError: it does not answer; OFFSET_AHEAD, as it should.
+        """
+        client.hold(
+            reader.cursor,
+            self.owner,
+            view=reader.view,
+            seconds=HOLD,
+            query=self.query,
+            where=self._where,
+            given_out=ends,
+        )
+
     def begin_anew(self, client: IntakeClient) -> None:
         """Have the cursors where the stored rows begin: those of an earlier query are ahead.
 

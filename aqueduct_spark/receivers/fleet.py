@@ -146,6 +146,19 @@ class Fleet:
             ),
         )
 
+    def tell_given_out(self, at: StreamOffset) -> None:
+        """Tell each intake that serves the spool that was read, how far that was
+        (`Claims.tell_given_out`). One that is gone is passed over."""
+        statuses = self.statuses()
+        for intake, position in at.spool.items():
+            client, status = self.client(intake), statuses.get(intake)
+            if client is None or status is None or status.id != position.id:
+                continue
+            try:
+                self._claims.tell_given_out(client, self._reader, position.to)
+            except AqueductError as error:
+                log.warning("intake %d: %s", intake, error)
+
     def begin_anew(self, intake: int) -> None:
         """Have the cursors in one spool where its rows begin. An intake that is gone meanwhile is
         passed over.

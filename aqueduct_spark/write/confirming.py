@@ -13,7 +13,6 @@ from itertools import groupby
 from operator import attrgetter
 
 from aqueduct_core.aio.halves import oneshot
-from aqueduct_core.aio.headers import as_headers
 from aqueduct_core.aio.outcomes import ConnectionLost, Outcome
 from aqueduct_core.aqueduct.conventions import MAX_SEQUENCE
 from aqueduct_core.dedupe.checksum import Content, of_payloads
@@ -89,7 +88,7 @@ class Sent:
         headers = identity.keys(portion, self._keyed)
         if portion.headers is not None:
             for index, own in enumerate(portion.headers):
-                headers[index] = (*headers.get(index, ()), *as_headers(own))
+                headers[index] = (*headers.get(index, ()), *own)
         number = identity.number(to.reliability, first)
         content = of_payloads(portion.payloads, number, headers)
         self._contents[to] = self._contents.get(to, Content()).plus(content)

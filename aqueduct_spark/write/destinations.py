@@ -81,11 +81,11 @@ def _encoded(column: pa.Array, default: str) -> tuple[Codes, list[str]]:
 
 def _check_channels(names: list[str]) -> None:
     for name in names:
-        if not 0 < len(name.encode()) <= MAX_NAME_BYTES:
+        if not 0 < len(name.encode()) <= MAX_NAME_BYTES or "\0" in name:
             raise SchemaMismatch(
                 "COLUMN_TYPE",
                 f"Column 'channel' holds a name of {len(name.encode())} bytes; a name has 1 to "
-                f"{MAX_NAME_BYTES}",
+                f"{MAX_NAME_BYTES}, and none of them is NUL",
                 "Correct the column, or set option 'channel'",
             )
 

@@ -55,7 +55,9 @@ class Ends:
             raise again(self._lost)
 
     @asynccontextmanager
-    async def watched(self, until: float | None, *, whole: bool = False) -> AsyncIterator[None]:
+    async def watched(
+        self, until: float | None, *, whole: bool = False
+    ) -> AsyncIterator[asyncio.Timeout]:
         """Wait in the block until something ended, or until this time of the loop (None: for ever).
 
         Args:
@@ -69,7 +71,7 @@ class Ends:
         try:
             async with wait:
                 self._waits[wait] = whole
-                yield
+                yield wait
         except TimeoutError:
             self.check(whole=whole)
             raise

@@ -15,14 +15,12 @@ from aqueduct_core.aqueduct.conventions import (
     SOURCE_OFFSET,
     decimal,
 )
-from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.aqueduct.news import Headers, ReceivedHeaders
 from aqueduct_core.dedupe.numbering import MAX_ROWS, batch_floor, first_number
 from aqueduct_core.dedupe.source_rows import stretches
 from aqueduct_core.errors import SinkFailed
 from aqueduct_spark.write.destinations import Destination
 from aqueduct_spark.write.rows import Portion
-
-_OFFSET = SOURCE_OFFSET.decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +65,7 @@ class WriteIdentity:
             headers += [(SEQUENCE_START, decimal(start)), (BATCH, decimal(self.batch))]
         return tuple(headers)
 
-    def messages(
-        self, portion: Portion, keyed: bool
-    ) -> Iterator[tuple[list[tuple[str | bytes, bytes]], list[bytes]]]:
+    def messages(self, portion: Portion, keyed: bool) -> Iterator[tuple[Headers, list[bytes]]]:
         """The payloads of a portion in order, each with its headers; those that have none come as
         one. ``keyed``: every message says who it is, for a receiver that looks at messages only.
         """
@@ -78,14 +74,14 @@ class WriteIdentity:
         indexes = sorted(keys) if portion.headers is None else range(len(payloads))
         for index in indexes:
             own = portion.headers[index] if portion.headers is not None else ()
-            headers: list[tuple[str | bytes, bytes]] = [*keys.get(index, ()), *own]
+            headers = ReceivedHeaders((*keys.get(index, ()), *own))
             if headers:
                 if done < index:
-                    yield [], payloads[done:index]
+                    yield (), payloads[done:index]
                 yield headers, payloads[index : index + 1]
                 done = index + 1
         if done < len(payloads):
-            yield [], payloads[done:]
+            yield (), payloads[done:]
 
     def keys(self, portion: Portion, keyed: bool) -> dict[int, Headers]:
         """What messages say of themselves, by their place in the portion."""
@@ -101,7 +97,10 @@ class WriteIdentity:
         if portion.headers is not None and not every:
             # A header of the row with this key would be taken for ours, were there none before it.
             own = enumerate(portion.headers)
-            saying = [*saying, *(i for i, pairs in own if any(k == _OFFSET for k, _ in pairs))]
+            saying = [
+                *saying,
+                *(i for i, pairs in own if any(k == SOURCE_OFFSET for k, _ in pairs)),
+            ]
         return {i: ((SOURCE_OFFSET, decimal(int(numbers[i]))),) for i in saying}
 
     def number(self, reliability: str, row: int) -> int:

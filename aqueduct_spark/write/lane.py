@@ -35,12 +35,16 @@ ATTACH_MOST = 64
 MAX_FLIGHTS = 8192
 """Runs without an outcome: bounds what tiny ones cost apart from their bytes."""
 
+LOOKS = 4
+"""So often in an ``ackTimeout`` it is looked whether the path has taken anything."""
+
 
 class Lane:
     """Sends runs over a line and knows what became of each.
 
-    Every wait is bounded by ``ackTimeout``, for room, for credit, for acks, and ends with whatever
-    ended at any address of the attempt (`Ends`); it may be begun anew then. Ends by `finish` or
+    Every wait, for room, for credit, for acks, is bounded by an ``ackTimeout`` in which no message
+    had an outcome and the path took nothing, and ends with whatever ended at any address of the
+    attempt (`Ends`); it may be begun anew then. Ends by `finish` or
     `cancel`; when the connection is lost, by `abandon`, which tells what is to be sent elsewhere.
     """
 
@@ -68,6 +72,8 @@ class Lane:
         self._lost: ConnectionLost | None = None
         self._untouched = True
         self._stopped = False
+        self._carried = line.connection.carried
+        self._moved = 0.0
 
     @property
     def stale(self) -> bool:
@@ -272,7 +278,7 @@ class Lane:
                 return
             since = max(oldest.since, oldest.channel.progress)
         try:
-            async with self._ends.watched(since + self._options.ack_timeout):
+            async with self._watched(since):
                 await self._changed.wait()
         except TimeoutError:
             raise self._too_late() from None
@@ -285,10 +291,10 @@ class Lane:
 
     @asynccontextmanager
     async def _bounded(self, *, whole: bool = False) -> AsyncIterator[None]:
-        """No longer than ``ackTimeout``, nor than all is well (`Ends.watched`)."""
+        """Wait in the block as `_watched` does, with errors as the attempt has them."""
         self._check(whole=whole)
         try:
-            async with self._ends.watched(_now() + self._options.ack_timeout, whole=whole):
+            async with self._watched(_now(), whole=whole):
                 yield
         except TimeoutError:
             raise self._too_late() from None
@@ -298,12 +304,42 @@ class Lane:
         except (ReceiverClosed, LostInTransit, Misuse) as error:
             raise as_sink_failure(error) from None
 
+    @asynccontextmanager
+    async def _watched(self, since: float, *, whole: bool = False) -> AsyncIterator[None]:
+        """Wait in the block for as long as all is well (`Ends.watched`), and until ``ackTimeout``
+        after ``since`` or after the path took something last, which is seen a little later."""
+        loop, most = asyncio.get_running_loop(), self._options.ack_timeout
+        timer: asyncio.TimerHandle | None = None
+        self._look()
+        async with self._ends.watched(max(since, self._moved) + most, whole=whole) as wait:
+
+            def look() -> None:
+                nonlocal timer
+                self._look()
+                until = wait.when()
+                if until is not None and loop.time() < until < self._moved + most:
+                    wait.reschedule(self._moved + most)
+                timer = loop.call_later(most / LOOKS, look)
+
+            timer = loop.call_later(most / LOOKS, look)
+            try:
+                yield
+            finally:
+                if timer is not None:
+                    timer.cancel()
+
+    def _look(self) -> None:
+        carried = self.line.connection.carried
+        if carried > self._carried:
+            self._moved = _now()
+        self._carried = carried
+
     def _too_late(self) -> SinkFailed:
         waiting = sum(len(flight.run.portion.payloads) for flight in self._flights)
         return SinkFailed(
             "ACK_TIMEOUT",
             f"{waiting} messages to aqueduct://{self.line.address} were not acked within "
-            f"{self._options.ack_timeout:g} s",
+            f"{self._options.ack_timeout:g} s, in which the path took nothing more",
             "Check the receiver, or raise 'ackTimeout'",
         )
 

@@ -26,6 +26,10 @@ answers pings, a third of that apart, whatever becomes of its acks; and where it
 nothing is lost but a handshake."""
 
 
+MAX_HEADERS_BYTES = 17 << 20
+"""More than any intake takes (``limits.headerBytes``): what a receiver takes is for it to say."""
+
+
 class Slot(NamedTuple):
     """Whose channel it is: connections serve one partition of a writer after another."""
 
@@ -91,7 +95,12 @@ async def dial(address: Address, options: WriteOptions, *, token: str | None, wr
         tls=tls,
         token=token,
         producer=writer,
-        config=replace(defaults.CONFIG, max_payload_bytes=options.max_message_bytes),
+        config=replace(
+            defaults.CONFIG,
+            max_payload_bytes=options.max_message_bytes,
+            max_headers_bytes=MAX_HEADERS_BYTES,
+            max_header_pairs=defaults.CONFIG.max_header_pairs + 2,  # batch and row
+        ),
         settings=LinkSettings(idle_timeout=SILENT_SECONDS),
         transport=options.transport,
     )

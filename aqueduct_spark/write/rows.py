@@ -9,6 +9,8 @@ from itertools import groupby
 
 import pyarrow as pa
 
+from aqueduct_core.aqueduct.header_keys import from_text
+from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.dedupe.source_rows import Numbers
 from aqueduct_core.errors import SchemaMismatch
 from aqueduct_spark.write.arrow_cuts import ArrowCutter, ArrowMessage
@@ -21,8 +23,6 @@ SLICE_ROWS = 8192
 
 SLICE_BYTES = 4 * 1024 * 1024
 """The same in bytes, about."""
-
-Headers = tuple[tuple[str, bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +181,16 @@ def _headers(piece: pa.RecordBatch) -> list[Headers] | None:
     if column.null_count == len(column):
         return None
     rows = [
-        tuple((pair["key"], pair["value"] or b"") for pair in row or () if pair)
+        tuple((_key(pair["key"]), pair["value"] or b"") for pair in row or () if pair)
         for row in column.to_pylist()
     ]
-    for key in {key for row in rows for key, _ in row}:
-        if not key or not key.isascii():
-            raise SchemaMismatch(
-                "COLUMN_TYPE",
-                f"Column 'headers' holds the key {key!r:.60}; a key is ASCII and not empty",
-                "Correct the keys",
-            )
     return rows if any(rows) else None
+
+
+def _key(text: str | None) -> bytes:
+    """Any text is a key: the source shows whatever a peer sent."""
+    if text is None:
+        raise SchemaMismatch(
+            "REQUIRED", "Column 'headers' holds a key that is null", "Filter such headers"
+        )
+    return from_text(text)

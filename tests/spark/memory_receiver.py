@@ -178,6 +178,11 @@ class MemoryConnection:
         self.opened: Callable[[MemoryChannel], None] = lambda _: None
 
     @property
+    def carried(self) -> int:
+        """There is no path: what is offered is under way at once."""
+        return 0
+
+    @property
     def live(self) -> list[MemoryChannel]:
         return [c for c in self.channels if c.end == "open" and not c.outlet.done]
 

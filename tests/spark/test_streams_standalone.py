@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed, TlsFailed
+from aqueduct_core.intake import status_file
 from aqueduct_core.intake.access_files import write_access
 from aqueduct_spark.model.offsets import StreamOffset
 from tests.core.intake.processes import IntakeProcess, Site
@@ -157,3 +159,30 @@ def test_an_authority_that_cannot_be_read(ground: Ground) -> None:
     ground.files.ca_file.unlink()
     with pytest.raises(TlsFailed, match="caFile"):
         ground.loop([free_tcp_port()])
+
+
+def test_an_intake_of_an_old_copy_ends_once_a_query_tells_it(ground: Ground) -> None:
+    """Else it would ack rows under offsets that were read, and the query go on behind them."""
+    address, spool = free_tcp_port(), ground.home / "spools" / "one"
+    intake = ground.intake("one", address)
+    produce(intake.url, numbered(20))
+    intake.terminate()
+    shutil.copytree(spool, ground.home / "copy")
+    intake = ground.intake("one", address)
+    produce(intake.url, numbered(30), name="second")
+    loop = ground.loop([address])
+    loop.until(50)
+    loop.close()
+    intake.terminate()
+    shutil.rmtree(spool)
+    shutil.copytree(ground.home / "copy", spool)
+    intake = ground.intake("one", address)
+    again = ground.loop([address], loop.at)
+    with pytest.raises(DataLoss, match="OFFSET_AHEAD"):
+        again.until(1)
+    again.close()
+    assert intake.wait() != 0
+    told = status_file.read(spool)
+    assert told is not None
+    assert (told["state"], told["ends"]) == ("failed", intake.ready["ends"])
+    assert "OFFSET_AHEAD" in told["error"]

@@ -65,7 +65,7 @@ def test_headers_go_with_their_rows() -> None:
         }
     )
     found = {portion.destination.channel: portion.headers for portion in split(batch)}
-    assert found == {"a": [(("k", b"v"),), ()], "b": None}
+    assert found == {"a": [((b"k", b"v"),), ()], "b": None}
 
 
 def test_a_row_knows_its_place_in_the_task() -> None:
@@ -110,13 +110,14 @@ def test_large_batches_come_in_slices() -> None:
         ),
         ({"value": pa.array([b"x"]), "channel": [""]}, SchemaMismatch, "COLUMN_TYPE"),
         ({"value": pa.array([b"x"]), "channel": ["é" * 129]}, SchemaMismatch, "COLUMN_TYPE"),
+        ({"value": pa.array([b"x"]), "channel": ["a\0b"]}, SchemaMismatch, "COLUMN_TYPE"),
         (
             {
                 "value": pa.array([b"x"]),
-                "headers": pa.array([[{"key": "é", "value": b""}]], HEADERS),
+                "headers": pa.array([[{"key": None, "value": b""}]], HEADERS),
             },
             SchemaMismatch,
-            "COLUMN_TYPE",
+            "REQUIRED",
         ),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aqueduct_core.errors import DataLoss, IntakeFailed, InvalidOption, SpoolFailed
+from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.status import CursorOwner
 from aqueduct_core.flight.tickets import Commit, Hold
 from aqueduct_core.intake.events import Event
@@ -29,6 +29,7 @@ class Desk:
         self.now = 100.0
         self.moved = 0
         self.drained = False
+        self.behind: list[AqueductError] = []
         self.lease = Lease(10.0, self.now)
         self.spool = b.spool
         self.serving = Serving(
@@ -39,6 +40,7 @@ class Desk:
             clock=lambda: self.now,
             standing=lambda: Standing("l:1", "f:2", connections=3, held_bytes=7),
             moved=self._moved,
+            behind=self.behind.append,
             drain=self._drain,
             record=b.groups.record,
             wall_microseconds=lambda: NOW,
@@ -99,6 +101,21 @@ def test_every_order_of_a_planner_renews_the_lease(tmp_path: Path) -> None:
         assert not d.lease.check(d.now)
         d.serving.drain()
         assert d.drained
+
+
+def test_who_has_read_what_is_not_stored_ends_it(tmp_path: Path) -> None:
+    with desk(tmp_path) as d:
+        a, b, events = d.spool.ends()
+        d.serving.hold(Hold("query", "me", given_out=(a, b)))
+        d.serving.hold(Hold("events", "me", view="events", given_out=(events,)))
+        assert not d.behind
+        for late in (
+            Hold("query", "me", given_out=(a, b + 1)),
+            Hold("events", "me", view="events", given_out=(events + 1,)),
+        ):
+            with pytest.raises(DataLoss, match="OFFSET_AHEAD") as refused:
+                d.serving.hold(late)
+            assert d.behind.pop() is refused.value
 
 
 def test_commits_of_the_wrong_shape_spool_epoch_or_view_are_refused(tmp_path: Path) -> None:
