@@ -176,8 +176,12 @@ class Producer:
         Without ``start`` it goes on behind all that the server has stored of the channel
         (``position``), or begins at 0 at a server that does not tell, with a warning. A start below
         that makes the producer give up (InvalidOption), unless ``repeats`` says that what was sent
-        then is sent again: it is acked and not stored again, so it must have the same content. That
-        is compared where the start is the first number of the run, or of the channel.
+        then is sent again: it is acked and not stored again, so it must have the same content
+        (else SinkFailed.NOT_REPEATABLE). An intake compares each message before its ack as long as
+        it remembers that number: since its start, and of the last four million that it stored.
+        Otherwise it compares sums: when as many came as are stored, and at ``finish``, where the
+        start is the first number of the run, or of the channel. So after a restart of the intake
+        a start inside a run is not compared, and neither is less than the run without ``finish``.
         ``run_start``: the number at which what this process sends begins, where a part of that is
         left out as stored; a later process learns it as ``Position.begun``.
 
