@@ -173,13 +173,13 @@ class Producer:
         """A new channel of this name; its first message has the logical number ``start``, and
         ``headers`` go with it on each connection.
 
-        Without ``start`` it goes on behind all that the server has stored of the channel
-        (``position``), or begins at 0 at a server that does not tell, with a warning. A start below
-        that makes the producer give up (InvalidOption), unless ``repeats`` says that what was sent
-        then is sent again: it is acked and not stored again, so it must have the same content. That
-        is compared where the start is the first number of the run, or of the channel.
-        ``run_start``: the number at which what this process sends begins, where a part of that is
-        left out as stored; a later process learns it as ``Position.begun``.
+        Without ``start`` it goes on behind all that the server has stored of it (``position``), or
+        begins at 0 at a server that does not tell, with a warning. A start below makes the producer
+        give up (InvalidOption), unless ``repeats`` says that the same is sent again: it is acked,
+        not stored; other content is SinkFailed.NOT_REPEATABLE. An intake compares each of the last
+        4 Mi messages that it stored since its start; others only as a whole, from the first number
+        of run or channel up to as many as are stored, or to ``finish``. ``run_start``: where what
+        this process sends begins, if a part is left out as stored (later: ``Position.begun``).
 
         Raises: Misuse for a name that is in use, and for an unreliable channel with a start;
         BadHeader for a name that is empty or too long.

@@ -29,7 +29,8 @@ def beginning(
     New input goes on behind what is stored; the input of the last run begins where that run began.
     Which of the two it is, is a question only after a run that did not come to its end: then one
     answer would store lines twice, and the other would drop new ones as repeats. A number that was
-    given out before is a repeat, so it must be asked for as one, and from where it is compared.
+    given out before is a repeat, so it must be asked for as one, and from where it is compared: so
+    all of the run is sent where ``resume_from`` is below where the channel stands.
 
     Raises: InvalidOption: MISSING for that question, and for a beginning that is not known;
         BAD_VALUE for messages that would be left out and are not stored, and for numbers that were
@@ -72,6 +73,9 @@ def beginning(
             "known to be stored",
             "Give --resume, which sends all of the input; what is stored is not stored twice",
         )
+    if position is not None and start < position.next:
+        # what begins inside the run has no sum to be compared with
+        start = first
     return Beginning(first, start)
 
 

@@ -70,20 +70,22 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--resume",
         action="store_true",
         help="with --producer: the input is that of the last run on the channel, whether or not "
-        "that came to its end: what is stored of it is counted as repeated, the rest is stored",
+        "that came to its end: what is stored of it is compared and counted as repeated, the rest "
+        "is stored; other input is an error",
     )
     again.add_argument(
         "--append",
         action="store_true",
         help="with --producer: the input is new, and goes on behind what is stored, although the "
-        "last run on the channel did not come to its end",
+        "last run on the channel did not come to its end; nothing is compared",
     )
     again.add_argument(
         "--resume-from",
         type=arguments.number,
         metavar="N",
-        help="as --resume, but do not send the messages of the input with numbers below N; a "
-        "command that failed says which are stored",
+        help="as --resume, but do not send the messages of the input with numbers below N, which "
+        "are not compared then; a command that failed says which are stored. If more than those "
+        "are, all of the input is sent, as by --resume, so that they can be compared",
     )
     parser.add_argument(
         "--sequence-start",
@@ -229,8 +231,8 @@ def _say_where_to_resume(sender: _Outlet) -> None:
     if isinstance(sender, ProducerChannel) and sender.reliable:
         print(
             f"messages up to {sender.stored_below} (exclusive) are stored: run the same command "
-            f"again with --resume, or with --resume-from {sender.stored_below} to send only the "
-            "rest",
+            f"again with --resume, or with --resume-from {sender.stored_below} to leave these out "
+            "where no more is stored",
             file=sys.stderr,
         )
 

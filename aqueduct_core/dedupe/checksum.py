@@ -35,6 +35,10 @@ _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 
 
+Checks = NDArray[np.uint32]
+"""Of messages in a row: a CRC-32 of the content of each, whatever its number."""
+
+
 class Content(NamedTuple):
     """Of a set of messages: how many, and their checksum."""
 
@@ -60,13 +64,15 @@ class Part(NamedTuple):
     first: int
 
 
-def of_runs(parts: Sequence[Part]) -> list[Content]:
-    """The content of each part; many at once cost little more than their messages."""
+def of_runs(parts: Sequence[Part]) -> tuple[list[Content], Checks]:
+    """The content of each part, and the checks of all messages; many parts at once cost little more
+    than their messages."""
     if not parts:
-        return []
+        return [], np.empty(0, np.uint32)
     crcs: list[int] = []
     for part in parts:
         crcs += _crcs(part)
+    checks = np.array(crcs, np.uint32)
     counts = np.array([part.high - part.low for part in parts], np.int64)
     stops = np.cumsum(counts)
     starts = stops - counts
@@ -74,18 +80,13 @@ def of_runs(parts: Sequence[Part]) -> list[Content]:
     lengths = np.delete(np.diff(ends), (stops + np.arange(len(parts)))[:-1])
     firsts = np.array([part.first for part in parts], np.int64)
     numbers = np.repeat(firsts - starts, counts) + np.arange(stops[-1], dtype=np.int64)
-    totals = np.add.reduceat(_mixed(numbers, lengths, crcs), starts)
-    return [Content(*each) for each in zip(counts.tolist(), totals.tolist(), strict=True)]
+    totals = np.add.reduceat(_mixed(numbers, lengths, checks), starts)
+    return [*map(Content, counts.tolist(), totals.tolist())], checks
 
 
 def of_run(run: Run, low: int, high: int, first: int) -> Content:
     """The content of a single part."""
-    return of_runs([Part(run, low, high, first)])[0]
-
-
-def of_each(run: Run, low: int, high: int) -> list[int]:
-    """32 bits of the content of each message ``[low, high)`` of a run, whatever its number."""
-    return _crcs(Part(run, low, high, 0))
+    return of_runs([Part(run, low, high, first)])[0][0]
 
 
 def of_payloads(
@@ -98,7 +99,8 @@ def of_payloads(
         crcs[index] = _with_headers(crcs[index], pairs)
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
     numbers = np.arange(first, first + len(payloads), dtype=np.int64)
-    return Content(len(payloads), int(_mixed(numbers, lengths, crcs).sum(dtype=np.uint64)))
+    mixed = _mixed(numbers, lengths, np.array(crcs, np.uint32))
+    return Content(len(payloads), int(mixed.sum(dtype=np.uint64)))
 
 
 def _crcs(part: Part) -> list[int]:
@@ -123,11 +125,11 @@ def _with_headers(crc: int, headers: Headers) -> int:
 
 
 def _mixed(
-    numbers: NDArray[np.int64], lengths: NDArray[np.int64], crcs: list[int]
+    numbers: NDArray[np.int64], lengths: NDArray[np.int64], checks: Checks
 ) -> NDArray[np.uint64]:
-    """splitmix64 of ``number * _STEP + (length << 32 | crc)``, for each message."""
+    """splitmix64 of ``number * _STEP + (length << 32 | check)``, for each message."""
     mixed = numbers.astype(np.uint64) * _STEP
-    mixed += (lengths.astype(np.uint64) << np.uint64(32)) | np.array(crcs, np.uint64)
+    mixed += (lengths.astype(np.uint64) << np.uint64(32)) | checks
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
     return mixed ^ (mixed >> np.uint64(31))

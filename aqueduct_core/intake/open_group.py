@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from aqueduct_core.dedupe.checksum import Content
+from aqueduct_core.dedupe.checksum import Checks
 from aqueduct_core.intake.events import Event, to_event_batch
 from aqueduct_core.intake.offers import Occurrence, Offer, Party, Receipt
 from aqueduct_core.intake.receipts import Book, Key
@@ -60,13 +60,13 @@ class OpenGroup:
     ``latest`` are the newest timestamps of all logs, which groups raise in turn; the last log is
     that of events. Events come behind all messages of the group, and in their own order.
     ``repeats`` are pieces that are stored already, ``repeating`` an offer of each channel that
-    brought any, by the identity of its tally. ``rows`` are the pieces known by their source that
-    `records` has given.
+    brought any, by the identity of its tally. ``checked`` are the pieces
+    with logical numbers that `records` has given, with the checks of all their messages.
     """
 
     __slots__ = ("_event_marks", "_events", "_finished", "_latest", "_owners", "_pieces", "_relied",
-                 "_taken", "_withdrawn", "marks", "noted", "receipts", "recorded", "repeating",
-                 "repeats", "rows", "size")  # fmt: skip
+                 "_taken", "_withdrawn", "checked", "marks", "noted", "receipts", "recorded",
+                 "repeating", "repeats", "size")  # fmt: skip
 
     def __init__(self, latest: list[int]) -> None:
         self.size = 0
@@ -76,7 +76,7 @@ class OpenGroup:
         self.marks: dict[tuple[str, str], RangeSet] = {}
         self.repeating: dict[int, Offer] = {}
         self.repeats: list[Piece] = []
-        self.rows: list[Piece] = []
+        self.checked: list[tuple[list[Piece], Checks]] = []
         self._latest = latest
         self._pieces: dict[int, list[Piece]] = {}
         self._owners: dict[int, list[Mark]] = {}
@@ -169,9 +169,11 @@ class OpenGroup:
         for partition, pieces in self._pieces.items():
             kept = [piece for piece in pieces if id(piece.source) not in gone] if gone else pieces
             owners = self._owners.get(partition, [])
-            self.rows += [piece for piece in kept if piece.numbers is not None]
             for part in _bounded(kept) if kept else ():
-                yield Record(partition, to_batch(part), _marks(part) + owners, _sums(part))
+                numbered = [piece for piece in part if piece.resumes and piece.run.reliable]
+                sums, checks = add_contents(numbered)
+                self.checked.append((numbered, checks))
+                yield Record(partition, to_batch(part), _marks(part) + owners, sums)
                 owners = []
         if self._events:
             log = len(self._latest) - 1
@@ -253,20 +255,6 @@ def _entries(track: tuple[str, str], ranges: RangeSet) -> Iterable[Range]:
     for first, stop in ranges:
         numbers.add(first, stop)
     return numbers.entries()
-
-
-def _sums(pieces: list[Piece]) -> list[ContentSum]:
-    """The content of exactly these pieces, where it has an identity."""
-    numbered = [
-        piece
-        for piece in pieces
-        if piece.resumes and piece.run.reliable and not piece.source.by_source
-    ]
-    sums: dict[tuple[str, str, int, int], Content] = {}
-    for piece, content in zip(numbered, add_contents(numbered), strict=True):
-        key = piece.source.producer, piece.source.channel, *piece.source.space
-        sums[key] = sums.get(key, Content()).plus(content)
-    return [ContentSum(*key, *content) for key, content in sums.items()]
 
 
 def _noted(book: Book, offer: Offer, partition: int) -> Noted:

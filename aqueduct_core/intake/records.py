@@ -18,7 +18,7 @@ from aqueduct_core.dedupe.source_rows import Numbers, stretches
 from aqueduct_core.intake.schema import ATTACHMENTS, HEADERS, SOURCE, SPOOL_SCHEMA, TIMESTAMP
 from aqueduct_core.intake.tally import Tally
 from aqueduct_core.primitives.ranges import Range
-from aqueduct_core.spool import SPARSE
+from aqueduct_core.spool import SPARSE, ContentSum
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +101,25 @@ class Piece(NamedTuple):
         return int(offsets[self.high] - offsets[self.low])
 
 
-def add_contents(pieces: Sequence[Piece]) -> list[checksum.Content]:
-    """The content of each piece, of reliable messages with logical numbers; the tallies of their
-    channels are told of it."""
+def add_contents(pieces: Sequence[Piece]) -> tuple[list[ContentSum], checksum.Checks]:
+    """The content of the pieces, of reliable messages with logical numbers: of each channel, but
+    none of rows that are known by their source, and the checks of all messages. The tallies of
+    their channels are told of it."""
     parts = [
         checksum.Part(piece.run, piece.low, piece.high, piece.source.number(piece.run, piece.low))
         for piece in pieces
     ]
-    contents = checksum.of_runs(parts)
+    contents, checks = checksum.of_runs(parts)
+    sums: dict[tuple[str, str, int, int], checksum.Content] = {}
     for piece, content in zip(pieces, contents, strict=True):
+        source = piece.source
+        if source.by_source:
+            continue
         if piece.tally is not None:
             piece.tally.content = piece.tally.content.plus(content)
-    return contents
+        key = source.producer, source.channel, *source.space
+        sums[key] = sums.get(key, checksum.Content()).plus(content)
+    return [ContentSum(*key, *content) for key, content in sums.items()], checks
 
 
 def to_batch(pieces: Sequence[Piece]) -> pa.RecordBatch:

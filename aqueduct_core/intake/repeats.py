@@ -1,19 +1,21 @@
 """Messages under numbers that are stored: are they the same, and what is told of them.
 
-All numbers of a channel are stored once they were accepted, from it or from others before. So when
-as many are stored as the channel has brought, they are the same ones, and their checksums must
-agree. That goes for what is stored of the producer's run, where the channel tells where that began,
-and of all runs otherwise; when a channel finishes, without what is stored of later runs. A channel
-that begins above the lowest of these is never compared: its repeats are counted and told. Messages
-that are known by their source are compared one by one (`row_checks`).
+Each one is compared before its ack as long as it is remembered what was stored under its number
+(`row_checks`): that is in memory, and bounded. Behind that sums are compared, which are kept with
+the data: all numbers of a channel are stored once they were accepted, from it or from others
+before. So when as many are stored as the channel has brought, they are the same ones, and their
+checksums must agree. That goes for what is stored of the producer's run, where the channel tells
+where that began, and of all runs otherwise; when a channel finishes, without what is stored of
+later runs. What begins above the lowest of these has no sum to be compared with, and neither has
+less than all of them that does not finish: such repeats are counted and told only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from aqueduct_core.dedupe.checksum import Content, of_each
+from aqueduct_core.dedupe.checksum import Checks, Content
 from aqueduct_core.dedupe.numbering import MAX_ROWS
 from aqueduct_core.dedupe.source_rows import Numbers
 from aqueduct_core.intake import declared
@@ -40,27 +42,32 @@ class Repeats:
         self._rows = RowChecks()
 
     def compare(self, group: OpenGroup) -> None:
-        """The group was handed to the spool: refuse channels that have brought all that is stored,
-        with other content. None of what this group has of them was acked."""
-        add_contents([piece for piece in group.repeats if piece.numbers is None])
+        """The group was handed to the spool: refuse channels that have brought other content than
+        what is stored. None of what this group has of them was acked."""
+        for pieces, checks in group.checked:
+            for piece, numbers, each in _by_piece(pieces, checks):
+                self._rows.note(piece.source.track, numbers, each)
+        if not group.repeats:
+            return
+        _, checks = add_contents(group.repeats)
+        for piece, numbers, each in _by_piece(group.repeats, checks):
+            other, unknown = self._rows.compare(piece.source.track, numbers, each)
+            if piece.tally is None:
+                continue
+            if piece.source.by_source:
+                piece.tally.repeats.uncompared += unknown
+            if other is not None:
+                party = group.repeating[id(piece.tally)].party
+                _refuse(party, piece.source, piece.tally, f"number {other} has {OTHER_ROW}")
+        self._compare_sums(group)
+
+    def _compare_sums(self, group: OpenGroup) -> None:
         for offer in group.repeating.values():
             if offer.tally is not None and offer.numbers is None:
                 source, brought = offer.source, offer.tally.content
                 stored = self.content(source.producer, source.channel, source.space)
                 if stored and stored.messages == brought.messages and stored != brought:
                     _refuse(offer.party, source, offer.tally, OTHER)
-        self._compare_rows(group)
-
-    def _compare_rows(self, group: OpenGroup) -> None:
-        for piece in group.rows:
-            self._rows.note(*_contents(piece))
-        for piece in group.repeats:
-            if piece.numbers is not None and piece.tally is not None:
-                other, unknown = self._rows.compare(*_contents(piece))
-                piece.tally.repeats.uncompared += unknown
-                if other is not None:
-                    party = group.repeating[id(piece.tally)].party
-                    _refuse(party, piece.source, piece.tally, f"number {other} has {OTHER_ROW}")
 
     def ends_otherwise(self, occurrence: Occurrence, tally: Tally) -> bool:
         """Whether a channel with repeats that finishes was refused: it has not finished then.
@@ -126,11 +133,21 @@ def told(event: Event, tally: Tally) -> Event:
     )
 
 
-def _contents(piece: Piece) -> tuple[tuple[str, str], Numbers, list[int]]:
-    """Whose rows they are, their places in the source, and what they hold."""
-    run, low, high = piece.run, piece.low, piece.high
-    assert piece.numbers is not None
-    return piece.source.track, piece.numbers[low:high], of_each(run, low, high)
+def _by_piece(
+    pieces: list[Piece], checks: Checks
+) -> Iterator[tuple[Piece, Numbers | range, Checks]]:
+    """Each piece, the logical numbers of its messages, and their checks."""
+    at = 0
+    for piece in pieces:
+        low, high = piece.low, piece.high
+        numbers: Numbers | range
+        if piece.numbers is None:
+            first = piece.source.number(piece.run, low)
+            numbers = range(first, first + high - low)
+        else:
+            numbers = piece.numbers[low:high]
+        yield piece, numbers, checks[at : at + high - low]
+        at += high - low
 
 
 def _refuse(party: Party, source: Source, tally: Tally, reason: str) -> None:

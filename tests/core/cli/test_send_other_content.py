@@ -8,7 +8,7 @@ import pytest
 
 from tests.core.cli.running import aqueduct, one_error, totals
 from tests.core.cli.test_send_resume import ca, stored
-from tests.core.intake.processes import Site
+from tests.core.intake.processes import IntakeProcess, Site
 
 LINES = [f"line {number}" for number in range(300)]
 
@@ -95,3 +95,27 @@ def test_fault_43_a_later_run_with_other_input(tmp_path: Path, name: str) -> Non
         again = aqueduct(*command, intake.url, "--resume", stdin=text(OTHER[name]))
         assert again.returncode != 0
         assert "channel 'lines' repeats" in one_error(again, "AQUEDUCT_SINK.NOT_REPEATABLE")
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["remembered", "after a restart"])
+def test_fault_43_the_rest_of_other_input(tmp_path: Path, restart: bool) -> None:
+    """Less of it than is stored, from inside the run on."""
+    site = Site(tmp_path)
+    command = ["send", "--ca", str(ca(site, tmp_path)), "--producer", "p"]
+    rest = (*command, "--resume-from", "2")
+    with site.intake() as intake:
+        assert aqueduct(*command, intake.url, stdin=b"0\n1\n2\n3\n").returncode == 0
+        if not restart:
+            _check_rest(rest, intake)
+    if restart:
+        with site.intake() as intake:
+            _check_rest(rest, intake)
+
+
+def _check_rest(rest: tuple[str, ...], intake: IntakeProcess) -> None:
+    other = aqueduct(*rest, intake.url, stdin=b"0\n1\ntwo\n3\n")
+    assert "channel 'lines' repeats" in one_error(other, "AQUEDUCT_SINK.NOT_REPEATABLE")
+    same = aqueduct(*rest, intake.url, stdin=b"0\n1\n2\n3\n")
+    assert same.returncode == 0, same.stderr
+    assert totals(same)["repeated"] == 4
+    assert [value for _, value in stored(intake)] == [b"0", b"1", b"2", b"3"]

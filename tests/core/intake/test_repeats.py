@@ -78,21 +78,81 @@ TEN = [b"%d" % number for number in range(10)]
     ],
     ids=["one", "swapped", "empty"],
 )
-def test_other_content_is_refused_and_not_acked(tmp_path: Path, others: list[bytes]) -> None:
+@pytest.mark.parametrize("restart", [False, True], ids=["remembered", "by its sum"])
+def test_other_content_is_refused_and_not_acked(
+    tmp_path: Path, others: list[bytes], restart: bool
+) -> None:
     with bench(tmp_path) as b:
         first = client(b)
         sends(first, *TEN)
         gone(first)
+        if not restart:
+            _refused(b, others)
+    if restart:
+        with bench(tmp_path) as b:
+            _refused(b, others)
+
+
+def _refused(b: Bench, others: list[bytes]) -> None:
+    second = client(b)
+    channel = sends(second, *others)
+    check_refused(second, "channel 'c' repeats 10 of the numbers 0 to 9 that are stored")
+    assert second.delivered(channel, True) == []
+    assert rows(b) == TEN
+    (event,) = events(b, "rejected")
+    assert (event["channel"], event["first"], event["last"]) == ("c", 0, 9)
+    assert event["counts"]["deduped"] == 10
+    kinds = [event["kind"] for event in b.events()]
+    assert kinds[-3:] == ["rejected", "repeated", "disconnected"]
+
+
+@pytest.mark.parametrize("start", [0, 1, 9])
+@pytest.mark.parametrize("run_start", [None, 0], ids=["all runs", "a run"])
+def test_each_repeat_is_compared_before_its_ack(
+    tmp_path: Path, start: int, run_start: int | None
+) -> None:
+    """However few they are, wherever they begin, and whether or not they finish."""
+    with bench(tmp_path) as b:
+        sends(client(b), *TEN, run_start=run_start, finish=True)
         second = client(b)
-        channel = sends(second, *others)
-        check_refused(second, "channel 'c' repeats 10 of the numbers 0 to 9 that are stored")
+        others = [*TEN[start:8], b"other"]
+        channel = sends(second, *others, start=start, run_start=run_start)
+        check_refused(second, f"number {start + len(others) - 1} has other content")
         assert second.delivered(channel, True) == []
         assert rows(b) == TEN
-        (event,) = events(b, "rejected")
-        assert (event["channel"], event["first"], event["last"]) == ("c", 0, 9)
-        assert event["counts"]["deduped"] == 10
-        kinds = [event["kind"] for event in b.events()]
-        assert kinds[-3:] == ["rejected", "repeated", "disconnected"]
+
+
+def test_what_begins_inside_a_run_has_no_sum_to_compare(tmp_path: Path) -> None:
+    """After a restart it is acked, whatever it holds; what it brings anew is compared again."""
+    with bench(tmp_path) as b:
+        sends(client(b), *TEN, finish=True)
+    with bench(tmp_path) as b:
+        first = client(b)
+        channel = sends(first, *[b"other"] * 7, start=5)
+        assert first.delivered(channel, True) == list(range(7))
+        assert rows(b) == [*TEN, b"other", b"other"]
+        second = client(b)
+        sends(second, b"other", b"another", start=10)
+        check_refused(second, "number 11 has other content")
+
+
+def test_a_repeat_is_compared_within_its_group(tmp_path: Path) -> None:
+    """Nothing of it is on the disk yet."""
+    with bench(tmp_path) as b:
+        first, second = client(b), client(b)
+        ends = [
+            (scene, *scene.attach(channel_headers(name="c", sequence_start=0)))
+            for scene in (first, second)
+        ]
+        for (scene, channel), payloads in zip(ends, ([b"stored", b"1"], [b"other"]), strict=True):
+            scene.send(channel, *payloads)
+            scene.take()
+        first.rest(0.5)
+        second.rest(0.5)
+        check_refused(second, "number 0 has other content")
+        assert second.delivered(ends[1][1], True) == []
+        assert first.delivered(ends[0][1], True) == [0, 1]
+        assert rows(b) == [b"stored", b"1"]
 
 
 def test_headers_are_content(tmp_path: Path) -> None:
@@ -173,6 +233,7 @@ def test_who_finishes_inside_an_earlier_run_is_refused(tmp_path: Path, runs: int
             scene = client(b)
             sends(scene, *TEN[:3], start=start, run_start=start, finish=True)
             gone(scene)
+    with bench(tmp_path) as b:  # started again: only sums are known
         for end in range(1, 3 * runs):
             scene = client(b)
             sends(scene, *[b"other"] * end, run_start=0, finish=True)
@@ -245,7 +306,7 @@ def test_a_producer_that_declares_a_hole_again_is_not_refused(tmp_path: Path) ->
         assert len(rows(b)) == 20
 
 
-def test_repeats_of_the_un_acked_rest_are_not_compared(tmp_path: Path) -> None:
+def test_the_un_acked_rest_may_come_again(tmp_path: Path) -> None:
     """A producer that reconnects begins above what it knows to be stored."""
     with bench(tmp_path) as b:
         first = client(b)
@@ -320,6 +381,7 @@ def test_what_was_forgotten_is_not_compared(tmp_path: Path) -> None:
     with bench(tmp_path, max_ranges=2) as b:
         for start in (0, 10, 20, 30):
             sends(client(b), b"%d" % start, start=start)
+    with bench(tmp_path, max_ranges=2) as b:
         scene = client(b)
         sends(scene, *(b"x" for _ in range(31)))
         assert scene.closed is None

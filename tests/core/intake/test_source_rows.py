@@ -9,6 +9,7 @@ import pytest
 
 from aqueduct_core.aqueduct.conventions import channel_headers, connection_headers
 from aqueduct_core.aqueduct.news import End
+from aqueduct_core.dedupe.checksum import Checks
 from aqueduct_core.dedupe.questions import Asked, Known, Question
 from aqueduct_core.dedupe.source_rows import Numbers
 from aqueduct_core.intake.row_checks import RowChecks
@@ -173,11 +174,33 @@ def test_what_is_remembered_of_rows_is_bounded() -> None:
     def numbers(*given: int) -> Numbers:
         return np.array(given, np.int64)
 
+    def of(*given: int) -> Checks:
+        return np.array(given, np.uint32)
+
     checks = RowChecks(most=3 * BLOCK)
     track = "w/spool/3", "c"
     for block in range(4):
-        checks.note(track, numbers(BLOCK * block + 7, BLOCK * block), [0, block])
-    assert checks.compare(track, numbers(7, 0), [0, 0]) == (None, 2)
-    assert checks.compare(track, numbers(3 * BLOCK, BLOCK + 7, BLOCK + 8), [3, 0, 0]) == (None, 1)
-    assert checks.compare(track, numbers(3 * BLOCK, BLOCK), [4, 5]) == (BLOCK, 0)
-    assert checks.compare(("w/spool/4", "c"), numbers(BLOCK), [1]) == (None, 1)
+        checks.note(track, numbers(BLOCK * block + 7, BLOCK * block), of(0, block))
+    assert checks.compare(track, numbers(7, 0), of(0, 0)) == (None, 2)
+    several = numbers(3 * BLOCK, BLOCK + 7, BLOCK + 8)
+    assert checks.compare(track, several, of(3, 0, 0)) == (None, 1)
+    assert checks.compare(track, numbers(3 * BLOCK, BLOCK), of(4, 5)) == (BLOCK, 0)
+    assert checks.compare(("w/spool/4", "c"), numbers(BLOCK), of(1)) == (None, 1)
+
+
+def test_numbers_that_follow_each_other_are_remembered_as_single_ones_are() -> None:
+    checks = RowChecks()
+    track = "p", "c"
+    first, count = 3 * BLOCK - 2, BLOCK + 5
+    contents = np.arange(count, dtype=np.uint32)
+    checks.note(track, range(first, first + count), contents)
+    assert checks.compare(track, range(first, first + count), contents) == (None, 0)
+    wider = np.concatenate([contents[:1], contents, contents[:3]])
+    assert checks.compare(track, range(first - 1, first + count + 3), wider) == (None, 4)
+    for at in (0, 1, 2, BLOCK + 1, BLOCK + 2, count - 1):
+        other = contents.copy()
+        other[at:] += 1
+        assert checks.compare(track, range(first, first + count), other) == (first + at, 0)
+        single = np.array([first + at], np.int64)
+        assert checks.compare(track, single, other[at : at + 1]) == (first + at, 0)
+        assert checks.compare(track, single, contents[at : at + 1]) == (None, 0)
