@@ -75,7 +75,7 @@ def test_the_same_input_again_completes_what_a_crash_left(
         half = file.read_bytes().splitlines(keepends=True)[: LINES // 2]
         process.stdin.write(b"".join(half))
         process.stdin.flush()
-        wait_until(lambda: intake.status().counters["rows"] >= LINES // 4, TIMEOUT, "a quarter")
+        wait_until(lambda: len(stored(intake)) >= LINES // 4, TIMEOUT, "a quarter")
         process.send_signal(how)
         process.wait(TIMEOUT)  # before its input ends: that would be an end in good order
         out, _ = process.communicate(timeout=TIMEOUT)
