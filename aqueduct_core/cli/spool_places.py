@@ -47,7 +47,8 @@ class Place:
         return "events" if partitions is not None and log >= partitions else "messages"
 
     def act(self, through: Callable[[IntakeClient], object], alone: Callable[[], object]) -> None:
-        """Do something once: through the intake where one runs, otherwise as the owner.
+        """Do something: through the intake where one runs, otherwise as the owner. It may have been
+        done when the connection broke and is done again then: a second time changes nothing.
 
         A spool is still owned for a moment when its intake was killed, by the process that syncs
         for it: an intake that does not answer is waited for, for up to `GONE_SECONDS`.

@@ -18,6 +18,7 @@ set_python_of_spark()
 
 from pyspark.sql import SparkSession  # noqa: E402
 
+from tests.spark.loop import Yard  # noqa: E402
 from tests.spark.scene import SPARK_CONF, Scene  # noqa: E402
 
 
@@ -45,3 +46,11 @@ def scene(spark: SparkSession, tmp_path: Path) -> Iterator[Scene]:
     scene = Scene(spark, tmp_path)
     yield scene
     scene.close()
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Iterator[Yard]:
+    """The same for queries whose part of Spark a test plays."""
+    yard = Yard(tmp_path)
+    yield yard
+    yard.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,13 +19,6 @@ from tests.spark.loop import Loop, Yard
 from tests.spark.scene import PATIENCE
 from tests.support.remote import End, RemoteThread, Script, payloads
 from tests.support.waiting import wait_until
-
-
-@pytest.fixture
-def yard(tmp_path: Path) -> Iterator[Yard]:
-    yard = Yard(tmp_path)
-    yield yard
-    yard.close()
 
 
 @pytest.fixture

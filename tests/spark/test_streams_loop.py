@@ -9,7 +9,6 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,13 +34,6 @@ from tests.spark.producing import Flow, numbered, produce
 from tests.spark.test_batch_ranges import read as batch_read
 from tests.support.remote import RemoteThread, Script
 from tests.support.waiting import LONG, SOON, wait_until
-
-
-@pytest.fixture
-def yard(tmp_path: Path) -> Iterator[Yard]:
-    yard = Yard(tmp_path)
-    yield yard
-    yard.close()
 
 
 def begun(yard: Yard, **options: str) -> Loop:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from aqueduct_core.aio.outcomes import ConnectionLost
@@ -18,13 +15,6 @@ from tests.spark.loop import Loop, Yard, values
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import PATIENCE
 from tests.support.waiting import wait_until
-
-
-@pytest.fixture
-def yard(tmp_path: Path) -> Iterator[Yard]:
-    yard = Yard(tmp_path)
-    yield yard
-    yard.close()
 
 
 def begun(yard: Yard, begin: StreamOffset | None = None, **options: str) -> Loop:

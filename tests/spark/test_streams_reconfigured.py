@@ -26,13 +26,6 @@ SCRIPTS = {"a": A, "b": B}
 
 
 @pytest.fixture
-def yard(tmp_path: Path) -> Iterator[Yard]:
-    yard = Yard(tmp_path)
-    yield yard
-    yard.close()
-
-
-@pytest.fixture
 def remote(tmp_path: Path) -> Iterator[RemoteThread]:
     with RemoteThread(SCRIPTS, tmp_path, producer="remote", sequence_start=0) as remote:
         yield remote
