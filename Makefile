@@ -14,13 +14,18 @@ SOAK_BOUNCES ?= 5
 SOAK_SECONDS ?= 0
 JAVA := .ci/with-java
 
+# Hundreds of Python processes are started here: none compiles the same modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Most tests with processes wait more than they compute: more workers than two cores, one of them for
 # the session of Spark, one for drivers in processes of their own.
 WORKERS ?= 4
 # A JVM that lives for a few small batches: what it would compile and collect in parallel for a long
 # life costs twice what it saves here.
 SHORT_LIFE := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-PYTEST := SPARK_SUBMIT_OPTS="$(SHORT_LIFE)" SPARK_LAUNCHER_OPTS="$(SHORT_LIFE)" $(JAVA) \
+SHARED_CLASSES := -XX:SharedArchiveFile="$(CURDIR)/.java/spark.jsa" -Xlog:disable
+PYTEST := .ci/class-archive $(SHORT_LIFE) && \
+  SPARK_SUBMIT_OPTS='$(SHORT_LIFE) $(SHARED_CLASSES)' SPARK_LAUNCHER_OPTS="$(SHORT_LIFE)" $(JAVA) \
   $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
 .PHONY: demo test test-all check bench soak simulate fuzz pages setup clean

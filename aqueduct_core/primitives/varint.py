@@ -28,7 +28,10 @@ def _encode(value: int) -> bytes:
     return bytes(out)
 
 
-_SMALL = tuple(_encode(value) for value in range(1 << 14))
+_SMALL = (
+    *(bytes((value,)) for value in range(1 << 7)),
+    *(bytes((low | 0x80, high)) for high in range(1, 1 << 7) for low in range(1 << 7)),
+)
 
 
 def encode(value: int) -> bytes:

@@ -95,6 +95,7 @@ def the_job_ingests_it(plain: PlainPlace) -> None:
     assert {"channel": "greetings", "value": "hello"} in table.to_pylist()
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_job_tells_in_one_line_that_its_spark_finds_no_format(plain: PlainPlace) -> None:
     (plain.folder / "job.toml").write_text("")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobs.demo.run import spark_submit
+from tests.spark.producing import free_port
 from tests.support.waiting import LONG, Output, environment
 
 pytestmark = pytest.mark.spark
@@ -37,7 +38,7 @@ def publish(tmp_path: Path, **settings: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_rows_of_a_file_reach_an_endpoint_and_errors_are_one_line(tmp_path: Path) -> None:
+def test_rows_of_a_file_reach_an_endpoint(tmp_path: Path) -> None:
     subprocess.run([*AQUEDUCT, "cert", str(tmp_path / "tls")], check=True, capture_output=True)
     lines = ["id,name"] + [f"{i},name {i}" for i in range(ROWS)]
     (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
@@ -67,7 +68,13 @@ def test_rows_of_a_file_reach_an_endpoint_and_errors_are_one_line(tmp_path: Path
         (f"shelf-{i % 3}", json.dumps({"id": str(i), "name": f"name {i}"}, separators=(",", ":")))
         for i in range(ROWS)
     }
-    refused = publish(tmp_path, endpoint__endpoint=f"aqueduct://{address}")
+
+
+@pytest.mark.long
+def test_an_error_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("id,name\n1,one\n")
+    subprocess.run([*AQUEDUCT, "cert", str(tmp_path / "tls")], check=True, capture_output=True)
+    refused = publish(tmp_path, endpoint__endpoint=f"aqueduct://127.0.0.1:{free_port()}")
     assert refused.returncode == 1
     last = refused.stdout.strip().splitlines()[-1]
     assert last.startswith("publish: [AQUEDUCT_CONNECT.REFUSED]")

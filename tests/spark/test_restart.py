@@ -167,6 +167,7 @@ def kill_all(pids: list[int]) -> None:
         ended(pid, PATIENCE)
 
 
+@pytest.mark.long
 def test_a_driver_killed_between_batches_goes_on_exactly(scene: Scene) -> None:
     scene.options["listen"] = f"127.0.0.1:{free_port()}"
     with driver(scene, "10m") as pids:
