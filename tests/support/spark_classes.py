@@ -1,6 +1,6 @@
 """Does in Spark what the tests do, once and small, so that a JVM meets the classes that it needs.
 
-``.ci/class-archive`` runs it: the JVM writes those classes to an archive as it ends, and the JVMs
+``.ci/quick-start`` runs it: the JVM writes those classes to an archive as it ends, and the JVMs
 of the tests map the archive instead of loading, checking and linking 15,000 classes each.
 """
 
