@@ -101,6 +101,7 @@ class ProducerChannel:
         self._run_start = run_start
         self._repeats = repeats
         self._placed = False  # the server was asked where the channel stands
+        self._stood_at: int | None = None  # what it said
         self._known = RangeSet()  # stored by earlier runs
         self._unacked = Unacked(start or 0)
         self._sender: Sender | None = None
@@ -331,6 +332,7 @@ class ProducerChannel:
         position = await self._keeper.positions.ask(connection, self.name)
         if position is not None:
             self._known = RangeSet(position.stored)
+            self._stood_at = position.next
             if self._start is None:
                 self._start = self._run_start = position.next
                 self._unacked = Unacked(position.next)
@@ -351,6 +353,7 @@ class ProducerChannel:
         headers = channel_headers(
             sequence_start=start if self.reliable else None,
             run_start=self._run_start,
+            stood_at=self._stood_at,
             extra=self._headers,
         )
         sender, receiver = channel(self.mode, name=self.name, headers=headers)
