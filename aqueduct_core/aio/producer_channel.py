@@ -15,7 +15,7 @@ from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit, Misuse, Re
 from aqueduct_core.aio.producer_positions import ProducerPositions
 from aqueduct_core.aio.producer_receipts import ProducerReceipts
 from aqueduct_core.aio.signal import Signal
-from aqueduct_core.aio.unacked import Unacked
+from aqueduct_core.aio.unacked import Unacked, size_of
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions import (
     MAX_SEQUENCE,
@@ -168,8 +168,9 @@ class ProducerChannel:
         self._refuse(len(data))
         if not self.reliable:
             return await self._send_unreliable(data, pairs)
+        size = size_of(data, pairs)
         await self._changed.until(
-            lambda: (self._numbered and self._keeper.room(len(data))) or self._broken()
+            lambda: (self._numbered and self._keeper.room(size)) or self._broken()
         )
         self._refuse(len(data))
         kept = self._unacked.add(data, pairs)
@@ -182,7 +183,7 @@ class ProducerChannel:
         sent = 0
         for payload in payloads:
             self._refuse(len(payload))
-            if self._numbered and self._keeper.room(len(payload)):
+            if self._numbered and self._keeper.room(size_of(payload, ())):
                 self._keeper.keep(self._unacked.add(payload, ()).size)
             else:
                 await self.send(payload)
