@@ -32,6 +32,10 @@ PORTION = 256 * 1024
 DATAGRAM_PORTION = 32 * 1024
 """The same for unreliable messages, of which a link takes fewer at once."""
 
+TURN_MESSAGES = 4096
+"""Messages of a turn of the event loop above which senders wait for the next one. However small
+they are, each costs time, and the peer hears nothing of us meanwhile."""
+
 
 UNNUMBERED = -1
 """In place of the number of an unreliable message that waits in the engine."""
@@ -85,7 +89,7 @@ class WireOut:
             return 0, 0
         stop, size = start, 0
         portion = DATAGRAM_PORTION if outlet.mode is Mode.UNRELIABLE else PORTION
-        while stop < len(payloads) and size < portion:
+        while stop < min(len(payloads), start + TURN_MESSAGES) and size < portion:
             size += len(payloads[stop])
             stop += 1
         try:
@@ -269,7 +273,7 @@ class WireOut:
         if count or not (unreliable or outlet.oneshot):
             if not fresh:
                 outlet.ledger.leave(count)
-            wire.gave(sum(map(len, payloads[:count])) + FRAME_BYTES * count)
+            wire.gave(sum(map(len, payloads[:count])) + FRAME_BYTES * count, count)
             return outlet.ledger.sent(not datagrams, first, count), count
         numbers = []
         for payload in payloads:

@@ -15,7 +15,7 @@ from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit, Misuse, Re
 from aqueduct_core.aio.producer_positions import ProducerPositions
 from aqueduct_core.aio.producer_receipts import ProducerReceipts
 from aqueduct_core.aio.signal import Signal
-from aqueduct_core.aio.unacked import Unacked
+from aqueduct_core.aio.unacked import Unacked, size_of
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions import (
     MAX_SEQUENCE,
@@ -101,6 +101,7 @@ class ProducerChannel:
         self._run_start = run_start
         self._repeats = repeats
         self._placed = False  # the server was asked where the channel stands
+        self._stood_at: int | None = None  # what it said
         self._known = RangeSet()  # stored by earlier runs
         self._unacked = Unacked(start or 0)
         self._sender: Sender | None = None
@@ -167,8 +168,9 @@ class ProducerChannel:
         self._refuse(len(data))
         if not self.reliable:
             return await self._send_unreliable(data, pairs)
+        size = size_of(data, pairs)
         await self._changed.until(
-            lambda: (self._numbered and self._keeper.room(len(data))) or self._broken()
+            lambda: (self._numbered and self._keeper.room(size)) or self._broken()
         )
         self._refuse(len(data))
         kept = self._unacked.add(data, pairs)
@@ -181,7 +183,7 @@ class ProducerChannel:
         sent = 0
         for payload in payloads:
             self._refuse(len(payload))
-            if self._numbered and self._keeper.room(len(payload)):
+            if self._numbered and self._keeper.room(size_of(payload, ())):
                 self._keeper.keep(self._unacked.add(payload, ()).size)
             else:
                 await self.send(payload)
@@ -331,6 +333,7 @@ class ProducerChannel:
         position = await self._keeper.positions.ask(connection, self.name)
         if position is not None:
             self._known = RangeSet(position.stored)
+            self._stood_at = position.next
             if self._start is None:
                 self._start = self._run_start = position.next
                 self._unacked = Unacked(position.next)
@@ -351,6 +354,7 @@ class ProducerChannel:
         headers = channel_headers(
             sequence_start=start if self.reliable else None,
             run_start=self._run_start,
+            stood_at=self._stood_at,
             extra=self._headers,
         )
         sender, receiver = channel(self.mode, name=self.name, headers=headers)

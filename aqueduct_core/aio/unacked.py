@@ -9,7 +9,7 @@ from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.primitives.ranges import RangeSet
 
 OVERHEAD_BYTES = 64
-"""What a kept message costs apart from its payload, about."""
+"""What a kept message costs apart from its payload and headers, about."""
 
 
 class Kept(NamedTuple):
@@ -19,7 +19,12 @@ class Kept(NamedTuple):
 
     @property
     def size(self) -> int:
-        return OVERHEAD_BYTES + len(self.payload)
+        return size_of(self.payload, self.headers)
+
+
+def size_of(payload: bytes, headers: Headers) -> int:
+    """Bytes that keeping a message takes."""
+    return OVERHEAD_BYTES + len(payload) + sum(len(key) + len(value) for key, value in headers)
 
 
 class Unacked:

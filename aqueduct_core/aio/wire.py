@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 
 from aqueduct_core.aio.inlet import Inlet
-from aqueduct_core.aio.legs import WireIn, WireOut
+from aqueduct_core.aio.legs import TURN_MESSAGES, WireIn, WireOut
 from aqueduct_core.aio.message import Cargo, abandon
 from aqueduct_core.aio.outcomes import (
     Cancelled,
@@ -79,7 +79,7 @@ class Wire:
         self._on_opened = on_opened
         self.when_closed = [on_closed]
         self._progress = Signal()
-        self._fresh = self._given = 0
+        self._fresh = self._given = self._messages = 0
         self._turning = False
         self._blocked: set[Outlet] = set()
         self._unblocking: asyncio.Task[None] | None = None
@@ -99,10 +99,11 @@ class Wire:
                 self._turning = True
                 self.loop.call_soon(self._turned)
 
-    def gave(self, size: int) -> None:
+    def gave(self, size: int, messages: int = 1) -> None:
         """``size`` bytes went to the engine; the link counts them only after the turn."""
         self._fresh += size
         self._given += size
+        self._messages += messages
 
     @property
     def carried(self) -> int:
@@ -165,9 +166,12 @@ class Wire:
     # what outlets and inlets ask for
 
     def full(self, outlet: Outlet) -> bool:
-        """Whether the transport holds enough; ``outlet.changed`` fires when it does no more."""
+        """Whether the transport holds enough, or this turn has brought enough; ``outlet.changed``
+        fires when it does no more."""
         driver = self.driver
-        if driver is None or driver.unsent + self._fresh < HIGH_WATER:
+        if driver is None or (
+            driver.unsent + self._fresh < HIGH_WATER and self._messages < TURN_MESSAGES
+        ):
             return False
         self.block(outlet)
         return True
@@ -208,7 +212,7 @@ class Wire:
     def _turned(self) -> None:
         """The driver's turn, asked for before this call, is over."""
         self._turning = False
-        self._fresh = 0
+        self._fresh = self._messages = 0
 
     def _outlet(self, channel: int, headers: Headers) -> Outlet:
         outlet = Outlet(self.loop, headers, oneshot=chanid.oneshot(channel), channel=channel)
@@ -342,7 +346,7 @@ class Wire:
     async def _await_room(self) -> None:
         assert self.driver is not None
         await self.driver.writable(HIGH_WATER)
-        self._fresh = 0
+        self._fresh = self._messages = 0
         self._unblocking = None
         self._unblock()
 

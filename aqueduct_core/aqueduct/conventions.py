@@ -27,6 +27,7 @@ SOURCE_OFFSET = b"source-offset"
 DEDUPLICATES = b"deduplicates"
 RUN = b"producer-run"
 RUN_START = b"run-start"
+STOOD_AT = b"stood-at"
 TELLS = b"tells"
 POSITION_OF = b"position-of"
 CHECKSUMS = b"checksums"
@@ -80,6 +81,7 @@ class ChannelClaims:
     name: str | None = None
     sequence_start: int | None = None
     run_start: int | None = None
+    stood_at: int | None = None
 
 
 def connection_headers(
@@ -113,6 +115,7 @@ def channel_headers(
     name: str | None = None,
     sequence_start: int | None = None,
     run_start: int | None = None,
+    stood_at: int | None = None,
     extra: Headers = (),
 ) -> Headers:
     """Build the headers of an attachment: ours first, then ``extra``. Raises: BadHeader."""
@@ -123,6 +126,8 @@ def channel_headers(
         headers.append((SEQUENCE_START, decimal(sequence_start)))
     if run_start is not None:
         headers.append((RUN_START, decimal(run_start)))
+    if stood_at is not None:
+        headers.append((STOOD_AT, decimal(stood_at)))
     return (*headers, *extra)
 
 
@@ -151,6 +156,7 @@ def read_channel(headers: Headers) -> ChannelClaims:
         _read_text(headers, NAME, MAX_NAME_BYTES),
         _read_number(headers, SEQUENCE_START),
         _read_number(headers, RUN_START),
+        _read_number(headers, STOOD_AT),
     )
 
 

@@ -5,7 +5,8 @@ channel by that: what another connection of the producer still has under way for
 behind the answer, or the next numbers would be given twice and one of the two messages be dropped
 as a repeat of the other. A run is known by a number made of its name; the spool notes that of the
 run that has stored something of a channel last (`declared`), so an old run that comes back is
-known as such behind a restart, too.
+known as such behind a restart, too. One that had only asked by then is not noted; it says what it
+was told, and may go on where that still holds: no number that it gives is another message's.
 """
 
 from __future__ import annotations
@@ -42,11 +43,15 @@ class ChannelOwners:
 
     A channel of which nothing is known is that of the first run that attaches it. Clients that name
     no run are as free as they ever were. ``noted`` is the run that has stored something of a
-    producer's channel last, None where that is not known.
+    producer's channel last, None where that is not known; ``stands`` the number at which the
+    channel stands.
     """
 
-    def __init__(self, noted: Callable[[str, str], int | None]) -> None:
+    def __init__(
+        self, noted: Callable[[str, str], int | None], stands: Callable[[str, str], int]
+    ) -> None:
         self._noted = noted
+        self._stands = stands
         self._writers: dict[str, set[Writer]] = {}
         self._owners: OrderedDict[tuple[str, str], int | None] = OrderedDict()
 
@@ -66,17 +71,24 @@ class ChannelOwners:
             if other is not writer and other.carries(producer, channel):
                 other.fence(channel)
 
-    def admits(self, writer: Writer, producer: str, channel: str, run: int | None) -> bool:
+    def admits(
+        self, writer: Writer, track: tuple[str, str], run: int | None, stood_at: int | None = None
+    ) -> bool:
         """Whether this run may attach the channel, else its connection is fenced; what is nobody's
-        is the run's from now on."""
+        is the run's from now on. ``track``: producer and channel. ``stood_at``: what the run was
+        told, where it has asked; it has the channel where it is only forgotten that it did."""
         if run is None:
             return True
-        key = producer, channel
-        owner = self._owners[key] if key in self._owners else self._noted(*key)
+        known = track in self._owners
+        owner = self._owners[track] if known else self._noted(*track)
+        if owner == run:
+            return True
         if owner is None:
-            self._give(producer, channel, run)
-        elif owner != run:
-            writer.fence(channel)
+            self._give(*track, run)
+        elif not known and stood_at is not None and self._stands(*track) <= stood_at:
+            self.take(writer, *track, run)
+        else:
+            writer.fence(track[1])
             return False
         return True
 

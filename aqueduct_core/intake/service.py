@@ -86,7 +86,9 @@ class Intake:
             clock=self._loop.time,
             wall_microseconds=lambda: time.time_ns() // 1000,
             ended=self._sessions.discard,
-            owners=ChannelOwners(self._groups.owner),
+            owners=ChannelOwners(
+                self._groups.owner, lambda *track: self._groups.position(*track).next
+            ),
             new_id=lambda: f"{spool.id[:8]}-{spool.epoch}-{next(serial)}",
             commits=self._commits,
         )

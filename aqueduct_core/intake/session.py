@@ -152,7 +152,7 @@ class Session:
         channel = self._channels[number] = Channel(
             source, resumes, str(number), self._tally(source)
         )
-        if self._around.owners.admits(self, producer, name, source.run_number):
+        if self._around.owners.admits(self, source.track, source.run_number):
             self._chronicle.opened(source, resumes)
         return channel
 
@@ -350,7 +350,7 @@ class Session:
             channel_headers=attachment.headers,
             connection_headers=self._headers,
         )
-        if not self._around.owners.admits(self, producer, source.channel, source.run_number):
+        if not self._around.owners.admits(self, source.track, source.run_number, claims.stood_at):
             return
         self._channels[number] = Channel(
             source,

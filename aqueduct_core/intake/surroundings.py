@@ -15,6 +15,7 @@ from aqueduct_core.intake.groups import GroupCommit
 from aqueduct_core.intake.receipts import Commits
 from aqueduct_core.intake.records import Source
 from aqueduct_core.intake.tally import Tally
+from aqueduct_core.transport.port import SILENCE
 
 if TYPE_CHECKING:
     from aqueduct_core.intake.session import Session
@@ -53,7 +54,7 @@ class SessionCounters:
 
     def note_close(self, closed: Closed) -> None:
         """Count why we closed a connection."""
-        if not closed.by_peer:
+        if not closed.by_peer and closed.reason != SILENCE:
             if closed.code == Code.RESOURCE_LIMIT:
                 self.over_limits += 1
             elif Code.NO_ERROR < closed.code < Code.INTERNAL:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from aqueduct_core.aqueduct.conventions import MAX_SEQUENCE
 from aqueduct_core.dedupe.source_rows import Numbers, stretches
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
 from aqueduct_core.primitives.number_set import NumberSet
@@ -59,6 +60,8 @@ class SourceColumns:
         for name, numbers in (("partition", partitions), ("offset", offsets)):
             if numbers.min(initial=0) < 0:
                 raise _no_place(name, numbers.min(), "0 or more")
+            if numbers.max(initial=0) >= MAX_SEQUENCE:
+                raise _no_place(name, numbers.max(), "below 2^62")
         pairs = np.stack([spools.indices.to_numpy().astype(np.int64), partitions])
         found, codes = np.unique(pairs, axis=1, return_inverse=True)
         places = Places(

@@ -33,7 +33,7 @@ from tests.fuzz.byte_source import ByteSource
 _KEYS = (
     conventions.AUTHORIZATION, conventions.PRODUCER, conventions.SEQUENCE_START,
     conventions.NAME, conventions.RECEIPTS, b"", b"other", conventions.RUN, conventions.RUN_START,
-    conventions.POSITION_OF,
+    conventions.STOOD_AT, conventions.POSITION_OF,
 )  # fmt: skip
 _PREFIXES = (b"", b"Bearer ", b"12", b"4611686018427387903", b"\xff")
 SEGMENT = 7

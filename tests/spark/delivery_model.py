@@ -215,7 +215,9 @@ class Run:
                     break
                 if not others:
                     self._check(batch, rows, counts, attempts)
-                elif self._changed > changed:
+                    continue
+                assert not (self._one_place and self._answers), "others are stored without a word"
+                if self._changed > changed:
                     assert not self._one_place, "rows were taken for others without a word"
                     assert counts.unchecked, "rows were taken for others, and nothing tells it"
             if self.refused:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import BooleanType, StructType
 
+from aqueduct_core.aqueduct.conventions import MAX_SEQUENCE
 from aqueduct_core.dedupe import Deduplicator, channel_key, message_number
 from aqueduct_core.errors import InvalidOption, SchemaMismatch, SinkFailed
 from aqueduct_spark.model.schemas import message_schema
@@ -229,6 +230,7 @@ def test_two_rows_of_one_place_are_refused() -> None:
         ("spool", ["a b\n"], pa.string(), "COLUMN_TYPE"),
         ("partition", [-1], pa.int32(), "COLUMN_TYPE"),
         ("offset", [-7], pa.int64(), "COLUMN_TYPE"),
+        ("offset", [MAX_SEQUENCE], pa.int64(), "COLUMN_TYPE"),
         ("offset", [None], pa.int64(), "REQUIRED"),
     ],
 )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import Receiver, Sender, channel
+from aqueduct_core.aio.legs import TURN_MESSAGES
 from aqueduct_core.aio.outcomes import Cancelled, Finished, LostInTransit
 from aqueduct_core.aio.serve import serve
 from aqueduct_core.aqueduct.config import Config
@@ -223,3 +225,35 @@ async def test_a_peer_that_knows_only_the_specification(silent: str) -> None:
         await sender.send_many([bytes(1000)] * 200)
         await sender.flush()
         assert far.statistics.received == 200
+
+
+@pytest.mark.parametrize("how", ["many", "one by one"])
+@pytest.mark.parametrize("mode", ["ordered", "unordered"])
+@in_loop
+async def test_small_messages_leave_the_loop_to_others_in_between(mode: str, how: str) -> None:
+    """Else nothing is read and no ping is sent for so long that the peer takes us for dead."""
+    count = 5 * TURN_MESSAGES // 2
+    async with scene(server=Config()) as set_up:
+        sender, far = await pair(set_up, mode)
+
+        async def fill() -> None:
+            if how == "many":
+                await sender.send_many([b""] * count)
+            else:
+                for _ in range(count):
+                    await sender.send(b"", headers=((b"k", b"v"),))
+            await sender.finish()
+
+        task = asyncio.ensure_future(fill())
+        reading = asyncio.ensure_future(_count(far))
+        turns = [0]
+        while not task.done():
+            await asyncio.sleep(0)
+            turns.append(sender.statistics.sent)
+        await task
+        assert await reading == count
+        assert max(after - before for before, after in pairwise(turns)) < 2 * TURN_MESSAGES
+
+
+async def _count(receiver: Receiver) -> int:
+    return sum([1 async for _ in receiver])

@@ -197,8 +197,10 @@ async def test_unreliable_messages_are_sent_once_and_all_counted() -> None:
         assert len(set(store.unreliable)) == len(store.unreliable)
 
 
+@pytest.mark.parametrize("headers", [0, 900])
 @in_loop
-async def test_what_is_kept_is_bounded_and_send_waits() -> None:
+async def test_what_is_kept_is_bounded_and_send_waits(headers: int) -> None:
+    """Headers are kept, too."""
     async with storing() as (server, store):
         port = server.address[1]
         producing = producer(server.url, max_kept_bytes=20_000)
@@ -209,7 +211,7 @@ async def test_what_is_kept_is_bounded_and_send_waits() -> None:
     async def fill() -> None:
         nonlocal sent
         for _ in range(100):
-            await cpu.send(bytes(1000))
+            await cpu.send(bytes(1000 - headers), headers=[(b"k", bytes(headers))][:headers])
             sent += 1
 
     filling = asyncio.ensure_future(fill())

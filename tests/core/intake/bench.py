@@ -57,7 +57,7 @@ class Bench:
             later=lambda seconds, call: self.timers.append((seconds, call)),
             failed=self.failures.append,
         )
-        self.owners = ChannelOwners(self.groups.owner)
+        self.owners = ChannelOwners(self.groups.owner, lambda *key: self.groups.position(*key).next)
         spool.on_durable = self.groups.made_durable
 
     def fire(self) -> None:

@@ -34,9 +34,11 @@ def restart(tmp_path: Path) -> Iterator[Restart]:
         yield again
 
 
-def attached(scene: Scene, start: int, *payloads: bytes, name: str = "c") -> int:
+def attached(
+    scene: Scene, start: int, *payloads: bytes, name: str = "c", stood_at: int | None = None
+) -> int:
     """The channel of this name without a question, as behind a lost connection."""
-    (channel,) = scene.attach(channel_headers(name=name, sequence_start=start))
+    (channel,) = scene.attach(channel_headers(name=name, sequence_start=start, stood_at=stood_at))
     scene.send(channel, *payloads)
     scene.rest(0.3)
     return channel
@@ -140,6 +142,38 @@ def test_a_spool_that_says_nothing_of_runs(tmp_path: Path, restart: Restart, fir
         assert values(b) == [b"0", b"1", b"2", b"3"]
 
 
+def test_a_run_that_only_asked_goes_on_where_nothing_was_stored_since(
+    tmp_path: Path, restart: Restart
+) -> None:
+    """As a producer whose intake was killed before its first message was stored."""
+    with bench(tmp_path / "first") as b:
+        attached(running(b, "1"), 0, b"0")
+        stands = asked(running(b, "2")).next
+        b = restart(b)
+        old, heir, late = running(b, "1"), running(b, "2"), running(b, "3")
+        open_still = attached(old, 1)
+        assert heir.delivered(attached(heir, 1, b"1", stood_at=stands), True) == [0]
+        old.rest(0.3)
+        assert fenced(old, open_still)
+        assert fenced(late, attached(late, 1, b"late", stood_at=stands))
+        b = restart(b)
+        for run, start in (("1", 1), ("3", 2)):  # numbers that are given out by now
+            late = running(b, run)
+            assert fenced(late, attached(late, start, b"late", stood_at=stands))
+        assert values(b) == [b"0", b"1"]
+
+
+def test_who_asked_last_has_the_channel_wherever_it_stands(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        attached(running(b, "1"), 0, b"0")
+        stands = asked(running(b, "2")).next
+        newest = running(b, "3")
+        asked(newest)
+        late = running(b, "2")
+        assert fenced(late, attached(late, 1, b"late", stood_at=stands))
+        assert newest.delivered(attached(newest, 1, b"1", stood_at=stands), True) == [0]
+
+
 def test_only_repeats_store_nothing_and_own_nothing(tmp_path: Path, restart: Restart) -> None:
     with bench(tmp_path / "first") as b:
         taken(b)
@@ -197,17 +231,18 @@ class Carrying:
 
 def test_owners_are_bounded_and_connections_leave_nothing() -> None:
     stored = {("p", "0"): 3}
-    owners = ChannelOwners(lambda *key: stored.get(key))
+    owners = ChannelOwners(lambda *key: stored.get(key), lambda *key: 7)
     writer, other = Carrying(), Carrying()
     owners.join(writer, "p")
     for number in range(MAX_OWNERS + 1):
         owners.take(writer, "p", str(number), 1)
-    assert not owners.admits(other, "p", "0", 2)  # of which only what is stored is known
-    assert not owners.admits(other, "p", "1", 2)
+    assert not owners.admits(other, ("p", "0"), 2)  # of which only what is stored is known
+    assert not owners.admits(other, ("p", "0"), 2, stood_at=6)
+    assert not owners.admits(other, ("p", "1"), 2, stood_at=7)
     owners.take(writer, "p", "1", None)
-    assert owners.admits(other, "p", "1", 2)
-    assert not owners.admits(other, "p", "1", 1)
-    assert (writer.fenced, other.fenced) == ([], ["0", "1", "1"])
+    assert owners.admits(other, ("p", "1"), 2)
+    assert not owners.admits(other, ("p", "1"), 1)
+    assert (writer.fenced, other.fenced) == ([], ["0", "0", "1", "1"])
     owners.leave(writer, "p")
     owners.leave(writer, "p")
     owners.take(other, "p", "1", 3)

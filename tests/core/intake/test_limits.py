@@ -19,11 +19,13 @@ from aqueduct_core.aio.halves import Receiver, channel
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aqueduct.faults import Code
+from aqueduct_core.aqueduct.news import Closed
 from aqueduct_core.errors import ConnectFailed, ProtocolViolation
 from aqueduct_core.intake.settings import Limits
+from aqueduct_core.intake.surroundings import SessionCounters
 from aqueduct_core.transport import addresses, dialer
 from aqueduct_core.transport.dialer import dial
-from aqueduct_core.transport.port import Address
+from aqueduct_core.transport.port import SILENCE, Address
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.aio.scene import eventually
 from tests.core.intake.lives import run
@@ -225,6 +227,15 @@ def test_who_does_not_complete_its_handshake_is_let_go(site: Site) -> None:
 
     with site.intake(limits=Limits(handshake_seconds=3.0)) as intake:
         run(main(intake))
+
+
+def test_a_peer_that_falls_silent_breaks_no_rule() -> None:
+    """As each producer that was killed, or whose host lost its network."""
+    counters = SessionCounters()
+    counters.note_close(Closed(Code.PROTOCOL, SILENCE, False))
+    assert counters == SessionCounters()
+    counters.note_close(Closed(Code.PROTOCOL, "a frame of an unknown type", False))
+    assert counters == SessionCounters(violations=1)
 
 
 def garbage(chance: random.Random) -> bytes:

@@ -18,6 +18,8 @@ from aqueduct_core.aqueduct.conventions import CODE_FENCED, channel_headers
 from aqueduct_core.aqueduct.positions import Position
 from aqueduct_core.errors import InvalidOption, SinkFailed
 from tests.core.intake.processes import IntakeProcess, Site
+from tests.spark.producing import free_port
+from tests.support.waiting import LONG
 
 
 @pytest.fixture
@@ -165,6 +167,30 @@ def test_an_older_run_is_not_believed_by_an_intake_that_was_killed(site: Site) -
     with site.intake() as intake:
         run(back(intake))
         assert stored(intake) == [(0, b"new 0"), (1, b"new 1")]
+
+
+def test_a_run_outlives_an_intake_that_is_killed_before_its_first_message(site: Site) -> None:
+    async def asked(producer: Producer, intake: IntakeProcess) -> None:
+        await producer.open()
+        position = await producer.position("readings")
+        assert position is not None
+        assert position.next == 1
+        intake.kill()
+
+    async def scenario() -> None:
+        listen = f"127.0.0.1:{free_port()}"
+        with site.intake(listen=listen) as intake:
+            await send(producing(intake, site), b"an earlier run")
+            producer = producing(intake, site)
+            await asked(producer, intake)
+        with site.intake(listen=listen) as intake:
+            readings = producer.channel("readings")
+            await readings.send(b"behind the kill")
+            await readings.finish()
+            await producer.close()
+            assert stored(intake) == [(0, b"an earlier run"), (1, b"behind the kill")]
+
+    asyncio.run(asyncio.wait_for(scenario(), LONG))
 
 
 def test_a_program_may_look_where_a_channel_stands_and_decide(site: Site) -> None:
