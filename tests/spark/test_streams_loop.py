@@ -229,8 +229,8 @@ def stored(yard: Yard) -> int:
         return sum(client.status().ends)
 
 
-def test_an_intake_of_an_old_copy_stores_nothing_under_offsets_that_were_read(yard: Yard) -> None:
-    """Else the query would go on by itself, behind rows that were acked, once there are enough."""
+def restored(yard: Yard) -> StreamOffset:
+    """What a query of one partition has read, of whose spool an old copy was put back since."""
     loop = begun(yard, partitionsPerIntake="1")
     produce(yard.url(), numbered(20))
     loop.until(20)
@@ -246,19 +246,42 @@ def test_an_intake_of_an_old_copy_stores_nothing_under_offsets_that_were_read(ya
     yard.kill()
     shutil.rmtree(yard.spool)
     shutil.copytree(yard.home / "copy", yard.spool)
+    return loop.at
+
+
+def test_an_intake_of_an_old_copy_stores_nothing_under_offsets_that_were_read(yard: Yard) -> None:
+    """Else the query would go on by itself, behind rows that were acked, once there are enough."""
+    at = restored(yard)
     old = yard.intake()
-    again = yard.loop(loop.at, partitionsPerIntake="1")
+    again = yard.loop(at, partitionsPerIntake="1")
     with pytest.raises(DataLoss, match="OFFSET_AHEAD") as ahead:
         again.until(1)
     again.close()
     assert yard.intake() == old  # nobody could bring anything
     command = shlex.split(ahead.value.remedy.partition("with: aqueduct ")[2])
     assert main(command) == 0
-    again = yard.loop(loop.at, partitionsPerIntake="1")
+    again = yard.loop(at, partitionsPerIntake="1")
     while not again.planner._fleet.statuses():
         again.batch()
     produce(yard.url(), numbered(50), name="third")
     assert values(again.until(50), "third") == numbered(50)
+
+
+def test_an_intake_of_an_old_copy_goes_on_behind_what_was_read(yard: Yard) -> None:
+    """With failOnDataLoss=false; a producer that has waited for it brings its rows before the query
+    looks again."""
+    at = restored(yard)
+    old = yard.intake()
+    again = yard.loop(at, partitionsPerIntake="1", failOnDataLoss="false")
+    while yard.intake() == old:
+        again.batch()
+    produce(yard.url(), numbered(25), name="third")
+    assert values(again.until(25), "third") == numbered(25)
+    events = yard.loop(view="events", partitionsPerIntake="1", failOnDataLoss="false")
+    events.to_the_end()
+    (told,) = [event for event in events.rows if event["kind"] == "skipped"]
+    assert told["last"] == at.spool[0].to[0] - 1
+    assert "failOnDataLoss=false" in told["reason"]
 
 
 class TestCancels:
