@@ -13,6 +13,9 @@ from aqueduct_core.spool.identity import load_identity
 LAYOUT = "intake.json"
 VERSION = 1
 
+WITH_EVENTS = 3
+"""The format of the spool since which intakes have made none without a log of events."""
+
 _OF_A_QUERY = re.compile(r"intake-(\d+)")
 
 
@@ -33,8 +36,9 @@ def settle_layout(directory: Path, partitions: int) -> None:
     """Make sure that the spool in ``directory`` has, or will have, so many message partitions.
 
     The number is kept in a file, for a spool with three logs does not tell whether the last one
-    holds events. A spool without the file is from before there were events; it gets its log of
-    events when it is opened. Made once, whole, durable, and never changed.
+    holds events. An old spool without the file is from before there were events; it gets its log of
+    events when it is opened. Made once, whole, durable, and never changed; made anew where it is
+    lost.
 
     Raises:
         InvalidOption: CONFLICT when the spool was made with another number.
@@ -45,9 +49,9 @@ def settle_layout(directory: Path, partitions: int) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         known = _read(path)
         if known is None:
-            identity = load_identity(directory)
-            if identity is not None and identity.partitions != partitions:
-                raise _conflict(directory, identity.partitions, partitions)
+            made = _made(directory)
+            if made is not None and made != partitions:
+                raise _conflict(directory, made, partitions)
             # where another intake is first, it will also have the lock
             atomic_file.create(path, json.dumps({"v": VERSION, "partitions": partitions}).encode())
             known = _read(path)
@@ -69,13 +73,23 @@ def layout_of(directory: Path) -> int | None:
     """
     path = directory / LAYOUT
     try:
-        return _read(path)
+        known = _read(path)
+        return _made(directory) if known is None else known
     except OSError as error:
         raise SpoolFailed(
             "IO",
             f"{path} cannot be read: {error.strerror}",
             "Make the spool directory readable for the user of the read",
         ) from None
+
+
+def _made(directory: Path) -> int | None:
+    """With how many message partitions the spool was made whose file is lost, or that has none
+    yet; None where there is no spool."""
+    identity = load_identity(directory)
+    if identity is None:
+        return None
+    return identity.partitions - 1 if identity.format >= WITH_EVENTS else identity.partitions
 
 
 def _read(path: Path) -> int | None:

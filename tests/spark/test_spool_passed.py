@@ -352,7 +352,7 @@ def test_a_segment_is_given_up_once_and_a_crash_between_is_told(
     work = shutil.copytree(killed, tmp_path / "spool")
     missing(6)(work)
     with monkeypatch.context() as patch:
-        patch.setattr("aqueduct_core.cli.spool_skip._give_up", lambda *_: None)
+        patch.setattr("aqueduct_core.cli.spool_skip.give_up", lambda *_: None)
         assert main(["spool", "skip", str(work), "--segment", "6"]) == 0
     query = Query(work, READ)
     assert passed(query) == list(GONE_TWICE)
