@@ -266,7 +266,7 @@ class TestRows:
             ends = client.status().ends
         fullest = max(range(len(ends)), key=lambda p: ends[p])
         rows = DataRange(0, held.id, held.at, fullest, 0, ends[fullest])
-        partition = DataPartition(rows, ground.order(), fetch_timeout=20.0, lenient=False)
+        partition = DataPartition(rows, ground.order(), fetch_timeout=LONG, lenient=False)
         return replace(partition, **changes)  # type: ignore[arg-type]
 
     def read(self, partition: DataPartition) -> pa.Table:
