@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import sqlite3
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
@@ -152,7 +153,8 @@ def _other_identity(directory: Path, theirs: str, ours: str) -> SpoolFailed:
     return SpoolFailed(
         "CORRUPT",
         f"{directory / IDENTITY} belongs to the spool {theirs}, and all else there to {ours}",
-        f"Bring the file back, or let the next owner make it anew: rm {directory / IDENTITY}",
+        "Bring the file back, or let the next owner make it anew:"
+        f" rm {shlex.quote(str(directory / IDENTITY))}",
     )
 
 

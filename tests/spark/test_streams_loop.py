@@ -643,7 +643,7 @@ def test_fault_19_a_damaged_batch_is_passed_by_an_explicit_act(
     broken.close()
     if intake == "ended":
         yard.kill()
-    command = failed.value.remedy.partition("aqueduct spool skip ")[2].split()
+    command = shlex.split(failed.value.remedy.partition("aqueduct spool skip ")[2])
     assert main(["spool", "skip", *command, "--reason", "a bad disk"]) == 0
     assert main(["spool", "skip", *command]) == 0
     assert "skipped already" in capsys.readouterr().out

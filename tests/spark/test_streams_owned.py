@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from aqueduct_core.aio.outcomes import ConnectionLost
@@ -65,7 +67,7 @@ def test_fault_41_the_operator_lets_a_cursor_go_to_a_new_query(
     first.close()
     with pytest.raises(SpoolFailed, match="CURSOR_IN_USE") as refused:
         begun(yard, onCancel="fail")
-    command = refused.value.remedy.split("aqueduct ")[1].split()
+    command = shlex.split(refused.value.remedy.split("aqueduct ")[1])
     assert command == ["spool", "cursors", str(yard.spool), "--give", "query"]
     assert main(command) == 0
     assert "given away query.cancels" in capsys.readouterr().out
