@@ -158,3 +158,25 @@ def test_fault_41_no_second_query_turns_authentication_off(yard: Yard) -> None:
     assert values(again.until(10), "more") == numbered(10)
     with pytest.raises((AqueductError, ConnectionLost)):
         produce(yard.url(), numbered(1), name="stranger")
+
+
+def test_settings_are_settled_anew_as_the_refusal_says_while_the_intake_waits_for_its_query(
+    yard: Yard, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = yard.home / "token"
+    token.write_text("secret-of-producers\n")
+    first = begun(yard)
+    told = yard.intake()
+    other = {"auth_tokenFile": str(token)}
+    with pytest.raises(InvalidOption, match="CONFLICT") as refused:
+        begun(yard, cursor="other", **other)
+    command = shlex.split(refused.value.remedy.partition(" run aqueduct ")[2])
+    assert main(command) == 1
+    assert "held by a query" in capsys.readouterr().err
+    first.close()
+    assert main(command) == 0
+    again = yard.loop(first.at, **other)
+    served(again)
+    assert yard.intake()["pid"] != told["pid"]
+    produce(yard.url(), numbered(10), token="secret-of-producers")
+    assert values(again.until(10)) == numbered(10)
