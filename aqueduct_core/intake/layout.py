@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.primitives import atomic_file
-from aqueduct_core.spool.identity import load_identity
+from aqueduct_core.spool.identity import load_identity, spool_in
 
 LAYOUT = "intake.json"
 VERSION = 1
@@ -24,6 +24,18 @@ def number_of(directory: Path) -> int | None:
     directory of an intake that runs on its own."""
     match = _OF_A_QUERY.fullmatch(directory.name)
     return None if match is None else int(match[1])
+
+
+def spools_below(directory: Path) -> list[int]:
+    """The numbers of the intakes of a query that have a spool in this directory, ascending, as far
+    as it can be seen from here.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    found = [each for each in directory.iterdir() if each.is_dir()] if directory.is_dir() else []
+    numbers = [number_of(each) for each in found if spool_in(each) is not None]
+    return sorted(number for number in numbers if number is not None)
 
 
 def named_by_users(directory: Path) -> Path:

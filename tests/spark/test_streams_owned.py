@@ -180,3 +180,21 @@ def test_settings_are_settled_anew_as_the_refusal_says_while_the_intake_waits_fo
     assert yard.intake()["pid"] != told["pid"]
     produce(yard.url(), numbered(10), token="secret-of-producers")
     assert values(again.until(10)) == numbered(10)
+
+
+def test_a_query_with_fewer_intakes_than_the_spool_has_is_refused(yard: Yard) -> None:
+    """It would leave the rows of the others out in silence."""
+    first = begun(yard, numIntakes="2")
+    while len(first.at.spool) < 2:
+        first.batch()
+    produce(yard.url(1), numbered(10))
+    first.until(10)
+    first.close()
+    yard.kill(1)
+    with pytest.raises(
+        InvalidOption, match=r"CONFLICT.*numIntakes is 1, .*intake-1 would not be read"
+    ) as refused:
+        begun(yard, cursor="second")
+    assert "Set numIntakes to 2" in refused.value.remedy
+    second = yard.loop(cursor="second", numIntakes="2")
+    assert values(second.until(10)) == numbered(10)
