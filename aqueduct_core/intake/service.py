@@ -99,6 +99,7 @@ class Intake:
         self._flight: FlightHost
         self._flight_address = ""
         self._in_force = in_force(settings)
+        self._opened = tuple(spool.ends())
 
     @classmethod
     async def start(cls, settings: IntakeSettings) -> Intake:
@@ -187,6 +188,7 @@ class Intake:
             complete=self._front.complete and self._groups.idle and not self._groups.holding,
             settings=admission_of(self.settings),
             in_force=self._in_force,
+            opened=self._opened,
         )
 
     def _moved(self) -> None:

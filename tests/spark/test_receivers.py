@@ -131,7 +131,7 @@ def test_an_intake_that_runs_already_is_shared(ground: Ground) -> None:
         order = ground.order(rendezvous=f"127.0.0.1:{other.port}", spool_id=first.id)
         shared = ensure_intake(order)
         assert other.registered() == {0: shared}
-    assert shared == replace(first, fingerprint="")
+    assert shared == replace(first, fingerprint="", started=False)
 
 
 def test_an_intake_that_does_not_answer_keeps_its_spool(ground: Ground) -> None:

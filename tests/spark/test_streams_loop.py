@@ -284,6 +284,24 @@ def test_an_intake_of_an_old_copy_goes_on_behind_what_was_read(yard: Yard) -> No
     assert "failOnDataLoss=false" in told["reason"]
 
 
+def test_latest_of_an_intake_that_the_query_launches_is_its_start(yard: Yard) -> None:
+    """Else what a producer brings before the query looks again is acked and never read."""
+    first = begun(yard)
+    produce(yard.url(), numbered(10), name="before")
+    first.until(10)
+    first.close()
+    yard.kill()
+    second = yard.loop(startingOffsets="latest", cursor="second")
+    assert second.batch() == []  # it launches
+    produce(yard.url(), numbered(20))
+    assert values(second.until(20)) == numbered(20)
+    third = begun(yard, startingOffsets="latest", cursor="third")  # whose intake runs already
+    produce(yard.url(), numbered(5), name="after")
+    assert values(third.until(5), "after") == numbered(5)
+    assert {row["channel"] for row in third.messages()} == {"after"}
+    assert {row["channel"] for row in second.messages()} == {"readings"}
+
+
 class TestCancels:
     """``onCancel=fail``, with a remote that cancels."""
 
