@@ -71,6 +71,13 @@ class Interpreter(NamedTuple):
                 return f"{name} of conf/spark-env.sh"
         return "PATH"
 
+    @property
+    def script(self) -> str:
+        """The start script of Spark that sets one of the variables, whatever a shell has set
+        before; "" where none does."""
+        own = [name for name in VARIABLES if self.environment.get(name) != os.environ.get(name)]
+        return f"{self.environment.get('SPARK_CONF_DIR', 'conf')}/spark-env.sh" if own else ""
+
 
 def found_by_spark(name: str, module: str) -> str:
     """Look format ``name`` of ``module`` up as Spark does, at last with a session of Spark.
@@ -115,7 +122,8 @@ def _environment_of_spark() -> dict[str, str]:
 def _ask(interpreter: Interpreter, name: str, module: str) -> str:
     """The path of the interpreter, once it gave the format of our version."""
     command, environment = interpreter
-    remedy = f"Set: {_line_to_set(interpreter)}"
+    place = f" in {interpreter.script}" if interpreter.script else ""
+    remedy = f"Set{place}: {_line_to_set(interpreter)}"
     told = f"Spark looks formats up with {command!r} ({interpreter.origin})"
     tried = ["sh", "-c", f"command -v {command}"]
     if subprocess.run(tried, env=environment, capture_output=True, check=False).returncode != 0:

@@ -87,7 +87,9 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "with. An intake that comes with others is refused.",
     )
     settings.add_argument(
-        "--forget", action="store_true", help="let the next intake settle them anew"
+        "--forget",
+        action="store_true",
+        help="let the next intake settle them anew; one that no query uses any more ends",
     )
     settings.set_defaults(run=spool_settings.run)
     skip = look(

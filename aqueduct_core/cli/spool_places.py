@@ -46,6 +46,10 @@ class Place:
         partitions = layout_of(self.directory)
         return "events" if partitions is not None and log >= partitions else "messages"
 
+    def events(self, logs: int) -> int | None:
+        """Which of so many logs holds events; None where none does."""
+        return logs - 1 if self.kind(logs - 1) == "events" else None
+
     def act(self, through: Callable[[IntakeClient], object], alone: Callable[[], object]) -> None:
         """Do something: through the intake where one runs, otherwise as the owner. It may have been
         done when the connection broke and is done again then: a second time changes nothing.

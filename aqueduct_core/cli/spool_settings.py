@@ -6,13 +6,18 @@ import argparse
 import json
 
 from aqueduct_core.cli.spool_places import places
+from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.intake import recorded_settings
 
 
 def run(options: argparse.Namespace) -> int:
     found = places(options.directory)
-    if options.forget and options.directory not in [place.directory for place in found]:
-        recorded_settings.forget(options.directory)  # what all intakes of a query have in common
+    if options.forget:
+        for place in found:
+            place.act(_end_unused, lambda: None)
+        if options.directory not in [place.directory for place in found]:
+            recorded_settings.forget(options.directory)  # what all intakes of a query share
     for place in found:
         if options.forget:
             forgotten = recorded_settings.forget(place.directory)
@@ -27,3 +32,18 @@ def run(options: argparse.Namespace) -> int:
             told = "  ".join(f"{option}={value}" for option, value in sorted(known.items()))
             print(f"{place.directory}: {told or 'dials endpoints that it verifies'}")
     return 0
+
+
+def _end_unused(intake: IntakeClient) -> None:
+    """One that waits for its query to come back would go on as it was told before. One that runs on
+    its own is ended by whoever started it."""
+    status = intake.status()
+    if status.lease is None:
+        return
+    if status.held:
+        raise SpoolFailed(
+            "CURSOR_IN_USE",
+            f"cursor {', '.join(status.held)} is held by a query, and its intake goes on as it is",
+            "Stop all queries of the spool, then try again",
+        )
+    intake.drain()

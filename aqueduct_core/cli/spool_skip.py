@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import time
 
 from aqueduct_core.cli.spool_places import Place, only_place
-from aqueduct_core.errors import AqueductError, InvalidOption, SpoolFailed
+from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.events import to_event_batch
-from aqueduct_core.intake.giving_up import given_up
-from aqueduct_core.intake.schema import SPOOL_SCHEMA, newest_timestamp
+from aqueduct_core.intake.giving_up import give_up
+from aqueduct_core.intake.schema import SPOOL_SCHEMA
 from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_core.spool.losses import offset_ahead
 from aqueduct_core.spool.opening import find_identity
@@ -65,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         with Spool.open(
             place.directory, schema=schema, partitions=partitions, sync=InlineSync
         ) as own:
-            _give_up(place, own, *rows, options.reason)
+            give_up(own, place.events(partitions), *rows, options.reason)
 
     if left:
         place.act(lambda intake: intake.skip(Ticket(spool, *rows), options.reason), alone)
@@ -90,37 +88,10 @@ def _skip_segment(place: Place, number: int, reason: str) -> int:
         lost=number,
     ) as own:
         for rows in own.lost:
-            _give_up(place, own, *rows, reason)
+            give_up(own, place.events(own.partitions), *rows, reason)
             _print(place, "skipped", *rows)
     return 0
 
 
 def _print(place: Place, done: str, partition: int, start: int, end: int) -> None:
     print(f"{place.directory}: {done}, partition {partition}, offsets {start} to {end} (exclusive)")
-
-
-def _give_up(place: Place, spool: Spool, partition: int, start: int, end: int, reason: str) -> None:
-    """Told before it is done: what is passed over without an event would be passed over in silence;
-    and not before it is clear that it can be done."""
-    if not spool.leave(partition, start, end):
-        return
-    log = spool.partitions - 1
-    if place.kind(log) == "events":
-        now = max(time.time_ns() // 1000, _newest(spool, log))
-        spool.append(log, to_event_batch([given_up(partition, start, end, reason, now)], log))
-        if not spool.settle():
-            raise SpoolFailed(
-                "FULL",
-                f"{place.directory} has no space to tell of it: nothing is skipped",
-                "Free some space on that disk, then try again",
-            )
-    spool.skip(partition, start, end, reason)
-
-
-def _newest(spool: Spool, log: int) -> int:
-    """The time of the last event: times never go back inside a log."""
-    last = spool.ends()[log]
-    try:
-        return max(newest_timestamp(batch) for batch in spool.read(log, last - 1, last))
-    except (AqueductError, ValueError):
-        return 0

@@ -57,7 +57,8 @@ class IntakeStatus:
     has come to its end and is durable, and nothing will come any more. ``owners`` are the queries
     to which cursors belong, ``held`` the cursors that a planner holds at this moment. ``settings``
     are those that decide who can bring messages, ``in_force`` the others that the intake was told
-    at its start, both by option; no secret is in either.
+    at its start, both by option; no secret is in either. ``opened`` are the ends of all logs, that
+    of events last, when it opened the spool, before anybody brought anything to it.
     """
 
     id: str
@@ -86,6 +87,7 @@ class IntakeStatus:
     settings: Mapping[str, str] = field(default_factory=dict)
     in_force: Mapping[str, str] = field(default_factory=dict)
     held: tuple[str, ...] = ()
+    opened: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -115,6 +117,7 @@ class IntakeStatus:
             "settings": dict(self.settings),
             "inForce": dict(self.in_force),
             "held": list(self.held),
+            "opened": list(self.opened),
         }
 
     @classmethod
@@ -152,4 +155,5 @@ class IntakeStatus:
             settings=data.get("settings", {}),
             in_force=data.get("inForce", {}),
             held=tuple(data.get("held", ())),
+            opened=tuple(data.get("opened", ())),
         )

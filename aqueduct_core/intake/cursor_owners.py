@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,7 +56,7 @@ class CursorOwners:
             + (f", not to query {query}" if query else ", and this query has no checkpoint of it"),
             "Go on from that query's checkpoint, or give this query another name with option "
             "cursor; where that query is gone for good, let its cursor go to the next one that "
-            f"comes: aqueduct spool cursors {spool} --give {cursor}",
+            f"comes: aqueduct spool cursors {shlex.quote(str(spool))} --give {shlex.quote(cursor)}",
         )
 
     def claim(self, cursor: str, query: str, where: str, now: float) -> None:
@@ -105,8 +106,9 @@ def owners_in(directory: Path) -> dict[str, CursorOwner]:
             str(name): CursorOwner.from_json(owner) for name, owner in content["owners"].items()
         }
 
-    remedy = f"Let each cursor go to the first query that comes for it: rm {directory / FILE}"
-    return json_file.load(directory / FILE, parse, remedy) or {}
+    path = directory / FILE
+    remedy = f"Let each cursor go to the first query that comes for it: rm {shlex.quote(str(path))}"
+    return json_file.load(path, parse, remedy) or {}
 
 
 def _moment(seconds: float) -> str:

@@ -88,7 +88,8 @@ def _holder(path: Path) -> int | None:
     def parse(content: Mapping[str, Any]) -> int:
         return int(content["intake"])
 
-    return json_file.load(path, parse, "Write the number of the intake that dials it into it")
+    remedy = f'Write {{"v": {json_file.VERSION}, "intake": N}} into it, N the intake that dials it'
+    return json_file.load(path, parse, remedy)
 
 
 def _claim(path: Path, number: int) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -100,5 +101,6 @@ def finished_in(directory: Path) -> Mapping[str, Mapping[str, str | None]]:
             found.setdefault(canonical(str(endpoint)), {}).update(each)
         return found
 
-    remedy = f"Let channels that had finished be asked for once more: rm {directory / FILE}"
-    return json_file.load(directory / FILE, parse, remedy) or {}
+    path = directory / FILE
+    remedy = f"Let channels that had finished be asked for once more: rm {shlex.quote(str(path))}"
+    return json_file.load(path, parse, remedy) or {}

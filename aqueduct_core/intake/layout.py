@@ -8,10 +8,13 @@ from pathlib import Path
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.primitives import atomic_file
-from aqueduct_core.spool.identity import load_identity
+from aqueduct_core.spool.identity import load_identity, spool_in
 
 LAYOUT = "intake.json"
 VERSION = 1
+
+WITH_EVENTS = 3
+"""The format of the spool since which intakes have made none without a log of events."""
 
 _OF_A_QUERY = re.compile(r"intake-(\d+)")
 
@@ -21,6 +24,18 @@ def number_of(directory: Path) -> int | None:
     directory of an intake that runs on its own."""
     match = _OF_A_QUERY.fullmatch(directory.name)
     return None if match is None else int(match[1])
+
+
+def spools_below(directory: Path) -> list[int]:
+    """The numbers of the intakes of a query that have a spool in this directory, ascending, as far
+    as it can be seen from here.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    found = [each for each in directory.iterdir() if each.is_dir()] if directory.is_dir() else []
+    numbers = [number_of(each) for each in found if spool_in(each) is not None]
+    return sorted(number for number in numbers if number is not None)
 
 
 def named_by_users(directory: Path) -> Path:
@@ -33,8 +48,9 @@ def settle_layout(directory: Path, partitions: int) -> None:
     """Make sure that the spool in ``directory`` has, or will have, so many message partitions.
 
     The number is kept in a file, for a spool with three logs does not tell whether the last one
-    holds events. A spool without the file is from before there were events; it gets its log of
-    events when it is opened. Made once, whole, durable, and never changed.
+    holds events. An old spool without the file is from before there were events; it gets its log of
+    events when it is opened. Made once, whole, durable, and never changed; made anew where it is
+    lost.
 
     Raises:
         InvalidOption: CONFLICT when the spool was made with another number.
@@ -45,9 +61,9 @@ def settle_layout(directory: Path, partitions: int) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         known = _read(path)
         if known is None:
-            identity = load_identity(directory)
-            if identity is not None and identity.partitions != partitions:
-                raise _conflict(directory, identity.partitions, partitions)
+            made = _made(directory)
+            if made is not None and made != partitions:
+                raise _conflict(directory, made, partitions)
             # where another intake is first, it will also have the lock
             atomic_file.create(path, json.dumps({"v": VERSION, "partitions": partitions}).encode())
             known = _read(path)
@@ -69,13 +85,23 @@ def layout_of(directory: Path) -> int | None:
     """
     path = directory / LAYOUT
     try:
-        return _read(path)
+        known = _read(path)
+        return _made(directory) if known is None else known
     except OSError as error:
         raise SpoolFailed(
             "IO",
             f"{path} cannot be read: {error.strerror}",
             "Make the spool directory readable for the user of the read",
         ) from None
+
+
+def _made(directory: Path) -> int | None:
+    """With how many message partitions the spool was made whose file is lost, or that has none
+    yet; None where there is no spool."""
+    identity = load_identity(directory)
+    if identity is None:
+        return None
+    return identity.partitions - 1 if identity.format >= WITH_EVENTS else identity.partitions
 
 
 def _read(path: Path) -> int | None:

@@ -13,6 +13,7 @@ what an intake dials and asks for; only that it verifies what it dials.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -135,4 +136,4 @@ def check_same(given: Mapping[str, str], known: Mapping[str, str], directory: Pa
 
 
 def _forget(directory: Path) -> str:
-    return f"aqueduct spool settings {named_by_users(directory)} --forget"
+    return f"aqueduct spool settings {shlex.quote(str(named_by_users(directory)))} --forget"

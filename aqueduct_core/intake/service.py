@@ -21,6 +21,7 @@ from aqueduct_core.intake.engine_settings import engine_config
 from aqueduct_core.intake.fence import Fence
 from aqueduct_core.intake.front import Front
 from aqueduct_core.intake.fronts import make_front
+from aqueduct_core.intake.giving_up import give_up
 from aqueduct_core.intake.groups import RETRY, GroupCommit
 from aqueduct_core.intake.host import SpoolHost, Watch
 from aqueduct_core.intake.host_port import address, joined
@@ -100,6 +101,7 @@ class Intake:
         self._flight: FlightHost
         self._flight_address = ""
         self._in_force = in_force(settings)
+        self._opened = tuple(spool.ends())
 
     @classmethod
     async def start(cls, settings: IntakeSettings) -> Intake:
@@ -109,7 +111,7 @@ class Intake:
             SpoolFailed: LOCKED, VERSION, CORRUPT, IO.
             ConnectFailed, TlsFailed, InvalidOption: the listener's address or certificate;
                 CONFLICT where the spool was served with other settings before.
-            DataLoss: OFFSET_AHEAD where it ends before what was given out.
+            DataLoss: OFFSET_AHEAD where it ends before what was given out, unless that is skipped.
             IntakeFailed: UNREACHABLE when the Flight address cannot be bound.
         """
         front = make_front(settings)
@@ -128,9 +130,7 @@ class Intake:
             sync=SyncerProcess,
         )
         try:
-            for log, (known, end) in enumerate(zip(settings.given_out, spool.ends(), strict=False)):
-                if known > end:  # before anybody can bring rows that would have these offsets
-                    raise offset_ahead(spool.directory, log, known, end)
+            _settle_given_out(settings, spool)  # before anybody can bring rows
             check_recorded(settings)  # as the owner: nobody else settles them at this moment
             intake = cls(settings, spool, front)
             await intake._open()
@@ -190,6 +190,7 @@ class Intake:
             complete=self._front.complete and self._groups.idle and not self._groups.holding,
             settings=admission_of(self.settings),
             in_force=self._in_force,
+            opened=self._opened,
         )
 
     def _moved(self) -> None:
@@ -340,6 +341,17 @@ class Intake:
             status_file.write(Path(self.settings.spool), status)
         except OSError as error:
             log.warning("the status file cannot be written: %s", error.strerror)
+
+
+def _settle_given_out(settings: IntakeSettings, spool: Spool) -> None:
+    """No row that comes gets an offset that a reader knows."""
+    for log, (known, end) in enumerate(zip(settings.given_out, spool.ends(), strict=False)):
+        if known <= end:
+            continue
+        if not settings.skip_given_out:
+            raise offset_ahead(spool.directory, log, known, end)
+        reason = "failOnDataLoss=false, and a query has read what this copy of the spool lacks"
+        give_up(spool, settings.partitions, log, end, known, reason)
 
 
 def _newest_timestamp(spool: Spool, partition: int) -> int:

@@ -41,6 +41,7 @@ class Standing:
     complete: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     in_force: Mapping[str, str] = field(default_factory=dict)
+    opened: tuple[int, ...] = ()
 
 
 class Serving:
@@ -124,6 +125,7 @@ class Serving:
             },
             settings=standing.settings,
             in_force=standing.in_force,
+            opened=standing.opened,
             held=self._holds.held(self._clock()),
         )
 

@@ -67,7 +67,8 @@ class IntakeSettings:
         spool: its spool directory (for intake *i* of a query ``<spool>/intake-<i>``).
         spool_id: identity of the spool that must be found there; None: it may be a new one.
         given_out: for each log, the offsets below which its reader knows to have been given out;
-            a spool that ends before them is an old copy, and would give them out again.
+            a spool that ends before them is an old copy, and would give them out again: it is
+            refused, or with ``skip_given_out`` goes on behind them, and tells so as an event.
         partitions: of the spool; a spool keeps the number that it was made with.
         listen: UDP ``host:port`` for producers, port 0 for any; or
         connect: whom to dial. Exactly one of the two.
@@ -86,6 +87,7 @@ class IntakeSettings:
     credentials: Credentials
     spool_id: str | None = None
     given_out: tuple[int, ...] = ()
+    skip_given_out: bool = False
     partitions: int = 2
     listen: str | None = None
     connect: ConnectSettings | None = None
@@ -129,6 +131,7 @@ class IntakeSettings:
                 "spool": self.spool,
                 "spoolId": self.spool_id,
                 "givenOut": list(self.given_out),
+                "skipGivenOut": self.skip_given_out,
                 "credentials": self.credentials.to_json(),
                 "partitions": self.partitions,
                 "listen": self.listen,
@@ -222,6 +225,7 @@ class IntakeSettings:
 
 _PLAIN = {
     "spoolId": "spool_id",
+    "skipGivenOut": "skip_given_out",
     "partitions": "partitions",
     "listen": "listen",
     "flight": "flight",

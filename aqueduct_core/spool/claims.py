@@ -27,7 +27,7 @@ import logging
 import os
 import secrets
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,16 +116,22 @@ class Claim:
         self._file = status.st_dev, status.st_ino
 
     @classmethod
-    def take(cls, directory: Path, disk: Disk, known: Notes) -> Claim:
+    def take(cls, directory: Path, disk: Disk, known: Notes, seen: Collection[int]) -> Claim:
         """Take the epoch after those that were taken and that of ``known``, and fence its owners.
 
         What ``known`` and they say to be durable stands in the file when this returns.
 
+        Args:
+            seen: the epochs that were `taken` before ``known`` was read. Whoever took one since may
+                have made the directory another spool: it stays the owner.
+
         Raises:
-            SpoolFailed: LOCKED when another process took that epoch.
+            SpoolFailed: LOCKED when another process took that epoch, or any since.
             OSError: the disk failed.
         """
         older = taken(directory)
+        if newer := set(older) - set(seen):
+            raise _at_the_same_moment(directory, max(newer))
         epoch = max([known.epoch, *older]) + 1
         told = Notes(
             known.spool,
@@ -155,11 +161,7 @@ class Claim:
             # a name is free again once a later owner has removed it, so having it is not enough;
             # who takes a higher epoch from now on finds it, and removes it
             if not claim.held() or max(taken(directory), default=0) > epoch:
-                raise SpoolFailed(
-                    "LOCKED",
-                    f"{directory} was opened by another process at the same moment, epoch {epoch}",
-                    "Let that process go on, or stop it and try again",
-                )
+                raise _at_the_same_moment(directory, epoch)
             claim._fence(older)
         except BaseException:
             os.close(fd)
@@ -275,6 +277,14 @@ class Claim:
         finally:
             for fd in files:
                 os.close(fd)
+
+
+def _at_the_same_moment(directory: Path, epoch: int) -> SpoolFailed:
+    return SpoolFailed(
+        "LOCKED",
+        f"{directory} was opened by another process at the same moment, epoch {epoch}",
+        "Let that process go on, or stop it and try again",
+    )
 
 
 def _path(directory: Path, epoch: int) -> Path:

@@ -41,7 +41,7 @@ class Identity:
     ``life`` is random at each opening: a file that an owner of another life wrote is a copy put
     back. ``durable`` was true at some time: a lower bound that no other file has to confirm.
     ``cursors`` are those there are, each with a position that it had at some time; None where
-    nobody says.
+    nobody says. ``format`` is that of the file it was read from.
     """
 
     id: str
@@ -51,6 +51,7 @@ class Identity:
     life: str = ""
     durable: Durable = NOTHING
     cursors: Mapping[str, Position] | None = None
+    format: int = FORMAT
 
     @classmethod
     def fresh(cls, partitions: int, schema: pa.Schema) -> Identity:
@@ -135,6 +136,7 @@ def load_identity(directory: Path) -> Identity | None:
             str(content.get("life", "")),
             Durable.told(content.get("durable", [0, 0, []]), partitions),
             content.get("cursors"),
+            version,
         ).wide(partitions)
     except (ValueError, KeyError, TypeError, pa.ArrowException):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from aqueduct_core.errors import DataLoss, SpoolFailed
@@ -9,7 +10,8 @@ from aqueduct_core.errors import DataLoss, SpoolFailed
 
 def skip_command(directory: Path | str, partition: int, start: int, end: int) -> str:
     """What gives the rows ``[start, end)`` up; ends with the offset."""
-    return f"aqueduct spool skip {directory} --partition {partition} --from {start} --to {end}"
+    place = shlex.quote(str(directory))
+    return f"aqueduct spool skip {place} --partition {partition} --from {start} --to {end}"
 
 
 def range_gone(directory: Path, partition: int, start: int, end: int) -> DataLoss:
@@ -56,7 +58,7 @@ def unreadable_segment(path: Path, number: int, what: str) -> SpoolFailed:
         "CORRUPT",
         f"{path}{what}",
         "Bring the file back, or give up what was stored in it with: aqueduct spool skip"
-        f" {path.parent} --segment {number}",
+        f" {shlex.quote(str(path.parent))} --segment {number}",
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -152,16 +153,20 @@ def _other_identity(directory: Path, theirs: str, ours: str) -> SpoolFailed:
     return SpoolFailed(
         "CORRUPT",
         f"{directory / IDENTITY} belongs to the spool {theirs}, and all else there to {ours}",
-        f"Bring the file back, or let the next owner make it anew: rm {directory / IDENTITY}",
+        "Bring the file back, or let the next owner make it anew:"
+        f" rm {shlex.quote(str(directory / IDENTITY))}",
     )
 
 
-def take_epoch(directory: Path, before: Identity, disk: Disk) -> tuple[Catalog, Claim, Identity]:
+def take_epoch(
+    directory: Path, before: Identity, seen: Collection[int], disk: Disk
+) -> tuple[Catalog, Claim, Identity]:
     """The catalog, emptied unless the last owner wrote it; the claim of the next owner, whose epoch
-    is above all that are known; and the identity with it, which is on the disk.
+    is above all that are known; and the identity with it, which is on the disk. ``seen`` as of
+    `Claim.take`.
 
     Raises:
-        SpoolFailed: LOCKED when another process took that epoch.
+        SpoolFailed: LOCKED when another process took that epoch, or one since ``before`` was read.
         OSError, sqlite3.Error: the disk failed.
     """
     with ExitStack() as held:
@@ -170,7 +175,7 @@ def take_epoch(directory: Path, before: Identity, disk: Disk) -> tuple[Catalog, 
         last = catalog.known().owner
         good = is_of(last, before)
         after = last.epoch if good and last else 0
-        claim = Claim.take(directory, disk, before.at(max(before.epoch, after)).notes)
+        claim = Claim.take(directory, disk, before.at(max(before.epoch, after)).notes, seen)
         held.callback(claim.close)
         with late_is_locked(claim):
             identity = before.noted(claim)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.spool.catalog import Catalog
-from aqueduct_core.spool.claims import Claim
+from aqueduct_core.spool.claims import Claim, taken
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.health import not_opened
 from aqueduct_core.spool.identity import Identity, Lock
@@ -75,9 +75,9 @@ def taking(
             make_directory(directory, disk)
             lock = Lock(directory)
             held.callback(lock.release)
-            catalog, claim, identity = take_epoch(
-                directory, identify(directory, schema, partitions), disk
-            )
+            seen = taken(directory)
+            before = identify(directory, schema, partitions)
+            catalog, claim, identity = take_epoch(directory, before, seen, disk)
             held.callback(claim.close)
             held.callback(catalog.close)
             port = sync()

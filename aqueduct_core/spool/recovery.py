@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -210,7 +211,7 @@ class _Reading:
             "CONFLICT",
             f"{self._path(number)} is not in the way: the spool can be opened",
             "Give up the rows that are named by reads, or by: aqueduct spool verify"
-            f" {self._directory}",
+            f" {shlex.quote(str(self._directory))}",
         )
 
     def scan(self, number: int) -> None:

@@ -76,8 +76,8 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         "1",
         STREAM_READ,
         STREAM_READ,
-        "Intakes to launch on executors. With endpoint it may be changed at any time: an endpoint "
-        "that was dialled stays with its intake.",
+        "Intakes to launch on executors; no fewer than the spool has. With endpoint it may be "
+        "changed at any time: an endpoint that was dialled stays with its intake.",
     ),
     OptionSpec(
         "partitionsPerIntake",

@@ -29,7 +29,8 @@ class Earliest:
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """Behind the last offset that is stored when the intake is seen first."""
+    """Behind the last offset that is stored when the intake is seen first; where the query has it
+    launched, when it starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +85,9 @@ def starting_positions(
     """The first offset to read of each partition of one intake.
 
     ``starts`` is the earliest offset stored of each partition, ``ends`` the durable end
-    (exclusive), ``located`` what the intake found for a time. Offsets asked for are given back as
-    they are, also when they are not stored: to tell about that is not the task of this function.
+    (exclusive) that counts as the latest, ``located`` what the intake found for a time. Offsets
+    asked for are given back as they are, also when they are not stored: to tell about that is not
+    the task of this function.
 
     Raises:
         ValueError: offsets name another number of partitions than there is, or a time was not

@@ -203,12 +203,13 @@ def _other_logs(terms: Terms, wanted: int, other: str, count: int) -> InvalidOpt
 def _first_position(
     intake: int, status: Seen, terms: Terms, located: Mapping[int, Ends] | None
 ) -> tuple[SpoolPosition, Sequence[DataLoss]]:
+    latest = status.opened or status.ends  # what was brought since it began for the query is new
     try:
         asked = starting_positions(
             terms.starting,
             intake,
             status.starts,
-            status.ends,
+            [max(pair) for pair in zip(latest, status.starts, strict=True)],
             None if located is None else located.get(intake),
         )
     except ValueError as error:

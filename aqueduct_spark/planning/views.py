@@ -22,7 +22,8 @@ class Seen:
 
     ``starts``, ``ends`` and ``committed`` have an entry for each log of the view; log ``first_log``
     of the spool is the first of them. ``bytes`` is the size of the whole spool on disk. ``dials``
-    are the endpoints that stay with the intake.
+    are the endpoints that stay with the intake. ``opened`` are the ends when the intake was
+    started for this run of the query; empty: it was not.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Seen:
     first_log: int
     bytes: int
     dials: tuple[str, ...] = ()
+    opened: tuple[int, ...] = ()
 
 
 def see(status: IntakeStatus, reader: Reader) -> Seen:
@@ -54,4 +56,5 @@ def see(status: IntakeStatus, reader: Reader) -> Seen:
         first_log,
         status.bytes,
         dials,
+        status.opened[first_log : first_log + len(ends)],
     )

@@ -78,7 +78,7 @@ class CancelWatch:
         stored = max(status.events[0], looked)
         match self._starting:
             case Latest():
-                return status.events[1]
+                return max(status.events[0], (status.opened or status.events)[-1])
             case AtTime(microseconds):
                 return max(stored, client.locate(microseconds, view="events")[0])
         return stored

@@ -253,10 +253,10 @@ class StreamPlanner:
         return each + copies
 
     def _order(self, intake: int, spool: str | None, end: StreamOffset) -> LaunchOrder | None:
-        """An intake of an old copy of its spool must not even start: what it would store under
-        offsets that this query has read would never be read."""
+        """An intake of an old copy of its spool must not even start, or go on behind what is lost:
+        what it would store under offsets that this query has read would never be read."""
         known, given_out = end.spool.get(intake), list[int]()
-        if known is not None and known.id == spool and self._options.fail_on_data_loss:
+        if known is not None and known.id == spool:
             made = self._options.partitions_per_intake or 1
             given_out = [0] * (made if self._terms.view == "events" else 0) + list(known.to)
         elsewhere = dialled_elsewhere(intake, end, self._seen)

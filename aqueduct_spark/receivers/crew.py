@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from aqueduct_core.errors import AqueductError, AuthFailed, TlsFailed
+from aqueduct_core.errors import AqueductError, AuthFailed, InvalidOption, TlsFailed
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.intake.layout import spools_below
 from aqueduct_core.spool.reader import SpoolReader
 from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.model.read_options import StreamReadOptions
@@ -60,6 +61,7 @@ def muster(options: StreamReadOptions, readers: Sequence[Reader]) -> Crew:
     """The intakes of a query; nothing is launched by this.
 
     Raises:
+        InvalidOption: CONFLICT where the spool has more of them than the query is to read.
         AqueductError: their credentials cannot be had.
     """
     source = options.source
@@ -80,6 +82,8 @@ class _Launched:
     ) -> None:
         self._options = options
         self._spool = Path(source.spool or "")
+        if isinstance(source, Listen):
+            _check_all_are_read(self._spool, options.intakes)
         self._credentials = Credentials.for_spool(self._spool)
         outside = outside_of(source)
         self._rendezvous = Rendezvous(bind_host(outside), self._credentials)
@@ -166,6 +170,22 @@ class _Standalone:
     def close(self) -> None:
         self._renewal.stop()
         self.fleet.close()
+
+
+def _check_all_are_read(spool: Path, intakes: int) -> None:
+    """Intakes that listen share nothing by which the query would miss the rows of another one."""
+    try:
+        left_out = [number for number in spools_below(spool) if number >= intakes]
+    except OSError:
+        return  # out of sight here; where it is needed it is told
+    if left_out:
+        directory = spool / f"intake-{left_out[-1]}"
+        raise InvalidOption(
+            "CONFLICT",
+            f"option numIntakes is {intakes}, and the rows of {directory} would not be read",
+            f"Set numIntakes to {left_out[-1] + 1}, or, where nobody needs them any more, remove "
+            "that directory",
+        )
 
 
 def stored_sizes(

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from aqueduct_core.errors import AqueductError, IntakeFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
@@ -67,7 +68,8 @@ class Fleet:
                 if not self._adopted(intake, status, client):
                     continue
                 if self._claims.ensure(status, client):
-                    status = client.status()  # nothing is trimmed behind us from now on
+                    # nothing is trimmed behind us from now on
+                    status = replace(client.status(), opened=status.opened)
             except InvalidOption:
                 raise
             except SpoolFailed as error:

@@ -182,6 +182,7 @@ def _start(order: LaunchOrder) -> Registration:
         ready.pid,
         ready.listen or "",
         ready.fingerprint or "",
+        started=True,
     )
 
 

@@ -60,6 +60,7 @@ def launch_order(
         spool=str(PurePosixPath(source.spool or "") / f"intake-{intake}"),
         credentials=credentials,
         given_out=tuple(given_out),
+        skip_given_out=not options.fail_on_data_loss,
         partitions=options.partitions_per_intake or 1,
         listen=listen,
         connect=connect,

@@ -14,7 +14,7 @@ class Registration:
     """An intake that serves a query.
 
     ``at`` is its Flight address; ``fingerprint`` the SHA-256 of the listener's certificate, empty
-    for an intake that ran already.
+    for an intake that ran already. ``started``: it was started for this run of the query.
     """
 
     intake: int
@@ -24,6 +24,7 @@ class Registration:
     pid: int
     listen: str
     fingerprint: str
+    started: bool = False
 
     @classmethod
     def of(cls, intake: int, at: str, status: IntakeStatus) -> Registration:
@@ -49,6 +50,7 @@ class Registration:
             int(data["pid"]),
             str(data["listen"]),
             str(data["fingerprint"]),
+            bool(data["started"]),
         )
 
 

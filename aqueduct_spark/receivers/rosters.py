@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 from aqueduct_core.errors import AqueductError, AuthFailed, IntakeFailed, TlsFailed
@@ -21,7 +22,8 @@ class Roster(Protocol):
     """Finds intakes."""
 
     def find(self, start: StreamOffset, ask: Ask) -> dict[int, tuple[str, IntakeStatus]]:
-        """Address and status of each intake that answers, by its number.
+        """Address and status of each intake that answers, by its number; ``opened`` of those alone
+        that were started for this run of the query.
 
         Raises:
             AqueductError: those that answer are not the ones of the query, or one that must run
@@ -53,9 +55,10 @@ class LaunchedIntakes:
             for address, spool in lookups:
                 status = ask(address)
                 if isinstance(status, IntakeStatus) and status.id == spool:
-                    found[intake] = (address, status)
                     # Tasks look for an adopted intake at the rendezvous, as for a launched one.
                     adopted = Registration.of(intake, address, status)
+                    ours = held is not None and held.started and adopted.same_process(held)
+                    found[intake] = (address, status if ours else replace(status, opened=()))
                     if held is None or not adopted.same_process(held):
                         self._rendezvous.register(adopted, held)
                     break
@@ -86,7 +89,7 @@ class StandaloneIntakes:
         for number, place in places.items():
             status = statuses[place]
             if status is not None:
-                found[number] = (self._addresses[place], status)
+                found[number] = (self._addresses[place], replace(status, opened=()))
         self._trusted = self._trusted or bool(found)
         if len(found) == len(self._addresses):
             self._missing_since = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import shutil
 import subprocess
 import sysconfig
 import venv
@@ -61,9 +63,19 @@ def test_the_drivers_variable_is_the_first(plain: PlainPlace) -> None:
 
 
 def test_a_variable_of_sparks_own_start_script(plain: PlainPlace) -> None:
-    (plain.folder / "spark-env.sh").write_text("PYSPARK_PYTHON=no-such-python\n")
+    """It comes after what a shell has set, so the line has to stand in it."""
+    script = plain.folder / "spark-env.sh"
+    script.write_text("PYSPARK_PYTHON=no-such-python\n")
     line = refused(plain, SPARK_CONF_DIR=".")
     assert "'no-such-python' (PYSPARK_PYTHON of conf/spark-env.sh)" in line
+    export = re.search(r"Set in ./spark-env.sh: (export .*)", line)
+    assert export is not None, line
+    with script.open("a") as file:
+        file.write(f"{export[1]}\n")
+    asked = "from aqueduct_core.cli.spark_lookup import sparks_python; print(*sparks_python())"
+    found = plain.run(f".venv/bin/python -c '{asked}'", SPARK_CONF_DIR=".").stdout
+    command, _, environment = found.partition(" ")
+    assert shutil.which(command, path=ast.literal_eval(environment)["PATH"]) == str(plain.python)
 
 
 @pytest.mark.long

@@ -31,17 +31,17 @@ class Network:
 
     def __enter__(self) -> Network:
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result(LONG)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(LONG)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(LONG)
         self._loop.close()
 
     def rebind(self, make: Callable[[], socket.socket] | None = None) -> None:
-        asyncio.run_coroutine_threadsafe(self.proxy.rebind(make), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.proxy.rebind(make), self._loop).result(LONG)
 
     async def _open(self) -> None:
         self.proxy = Proxy(self._server, Impairment(delay=0.001), self._seed)

@@ -7,12 +7,13 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool import Disk, Spool, SpoolReader, ownership
+from aqueduct_core.spool.catalog import Catalog
 from tests.core.spool.rows import append, check_all, check_marks, open_spool, store
 
 RACERS = 4
@@ -160,6 +161,29 @@ def test_fault_32_owners_come_at_each_step_of_another_ones_opening(
             assert reader.ends() == owner.ends()
             assert reader.epoch == owner.epoch
             check_all(reader)
+
+
+@pytest.mark.parametrize("step", ["open", "known"])
+def test_fault_32_an_owner_that_came_between_a_look_and_its_epoch_stays(
+    tmp_path: Path, step: str, ends: list[Spool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a new directory: the id that the late one has made for it is that of no row."""
+    undisturbed = getattr(Catalog, step)
+
+    def late(*given: Any) -> Any:
+        monkeypatch.undo()
+        monkeypatch.setattr(ownership, "Lock", NoLock)
+        ends.append(open_spool(tmp_path))
+        store(ends[0], [2, 1])
+        return undisturbed(*given)
+
+    monkeypatch.setattr(Catalog, step, late)
+    assert attempt(lambda: open_spool(tmp_path)) == "LOCKED"
+    assert holds(ends[0])
+    store(ends[0], [1, 1])
+    with SpoolReader(tmp_path) as reader:
+        assert (reader.id, reader.ends()) == (ends[0].id, [3, 2])
+        check_all(reader)
 
 
 def test_fault_32_racers_take_an_epoch_each(tmp_path: Path, ends: list[Spool]) -> None:

@@ -88,7 +88,7 @@ class Yard:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.spool = home / "spool"
+        self.spool = home / "a spool"
         self._loops: list[Loop] = []
         self._pids: set[int] = set()
 

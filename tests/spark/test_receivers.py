@@ -131,7 +131,7 @@ def test_an_intake_that_runs_already_is_shared(ground: Ground) -> None:
         order = ground.order(rendezvous=f"127.0.0.1:{other.port}", spool_id=first.id)
         shared = ensure_intake(order)
         assert other.registered() == {0: shared}
-    assert shared == replace(first, fingerprint="")
+    assert shared == replace(first, fingerprint="", started=False)
 
 
 def test_an_intake_that_does_not_answer_keeps_its_spool(ground: Ground) -> None:
@@ -266,7 +266,7 @@ class TestRows:
             ends = client.status().ends
         fullest = max(range(len(ends)), key=lambda p: ends[p])
         rows = DataRange(0, held.id, held.at, fullest, 0, ends[fullest])
-        partition = DataPartition(rows, ground.order(), fetch_timeout=20.0, lenient=False)
+        partition = DataPartition(rows, ground.order(), fetch_timeout=LONG, lenient=False)
         return replace(partition, **changes)  # type: ignore[arg-type]
 
     def read(self, partition: DataPartition) -> pa.Table:

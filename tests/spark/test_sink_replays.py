@@ -17,7 +17,7 @@ from tests.faults.batches import logged
 from tests.spark.loop import Yard
 from tests.spark.producing import produce
 from tests.spark.test_sink_faults import PATIENCE, authority, driver, rows_of, stored
-from tests.support.waiting import alive, ended, intake_status, wait_until
+from tests.support.waiting import LONG, alive, ended, intake_status, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -79,7 +79,7 @@ class Relay:
         given["source"] = self._given["source"] | given.get("source", {})
         with driver(**self._given | given | {"now": True}) as (process, output):
             output.wait_for("done relay", PATIENCE)
-            assert process.wait(60) == 0
+            assert process.wait(LONG) == 0
 
     def close(self) -> None:
         status = intake_status(self.spool, 0, PATIENCE)
@@ -163,7 +163,7 @@ def test_fault_40_a_union_is_done_again_without_the_intake_of_its_first_stream(
     assert batch not in logged(checkpoint, "commits"), "the kill came too late"
     with driver(**given) as (process, output):
         output.wait_for("done relay", PATIENCE)
-        assert process.wait(60) == 0
+        assert process.wait(LONG) == 0
     assert_once(target, {value.decode() for payloads in rows.values() for value in payloads})
     for yard in yards:
         yard.close()

@@ -101,7 +101,9 @@ class Query:
 def command_of(error: AqueductError, directory: Path) -> list[str]:
     """The one command that an error names."""
     [text] = re.findall(r"(?:aqueduct spool|rm) .*", error.remedy)
-    return shlex.split(text.partition(" (DIR")[0].replace(" DIR ", f" {directory} "))
+    return shlex.split(
+        text.partition(" (DIR")[0].replace(" DIR ", f" {shlex.quote(str(directory))} ")
+    )
 
 
 def passed(query: Query) -> list[str]:
@@ -252,7 +254,7 @@ def test_every_damage_is_passed_by_what_its_error_names(
     killed: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     damage = DAMAGES[name]
-    work = shutil.copytree(killed.parent / damage.state, tmp_path / "spool")
+    work = shutil.copytree(killed.parent / damage.state, tmp_path / "a spool")
     (tmp_path / "other").symlink_to(killed.parent / "other")
     for act in damage.acts:
         act(work)
@@ -280,7 +282,7 @@ def test_what_was_read_before_and_is_not_there_any_more_is_given_up(
     killed: Path, tmp_path: Path
 ) -> None:
     """An old copy of the directory was put back, and the checkpoint knows of more rows."""
-    work = shutil.copytree(killed.parent / "copy", tmp_path / "spool")
+    work = shutil.copytree(killed.parent / "copy", tmp_path / "a spool")
     query = Query(work, ENDS)
     assert passed(query) == ["OFFSET_AHEAD", "OFFSET_AHEAD"]
     with open_spool(work) as spool:
@@ -295,7 +297,7 @@ def test_what_was_read_before_and_is_not_there_any_more_is_given_up(
 def test_offsets_ahead_are_not_given_up_by_a_slip(
     killed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    work = shutil.copytree(killed, tmp_path / "spool")
+    work = shutil.copytree(killed, tmp_path / "a spool")
 
     def skip(*more: str) -> str:
         assert main(["spool", "skip", str(work), *more]) == 1
@@ -318,7 +320,7 @@ def test_after_a_power_cut_no_offset_is_given_out_again_either(
     killed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mark may be an old one: where rows begin again is beyond all that can have been told."""
-    work = shutil.copytree(killed, tmp_path / "spool")
+    work = shutil.copytree(killed, tmp_path / "a spool")
     segments(work)[-1].unlink()
     monkeypatch.setattr(durable, "boot_id", lambda: "another boot")
     query = Query(work, READ)
@@ -331,7 +333,7 @@ def test_after_a_power_cut_no_offset_is_given_out_again_either(
 def test_what_was_given_up_is_kept_until_every_query_has_passed_it(
     killed: Path, tmp_path: Path
 ) -> None:
-    work = shutil.copytree(killed, tmp_path / "spool")
+    work = shutil.copytree(killed, tmp_path / "a spool")
     missing(1, 2, 3)(work)
     query = Query(work, READ)
     assert passed(query) == list(GONE_TWICE)
@@ -349,10 +351,10 @@ def test_a_segment_is_given_up_once_and_a_crash_between_is_told(
     killed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The owner that gives it up dies before it has told of it: reads then name the rows."""
-    work = shutil.copytree(killed, tmp_path / "spool")
+    work = shutil.copytree(killed, tmp_path / "a spool")
     missing(6)(work)
     with monkeypatch.context() as patch:
-        patch.setattr("aqueduct_core.cli.spool_skip._give_up", lambda *_: None)
+        patch.setattr("aqueduct_core.cli.spool_skip.give_up", lambda *_: None)
         assert main(["spool", "skip", str(work), "--segment", "6"]) == 0
     query = Query(work, READ)
     assert passed(query) == list(GONE_TWICE)

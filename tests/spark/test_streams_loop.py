@@ -229,8 +229,8 @@ def stored(yard: Yard) -> int:
         return sum(client.status().ends)
 
 
-def test_an_intake_of_an_old_copy_stores_nothing_under_offsets_that_were_read(yard: Yard) -> None:
-    """Else the query would go on by itself, behind rows that were acked, once there are enough."""
+def restored(yard: Yard) -> StreamOffset:
+    """What a query of one partition has read, of whose spool an old copy was put back since."""
     loop = begun(yard, partitionsPerIntake="1")
     produce(yard.url(), numbered(20))
     loop.until(20)
@@ -246,19 +246,60 @@ def test_an_intake_of_an_old_copy_stores_nothing_under_offsets_that_were_read(ya
     yard.kill()
     shutil.rmtree(yard.spool)
     shutil.copytree(yard.home / "copy", yard.spool)
+    return loop.at
+
+
+def test_an_intake_of_an_old_copy_stores_nothing_under_offsets_that_were_read(yard: Yard) -> None:
+    """Else the query would go on by itself, behind rows that were acked, once there are enough."""
+    at = restored(yard)
     old = yard.intake()
-    again = yard.loop(loop.at, partitionsPerIntake="1")
+    again = yard.loop(at, partitionsPerIntake="1")
     with pytest.raises(DataLoss, match="OFFSET_AHEAD") as ahead:
         again.until(1)
     again.close()
     assert yard.intake() == old  # nobody could bring anything
     command = shlex.split(ahead.value.remedy.partition("with: aqueduct ")[2])
     assert main(command) == 0
-    again = yard.loop(loop.at, partitionsPerIntake="1")
+    again = yard.loop(at, partitionsPerIntake="1")
     while not again.planner._fleet.statuses():
         again.batch()
     produce(yard.url(), numbered(50), name="third")
     assert values(again.until(50), "third") == numbered(50)
+
+
+def test_an_intake_of_an_old_copy_goes_on_behind_what_was_read(yard: Yard) -> None:
+    """With failOnDataLoss=false; a producer that has waited for it brings its rows before the query
+    looks again."""
+    at = restored(yard)
+    old = yard.intake()
+    again = yard.loop(at, partitionsPerIntake="1", failOnDataLoss="false")
+    while yard.intake() == old:
+        again.batch()
+    produce(yard.url(), numbered(25), name="third")
+    assert values(again.until(25), "third") == numbered(25)
+    events = yard.loop(view="events", partitionsPerIntake="1", failOnDataLoss="false")
+    events.to_the_end()
+    (told,) = [event for event in events.rows if event["kind"] == "skipped"]
+    assert told["last"] == at.spool[0].to[0] - 1
+    assert "failOnDataLoss=false" in told["reason"]
+
+
+def test_latest_of_an_intake_that_the_query_launches_is_its_start(yard: Yard) -> None:
+    """Else what a producer brings before the query looks again is acked and never read."""
+    first = begun(yard)
+    produce(yard.url(), numbered(10), name="before")
+    first.until(10)
+    first.close()
+    yard.kill()
+    second = yard.loop(startingOffsets="latest", cursor="second")
+    assert second.batch() == []  # it launches
+    produce(yard.url(), numbered(20))
+    assert values(second.until(20)) == numbered(20)
+    third = begun(yard, startingOffsets="latest", cursor="third")  # whose intake runs already
+    produce(yard.url(), numbered(5), name="after")
+    assert values(third.until(5), "after") == numbered(5)
+    assert {row["channel"] for row in third.messages()} == {"after"}
+    assert {row["channel"] for row in second.messages()} == {"readings"}
 
 
 class TestCancels:
@@ -620,7 +661,7 @@ def test_fault_19_a_damaged_batch_is_passed_by_an_explicit_act(
     broken.close()
     if intake == "ended":
         yard.kill()
-    command = failed.value.remedy.partition("aqueduct spool skip ")[2].split()
+    command = shlex.split(failed.value.remedy.partition("aqueduct spool skip ")[2])
     assert main(["spool", "skip", *command, "--reason", "a bad disk"]) == 0
     assert main(["spool", "skip", *command]) == 0
     assert "skipped already" in capsys.readouterr().out

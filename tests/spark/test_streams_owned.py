@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from aqueduct_core.aio.outcomes import ConnectionLost
@@ -65,7 +67,7 @@ def test_fault_41_the_operator_lets_a_cursor_go_to_a_new_query(
     first.close()
     with pytest.raises(SpoolFailed, match="CURSOR_IN_USE") as refused:
         begun(yard, onCancel="fail")
-    command = refused.value.remedy.split("aqueduct ")[1].split()
+    command = shlex.split(refused.value.remedy.split("aqueduct ")[1])
     assert command == ["spool", "cursors", str(yard.spool), "--give", "query"]
     assert main(command) == 0
     assert "given away query.cancels" in capsys.readouterr().out
@@ -156,3 +158,43 @@ def test_fault_41_no_second_query_turns_authentication_off(yard: Yard) -> None:
     assert values(again.until(10), "more") == numbered(10)
     with pytest.raises((AqueductError, ConnectionLost)):
         produce(yard.url(), numbered(1), name="stranger")
+
+
+def test_settings_are_settled_anew_as_the_refusal_says_while_the_intake_waits_for_its_query(
+    yard: Yard, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = yard.home / "token"
+    token.write_text("secret-of-producers\n")
+    first = begun(yard)
+    told = yard.intake()
+    other = {"auth_tokenFile": str(token)}
+    with pytest.raises(InvalidOption, match="CONFLICT") as refused:
+        begun(yard, cursor="other", **other)
+    command = shlex.split(refused.value.remedy.partition(" run aqueduct ")[2])
+    assert main(command) == 1
+    assert "held by a query" in capsys.readouterr().err
+    first.close()
+    assert main(command) == 0
+    again = yard.loop(first.at, **other)
+    served(again)
+    assert yard.intake()["pid"] != told["pid"]
+    produce(yard.url(), numbered(10), token="secret-of-producers")
+    assert values(again.until(10)) == numbered(10)
+
+
+def test_a_query_with_fewer_intakes_than_the_spool_has_is_refused(yard: Yard) -> None:
+    """It would leave the rows of the others out in silence."""
+    first = begun(yard, numIntakes="2")
+    while len(first.at.spool) < 2:
+        first.batch()
+    produce(yard.url(1), numbered(10))
+    first.until(10)
+    first.close()
+    yard.kill(1)
+    with pytest.raises(
+        InvalidOption, match=r"CONFLICT.*numIntakes is 1, .*intake-1 would not be read"
+    ) as refused:
+        begun(yard, cursor="second")
+    assert "Set numIntakes to 2" in refused.value.remedy
+    second = yard.loop(cursor="second", numIntakes="2")
+    assert values(second.until(10)) == numbered(10)

@@ -28,7 +28,7 @@ def send(site: Site, url: str, *payloads: bytes, name: str = "c") -> None:
                 await sender.send(payload)
             await sender.finish()
 
-    asyncio.run(asyncio.wait_for(produce(), 20))
+    asyncio.run(asyncio.wait_for(produce(), LONG))
 
 
 def test_fault_32_a_second_planner_is_refused_until_the_hold_is_given_back(site: Site) -> None:
@@ -170,7 +170,7 @@ def test_fault_32_an_intake_whose_lock_was_lost_neither_serves_nor_acks(site: Si
 
     with site.intake() as old, old.client() as client:
         status = client.status()
-        assert asyncio.run(asyncio.wait_for(produce(old.url), 30)) == 1
+        assert asyncio.run(asyncio.wait_for(produce(old.url), LONG)) == 1
         with pytest.raises((SpoolFailed, IntakeFailed)):
             client.commit("query", status.ends)
         with pytest.raises((SpoolFailed, IntakeFailed)):

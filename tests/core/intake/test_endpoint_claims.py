@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -102,11 +103,16 @@ def test_of_those_that_claim_at_a_time_one_gets_it(spool: Path) -> None:
         assert sorted(one.result() + two.result()) == sorted(endpoint)
 
 
-def test_a_damaged_claim_is_told(spool: Path) -> None:
+def test_a_damaged_claim_is_told_and_mended_as_it_is_told(spool: Path) -> None:
     claimed(spool / "intake-0", ABC, 1)
-    (spool / FOLDER / "b%3A2.json").write_text("{}")
-    with pytest.raises(SpoolFailed, match=r"CORRUPT.*b%3A2"):
+    claim = spool / FOLDER / "b%3A2.json"
+    claim.write_text("{}")
+    with pytest.raises(SpoolFailed, match=r"CORRUPT.*b%3A2") as damaged:
         claimed(spool / "intake-0", ABC, 1)
+    content = re.search(r"Write (\{.*\}) into it", damaged.value.remedy)
+    assert content is not None, damaged.value.remedy
+    claim.write_text(content[1].replace("N", "0"))
+    assert claimed(spool / "intake-0", ABC, 1) == ABC
 
 
 def test_an_intake_on_its_own_shares_nothing(tmp_path: Path) -> None:

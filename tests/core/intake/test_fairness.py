@@ -91,7 +91,7 @@ def test_beside_a_real_flood_a_slow_producer_waits_for_one_window_at_most(tmp_pa
         try:
             while intake.status().counters["rows"] < 1_000:
                 assert flooding.poll() is None
-            asyncio.run(asyncio.wait_for(beat(intake), 60))
+            asyncio.run(asyncio.wait_for(beat(intake), LONG))
             assert flooding.wait(LONG) == 0
         finally:
             flooding.kill()

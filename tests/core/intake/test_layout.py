@@ -1,17 +1,27 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
-from aqueduct_core.intake.layout import LAYOUT, settle_layout
+from aqueduct_core.intake.layout import LAYOUT, layout_of, settle_layout
 from aqueduct_core.intake.schema import SPOOL_SCHEMA
 from aqueduct_core.spool import InlineSync, Spool
+from aqueduct_core.spool.identity import IDENTITY
 
 
 def make(directory: Path, logs: int) -> None:
     Spool.open(directory, schema=SPOOL_SCHEMA, partitions=logs, sync=InlineSync).close()
+
+
+def old(directory: Path, logs: int) -> None:
+    """As the first release left it."""
+    make(directory, logs)
+    path = directory / IDENTITY
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"format": 1, "epoch": 1}))
 
 
 def test_a_spool_keeps_the_partitions_that_it_was_made_with(tmp_path: Path) -> None:
@@ -33,12 +43,24 @@ def test_three_logs_are_two_partitions_and_not_three(tmp_path: Path) -> None:
 
 
 def test_a_spool_from_before_there_were_events_is_taken_over(tmp_path: Path) -> None:
-    make(tmp_path, 2)
+    old(tmp_path, 2)
+    assert layout_of(tmp_path) == 2
     with pytest.raises(InvalidOption, match="made with 2 partitions, not 1"):
         settle_layout(tmp_path, 1)
     settle_layout(tmp_path, 2)
     make(tmp_path, 3)
     settle_layout(tmp_path, 2)
+
+
+def test_where_the_file_is_lost_the_log_of_events_stays_one(tmp_path: Path) -> None:
+    settle_layout(tmp_path, 2)
+    make(tmp_path, 3)
+    (tmp_path / LAYOUT).unlink()
+    assert layout_of(tmp_path) == 2
+    with pytest.raises(InvalidOption, match="made with 2 partitions, not 3"):
+        settle_layout(tmp_path, 3)
+    settle_layout(tmp_path, 2)
+    assert (tmp_path / LAYOUT).exists()
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"v": 1}', '{"v": 1, "partitions": "x"}'])

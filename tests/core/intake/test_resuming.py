@@ -17,6 +17,7 @@ from aqueduct_core.engine.contract import LinkLost
 from tests.core.intake.bench import Bench, bench
 from tests.core.intake.processes import Site
 from tests.core.intake.scene import Scene, of
+from tests.support.waiting import LONG
 
 
 def dialled(b: Bench, producer: str = "p") -> Scene:
@@ -212,7 +213,7 @@ def test_a_hole_that_a_real_producer_declares_is_an_event_across_a_kill(site: Si
             await readings.finish()
 
     with site.intake() as intake:
-        asyncio.run(asyncio.wait_for(first(intake.url), 30))
+        asyncio.run(asyncio.wait_for(first(intake.url), LONG))
     with site.intake() as intake:
         asyncio.run(asyncio.wait_for(again(intake.url), 30))
         rows = [row for row in intake.rows() if row["channel"] == "readings"]

@@ -42,6 +42,7 @@ ELSEWHERE = {
     "spool": "where it is",
     "spool_id": "where it is",
     "given_out": "looked at once, when it starts",
+    "skip_given_out": "looked at once, when it starts",
     "credentials": "whoever lacks them cannot ask",
     "partitions": "of the spool (intake.json)",
     "listen": "recorded with the spool",

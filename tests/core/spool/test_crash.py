@@ -102,7 +102,7 @@ def test_with_the_real_sync_process_and_a_group_in_flight_behind_another(memory:
         [sys.executable, "-m", "tests.core.spool.syncing_points", root, "0", str(MOST)],
         cwd=Path(__file__).parents[3],
         check=True,
-        timeout=120,
+        timeout=2 * LONG,
         capture_output=True,
     )
     points = sorted(root.iterdir(), key=lambda path: int(path.name))
