@@ -25,6 +25,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+WITH_PROCESSES = (
+    "tests/spark",
+    "tests/core/cli",
+    "tests/core/intake",
+    "tests/faults",
+    "tests/jobs",
+)
+"""Folders of tests with processes of their own."""
+
+
 @cache
 def group(path: str) -> str:
     """Which tests follow each other in one process when several run them: those of a file; all
@@ -36,11 +46,13 @@ def group(path: str) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The groups that take longest are begun first, so that no process is left alone with them."""
+    """What takes longest is begun first, so that no process is left alone with it at the end: the
+    groups, then the files that start processes. Otherwise the order stays, shuffled or not."""
 
     def place(item: pytest.Item) -> int:
         path = item.nodeid.split("::", 1)[0]
-        return ["session", "drivers", "commands", path].index(group(path))
+        place = ["session", "drivers", "commands", path].index(group(path))
+        return place if place < 3 or path.startswith(WITH_PROCESSES) else 4
 
     items.sort(key=place)
 

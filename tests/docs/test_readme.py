@@ -38,7 +38,19 @@ def block(heading: str, language: str) -> str:
 
 
 @pytest.mark.spark
-def test_the_first_stream_runs_and_a_job_reads_what_it_stored(plain: PlainPlace) -> None:
+def test_the_first_stream_runs(plain: PlainPlace) -> None:
+    the_first_stream_runs(plain)
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def test_what_the_first_stream_stored_is_shown_and_a_job_ingests_it(plain: PlainPlace) -> None:
+    what_is_stored_is_shown(plain, the_first_stream_runs(plain))
+    the_job_ingests_it(plain)
+
+
+def the_first_stream_runs(plain: PlainPlace) -> str:
+    """The lines of the example that make its session."""
     code = block("A first stream", "python")
     assert ADDRESS in code
     (plain.folder / "first.py").write_text(code.replace(ADDRESS, "127.0.0.1:0"))
@@ -57,8 +69,7 @@ def test_the_first_stream_runs_and_a_job_reads_what_it_stored(plain: PlainPlace)
         output.close()
     os.kill(status["pid"], signal.SIGTERM)
     ended(status["pid"], LONG)
-    what_is_stored_is_shown(plain, code.split("rows = ", 1)[0])
-    the_job_ingests_it(plain)
+    return code.split("rows = ", 1)[0]
 
 
 def what_is_stored_is_shown(plain: PlainPlace, session: str) -> None:
