@@ -8,8 +8,10 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    # gRPC reads it when it is imported; its own lines would bury the one that says what is wrong.
+    # Libraries read these when they are imported. The lines of gRPC would bury the one that says
+    # what is wrong; and numpy would start a thread for each core, for nothing here.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from aqueduct_core.intake import process
 
     process.configure_logging()

@@ -30,6 +30,7 @@ def refused(plain: PlainPlace, **variables: str) -> str:
     return line
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_it_prints_the_line_to_set_and_is_content_once_it_is_set(plain: PlainPlace) -> None:
     line = refused(plain)

@@ -69,6 +69,7 @@ def test_fault_09_two_actions_on_a_batch_see_the_same_rows(scene: Scene, produce
     assert len([size for size in sizes if size]) > 1
 
 
+@pytest.mark.long
 def test_fault_10_available_now_ends_and_has_everything_once(scene: Scene, producers: Load) -> None:
     """Run to the end on a source that has become quiet, then run again with nothing new."""
     first = scene.start()

@@ -45,6 +45,7 @@ def test_a_port_in_use(scene: Scene) -> None:
     assert str(port) in line
 
 
+@pytest.mark.long
 def test_a_certificate_that_is_not_there(scene: Scene, tmp_path: Path) -> None:
     nowhere = {"tls_certFile": str(tmp_path / "no.pem"), "tls_keyFile": str(tmp_path / "no.key")}
     line = failure_of(scene.start(scene.frame(**nowhere)))
@@ -66,6 +67,7 @@ def test_fault_32_a_cursor_of_another_query(scene: Scene) -> None:
     assert alive(before["pid"])
 
 
+@pytest.mark.long
 def test_fault_41_a_cursor_of_another_query_that_has_ended(scene: Scene, tmp_path: Path) -> None:
     """Start, stop, start anew, as after the loss of a checkpoint. Other settings of the listener:
     test_streams_owned."""

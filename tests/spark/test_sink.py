@@ -54,6 +54,7 @@ def test_a_frame_comes_back_as_it_was_sent(scene: Scene) -> None:
     assert all(row.rows == row.last + 1 for row in again.collect())
 
 
+@pytest.mark.long
 def test_text_in_each_reliability(scene: Scene) -> None:
     query = scene.start()
     kinds = ["ordered", "unordered", "unreliable"]
@@ -152,6 +153,7 @@ def test_a_thousand_channels_and_values_of_all_sizes(scene: Scene) -> None:
     assert back.select("channel").distinct().count() == 1_002
 
 
+@pytest.mark.long
 def test_a_job_that_is_run_again(scene: Scene) -> None:
     """The same writer and batch: the same rows (others are an error, FAULTS 43). The next batch of
     the writer: other ones."""
@@ -170,6 +172,7 @@ def test_a_job_that_is_run_again(scene: Scene) -> None:
     assert "batch 1, partition 0 of writer 'job'" in error
 
 
+@pytest.mark.long
 def test_a_stream_whose_batch_is_done_again(scene: Scene, tmp_path: Path) -> None:
     """The commit log loses its last entry, as a driver that dies at the wrong moment leaves it."""
     query = scene.start()

@@ -75,6 +75,7 @@ def test_rows_come_back_as_columns(scene: Scene, payload_format: str) -> None:
     assert messages == 503 if payload_format == "json" else messages < 20
 
 
+@pytest.mark.long
 def test_text_comes_back_as_text(scene: Scene) -> None:
     query = scene.start(scene.frame(payloadFormat="text"))
     sent = scene.spark.createDataFrame([("é",), ("",), ("x\ny",)], "value string")

@@ -81,6 +81,7 @@ def test_headers_and_metadata_are_added_on_request(scene: Scene) -> None:
     assert (attached.channelId, attached.direction) == (row.channelId, "receive")
 
 
+@pytest.mark.long
 def test_a_limit_bounds_each_batch(scene: Scene) -> None:
     query = scene.start(scene.frame(maxOffsetsPerTrigger="100"))
     produce(scene.endpoint(), numbered(950))

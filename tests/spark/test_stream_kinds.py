@@ -17,6 +17,7 @@ from tests.spark.scene import Scene
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.long
 def test_messages_and_events_of_one_intake(scene: Scene) -> None:
     messages = scene.start()
     before = scene.intake()["pid"]

@@ -67,6 +67,7 @@ def test_new_input_may_go_on_behind_a_run_that_broke_off(site: Site, tmp_path: P
         assert [value for _, value in stored(intake)] == [b"mon 0", b"mon 1", b"tue 0", b"tue 1"]
 
 
+@pytest.mark.long
 def test_a_run_that_was_put_out_is_not_told_to_resume(site: Site, tmp_path: Path) -> None:
     """Behind the run that took its channel, --resume would mean the input of that one."""
     with site.intake() as intake:

@@ -97,7 +97,13 @@ def test_fault_43_a_later_run_with_other_input(tmp_path: Path, name: str) -> Non
         assert "channel 'lines' repeats" in one_error(again, "AQUEDUCT_SINK.NOT_REPEATABLE")
 
 
-@pytest.mark.parametrize("restart", [False, True], ids=["remembered", "after a restart"])
+@pytest.mark.parametrize(
+    "restart",
+    [
+        pytest.param(False, id="remembered", marks=pytest.mark.long),
+        pytest.param(True, id="after a restart"),
+    ],
+)
 def test_fault_43_the_rest_of_other_input(tmp_path: Path, restart: bool) -> None:
     """Less of it than is stored, from inside the run on."""
     site = Site(tmp_path)

@@ -96,6 +96,7 @@ def test_the_same_input_again_completes_what_a_crash_left(
         assert len(stored(intake)) == LINES
 
 
+@pytest.mark.long
 def test_resume_from_sends_only_the_rest(site: Site, tmp_path: Path, file: Path) -> None:
     with site.intake() as intake:
         command = ["send", intake.url, "--ca", str(ca(site, tmp_path)), "--producer", "p"]
@@ -114,6 +115,7 @@ def test_resume_from_sends_only_the_rest(site: Site, tmp_path: Path, file: Path)
         assert stored(intake) == expected(0, LINES + 2)
 
 
+@pytest.mark.long
 def test_a_command_that_gives_up_says_where_to_resume(site: Site, tmp_path: Path) -> None:
     with site.intake() as intake:
         process = subprocess.Popen(
