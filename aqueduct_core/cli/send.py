@@ -39,7 +39,8 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="send lines or files as messages",
         description="Sends each line (of the files, or of standard input) as one message, waits "
         "for the acks and prints a last line with the counts. Without --channel the messages go "
-        "on the entrypoint of the connection.",
+        "on the entrypoint of the connection, with --producer on a channel named "
+        f"{DEFAULT_CHANNEL}.",
     )
     parser.add_argument("url", metavar="aqueduct://HOST:PORT")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="'-' is standard input")

@@ -63,7 +63,8 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     verify = look(
         "verify",
         "check every checksum",
-        "Reads every byte and checks every record. Exit code 1 when any row is damaged.",
+        "Reads every byte and checks every record. Exit code 1 when anything is damaged or lost "
+        "but rows that were skipped.",
     )
     verify.set_defaults(run=run_verify)
     cursors = look(
@@ -83,8 +84,9 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     settings = look(
         "settings",
         "who can bring messages",
-        "Lists the settings of the listener and of authentication that a spool was first served "
-        "with. An intake that comes with others is refused.",
+        "Lists the settings that decide who can bring messages, with which a spool was first "
+        "served: those of the listener and of authentication, or that what is dialled is not "
+        "verified. An intake that comes with others is refused.",
     )
     settings.add_argument(
         "--forget",

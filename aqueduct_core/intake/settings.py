@@ -79,7 +79,7 @@ class IntakeSettings:
         group_commit: longest wait in seconds before a group is made durable and acked.
         group_bytes: payload bytes that end a group at once.
         spool_max_bytes: size on disk at which producers are pushed back.
-        retention: seconds to keep committed data.
+        retention: seconds to keep data after it was stored, though it is committed.
         name: of the query or intake, for logs.
     """
 

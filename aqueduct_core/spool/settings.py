@@ -43,7 +43,8 @@ class SpoolSettings:
     max_bytes: at this size the spool is ``full``: the owner pushes back. Unread data stays.
     owed_logs: the first so many logs are owed to a reader: their rows stay also while no cursor
         reads these logs. Rows of the others go with what the cursors have passed.
-    retention: seconds for which what every cursor has passed is kept all the same.
+    retention: seconds from when a segment was closed for which it is kept although every cursor
+        has passed it; not while the spool is full.
     max_tracks: (producer, channel) pairs whose stored sequences are remembered. Beyond it the one
         not used for longest is forgotten: what its producer sends again is stored again. Twice as
         many as the channels that one connection may have: who stores in one is remembered as well.

@@ -22,8 +22,8 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         READ,
         STREAM_READ,
         "address:port on which producers are accepted; intake i listens on port + i, port 0 "
-        "lets the system choose. Kept with the spool, as are tls.selfSigned and auth.*: later "
-        "queries on it give the same.",
+        "lets the system choose. Kept with the spool, as are tls.selfSigned, auth.* and, with "
+        "endpoint, tls.insecure: later queries on it give the same.",
     ),
     OptionSpec(
         "intakes",
@@ -76,8 +76,9 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         "1",
         STREAM_READ,
         STREAM_READ,
-        "Intakes to launch on executors; no fewer than the spool has. With endpoint it may be "
-        "changed at any time: an endpoint that was dialled stays with its intake.",
+        "Intakes to launch on executors. With listen no fewer than the spool has; with endpoint no "
+        "more than it has addresses, and it may be changed at any time: an address that was "
+        "dialled stays with its intake.",
     ),
     OptionSpec(
         "partitionsPerIntake",
@@ -93,7 +94,8 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         "10g",
         READ,
         READ,
-        "Size of the spool of each intake; when full, producers wait and nothing is deleted.",
+        "Size of the spool of each intake; when full, producers wait, and nothing that a query "
+        "still needs is deleted.",
     ),
     OptionSpec(
         "retention",
@@ -101,7 +103,8 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         "0s",
         READ,
         READ,
-        "How long messages that Spark is done with are kept.",
+        "For how long messages that every query is done with are kept, from when their segment was "
+        "closed, while the spool is not full. A batch read of an endpoint keeps none.",
     ),
     OptionSpec(
         "groupCommit",
@@ -182,7 +185,8 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         None,
         READ | WRITE,
         READ | WRITE,
-        "File with the bearer token.",
+        "File with the bearer token; of a listener with all that it takes, one a line; with "
+        "intakes that of their spools.",
     ),
     OptionSpec(
         "auth.tokenEnv",
@@ -198,7 +202,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         "aioquic",
         READ | WRITE,
         READ | WRITE,
-        "The QUIC library.",
+        "The QUIC library: aioquic is the only one of this version.",
         only=("aioquic",),
     ),
     OptionSpec(

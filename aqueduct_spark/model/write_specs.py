@@ -13,7 +13,8 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         None,
         WRITE,
         WRITE,
-        "Name of the channel for all rows; beats the column of that name.",
+        "Name of the channel for all rows; beats the column of that name. Rows without a name go "
+        "to the channel spark.",
     ),
     OptionSpec(
         "reliability",
@@ -41,7 +42,7 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         BATCH_WRITE,
         BATCH_WRITE,
         "Number of this write among those with the same writerId, rising, such as that of "
-        "foreachBatch; required with writerId.",
+        "foreachBatch; required with writerId, but for idempotence=source.",
     ),
     OptionSpec(
         "supersededBatch",
@@ -63,8 +64,9 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         "How rows say who they are: auto numbers them for each channel, and puts headers batch and "
         "row on each where the receiver does not say that it stores numbers once; headers does "
         "both always; source knows each reliable row by its columns spool, partition and "
-        "offset, as they come from a read with includeSpool, whatever Spark does in between; none "
-        "neither, for input whose rows change from one attempt to the next.",
+        "offset, as they come from a read with includeSpool, whatever Spark does in between (not "
+        "with payloadFormat=arrow); none neither, for input whose rows change from one attempt to "
+        "the next.",
     ),
     OptionSpec(
         "endpointPolicy",
