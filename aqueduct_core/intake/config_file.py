@@ -31,6 +31,17 @@ _UNITS: dict[str, Callable[[str], float]] = {
     "connect.idleTimeout": duration,
 }
 _SECRETS = ("auth.token", "connect.token", "credentials")
+_OF_QUERIES = (
+    "v",
+    "spoolId",
+    "givenOut",
+    "skipGivenOut",
+    "auth.tokenEnv",
+    "connect.bounded",
+    "connect.intakes",
+    "connect.elsewhere",
+)
+"""What an intake is told by the query that starts it, and by nobody else."""
 
 
 def read(path: Path) -> tuple[IntakeSettings, Path]:
@@ -61,6 +72,13 @@ def read(path: Path) -> tuple[IntakeSettings, Path]:
                 "BAD_VALUE",
                 f"the configuration {path} holds {key}",
                 "Keep secrets in a file of their own, as tokenFile and keys name them",
+            )
+    for key in _OF_QUERIES:
+        if _at(data, key) is not None:
+            raise InvalidOption(
+                "UNKNOWN",
+                f"the configuration {path} holds {key}, which only queries tell their intakes",
+                "Name a file with tokens: tokenFile" if key == "auth.tokenEnv" else "Remove it",
             )
     keys = data.pop("keys", None)
     plain = _without_units(data, "")

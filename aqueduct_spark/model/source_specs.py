@@ -101,10 +101,10 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         "retention",
         values.duration,
         "0s",
-        READ,
-        READ,
+        STREAM_READ,
+        STREAM_READ,
         "For how long messages that every query is done with are kept, from when their segment was "
-        "closed, while the spool is not full. A batch read of an endpoint keeps none.",
+        "closed, while the spool is not full.",
     ),
     OptionSpec(
         "groupCommit",

@@ -171,7 +171,8 @@ BATCH_REFUSALS = [
     ),
     (STORED | {"numIntakes": "2"}, "NOT_FOR_QUERY_TYPE", "a stream read"),
     (STORED | {"cursor": "c"}, "NOT_FOR_QUERY_TYPE", "a stream read"),
-    (STORED | {"retention": "1h"}, "CONFLICT", "'retention' has no meaning with 'spool'"),
+    (STORED | {"retention": "1h"}, "NOT_FOR_QUERY_TYPE", "a stream read"),
+    (STORED | {"spoolMaxBytes": "1g"}, "CONFLICT", "'spoolMaxBytes' has no meaning with 'spool'"),
 ]
 
 
