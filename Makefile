@@ -24,7 +24,7 @@ WORKERS ?= 4
 # life costs twice what it saves here.
 SHORT_LIFE := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 SHARED_CLASSES := -XX:SharedArchiveFile="$(CURDIR)/.java/spark.jsa" -Xlog:disable
-PYTEST := .ci/quick-start $(SHORT_LIFE) && OPENBLAS_NUM_THREADS=1 \
+PYTEST := .ci/quick-start $(SHORT_LIFE); OPENBLAS_NUM_THREADS=1 \
   SPARK_SUBMIT_OPTS='$(SHORT_LIFE) $(SHARED_CLASSES)' SPARK_LAUNCHER_OPTS="$(SHORT_LIFE)" $(JAVA) \
   $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
