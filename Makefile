@@ -81,4 +81,4 @@ pages: setup
 	@$(BIN)/python -m tests.support.options_page
 
 clean:
-	rm -rf .venv demo-out soak-out spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf .venv .java demo-out soak-out spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -48,9 +48,12 @@ def check_row_headers(run: Run, config: Config) -> None:
     """
     most, pairs = config.max_headers_bytes - NUMBER_BYTES, config.max_header_pairs - 1
     for headers in run.headers.values():
-        if len(headers) > pairs or headers_size(headers) > most:
-            raise BadHeader(f"a message has {len(headers)} headers of {headers_size(headers)} "
-                            f"bytes; {pairs} of {most} are allowed")  # fmt: skip
+        size = headers_size(headers)
+        if len(headers) > pairs or size > most:
+            raise BadHeader(
+                f"a message has {len(headers)} headers of {size} bytes;"
+                f" {pairs} of {most} are allowed"
+            )
 
 
 def link_settings(settings: IntakeSettings) -> LinkSettings:

@@ -60,8 +60,8 @@ class OpenGroup:
     ``latest`` are the newest timestamps of all logs, which groups raise in turn; the last log is
     that of events. Events come behind all messages of the group, and in their own order.
     ``repeats`` are pieces that are stored already, ``repeating`` an offer of each channel that
-    brought any, by the identity of its tally. ``checked`` are the pieces
-    with logical numbers that `records` has given, with the checks of all their messages.
+    brought any, by the identity of its tally. ``checked`` are the pieces with logical numbers that
+    `records` has given, with the checks of all their messages.
     """
 
     __slots__ = ("_event_marks", "_events", "_finished", "_latest", "_owners", "_pieces", "_relied",

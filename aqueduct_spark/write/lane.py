@@ -44,8 +44,8 @@ class Lane:
 
     Every wait, for room, for credit, for acks, is bounded by an ``ackTimeout`` in which no message
     had an outcome and the path took nothing, and ends with whatever ended at any address of the
-    attempt (`Ends`); it may be begun anew then. Ends by `finish` or
-    `cancel`; when the connection is lost, by `abandon`, which tells what is to be sent elsewhere.
+    attempt (`Ends`); it may be begun anew then. Ends by `finish` or `cancel`; when the connection
+    is lost, by `abandon`, which tells what is to be sent elsewhere.
     """
 
     def __init__(
