@@ -1,15 +1,16 @@
-"""An intake with a broken wall clock: ``python -m tests.faults.clock FILE``.
+"""An intake with a broken wall clock.
 
-FILE holds the seconds by which `time.time` and `time.time_ns` are off, or ``still`` for a clock
+A file holds the seconds by which `time.time` and `time.time_ns` are off, or ``still`` for a clock
 that stands. The monotonic clock is right, as it is when a host's time is set.
 """
 
 from __future__ import annotations
 
-import runpy
-import sys
 import time
 from pathlib import Path
+from typing import NoReturn
+
+from aqueduct_core.intake.__main__ import main as intake
 
 RIGHT = time.time_ns
 _stood = [0]
@@ -24,9 +25,7 @@ def wrong(file: Path) -> int:
     return _stood[0]
 
 
-if __name__ == "__main__":
-    file = Path(sys.argv[1])
-    time.time_ns = lambda: wrong(file)
-    time.time = lambda: wrong(file) / 1e9
-    sys.argv = ["intake"]
-    runpy.run_module("aqueduct_core.intake", run_name="__main__", alter_sys=True)
+def main(file: str) -> NoReturn:
+    time.time_ns = lambda: wrong(Path(file))
+    time.time = lambda: wrong(Path(file)) / 1e9
+    intake()

@@ -42,13 +42,14 @@ class Load:
         return [entry for entry in self.entries if entry.mode != "unreliable"]
 
     def more_acks(self, count: int) -> None:
-        """Wait until that many more messages of each producer are acked."""
-        marks = [producer.acked + count for producer in self.producers]
+        """Wait until that many more messages are acked of each producer that still sends."""
+        sending = [producer for producer in self.producers if not producer.over]
+        marks = [producer.acked + count for producer in sending]
 
         def past() -> bool:
             for producer in self.producers:
                 producer.check()
-            return all(p.acked >= mark for p, mark in zip(self.producers, marks, strict=True))
+            return all(p.acked >= mark for p, mark in zip(sending, marks, strict=True))
 
         wait_until(past, PATIENCE, f"{count} more acks each")
 

@@ -292,6 +292,11 @@ class ProducerThread:
         return [book.entry() for book in self._producing.books]
 
     @property
+    def over(self) -> bool:
+        """Whether all flows have sent the most that they may."""
+        return all(e.sent == flow.most for e, flow in zip(self.entries, self.flows, strict=True))
+
+    @property
     def acked(self) -> int:
         return sum(entry.acked_count for entry in self.entries)
 

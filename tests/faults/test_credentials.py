@@ -13,7 +13,7 @@ from aqueduct_core.intake.settings import AuthSettings
 from aqueduct_core.transport.tls import ClientTls, ServerTls
 from tests.core.intake.processes import Site
 from tests.faults.load import PATIENCE, Load
-from tests.faults.producer import Flow
+from tests.faults.producer import PATIENT, Flow
 from tests.spark.producing import numbered, produce
 from tests.support.waiting import wait_until
 
@@ -35,7 +35,7 @@ def test_fault_31_a_renewed_certificate_is_served_without_a_restart(
 ) -> None:
     """Connections that are there go on; those who come trust the new one, and only it."""
     with site.intake() as intake:
-        producers.start(intake.url, "p", flows=FLOWS, tls=site.client_tls)
+        producers.start(intake.url, "p", flows=FLOWS, tls=site.client_tls, settings=PATIENT)
         producers.more_acks(50)
         fresh = ServerTls.self_signed()
         new = ClientTls(ca_pem=fresh.cert_pem)
@@ -84,7 +84,8 @@ def test_fault_31_a_token_withdrawn_refuses_new_connections_only(
     tokens = tmp_path / "tokens"
     tokens.write_text("first\n")
     with site.intake(auth=AuthSettings(token_file=str(tokens))) as intake:
-        producers.start(intake.url, "p", flows=FLOWS, tls=site.client_tls, token="first")
+        tls = site.client_tls
+        producers.start(intake.url, "p", flows=FLOWS, tls=tls, token="first", settings=PATIENT)
         producers.more_acks(50)
         tokens.write_text("second\n")
         with pytest.raises(AuthFailed):

@@ -20,7 +20,7 @@ from aqueduct_core.aio.outcomes import (
 from tests.faults.ledger import balance
 from tests.faults.load import Load
 from tests.faults.network import Network
-from tests.faults.producer import Flow
+from tests.faults.producer import PATIENT, Flow
 from tests.faults.queries import PATIENCE, drained, intake_says
 from tests.faults.tables import SinkTable
 from tests.spark.producing import INSECURE, free_port
@@ -32,10 +32,8 @@ pytestmark = pytest.mark.spark
 
 LARGE = 700
 DEPTH = 5
-FLOWS = [
-    Flow("ordered", "readings", 300.0, 100),
-    Flow("unreliable", "load", 100.0, LARGE, most=300),
-]
+READINGS = Flow("ordered", "readings", 300.0, 100)
+LOAD = Flow("unreliable", "load", 100.0, LARGE, most=300)
 
 
 def start_events(scene: Scene) -> StreamingQuery:
@@ -53,6 +51,7 @@ def events(scene: Scene) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in frame.collect()]
 
 
+@pytest.mark.long
 def test_fault_26_27_events_are_exact_over_loss_and_kills(scene: Scene, producers: Load) -> None:
     """A lossy network, a message lost with a tree below it, a cancel that races a finish, and the
     intake killed in between. Each channel has one end, each descendant of what was lost one event,
@@ -64,7 +63,9 @@ def test_fault_26_27_events_are_exact_over_loss_and_kills(scene: Scene, producer
     following = start_events(scene)
     await_cursor(scene, "events")  # what no cursor waits for may be gone
     with Network(("127.0.0.1", port)) as network:
-        first = producers.start(network.url, "p", flows=FLOWS)
+        producers.start(network.url, "p", flows=[READINGS])
+        # each of its messages is to have its outcome: no connection is lost because all is slow
+        producers.start(network.url, "p", flows=[LOAD], settings=PATIENT)
         network.proxy.impairment = Impairment(loss=0.1, only_above=LARGE)
         producers.run_out_of("load")
         asyncio.run(asyncio.wait_for(lost_tree(network), PATIENCE))
@@ -73,7 +74,7 @@ def test_fault_26_27_events_are_exact_over_loss_and_kills(scene: Scene, producer
         scene.kill(scene.intake()["pid"])
         scene.intake()
         producers.more_acks(100)
-        entries = first[0].finish()
+        entries = producers.finish()
         table = SinkTable(scene.table)
         balance(drained(query, table.read, entries), entries)
 
@@ -98,10 +99,7 @@ def test_fault_26_27_events_are_exact_over_loss_and_kills(scene: Scene, producer
     [load] = [e for e in found if e["kind"] == "finished" and e["channel"] == "load"]
     counts = load["counts"]
     [entry] = [entry for entry in entries if entry.channel == "load"]
-    # What had no outcome when a connection was lost, as on a busy machine, is counted by nobody.
-    assert entry.unknown == 0 or entry.reconnects > 0
-    known = entry.sent - entry.unknown
-    assert counts["unreliableSent"] == counts["acked"] + counts["nacked"] == known
+    assert counts["unreliableSent"] == counts["acked"] + counts["nacked"] == entry.sent
     assert counts["nacked"] == entry.nacked_count > 0
     nacked = [e for e in found if e["kind"] == "nacked" and e["channel"] == "load"]
     assert sum(e["last"] - e["first"] + 1 for e in nacked) == entry.nacked_count
@@ -178,7 +176,7 @@ def test_fault_32_two_queries_of_one_cursor_and_of_two(scene: Scene, producers: 
     refused with its class, and disturbs nobody."""
     scene.options["listen"] = f"127.0.0.1:{free_port()}"
     query = scene.start()
-    producers.start(scene.endpoint(), "p", flows=FLOWS[:1])
+    producers.start(scene.endpoint(), "p", flows=[READINGS])
     second = start_beside(scene, "second", cursor="other")
     await_cursor(scene, "other")
     third = start_beside(scene, "third")

@@ -14,16 +14,14 @@ from tests.faults.producer import Flow
 from tests.spark.producing import free_port
 from tests.support.waiting import LONG, SOON, ended
 
-BOUNCES = [2, pytest.param(5, marks=pytest.mark.long)]
+BOUNCES = 5
 
 
-@pytest.mark.parametrize("bounces", BOUNCES)
-def test_fault_01_intake_kill9_while_receiving_loses_nothing(
-    site: Site, producers: Load, bounces: int
-) -> None:
+@pytest.mark.long
+def test_fault_01_intake_kill9_while_receiving_loses_nothing(site: Site, producers: Load) -> None:
     """That an intake accepts within 5 s again, ``make soak SOAK=restarts`` measures and checks."""
     listen = f"127.0.0.1:{free_port()}"
-    for bounce in range(bounces):
+    for bounce in range(BOUNCES):
         begun = time.monotonic()
         with site.intake(listen=listen) as intake:
             if bounce:
@@ -35,7 +33,7 @@ def test_fault_01_intake_kill9_while_receiving_loses_nothing(
             intake.kill()
     with site.intake(listen=listen) as intake:
         producers.settle(intake)
-    assert all(entry.reconnects >= bounces for entry in producers.reliable)
+    assert all(entry.reconnects >= BOUNCES for entry in producers.reliable)
     assert any(entry.resent for entry in producers.reliable), "nothing was under way at any kill"
 
 
@@ -57,12 +55,9 @@ def test_fault_01_an_intake_that_stood_still_goes_on(site: Site, producers: Load
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("bounces", BOUNCES)
-def test_fault_02_intake_sigterm_drains_and_comes_back(
-    site: Site, producers: Load, bounces: int
-) -> None:
+def test_fault_02_intake_sigterm_drains_and_comes_back(site: Site, producers: Load) -> None:
     listen = f"127.0.0.1:{free_port()}"
-    for bounce in range(bounces):
+    for bounce in range(BOUNCES):
         with site.intake(listen=listen) as intake:
             if not bounce:
                 producers.start(intake.url, "p", "q", tls=site.client_tls)

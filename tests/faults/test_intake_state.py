@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from aqueduct_core.flight.client import IntakeClient
 from tests.core.intake.processes import IntakeProcess, Site
+from tests.faults import clock
 from tests.faults.ledger import balance
 from tests.faults.load import PATIENCE, Load
 from tests.faults.processes import resident_bytes
@@ -135,4 +136,4 @@ def _timestamps(intake: IntakeProcess) -> list[list[datetime]]:
 
 def jumping(site: Site, offset: Path, **given: Any) -> AbstractContextManager[IntakeProcess]:
     """An intake whose wall clock is off by what ``offset`` holds."""
-    return site.intake(program=[sys.executable, "-m", "tests.faults.clock", str(offset)], **given)
+    return site.intake(program=partial(clock.main, str(offset)), **given)

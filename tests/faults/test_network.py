@@ -137,7 +137,7 @@ def test_fault_25_a_datagram_behind_its_nack_is_never_a_row(site: Site, producer
 
 def test_fault_30_a_flood_of_garbage_stops_nobody(site: Site, producers: Load) -> None:
     with site.intake() as intake:
-        producers.start(intake.url, "p", flows=RELIABLE, tls=site.client_tls)
+        producers.start(intake.url, "p", flows=RELIABLE, tls=site.client_tls, settings=PATIENT)
         producers.more_acks(300)
         quiet = intake.status().counters["accepted"]
         host, port = intake.listen.rsplit(":", 1)

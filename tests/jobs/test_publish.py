@@ -38,6 +38,7 @@ def publish(tmp_path: Path, **settings: str) -> subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.long
 def test_rows_of_a_file_reach_an_endpoint(tmp_path: Path) -> None:
     subprocess.run([*AQUEDUCT, "cert", str(tmp_path / "tls")], check=True, capture_output=True)
     lines = ["id,name"] + [f"{i},name {i}" for i in range(ROWS)]

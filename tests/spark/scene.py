@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from tests.faults.processes import planners_of
 from tests.support.waiting import LONG, alive, ended, wait_until
 
 SPARK_CONF = {
@@ -108,9 +109,7 @@ class Scene:
         """The planning processes of a driver: of this one, or of another by its JVM."""
         if jvm is None:
             jvm = self.spark._jvm.ProcessHandle.current().pid()
-        children = Path(f"/proc/{jvm}/task").glob("*/children")
-        found = [int(pid) for file in children for pid in file.read_text().split()]
-        return [pid for pid in found if b"streaming_source_runner" in command_line(pid)]
+        return planners_of(jvm)
 
     def close(self) -> None:
         planners = self.planners()
@@ -123,13 +122,6 @@ class Scene:
                 os.kill(pid, signal.SIGTERM)
         for pid in [*planners, *self._intakes]:
             ended(pid, PATIENCE)
-
-
-def command_line(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
 
 
 def running_intake(spool: Path, index: int) -> dict[str, Any] | None:

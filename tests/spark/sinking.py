@@ -21,12 +21,12 @@ from tests.support.waiting import LONG
 
 
 def options(*urls: str, streaming: bool = False, **given: str) -> WriteOptions:
-    """Write options for these endpoints, with short waits."""
+    """Write options for these endpoints."""
     addresses = ",".join(url.removeprefix("aqueduct://") for url in urls)
     every = {
         "endpoint": f"aqueduct://{addresses}",
         "tls.insecure": "true",
-        "ackTimeout": "10s",
+        "ackTimeout": f"{LONG:.0f}s",
         **{name.replace("_", "."): value for name, value in given.items()},
     }
     return WriteOptions.parse(every, Kind.STREAM_WRITE if streaming else Kind.BATCH_WRITE)

@@ -170,7 +170,7 @@ def test_a_timeout_names_what_is_open(home: Path, tmp_path: Path) -> None:
 
 def test_until_it_is_idle(home: Path, tmp_path: Path) -> None:
     with RemoteThread({"a": Script(30, end="stay")}, tmp_path) as remote:
-        rows = read(remote, home, subscribe="a", until="idle:1s")
+        rows = read(remote, home, subscribe="a", until="idle:10s")
     assert len(rows) == 30
 
 

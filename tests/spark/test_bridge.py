@@ -20,7 +20,7 @@ from tests.spark.producing import INSECURE
 from tests.spark.scene import PATIENCE, Scene
 from tests.support.waiting import ended, wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.spark
 
 PARTITIONS = 6
 ROWS = 10_000

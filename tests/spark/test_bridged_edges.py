@@ -31,8 +31,6 @@ from tests.core.intake.processes import IntakeProcess, Site
 from tests.spark.producing import INSECURE
 from tests.spark.sinking import Attempt, options, patiently
 
-pytestmark = pytest.mark.timeout(120)
-
 LIMIT = 64_000
 """Bytes of header data that an intake takes, unless told otherwise."""
 

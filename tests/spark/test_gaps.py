@@ -18,6 +18,7 @@ from aqueduct_spark.read import tasks
 from aqueduct_spark.read.batch_spools import opened
 from aqueduct_spark.read.gaps import passing, stored_rows
 from tests.spark.test_local_reads import CREDENTIALS, Served, client, served, ticket  # noqa: F401
+from tests.support.waiting import LONG
 
 EVERY = 1_000
 
@@ -59,7 +60,7 @@ def offsets(found: Iterator[tuple[int, pa.RecordBatch]]) -> list[int]:
 @pytest.fixture
 def task(served: Served, client: IntakeClient) -> Iterator[DataPartition]:  # noqa: F811
     wanted = DataRange(0, served.spool.id, client.address, 0, 0, EVERY)
-    yield DataPartition(wanted, None, fetch_timeout=5.0, lenient=True, access=CREDENTIALS)
+    yield DataPartition(wanted, None, fetch_timeout=LONG, lenient=True, access=CREDENTIALS)
     tasks._forget(client.address, served.spool.id)
 
 

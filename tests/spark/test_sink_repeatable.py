@@ -24,8 +24,6 @@ from tests.spark.plain_peer import Peer, listening
 from tests.spark.sinking import Attempt, numbered, options, patiently
 from tests.spark.test_sink_intake import once, two, values
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def rows(*texts: bytes, channel: str = "c") -> pa.RecordBatch:
     return pa.record_batch({"value": list(texts), "channel": [channel] * len(texts)})

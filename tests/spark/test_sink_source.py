@@ -25,8 +25,6 @@ from tests.spark.plain_peer import Peer, eventually, listening
 from tests.spark.sinking import Attempt, options, patiently
 from tests.spark.test_sink_intake import values
 
-pytestmark = pytest.mark.timeout(120)
-
 SPOOLS = ("0b9c9c8e-spool-a", "7d11f0aa-spool-b")
 
 

@@ -1,4 +1,4 @@
-"""The command line as real processes."""
+"""The command line in processes of its own."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, Queue
+from tempfile import TemporaryFile
 from typing import IO, Any
 
+from aqueduct_core.cli.main import main
+from tests.support.forks import Fork
 from tests.support.waiting import LONG
 
 TIMEOUT = LONG
@@ -21,13 +24,18 @@ AQUEDUCT = (sys.executable, "-m", "aqueduct_core.cli.main")
 
 def aqueduct(*arguments: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Run a verb to its end."""
-    return subprocess.run(
-        [*AQUEDUCT, *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
+    words = list(map(str, arguments))
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as errors:
+        given.write(stdin)
+        given.seek(0)
+        command = Fork(main, words, stdin=given, stdout=out, stderr=errors)
+        try:
+            code = command.wait(TIMEOUT)
+        finally:
+            command.kill()
+        out.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(words, code, out.read(), errors.read())
 
 
 class Listener:

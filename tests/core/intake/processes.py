@@ -1,4 +1,4 @@
-"""A real intake process, started as a query would start it, and what it stored."""
+"""A real intake process with the settings that a query would give it, and what it stored."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import json
 import os
 import select
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,15 +15,16 @@ from aqueduct_core.flight import faults
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import IntakeStatus, Ticket
+from aqueduct_core.intake.__main__ import main
 from aqueduct_core.intake.event_rows import expand_events
 from aqueduct_core.intake.schema import expand
 from aqueduct_core.intake.settings import IntakeSettings, TlsSettings
 from aqueduct_core.transport.tls import ClientTls, ServerTls
+from tests.support.forks import Fork
 from tests.support.waiting import LONG, environment
 
 START_SECONDS = LONG
 END_SECONDS = LONG
-PROGRAM = (sys.executable, "-m", "aqueduct_core.intake")
 
 
 class Site:
@@ -57,7 +56,7 @@ class Site:
         )
 
     @contextmanager
-    def intake(self, program: Sequence[str] = PROGRAM, **given: Any) -> Iterator[IntakeProcess]:
+    def intake(self, program: Callable[[], int] = main, **given: Any) -> Iterator[IntakeProcess]:
         """A running intake; killed at the end if it is still there."""
         process = IntakeProcess(self, self.settings(**given), program)
         try:
@@ -69,24 +68,22 @@ class Site:
 
 class IntakeProcess:
     def __init__(
-        self, site: Site, settings: IntakeSettings, program: Sequence[str] = PROGRAM
+        self, site: Site, settings: IntakeSettings, program: Callable[[], int] = main
     ) -> None:
         self.site = site
-        with site.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                program,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-                cwd="/",
-                env=environment(),
+        its_stdin, ours = os.pipe()
+        mine, its_stdout = os.pipe()
+        self._stdout = open(mine, "rb")  # noqa: SIM115  # until `kill`
+        with (
+            open(its_stdin, "rb") as stdin,
+            open(its_stdout, "wb") as stdout,
+            site.log.open("ab") as log,
+        ):
+            self._process = Fork(
+                program, stdin=stdin, stdout=stdout, stderr=log, environment=environment(), cwd="/"
             )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._stdout = self._process.stdout
-        self._process.stdin.write(settings.to_json().encode() + b"\n")
-        self._process.stdin.close()
+        with open(ours, "wb") as given:
+            given.write(settings.to_json().encode() + b"\n")
         self.ready: dict[str, Any] = {}
 
     def wait_ready(self) -> None:
@@ -158,7 +155,7 @@ class IntakeProcess:
     def kill(self) -> None:
         """kill -9, and wait until it is gone."""
         if self._process.poll() is None:
-            os.kill(self._process.pid, signal.SIGKILL)
+            self._process.kill()
             self._process.wait(END_SECONDS)
         self._stdout.close()
 

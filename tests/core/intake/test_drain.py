@@ -105,8 +105,7 @@ def test_fault_1_a_finish_that_a_producer_saw_is_an_event_after_a_kill(site: Sit
     """The producer learns the finish only when its event is durable: kill -9 at once behind it."""
 
     async def produce(intake: IntakeProcess, turn: int) -> None:
-        settings = LinkSettings(idle_timeout=1.0)
-        async with connect(intake.url, tls=site.client_tls, settings=settings) as connection:
+        async with connect(intake.url, tls=site.client_tls) as connection:
             sender = await attached(connection, f"c{turn}")
             await sender.send_many([b"%d" % number for number in range(20)])
             await sender.finish()

@@ -28,7 +28,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(work, 30))
+    return asyncio.run(asyncio.wait_for(work, LONG))
 
 
 def producing(intake: IntakeProcess, site: Site) -> Producer:

@@ -105,7 +105,7 @@ def test_the_spool_fails_with_its_syncer(tmp_path: Path) -> None:
     spool = open_spool(tmp_path, sync=start)
     store(spool, [2, 1])
     os.kill(started[0].pid, signal.SIGKILL)
-    assert select.select([spool.fileno()], [], [], 10)[0]
+    assert select.select([spool.fileno()], [], [], LONG)[0]
     append(spool, spool.ends(), [2, 1])
     spool.flush()
     with pytest.raises(SpoolFailed, match=r"IO.*syncer process"):
@@ -175,7 +175,7 @@ def test_it_ends_when_its_owner_is_killed(tmp_path: Path) -> None:
         watch = os.pidfd_open(pid)
         owner.kill()
         owner.wait()
-    assert select.select([watch], [], [], 10)[0]
+    assert select.select([watch], [], [], LONG)[0]
     os.close(watch)
 
 
