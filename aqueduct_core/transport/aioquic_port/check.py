@@ -62,7 +62,7 @@ SENDER = """
 _buffer _buffer_fin _buffer_start _buffer_stop _pending _pending_eof _reset_error_code
 buffer_is_empty highest_offset is_finished reset_pending
 """
-RECEIVER = "_buffer _buffer_start _final_size highest_offset is_finished stop_pending"
+RECEIVER = "_final_size highest_offset is_finished stop_pending"
 SPACE = """
 ack_at ack_queue discarded expected_packet_number largest_received_packet largest_received_time
 received_packets

@@ -8,8 +8,8 @@ What differs from the stock class:
 * **Only streams with work are visited.** Stock aioquic walks all open streams for each packet
   that it builds. Here a stream enters ``_ready`` when it has something to send, to repeat or to
   discard, and ``_due`` when its limit has to be told.
-* **Memory.** Streams that a peer opens only by skipping over their numbers cost nothing until they
-  are used.
+* **Memory.** Streams that a peer opens only by skipping over their numbers are ranges until they
+  are used, and what it sends with holes is kept in a bounded number of ranges.
 * **Closing is short.** However slow the path looks, the closing period is bounded.
 * **Counting.** ``unacknowledged`` is kept as bytes come and go, never computed by a walk.
 """
@@ -32,7 +32,6 @@ from aioquic.quic.connection import (
     QuicNetworkPath,
     QuicReceiveContext,
 )
-from aioquic.quic.events import ConnectionTerminated
 from aioquic.quic.packet import QuicErrorCode, QuicFrameType
 from aioquic.quic.packet_builder import (
     QuicDeliveryState,
@@ -41,12 +40,14 @@ from aioquic.quic.packet_builder import (
 from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.quic.stream import QuicStream, StreamFinishedError
 from aioquic.tls import Epoch, SessionTicketFetcher, SessionTicketHandler
-from cryptography import x509
 
+from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.transport.aioquic_port.datagrams import DatagramConnection
 from aqueduct_core.transport.aioquic_port.streams import (
+    MAX_CONNECTION_RANGES,
     NO_RECEIVER,
     NO_SENDER,
+    CryptoReceiver,
     Receiver,
     Sender,
     Stream,
@@ -99,8 +100,9 @@ class CreditedConnection(DatagramConnection):
         self._stream_window = configuration.max_stream_data
         self._connection_window = configuration.max_data
         self._consumed = 0
-        self._implicit: set[int] = set()
-        self._skipped: set[int] = set()
+        self._ranges = 0  # that wait behind holes, in all streams
+        self._implicit = RangeSet()  # streams of the peer that it skipped over
+        self._skipped = RangeSet()  # ours
         self._ready: deque[Stream] = deque()
         self._starved: list[Stream] = []
         self._due: dict[int, Stream] = {}
@@ -112,67 +114,17 @@ class CreditedConnection(DatagramConnection):
         ):
             limit.value = limit.sent = value
 
-    # What the link asks
-
-    @property
-    def ending(self) -> ConnectionTerminated | None:
-        """Why the connection ends, as soon as that is decided."""
-        return self._close_event
-
-    @property
-    def ended_by_peer(self) -> bool:
-        return self._state is QuicConnectionState.DRAINING
-
-    @property
-    def started(self) -> bool:
-        """A first packet of the peer was authentic; until then a datagram may be garbage."""
-        return self._state is not QuicConnectionState.FIRSTFLIGHT
-
-    @property
-    def terminated(self) -> bool:
-        return self._state is QuicConnectionState.TERMINATED
+    def _initialize(self, peer_cid: bytes) -> None:
+        super()._initialize(peer_cid)
+        for stream in self._crypto_streams.values():
+            stream.receiver = CryptoReceiver()
 
     def _close_begin(self, is_initiator: bool, now: float) -> None:
         super()._close_begin(is_initiator, now)
         period = 3 * self._loss.get_probe_timeout()
         self._close_at = now + min(period, LONGEST_CLOSING)
 
-    @property
-    def has_path(self) -> bool:
-        """There is an address to send to (a server learns it from the first Initial)."""
-        return bool(self._network_paths)
-
-    @property
-    def idle_limit(self) -> float:
-        """The idle timeout that both ends keep to, in seconds."""
-        local = self._configuration.idle_timeout
-        remote = self._remote_max_idle_timeout
-        return local if not remote else min(local, remote)
-
-    @property
-    def peer_stream_limit(self) -> int:
-        """Unidirectional streams that the peer lets us open in all."""
-        return self._remote_max_streams_uni
-
-    @property
-    def round_trip(self) -> float | None:
-        """Smoothed round-trip time in seconds; None before the first sample."""
-        return self._loss._rtt_smoothed if self._loss._rtt_initialized else None
-
-    @property
-    def bytes_per_round_trip(self) -> int:
-        """What may be on its way at once: about what the path carries in a round trip."""
-        return self._loss.congestion_window
-
-    @property
-    def peer_datagram_frame_size(self) -> int:
-        """The largest DATAGRAM frame that the peer takes; 0: none."""
-        return self._remote_max_datagram_frame_size or 0
-
-    @property
-    def peer_certificate(self) -> x509.Certificate | None:
-        tls = getattr(self, "tls", None)
-        return None if tls is None else tls._peer_certificate
+    # What the link asks
 
     @property
     def open_streams(self) -> int:
@@ -249,6 +201,15 @@ class CreditedConnection(DatagramConnection):
         self._consumed += count
         self._raise_connection_limit()
 
+    def scatter(self, ranges: int) -> None:
+        self._ranges += ranges
+        if self._ranges > MAX_CONNECTION_RANGES:
+            raise QuicConnectionError(
+                error_code=QuicErrorCode.INTERNAL_ERROR,
+                frame_type=QuicFrameType.STREAM_BASE,
+                reason_phrase=f"{self._ranges} ranges of all streams wait",
+            )
+
     def _raise_connection_limit(self) -> None:
         target = self._consumed + self._connection_window
         if 2 * (target - self._local_max_data.value) >= self._connection_window:
@@ -265,9 +226,8 @@ class CreditedConnection(DatagramConnection):
         index = stream_id // 4
         limit = self._local_max_streams_uni
         if index < limit.used:
-            if index not in self._implicit:
+            if not self._implicit.remove(index, index + 1):
                 raise StreamFinishedError
-            self._implicit.discard(index)
         elif index >= limit.value:
             raise QuicConnectionError(
                 error_code=QuicErrorCode.STREAM_LIMIT_ERROR,
@@ -276,7 +236,7 @@ class CreditedConnection(DatagramConnection):
             )
         else:
             # Opening a stream opens all lower ones of its kind (RFC 9000 section 2.1).
-            self._implicit.update(range(limit.used, index))
+            self._implicit.add(limit.used, index)
             limit.used = index + 1
         stream = self._streams[stream_id] = Stream(
             stream_id,
@@ -295,11 +255,10 @@ class CreditedConnection(DatagramConnection):
         if stream_id < self._local_next_stream_id_uni:
             # An engine numbers its streams as it opens them, and may write to them in another
             # order: what is urgent goes first.
-            if stream_id not in self._skipped:
+            if not self._skipped.remove(stream_id // 4, stream_id // 4 + 1):
                 raise ValueError(f"stream {stream_id} has ended")
-            self._skipped.discard(stream_id)
         else:
-            self._skipped.update(range(self._local_next_stream_id_uni, stream_id, 4))
+            self._skipped.add(self._local_next_stream_id_uni // 4, stream_id // 4)
             self._local_next_stream_id_uni = stream_id + 4
         stream = self._streams[stream_id] = Stream(
             stream_id,

@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any
 
 from aioquic.quic.configuration import QuicConfiguration
-from aioquic.quic.connection import QuicConnection, QuicNetworkPath
+from aioquic.quic.connection import QuicNetworkPath
 from aioquic.quic.packet import QuicFrameType
 from aioquic.quic.packet_builder import (
     QuicDeliveryState,
@@ -19,6 +19,8 @@ from aioquic.quic.packet_builder import (
     QuicPacketBuilderStop,
 )
 from aioquic.quic.recovery import QuicPacketSpace
+
+from aqueduct_core.transport.aioquic_port.facts import FactsConnection
 
 FRAME_OVERHEAD = 1 + 4
 """Type and longest length of a DATAGRAM frame."""
@@ -29,7 +31,7 @@ class _KeptForDatagram(Exception):
     which can use any room, do not take it piece by piece, or its turn would never come."""
 
 
-class DatagramConnection(QuicConnection):
+class DatagramConnection(FactsConnection):
     """A ``QuicConnection`` whose datagrams have tokens, which rise from one to the next.
 
     ``keeps_outcomes``: keep what becomes of each datagram for ``datagram_outcomes``; to be set

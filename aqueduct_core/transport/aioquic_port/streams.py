@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from aioquic.quic.connection import QuicConnectionError
 from aioquic.quic.events import StreamDataReceived, StreamReset
-from aioquic.quic.packet import QuicErrorCode, QuicStreamFrame
+from aioquic.quic.packet import QuicErrorCode, QuicFrameType, QuicStreamFrame
 from aioquic.quic.packet_builder import QuicDeliveryState
-from aioquic.quic.stream import QuicStream, QuicStreamReceiver, QuicStreamSender
+from aioquic.quic.stream import FinalSizeError, QuicStream, QuicStreamReceiver, QuicStreamSender
+
+from aqueduct_core.primitives.reassembly import Reassembly, TooScattered
 
 
 class Owner(Protocol):
@@ -24,6 +27,21 @@ class Owner(Protocol):
 
     def release(self, count: int) -> None:
         """Bytes that will never reach the application no longer count as held."""
+
+    def scatter(self, ranges: int) -> None:
+        """So many ranges more, or less, wait behind holes in a stream.
+
+        Raises:
+            QuicConnectionError: the connection has too many of them.
+        """
+
+
+MAX_RANGES = 256
+"""Ranges behind holes that a stream may have. A path that loses so much at once that an honest peer
+needs more has made it slow down long before."""
+
+MAX_CONNECTION_RANGES = 8_192
+"""The same for all streams of a connection: about a megabyte of what is beside the bytes."""
 
 
 class StreamTable(dict[int, Any]):
@@ -131,39 +149,73 @@ class Sender(QuicStreamSender):
 
 
 class Receiver(QuicStreamReceiver):
-    """A receiving half that gives back the credit of what it will not deliver."""
+    """A receiving half that keeps what is behind holes in ordered ranges, a bounded number of them,
+    and gives back the credit of what it will not deliver."""
 
     def __init__(self, owner: Owner, stream_id: int) -> None:
         super().__init__(stream_id, readable=True)
         self._owner = owner
         self._number = stream_id
+        self._waiting = Reassembly(MAX_RANGES)
+
+    def starting_offset(self) -> int:
+        return self._waiting.position
 
     def advance(self, start: int, stop: int) -> bool:
         """Take ``start`` to ``stop`` as delivered if they are simply the next bytes."""
+        waiting = self._waiting
         if (
-            start != self._buffer_start
-            or self._buffer
+            start != waiting.position
+            or waiting.ranges
             or self.is_finished
             or self._final_size is not None
         ):
             return False
-        self._buffer_start = stop
+        waiting.position = stop
         self.highest_offset = stop
         return True
 
     def handle_frame(self, frame: QuicStreamFrame) -> StreamDataReceived | None:
-        event = super().handle_frame(frame)
+        stop = frame.offset + len(frame.data)
+        if self._final_size is not None and stop > self._final_size:
+            raise FinalSizeError("Data received beyond final size")
+        if frame.fin:
+            if stop < self.highest_offset:
+                raise FinalSizeError("Data received beyond final size")
+            if self._final_size not in (None, stop):
+                raise FinalSizeError("Cannot change final size")
+            self._final_size = stop
+        self.highest_offset = max(self.highest_offset, stop)
         if self.is_finished:
+            return None
+        data = self._take(frame)
+        ended = self._waiting.position == self._final_size
+        if ended:
+            self.is_finished = True
             self._owner.wake(self._number)
-        return event
+        if not data and not ended:
+            return None
+        return StreamDataReceived(data=data, end_stream=ended, stream_id=self._number)
+
+    def _take(self, frame: QuicStreamFrame) -> bytes:
+        waiting = self._waiting
+        before = waiting.ranges
+        try:
+            data = waiting.add(frame.offset, frame.data)
+        except TooScattered as error:
+            raise _too_scattered(QuicErrorCode.INTERNAL_ERROR, str(error)) from None
+        if waiting.ranges != before:
+            self._owner.scatter(waiting.ranges - before)
+        return data
 
     def handle_reset(
         self, *, final_size: int, error_code: int = QuicErrorCode.NO_ERROR
     ) -> StreamReset | None:
         event = super().handle_reset(final_size=final_size, error_code=error_code)
         if event is not None:
-            self._owner.release(final_size - self._buffer_start)
-            self._buffer.clear()
+            self._owner.release(final_size - self._waiting.position)
+            self._owner.scatter(-self._waiting.ranges)
+            self._waiting.clear()
         self._owner.wake(self._number)
         return event
 
@@ -179,3 +231,33 @@ class Receiver(QuicStreamReceiver):
 
 NO_SENDER = QuicStreamSender(None, writable=False)
 NO_RECEIVER = QuicStreamReceiver(None, readable=False)
+
+
+CRYPTO = -1
+"""In place of the number of a stream."""
+
+
+class CryptoReceiver(QuicStreamReceiver):
+    """The receiving half of a CRYPTO stream, in ordered ranges as those of other streams are."""
+
+    def __init__(self) -> None:
+        super().__init__(None, readable=True)
+        self._waiting = Reassembly(MAX_RANGES)
+
+    def starting_offset(self) -> int:
+        return self._waiting.position
+
+    def handle_frame(self, frame: QuicStreamFrame) -> StreamDataReceived | None:
+        try:
+            data = self._waiting.add(frame.offset, frame.data)
+        except TooScattered as error:
+            raise _too_scattered(QuicErrorCode.CRYPTO_BUFFER_EXCEEDED, str(error)) from None
+        if not data:
+            return None
+        return StreamDataReceived(data=data, end_stream=False, stream_id=CRYPTO)
+
+
+def _too_scattered(code: QuicErrorCode, reason: str) -> QuicConnectionError:
+    return QuicConnectionError(
+        error_code=code, frame_type=QuicFrameType.PADDING, reason_phrase=reason
+    )
