@@ -33,21 +33,31 @@ class ChannelSet:
         ranges.add(index, index + 1)
         return ranges
 
+    def replace(self, kind: int, ranges: RangeSet) -> None:
+        """From now on ``ranges`` are those of ``kind``, the low three bits of its channels."""
+        self._kinds[kind] = ranges
+
     def __contains__(self, channel: int) -> bool:
         ranges = self._kinds.get(channel & 7)
         return ranges is not None and chanid.index(channel) in ranges
 
 
-class Tombstones:
-    """At most ``most`` ranges a kind; beyond it the lowest that are older than ``age`` go."""
+BATCH = 8
+"""One in so many ranges goes at once: to find them takes a walk over all."""
 
-    __slots__ = ("_age", "_channels", "_most", "_recent")
+
+class Tombstones:
+    """About ``most`` ranges a kind; beyond it the lowest that are older than ``age`` go, one in
+    eight at a time. Where none is so old, none goes."""
+
+    __slots__ = ("_age", "_channels", "_most", "_next", "_recent")
 
     def __init__(self, most: int, age: float) -> None:
         self._most = most
         self._age = age
         self._channels = ChannelSet()
         self._recent: deque[tuple[float, int]] = deque()
+        self._next: dict[int, float] = {}  # for each kind: when there is one to evict
 
     def __contains__(self, channel: int) -> bool:
         return channel in self._channels
@@ -62,7 +72,7 @@ class Tombstones:
         recent.append((now, channel))
         while recent and recent[0][0] <= now - self._age:
             recent.popleft()
-        if len(ranges) > self._most:
+        if len(ranges) > self._most and now >= self._next.get(channel & 7, now):
             self._evict(ranges, channel & 7)
 
     def _evict(self, ranges: RangeSet, kind: int) -> None:
@@ -71,8 +81,14 @@ class Tombstones:
             if channel & 7 == kind:
                 index = chanid.index(channel)
                 young.add(index, index + 1)
-        for first, stop in list(ranges):
-            if len(ranges) <= self._most:
-                return
-            if not young.overlaps(first, stop) and not (kind == 0 and first == 0):
-                ranges.remove(first, stop)
+        left = self._most - self._most // BATCH
+        spare = len(ranges) - left
+        kept = RangeSet()
+        for first, stop in ranges:
+            if not spare or young.overlaps(first, stop) or (kind == 0 and first == 0):
+                kept.add(first, stop)
+            else:
+                spare -= 1
+        self._channels.replace(kind, kept)
+        if len(kept) > self._most:
+            self._next[kind] = self._recent[0][0] + self._age

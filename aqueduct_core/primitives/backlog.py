@@ -1,10 +1,15 @@
 """Bytes of a stream that arrived and are not parsed yet.
 
 A reader that needs more says how much, and nothing is joined or parsed before that much is
-there. So a large frame that comes in small pieces is copied once, not once a piece.
+there. So a large frame that comes in small pieces is copied once, not once a piece. Tiny pieces are
+joined as they come, and what was read already is let go while the rest waits: memory is about
+``size``, in whatever pieces a peer sends.
 """
 
 from __future__ import annotations
+
+TINY = 2048
+"""Bytes of a piece that is joined to its neighbours: an object costs about 60 by itself."""
 
 
 class Backlog:
@@ -16,7 +21,7 @@ class Backlog:
         self.data = b""
         self.pos = 0
         self.size = 0
-        self._pieces: list[bytes] = []
+        self._pieces: list[bytes | bytearray] = []
         self._want = 1
 
     def feed(self, piece: bytes) -> None:
@@ -25,8 +30,12 @@ class Backlog:
         if self.size == 0:
             self.data = piece
             self.pos = 0
-        else:
+        elif len(piece) >= TINY:
             self._pieces.append(piece)
+        elif self._pieces and isinstance(joined := self._pieces[-1], bytearray):
+            joined += piece
+        else:
+            self._pieces.append(bytearray(piece))
         self.size += len(piece)
 
     def ready(self) -> bool:
@@ -42,6 +51,9 @@ class Backlog:
     def want(self, count: int) -> None:
         """Wait until ``count`` unread bytes are here."""
         self._want = count
+        if self.pos > len(self.data) - self.pos:
+            self.data = self.data[self.pos :]
+            self.pos = 0
 
     def take(self, upto: int) -> None:
         """Move on to the position ``upto`` of ``data``."""

@@ -65,7 +65,7 @@ buffer_is_empty highest_offset is_finished reset_pending
 RECEIVER = "_final_size highest_offset is_finished stop_pending"
 SPACE = """
 ack_at ack_queue discarded expected_packet_number largest_received_packet largest_received_time
-received_packets
+received_packets sent_packets
 """
 WINDOW = "_size"
 BUILDER = "_packet"

@@ -9,7 +9,8 @@ What differs from the stock class:
   that it builds. Here a stream enters ``_ready`` when it has something to send, to repeat or to
   discard, and ``_due`` when its limit has to be told.
 * **Memory.** Streams that a peer opens only by skipping over their numbers are ranges until they
-  are used, and what it sends with holes is kept in a bounded number of ranges.
+  are used, what it sends with holes is kept in a bounded number of ranges, and of packets that
+  only acknowledge a bounded number is remembered.
 * **Closing is short.** However slow the path looks, the closing period is bounded.
 * **Counting.** ``unacknowledged`` is kept as bytes come and go, never computed by a walk.
 """
@@ -67,6 +68,11 @@ LONGEST_CLOSING = 3.0
 and one of these is half a minute after a process stood still for twenty seconds; by then nobody
 waits for the answer any more, but somebody may for the end of a listener."""
 
+MOST_ANSWERS = 256
+"""Sent packets that only acknowledge and are remembered, about. A peer that sends tiny packets and
+acknowledges none of ours would have one kept for each, for as long as it likes. They are kept to
+forget ranges that the peer knows as received; of these there are 64 at most anyway."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -101,6 +107,7 @@ class CreditedConnection(DatagramConnection):
         self._connection_window = configuration.max_data
         self._consumed = 0
         self._ranges = 0  # that wait behind holes, in all streams
+        self._look_at = MOST_ANSWERS  # remembered packets, to look for those that only acknowledge
         self._implicit = RangeSet()  # streams of the peer that it skipped over
         self._skipped = RangeSet()  # ours
         self._ready: deque[Stream] = deque()
@@ -187,6 +194,16 @@ class CreditedConnection(DatagramConnection):
         if 2 * (target - stream.max_stream_data_local) >= self._stream_window:
             stream.max_stream_data_local = target
             self._due[stream_id] = stream
+
+    def datagrams_to_send(self, now: float) -> list[tuple[bytes, Any]]:
+        datagrams = super().datagrams_to_send(now)
+        sent = self._spaces[Epoch.ONE_RTT].sent_packets if self._spaces else {}
+        if len(sent) > self._look_at:
+            answers = [number for number, packet in sent.items() if not packet.in_flight]
+            for number in answers[: -MOST_ANSWERS // 2]:
+                del sent[number]
+            self._look_at = 2 * max(len(sent), MOST_ANSWERS)
+        return datagrams
 
     # What the streams of this connection tell it
 

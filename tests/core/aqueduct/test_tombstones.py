@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from aqueduct_core.aqueduct.chanid import Side, make
 from aqueduct_core.aqueduct.tombstones import ChannelSet, Tombstones
 from tests.support.rules import rule
@@ -48,3 +52,24 @@ def test_a_long_life_is_one_range() -> None:
     for index in range(10_000):
         ranges = channels.add(channel(index))
     assert len(ranges) == 1
+
+
+@rule("AQ-LIFE-17")
+@pytest.mark.parametrize("age", [0.0, 1e9])
+def test_what_goes_goes_in_batches(age: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A walk over all ranges is for an eighth of them, and there is none where all are young."""
+    walks = 0
+    evict = Tombstones._evict
+
+    def counted(*arguments: Any) -> None:
+        nonlocal walks
+        walks += 1
+        evict(*arguments)
+
+    monkeypatch.setattr(Tombstones, "_evict", counted)
+    tombstones = Tombstones(800, age)
+    for i in range(8_000):
+        tombstones.add(channel(2 * i + 1), float(i))
+    assert walks <= (8_000 - 800) // 100 + 1 if not age else walks == 1
+    assert channel(2 * 7_999 + 1) in tombstones
+    assert (channel(1) in tombstones) == bool(age)

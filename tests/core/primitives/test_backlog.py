@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,3 +44,30 @@ def test_what_goes_in_comes_out(pieces: list[bytes], steps: list[tuple[str, int]
             rest = rest[count:]
     backlog.clear()
     assert backlog.size == 0
+
+
+def held(backlog: Backlog) -> int:
+    """Bytes of all objects that it keeps."""
+    return sum(map(sys.getsizeof, [backlog.data, backlog._pieces, *backlog._pieces]))
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 1_200, 5_000])
+def test_memory_is_about_what_waits_in_whatever_pieces(size: int) -> None:
+    backlog = Backlog()
+    backlog.feed(b"x")
+    backlog.want(1 << 20)
+    for _ in range(200_000 // size):
+        backlog.feed(bytes(size))
+    assert held(backlog) < 1.3 * backlog.size + 1_000
+
+
+def test_what_was_read_is_not_kept_with_the_rest() -> None:
+    backlog = Backlog()
+    backlog.feed(bytes(100_000))
+    assert backlog.ready()
+    backlog.take(99_999)
+    backlog.want(5)
+    assert held(backlog) < 1_000
+    backlog.feed(b"abcd")
+    assert backlog.ready()
+    assert backlog.data[backlog.pos :] == b"\0abcd"

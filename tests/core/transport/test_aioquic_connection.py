@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
+from aioquic.tls import Epoch
 
 from aqueduct_core.transport.aioquic_port.check import check
-from aqueduct_core.transport.aioquic_port.connection import LONGEST_CLOSING
+from aqueduct_core.transport.aioquic_port.connection import LONGEST_CLOSING, MOST_ANSWERS
 from aqueduct_core.transport.aioquic_port.making import server_link
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.ends import server_tls
@@ -165,6 +166,21 @@ def test_streams_opened_by_skipping_cost_nothing_until_used() -> None:
     quic._local_next_stream_id_uni = 2
     quic.send_stream_data(2, b"near", end_stream=True)
     wire.run(lambda: 2 in wire.server.probe.ended)
+
+
+def test_packets_that_only_acknowledge_are_not_remembered_without_bound() -> None:
+    wire = Wire(settings=settings(), server_consumes=False)
+    wire.connect()
+    stream = wire.client.probe.open()
+    server = wire.server.link._quic
+    for _ in range(3_000):
+        wire.client.probe.write(stream, b"x")
+        wire.rest(0.03)
+    assert wire.server.probe.streams == {stream: 3_000}
+    space = server._spaces[Epoch.ONE_RTT]
+    assert len(space.sent_packets) <= 4 * MOST_ANSWERS
+    assert len(space.ack_queue) == 1
+    assert server._loss.bytes_in_flight == 0
 
 
 def test_a_bidirectional_stream_of_a_stock_peer_is_an_error() -> None:
