@@ -59,7 +59,7 @@ is_blocked max_stream_data_local max_stream_data_local_sent max_stream_data_remo
 receiver sender stream_id
 """
 SENDER = """
-_buffer _buffer_fin _buffer_start _buffer_stop _pending _pending_eof _reset_error_code
+_acked _buffer _buffer_fin _buffer_start _buffer_stop _pending _pending_eof _reset_error_code
 buffer_is_empty highest_offset is_finished reset_pending
 """
 RECEIVER = "_final_size highest_offset is_finished stop_pending"

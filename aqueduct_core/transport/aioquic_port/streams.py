@@ -15,6 +15,7 @@ from aioquic.quic.packet_builder import QuicDeliveryState
 from aioquic.quic.stream import FinalSizeError, QuicStream, QuicStreamReceiver, QuicStreamSender
 
 from aqueduct_core.primitives.reassembly import Reassembly, TooScattered
+from aqueduct_core.transport.aioquic_port.sent_ranges import SentRanges
 
 
 class Owner(Protocol):
@@ -90,6 +91,8 @@ class Sender(QuicStreamSender):
 
     def __init__(self, owner: Owner, stream_id: int) -> None:
         super().__init__(stream_id, writable=True)
+        self._acked = SentRanges()
+        self._pending = SentRanges()
         self._owner = owner
         self._number = stream_id
         self._held = 0
