@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from aqueduct_core.engine.contract import Engine
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.transport.address_tokens import AddressTokens, Standing
+from aqueduct_core.transport.address_validation import AddressValidation
 from aqueduct_core.transport.addresses import bound, resolve
 from aqueduct_core.transport.driver import Driver, OnNews
+from aqueduct_core.transport.half_open import HalfOpen
 from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Hello, Stack, Terms
 from aqueduct_core.transport.registry import stack
 from aqueduct_core.transport.sessions import SessionTable
@@ -23,6 +25,15 @@ from aqueduct_core.transport.tls import Identity, ServerTls
 from aqueduct_core.transport.udp import UdpSocket
 
 LONG_HEADER = 0x80
+
+STRANGERS_SHARE = 0.002
+"""Seconds of a turn for datagrams that may open connections, those of established ones having been
+seen to. The rest of them waits for the next turn, and so takes a part of the time at most."""
+STRANGERS_WAITING = 1_024
+"""Datagrams that wait for that; beyond them they are dropped, and honest clients send again."""
+UNPROVED_PART = 4
+"""Clients are asked to prove their address from one in so many handshakes on that may be under way
+and are without proof."""
 
 _logger = logging.getLogger(__name__)
 
@@ -37,13 +48,16 @@ class PeerInfo:
 
 @dataclass(slots=True)
 class ListenCounts:
-    """Totals since the listener was opened."""
+    """Totals since the listener was opened; ``overrun``: datagrams dropped because strangers sent
+    more than there was time for; ``gave_way``: handshakes that were given up for others."""
 
     accepted: int = 0
     ready: int = 0
     garbage: int = 0
     refused: int = 0
     unknown_version: int = 0
+    overrun: int = 0
+    gave_way: int = 0
     retried: int = 0
     tokens_refused: int = 0
 
@@ -87,7 +101,8 @@ class Listener:
     """Accepts connections until ``close``; made by ``listen``.
 
     Holds: every connection id that a live connection answers to, in ``_routes``; what arrives for
-    any other id opens a connection (an Initial) or is counted as garbage and dropped.
+    any other id opens a connection (an Initial) or is counted as garbage and dropped. Established
+    connections come first, then strangers, who wait in ``_strangers`` for their share of the time.
     """
 
     def __init__(
@@ -109,9 +124,12 @@ class Listener:
         self._loop = asyncio.get_running_loop()
         self._routes: dict[bytes, Driver] = {}
         self._ids: dict[Driver, set[bytes]] = {}
-        self._shaking: set[Driver] = set()
+        self._shaking: HalfOpen[Driver] = HalfOpen(limits.handshakes, limits.handshakes_per_network)
         self._addresses: Counter[str] = Counter()
-        self._tokens = AddressTokens() if limits.retry else None
+        self._tokens = AddressTokens() if limits.retry != "never" else None
+        self._validation = AddressValidation(limits.retry, limits.handshakes // UNPROVED_PART)
+        self._strangers: deque[tuple[bytes, Address]] = deque()
+        self._waits = False
         keeps = limits.resume or limits.early_data
         self._sessions = SessionTable(limits.sessions) if keeps else None
         self._closing = False
@@ -161,29 +179,38 @@ class Listener:
         routes = self._routes
         for item in datagrams:
             data = item[0]
-            if not data:
+            driver = routes.get(_destination(data))
+            if driver is not None:
+                dirty.setdefault(driver, []).append(item)
+            elif not data or not data[0] & LONG_HEADER:
                 self.counts.garbage += 1
-                continue
-            if data[0] & LONG_HEADER:
-                size = data[5] if len(data) > 5 else 0
-                destination = data[6 : 6 + size]
+            elif len(self._strangers) < STRANGERS_WAITING:
+                self._strangers.append(item)
             else:
-                destination = data[1 : 1 + CONNECTION_ID_LENGTH]
-            driver = routes.get(destination)
-            if driver is None:
-                driver = self._accept(data, item[1])
-                if driver is None:
-                    continue
-            dirty.setdefault(driver, []).append(item)
+                self.counts.overrun += 1
         for driver, batch in dirty.items():
-            self._turn(driver, batch, now)
+            driver.turn(batch, now)
+        if self._strangers and not self._waits:
+            self._see_strangers()
 
-    def _turn(self, driver: Driver, batch: Sequence[tuple[bytes, Address]], now: float) -> None:
-        driver.turn(batch, now)
-        if driver in self._shaking and not driver.link.plausible and driver.link.lost is None:
-            # Not one authentic packet: it looked like an Initial and was garbage.
-            self.counts.garbage += len(batch)
-            driver.abandon()
+    def _see_strangers(self) -> None:
+        """Take in datagrams of strangers for as long as their share lasts."""
+        self._waits = False
+        begun = now = self._loop.time()
+        strangers = self._strangers
+        while strangers and now < begun + STRANGERS_SHARE:
+            data, address = strangers.popleft()
+            destination = _destination(data)
+            driver = self._routes.get(destination) or self._accept(data, address)
+            if driver is not None:
+                batch = [(data, address)]
+                while strangers and _destination(strangers[0][0]) == destination:
+                    batch.append(strangers.popleft())  # 0-RTT comes right behind its Initial
+                driver.turn(batch, now)
+            now = self._loop.time()
+        if strangers:
+            self._waits = True
+            self._loop.call_soon(self._see_strangers)
 
     def _accept(self, data: bytes, address: Address) -> Driver | None:
         hello = self._library.hello(data)
@@ -198,13 +225,18 @@ class Listener:
         if (
             self._closing
             or len(self.drivers) >= limits.connections
-            or len(self._shaking) >= limits.handshakes
             or self._addresses[address[0]] >= limits.per_address
         ):
             self.counts.refused += 1
             return None
         terms = self._terms(hello, address)
         if terms is None:
+            return None
+        if not self._library.authentic(data, hello):
+            self.counts.garbage += 1
+            return None
+        if not self._make_room(address[0], terms.proved):
+            self.counts.refused += 1
             return None
         driver = Driver(
             self._library.accept(
@@ -220,11 +252,21 @@ class Listener:
         )
         self.counts.accepted += 1
         self.drivers.add(driver)
-        self._shaking.add(driver)
+        self._shaking.add(driver, address[0], terms.proved)
         self._addresses[address[0]] += 1
         self._ids[driver] = set()
         self._route(driver)
         return driver
+
+    def _make_room(self, host: str, proved: bool) -> bool:
+        """Whether there is room for one more handshake, if need be because another gave way."""
+        shaking = self._shaking
+        if shaking.full(host, proved):
+            oldest = shaking.oldest(host, proved)
+            if oldest is not None:
+                self.counts.gave_way += 1
+                oldest.abandon("gave way to other handshakes")
+        return not shaking.full(host, proved)
 
     def _terms(self, hello: Hello, address: Address) -> Terms | None:
         """What the client is granted; None: it was told to prove its address first."""
@@ -237,9 +279,12 @@ class Listener:
         if standing is Standing.PROVED:
             later = tokens.for_later(address, now)
             return replace(terms, original=original, proved=True, token=later)
+        self._validation.came(now)
         if standing is Standing.REFUSED:
             self.counts.tokens_refused += 1
             answer = self._library.refuse_token(hello)
+        elif not self._validation.wanted(self._shaking.unproved, now):
+            return replace(terms, token=tokens.for_later(address, now))
         else:
             self.counts.retried += 1
             source = os.urandom(CONNECTION_ID_LENGTH)
@@ -287,3 +332,10 @@ class Listener:
     def _error(self, error: OSError) -> None:
         # A peer that went away; its link finds out by its own timeout.
         _logger.debug("the listening socket reports %s", error)
+
+
+def _destination(data: bytes) -> bytes:
+    """The connection id that a datagram is for."""
+    if data and data[0] & LONG_HEADER:
+        return data[6 : 6 + (data[5] if len(data) > 5 else 0)]
+    return data[1 : 1 + CONNECTION_ID_LENGTH]

@@ -85,10 +85,6 @@ class Link(Protocol):
         """What became of 0-RTT data; None: there was none, or it is not decided yet."""
 
     @property
-    def plausible(self) -> bool:
-        """The peer has sent at least one authentic packet; until then it may be garbage."""
-
-    @property
     def lost(self) -> LinkLost | None:
         """Why the link is gone; None while it is there."""
 
@@ -199,6 +195,10 @@ class Stack(Protocol):
 
     def hello(self, datagram: bytes) -> Hello | None:
         """The first packet of a datagram that may open a connection; None: not one of those."""
+
+    def authentic(self, datagram: bytes, hello: Hello) -> bool:
+        """Whether that first packet is one of QUIC, sealed with the keys that everybody can derive
+        from its destination id. Costs a tenth of what ``accept`` and ``receive`` do."""
 
     def supports(self, version: int) -> bool:
         """Whether the stack speaks that version of QUIC."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.transport.address_validation import RetryMode
 
 SMALLEST_DATAGRAM = 1_200
 LARGEST_DATAGRAM = 65_000
@@ -71,11 +73,14 @@ class ListenLimits:
     Attributes:
         connections: links at once, closing ones included.
         per_address: links at once from one IP address.
-        handshakes: links at once whose handshake is not complete; more Initials are dropped, so
-            a flood of them costs a bounded amount of memory.
-        retry: answer a first Initial by a Retry, so that nothing is kept for a client before it
-            has shown that it receives at its address; costs a round trip, except with a token
-            of an earlier connection, which every client is given then.
+        handshakes: links at once whose handshake is not complete. For one more, the oldest gives
+            way whose client has not proved its address.
+        handshakes_per_network: the same for clients of one IPv4 address, or of one /64 of IPv6,
+            that have not proved it.
+        retry: ``always`` answers a first Initial by a Retry, so that nothing is kept for a client
+            before it has shown that it receives at its address; costs a round trip, except with a
+            token of an earlier connection, which every client is given. ``auto`` does so only under
+            pressure (`AddressValidation`), ``never`` not at all.
         resume: give clients sessions, with which their next handshake needs no certificate.
         early_data: the same, and take what they write before that handshake is complete (0-RTT).
             It is held, within the windows of ``LinkSettings``, and seen by nobody until then,
@@ -89,15 +94,22 @@ class ListenLimits:
     connections: int = 4_096
     per_address: int = 1_024
     handshakes: int = 512
-    retry: bool = False
+    handshakes_per_network: int = 128
+    retry: RetryMode = "auto"
     resume: bool = False
     early_data: bool = False
     sessions: int = 4_096
     shared_window: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("connections", "per_address", "handshakes", "sessions"):
+        for name in (
+            "connections", "per_address", "handshakes", "handshakes_per_network", "sessions",
+        ):  # fmt: skip
             _within(self, name, 1, 1 << 30)
+        if self.retry not in get_args(RetryMode):
+            raise InvalidOption(
+                "BAD_VALUE", f"retry is {self.retry!r}", "Use auto, always or never"
+            )
         if self.shared_window is not None:
             _within(self, "shared_window", LEAST_WINDOW, 1 << 40)
 

@@ -20,11 +20,6 @@ class FactsConnection(QuicConnection):
         return self._state is QuicConnectionState.DRAINING
 
     @property
-    def started(self) -> bool:
-        """A first packet of the peer was authentic; until then a datagram may be garbage."""
-        return self._state is not QuicConnectionState.FIRSTFLIGHT
-
-    @property
     def terminated(self) -> bool:
         return self._state is QuicConnectionState.TERMINATED
 

@@ -123,10 +123,6 @@ class AioquicLink:
         return self._early_accepted
 
     @property
-    def plausible(self) -> bool:
-        return self._quic.started
-
-    @property
     def lost(self) -> LinkLost | None:
         return self._lost
 

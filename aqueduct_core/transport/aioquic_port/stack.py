@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aioquic._buffer import Buffer
+from aioquic._crypto import CryptoError
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.crypto import CryptoPair
 from aioquic.quic.packet import (
@@ -27,6 +28,8 @@ from aqueduct_core.transport.port import (
 from aqueduct_core.transport.settings import SMALLEST_DATAGRAM, LinkSettings
 from aqueduct_core.transport.tls import ClientTls, Identity
 
+SHORTEST_DESTINATION = 8
+"""Bytes of the id that a client chooses for its first Initial (RFC 9000 §7.2); ours are as long."""
 CLOSE_CAPACITY = 1 + 3 * 8
 """A CONNECTION_CLOSE without a reason."""
 
@@ -61,9 +64,24 @@ class AioquicStack:
             return None
         if header.version is None or header.packet_type is QuicPacketType.VERSION_NEGOTIATION:
             return None
-        if header.version in self._versions and header.packet_type is not QuicPacketType.INITIAL:
+        if header.version in self._versions and (
+            header.packet_type is not QuicPacketType.INITIAL
+            or len(header.destination_cid) < SHORTEST_DESTINATION
+        ):
             return None
         return Hello(header.destination_cid, header.source_cid, header.version, header.token)
+
+    def authentic(self, datagram: bytes, hello: Hello) -> bool:
+        buffer = Buffer(data=datagram)
+        header = pull_quic_header(buffer, host_cid_length=CONNECTION_ID_LENGTH)
+        start = buffer.tell()
+        crypto = CryptoPair()
+        crypto.setup_initial(cid=hello.destination, is_client=False, version=hello.version)
+        try:
+            crypto.decrypt_packet(datagram[: header.packet_length], start, 0)
+        except CryptoError:
+            return False
+        return True
 
     def supports(self, version: int) -> bool:
         return version in self._versions

@@ -17,7 +17,7 @@ from tests.core.transport.probe import Probe
 from tests.support.rules import rule
 from tests.support.waiting import LONG
 
-RETRY = ListenLimits(retry=True)
+RETRY = ListenLimits(retry="always")
 
 
 async def dialled_with(
@@ -150,7 +150,7 @@ async def _first_datagram(server: Server) -> bytes:
 def test_early_data_with_a_token_is_taken_in_the_first_flight_of_a_listener_with_retry() -> None:
     async def main() -> None:
         tickets = MemoryTickets()
-        limits = ListenLimits(retry=True, early_data=True)
+        limits = ListenLimits(retry="always", early_data=True)
         async with serving(limits=limits) as server:
             key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
             driver, _ = await dialled_with(server, tickets, early_data=True)

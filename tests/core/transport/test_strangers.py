@@ -1,0 +1,155 @@
+"""A listener and those who have proved nothing: what they cost, and what they take from others."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+
+from aqueduct_core.transport import LinkSettings, ListenLimits, listener
+from aqueduct_core.transport.aioquic_port.making import client_link
+from aqueduct_core.transport.port import Address, Link
+from tests.core.transport.ends import Server, client_tls, dialled, ended, serving, until
+
+FROM: Address = ("192.0.2.1", 9)
+
+
+def dialling(server: Server) -> tuple[Link, bytes]:
+    """A client that only knows how to begin, and its first datagram."""
+    now = asyncio.get_running_loop().time()
+    address = ("127.0.0.1", server.port)
+    link = client_link(LinkSettings(), client_tls(), "127.0.0.1", address, now)
+    return link, link.transmit(now)[0][0]
+
+
+def initial(server: Server) -> bytes:
+    return dialling(server)[1]
+
+
+async def seen(server: Server) -> None:
+    """Nobody waits any more."""
+    await until(lambda: not server.listener._strangers)
+
+
+@pytest.mark.parametrize("at", [30, 200, 500])
+def test_for_an_initial_that_is_not_authentic_nothing_is_built(
+    at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with serving() as server:
+            broken = bytearray(initial(server))
+            broken[at] ^= 1
+            monkeypatch.setattr(server.listener._library, "accept", None)
+            server.listener._burst([(bytes(broken), FROM)])
+            await seen(server)
+            assert server.listener.counts.garbage == 1
+            assert not server.listener.drivers
+
+    asyncio.run(main())
+
+
+def test_a_short_destination_id_is_garbage() -> None:
+    async def main() -> None:
+        async with serving() as server:
+            short = b"\xc3\x00\x00\x00\x01\x07" + os.urandom(7) + b"\x08" + os.urandom(8)
+            server.listener._burst([(short + b"\x00\x44\x9e" + os.urandom(1_200), FROM)])
+            await seen(server)
+            assert server.listener.counts.garbage == 1
+
+    asyncio.run(main())
+
+
+def test_strangers_wait_for_their_share_and_the_known_go_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With no time at all for them, one comes in with each turn, and nobody else waits for it."""
+    monkeypatch.setattr(listener, "STRANGERS_SHARE", 1e-9)
+    monkeypatch.setattr(listener, "STRANGERS_WAITING", 20)
+
+    async def main() -> None:
+        async with serving() as server:
+            driver, probe = await dialled(server)
+            await until(lambda: bool(server.probes))
+            (mine,) = server.listener.drivers
+            turns: list[object] = []
+            turn = mine.turn
+
+            def counted(*arguments: object) -> None:
+                turns.append(len(server.listener._strangers))
+                turn(*arguments)  # type: ignore[arg-type]
+
+            monkeypatch.setattr(mine, "turn", counted)
+            accepted = server.listener.counts.accepted
+            server.listener._burst([(initial(server), FROM) for _ in range(30)])
+            assert server.listener.counts.accepted == accepted + 1
+            assert server.listener.counts.overrun == 10
+            probe.write(probe.open(), b"hello", end=True)
+            driver.kick()
+            await until(lambda: bool(server.probes[0].ended))
+            await seen(server)
+            assert server.listener.counts.accepted == accepted + 20
+            assert turns
+            await ended(driver)
+
+    asyncio.run(main())
+
+
+def test_handshakes_of_one_network_give_way_to_each_other_only() -> None:
+    async def main() -> None:
+        limits = ListenLimits(handshakes_per_network=3, retry="never")
+        async with serving(limits=limits) as server:
+            _, first = dialling(server)
+            server.listener._burst([(first, ("192.0.2.2", 1))])
+            await seen(server)
+            (kept,) = server.listener.drivers
+            for port in range(10):
+                server.listener._burst([(initial(server), ("192.0.2.1", port))])
+                await seen(server)
+            assert len(server.listener.drivers) == 4
+            assert kept in server.listener.drivers
+            assert server.listener.counts.gave_way == 7
+            assert {driver.peer[1] for driver in server.listener.drivers} == {1, 7, 8, 9}
+
+    asyncio.run(main())
+
+
+def test_in_a_flood_clients_are_asked_for_their_address_and_good_ones_come_in() -> None:
+    """Half-open handshakes of many addresses: from a quarter of the bound on each is answered by a
+    Retry, so that the flood has no more of them, and a client that answers is served."""
+
+    async def main() -> None:
+        limits = ListenLimits(handshakes=40)
+        async with serving(limits=limits) as server:
+            counts = server.listener.counts
+            for number in range(100):
+                server.listener._burst([(initial(server), (f"192.0.2.{number}", 1))])
+                await seen(server)
+            assert len(server.listener.drivers) == 10
+            assert counts.retried == 90
+            good, _ = await dialled(server)
+            assert counts.retried == 91
+            assert counts.gave_way == 0
+            await ended(good)
+
+    asyncio.run(main())
+
+
+def test_who_has_proved_its_address_gives_way_to_nobody() -> None:
+    async def main() -> None:
+        limits = ListenLimits(handshakes=4, retry="never")
+        async with serving(limits=limits) as server:
+            shaking = server.listener._shaking
+            server.listener._burst([(initial(server), ("192.0.2.1", 1))])
+            await seen(server)
+            (driver,) = server.listener.drivers
+            shaking.discard(driver)
+            shaking.add(driver, "192.0.2.1", proved=True)
+            for number in range(2, 20):
+                server.listener._burst([(initial(server), (f"192.0.2.{number}", 1))])
+                await seen(server)
+            assert driver in server.listener.drivers
+            assert len(server.listener.drivers) == 4
+            assert server.listener.counts.gave_way == 15
+
+    asyncio.run(main())
