@@ -115,7 +115,13 @@ def listen_limits(settings: IntakeSettings) -> ListenLimits:
     limits = settings.limits
     return ListenLimits(
         shared_window=SHARED_WINDOW,
-        **given(connections=limits.connections, per_address=limits.connections_per_address),
+        **given(
+            connections=limits.connections,
+            per_address=limits.connections_per_address,
+            handshakes=limits.handshakes,
+            handshakes_per_network=limits.handshakes_per_network,
+            retry=limits.retry,
+        ),
     )
 
 

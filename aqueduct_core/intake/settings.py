@@ -17,6 +17,7 @@ from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.connect_settings import ConnectSettings
 from aqueduct_core.intake.host_port import address
 from aqueduct_core.intake.json_sections import known, section
+from aqueduct_core.transport.address_validation import RetryMode
 
 VERSION = 1
 
@@ -53,6 +54,9 @@ class Limits:
 
     connections: int | None = None
     connections_per_address: int | None = None
+    handshakes: int | None = None
+    handshakes_per_network: int | None = None
+    retry: RetryMode | None = None
     channels: int | None = None
     attachments: int | None = None
     header_bytes: int | None = None
@@ -151,6 +155,9 @@ class IntakeSettings:
                 "limits": {
                     "connections": self.limits.connections,
                     "connectionsPerAddress": self.limits.connections_per_address,
+                    "handshakes": self.limits.handshakes,
+                    "handshakesPerNetwork": self.limits.handshakes_per_network,
+                    "retry": self.limits.retry,
                     "channels": self.limits.channels,
                     "attachments": self.limits.attachments,
                     "headerBytes": self.limits.header_bytes,
@@ -242,6 +249,9 @@ _PLAIN = {
 _LIMITS = {
     "connections": "connections",
     "connectionsPerAddress": "connections_per_address",
+    "handshakes": "handshakes",
+    "handshakesPerNetwork": "handshakes_per_network",
+    "retry": "retry",
     "channels": "channels",
     "attachments": "attachments",
     "headerBytes": "header_bytes",

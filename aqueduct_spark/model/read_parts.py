@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aqueduct_core.transport.address_validation import RetryMode
 from aqueduct_spark.model.option_parsing import conflict, missing
 from aqueduct_spark.model.selection import Selection
 from aqueduct_spark.model.starting import AtTime, Starting
@@ -95,6 +96,9 @@ class LimitOptions:
 
     connections: int | None
     connections_per_address: int | None
+    handshakes: int | None
+    handshakes_per_network: int | None
+    retry: RetryMode | None
     channels: int
     attachments: int
     header_bytes: int
@@ -123,6 +127,9 @@ class IntakeOptions:
             limits=LimitOptions(
                 connections=found["limits.connections"],
                 connections_per_address=found["limits.connectionsPerAddress"],
+                handshakes=found["limits.handshakes"],
+                handshakes_per_network=found["limits.handshakesPerNetwork"],
+                retry=found["limits.retry"],
                 channels=found["limits.channels"],
                 attachments=found["limits.attachments"],
                 header_bytes=found["limits.headerBytes"],

@@ -105,6 +105,9 @@ _TIED: dict[str, set[str]] = {
     "auth.tokenEnv": {"endpoint", "listen", "intakes"},
     "limits.connections": {"listen"},
     "limits.connectionsPerAddress": {"listen"},
+    "limits.handshakes": {"listen"},
+    "limits.handshakesPerNetwork": {"listen"},
+    "limits.retry": {"listen"},
 }
 _TIED |= {
     spec.name: _OF_INTAKES

@@ -118,6 +118,9 @@ def limits(options: LimitOptions) -> Limits:
     return Limits(
         connections=options.connections,
         connections_per_address=options.connections_per_address,
+        handshakes=options.handshakes,
+        handshakes_per_network=options.handshakes_per_network,
+        retry=options.retry,
         channels=options.channels,
         attachments=options.attachments,
         header_bytes=options.header_bytes,

@@ -201,6 +201,9 @@ def test_limits_have_the_defaults_of_the_parts_that_keep_them() -> None:
     limits = stream({"listen": "127.0.0.1:0", "spool": "/s"}).intake.limits
     assert limits.connections == ListenLimits().connections
     assert limits.connections_per_address == ListenLimits().per_address
+    assert limits.handshakes == ListenLimits().handshakes
+    assert limits.handshakes_per_network == ListenLimits().handshakes_per_network
+    assert limits.retry == ListenLimits().retry
     config = Config()
     assert limits.channels == config.max_channels
     assert limits.attachments == config.max_attachments
@@ -212,7 +215,8 @@ def test_every_option_of_a_read_is_built() -> None:
     """But those of a listener: a bounded read has none."""
     reads = (Kind.STREAM_READ, Kind.BATCH_READ)
     listener = {"listen", "tls.certFile", "tls.keyFile", "tls.selfSigned"}
-    listener |= {"limits.connections", "limits.connectionsPerAddress"}
+    listener |= {"limits.connections", "limits.connectionsPerAddress", "limits.retry"}
+    listener |= {"limits.handshakes", "limits.handshakesPerNetwork"}
     for spec in OPTION_SPECS:
         wanted = {kind for kind in reads if kind in spec.kinds}
         if spec.name in listener:
