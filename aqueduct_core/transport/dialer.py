@@ -119,7 +119,7 @@ async def dial(
         if driver.link.ready or driver.link.early:
             # What may have ended it since is the engine's to tell.
             return driver
-        failure = attempt.failure(host)
+        failure = attempt.failure(host, driver)
         attempt.end()
         if isinstance(failure, TlsFailed):
             break
@@ -178,19 +178,19 @@ class _Attempt:
     def turned(self, driver: Driver) -> None:
         if driver.closed:
             self.socket.close()
+            self.driver = None
 
     def end(self) -> None:
         if self.driver is not None:
             self.driver.abandon()
         self.socket.close()
 
-    def failure(self, host: str) -> AqueductError:
+    def failure(self, host: str, driver: Driver) -> AqueductError:
         """Why the handshake did not complete."""
-        assert self.driver is not None
         where = shown(self.address)
         if self.unreachable is not None:
             return refused(self.address, self.unreachable)
-        lost, alert = self.driver.lost, self.driver.link.alert
+        lost, alert = driver.lost, driver.link.alert
         reason = lost.reason if lost is not None else ""
         by_peer = lost is not None and lost.by_peer
         if alert == NO_APPLICATION_PROTOCOL:
@@ -207,7 +207,7 @@ class _Attempt:
                 f"the server at {where} refused the TLS handshake (alert {alert})",
                 "Look into the log of the server",
             )
-        if self.driver.statistics.datagrams_received == 0:
+        if driver.statistics.datagrams_received == 0:
             return ConnectFailed(
                 "NO_REPLY",
                 f"no reply from {where}",
@@ -219,7 +219,7 @@ class _Attempt:
                 f"{where} answered, but the handshake was not complete in time",
                 "Try again, or raise the handshake timeout",
             )
-        return lost_before_ready(self.driver)
+        return lost_before_ready(driver)
 
 
 def _untrusted(host: str, where: str, alert: int, reason: str) -> AqueductError:

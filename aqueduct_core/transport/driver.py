@@ -55,7 +55,7 @@ class Driver:
         self.peer = peer
         self.failure: Exception | None = None
         """What ``make_engine`` raised, if it did."""
-        self.why_not_ready: Callable[[], AqueductError] = lambda: lost_before_ready(self)
+        self.why_not_ready: Callable[[Driver], AqueductError] = lost_before_ready
         """The error for a link that was lost before its handshake was complete."""
         self._loop = asyncio.get_running_loop()
         self._make_engine = make_engine
@@ -322,6 +322,10 @@ class Driver:
         self._ready.set()
         self._closed.set()
         self._on_turn(self)
+        self.link.free()
+        # Those who are told of the end hold this driver, and must not be held by it any more.
+        del self._make_engine, self._on_turn, self._send
+        self._on_news = None
 
 
 def lost_before_ready(driver: Driver) -> AqueductError:

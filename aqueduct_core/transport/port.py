@@ -125,6 +125,9 @@ class Link(Protocol):
     def close(self, code: int, reason: str) -> None:
         """Close with an application code, also before the handshake is complete."""
 
+    def free(self) -> None:
+        """It is over: be ``closed``, and hold nothing that a peer has sent or was to get."""
+
     def routes(self) -> tuple[list[bytes], list[bytes]]:
         """Take the connection ids that the link began and ceased to answer to."""
 

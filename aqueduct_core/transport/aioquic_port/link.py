@@ -85,6 +85,8 @@ class AioquicLink:
         self._ping_at: float | None = None
         self._pings = 0
         self._farewell: list[tuple[bytes, Address]] = []
+        self._fingerprint: str | None = None
+        self._freed = False
         self._knocks = 0
         self._patience = 0
 
@@ -108,7 +110,7 @@ class AioquicLink:
 
     @property
     def round_trip(self) -> float | None:
-        return self._quic.round_trip
+        return None if self._freed else self._quic.round_trip
 
     @property
     def ready(self) -> bool:
@@ -136,6 +138,8 @@ class AioquicLink:
 
     @property
     def peer_fingerprint(self) -> str | None:
+        if self._freed:
+            return self._fingerprint
         certificate = self._quic.peer_certificate
         if certificate is not None:
             return fingerprint(certificate)
@@ -254,6 +258,12 @@ class AioquicLink:
         if issued or retired:
             self._issued, self._retired = [], []
         return issued, retired
+
+    def free(self) -> None:
+        if not self._freed:
+            self._fingerprint = self.peer_fingerprint
+            self._freed = True
+            self._quic.free()
 
     def _tell_left(self) -> None:
         left = self._quic.datagrams_left
