@@ -141,7 +141,7 @@ class Connecting:
                 return
             driver = self._wire.driver if self._wire is not None else None
             if driver is not None and not driver.link.ready:
-                answer.set_exception(driver.why_not_ready(driver))
+                answer.set_exception(driver.why_not_ready())
             else:
                 answer.set_exception(refusal(self._where, news))
 

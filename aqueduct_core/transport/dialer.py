@@ -105,9 +105,9 @@ async def dial(
                 make_engine=lambda _, ready: (make_engine(ready), on_news),
                 send=attempt.socket.send,
                 on_turn=attempt.turned,
+                explain=partial(attempt.failure, host),
             )
             attempt.driver = driver
-            driver.why_not_ready = partial(attempt.failure, host)
             session = None  # Used once, whatever becomes of this attempt.
             driver.turn((), now)
             await driver.wait_ready()

@@ -50,13 +50,13 @@ class Driver:
         make_engine: MakeEngine,
         send: Callable[[list[tuple[bytes, Address]]], None],
         on_turn: Callable[[Driver], None],
+        explain: Callable[[Driver], AqueductError] | None = None,
     ) -> None:
         self.link = link
         self.peer = peer
         self.failure: Exception | None = None
         """What ``make_engine`` raised, if it did."""
-        self.why_not_ready: Callable[[Driver], AqueductError] = lost_before_ready
-        """The error for a link that was lost before its handshake was complete."""
+        self._explain = explain or lost_before_ready
         self._loop = asyncio.get_running_loop()
         self._make_engine = make_engine
         self._engine: Engine[Any] | None = None
@@ -109,6 +109,10 @@ class Driver:
     def now(self) -> float:
         """Monotonic seconds: the clock of the engine."""
         return self._loop.time()
+
+    def why_not_ready(self) -> AqueductError:
+        """The error for a link that was lost before its handshake was complete."""
+        return self._explain(self)
 
     def kick(self) -> None:
         """Run orders, transmit and news at the end of this turn of the event loop."""

@@ -16,6 +16,7 @@ from aqueduct_core.transport.address_tokens import AddressTokens, Standing
 from aqueduct_core.transport.address_validation import AddressValidation
 from aqueduct_core.transport.addresses import bound, resolve
 from aqueduct_core.transport.driver import Driver, OnNews
+from aqueduct_core.transport.fair_turns import FairTurns
 from aqueduct_core.transport.half_open import HalfOpen
 from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Hello, Stack, Terms
 from aqueduct_core.transport.registry import stack
@@ -26,6 +27,8 @@ from aqueduct_core.transport.udp import UdpSocket
 
 LONG_HEADER = 0x80
 
+LONGEST_SERVED = 0.02
+"""Seconds of work for what was read, before the socket is read again."""
 STRANGERS_SHARE = 0.002
 """Seconds of a turn for datagrams that may open connections, those of established ones having been
 seen to. The rest of them waits for the next turn, and so takes a part of the time at most."""
@@ -48,8 +51,11 @@ class PeerInfo:
 
 @dataclass(slots=True)
 class ListenCounts:
-    """Totals since the listener was opened; ``overrun``: datagrams dropped because strangers sent
-    more than there was time for; ``gave_way``: handshakes that were given up for others."""
+    """Totals since the listener was opened.
+
+    ``overrun``: datagrams dropped, because a connection or strangers sent more than there was time
+    for. ``gave_way``: handshakes that were given up for others.
+    """
 
     accepted: int = 0
     ready: int = 0
@@ -102,7 +108,8 @@ class Listener:
 
     Holds: every connection id that a live connection answers to, in ``_routes``; what arrives for
     any other id opens a connection (an Initial) or is counted as garbage and dropped. Established
-    connections come first, then strangers, who wait in ``_strangers`` for their share of the time.
+    connections come first, each in its turn, then strangers, who wait in ``_strangers`` for their
+    share of the time.
     """
 
     def __init__(
@@ -128,6 +135,7 @@ class Listener:
         self._addresses: Counter[str] = Counter()
         self._tokens = AddressTokens() if limits.retry != "never" else None
         self._validation = AddressValidation(limits.retry, limits.handshakes // UNPROVED_PART)
+        self._turns: FairTurns[Driver, tuple[bytes, Address]] = FairTurns()
         self._strangers: deque[tuple[bytes, Address]] = deque()
         self._waits = False
         keeps = limits.resume or limits.early_data
@@ -174,28 +182,38 @@ class Listener:
         self._socket.close()
 
     def _burst(self, datagrams: list[tuple[bytes, Address]]) -> None:
-        now = self._loop.time()
-        dirty: dict[Driver, list[tuple[bytes, Address]]] = {}
         routes = self._routes
         for item in datagrams:
             data = item[0]
             driver = routes.get(_destination(data))
             if driver is not None:
-                dirty.setdefault(driver, []).append(item)
+                if not self._turns.add(driver, item):
+                    self.counts.overrun += 1
             elif not data or not data[0] & LONG_HEADER:
                 self.counts.garbage += 1
             elif len(self._strangers) < STRANGERS_WAITING:
                 self._strangers.append(item)
             else:
                 self.counts.overrun += 1
-        for driver, batch in dirty.items():
+        if not self._waits:
+            self._serve()
+
+    def _serve(self) -> None:
+        """Take in what waits, for a while; then the socket is read again before the rest."""
+        self._waits = False
+        begun = now = self._loop.time()
+        while now < begun + LONGEST_SERVED and (turn := self._turns.next()) is not None:
+            driver, batch = turn
             driver.turn(batch, now)
-        if self._strangers and not self._waits:
-            self._see_strangers()
+            before, now = now, self._loop.time()
+            self._turns.spent(driver, len(batch), now - before)
+        self._see_strangers()
+        if self._turns or self._strangers:
+            self._waits = True
+            self._loop.call_soon(self._serve)
 
     def _see_strangers(self) -> None:
         """Take in datagrams of strangers for as long as their share lasts."""
-        self._waits = False
         begun = now = self._loop.time()
         strangers = self._strangers
         while strangers and now < begun + STRANGERS_SHARE:
@@ -208,9 +226,6 @@ class Listener:
                     batch.append(strangers.popleft())  # 0-RTT comes right behind its Initial
                 driver.turn(batch, now)
             now = self._loop.time()
-        if strangers:
-            self._waits = True
-            self._loop.call_soon(self._see_strangers)
 
     def _accept(self, data: bytes, address: Address) -> Driver | None:
         hello = self._library.hello(data)
@@ -321,6 +336,7 @@ class Listener:
         if driver not in self.drivers:
             return
         self.drivers.discard(driver)
+        self._turns.forget(driver)
         self._shaking.discard(driver)
         host = driver.peer[0]
         self._addresses[host] -= 1
