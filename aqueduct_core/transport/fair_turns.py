@@ -14,12 +14,12 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 D = TypeVar("D")
 
-LONGEST_TURN = 0.004
+LONGEST_TURN = 0.008
 """Seconds of a turn, about, beyond which the next one goes to somebody else."""
 WAITING = 2_048
 """Datagrams of one connection that wait; a burst of an honest peer on a busy machine."""
-FIRST_COST = 40e-6
-"""Seconds for a datagram before any was measured."""
+FIRST_COST = 400e-6
+"""Seconds for a datagram before any was measured: what those of a stranger may cost."""
 
 
 class _Turn(Generic[D]):
