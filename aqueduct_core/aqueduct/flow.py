@@ -108,7 +108,8 @@ class Verdict(Enum):
 class Account:
     """What is outstanding on one channel that we send on.
 
-    Holds: one size for each datagram message that was neither acked nor nacked, oldest first.
+    Holds: one size for each datagram message that was neither acked nor nacked, oldest first. Most
+    channels have none, and an empty deque is larger than all else here.
     """
 
     __slots__ = ("channel", "datagrams", "limit", "outstanding")
@@ -117,7 +118,7 @@ class Account:
         self.channel = channel
         self.outstanding = 0
         self.limit: int | None = None  # the channel's own PER_CHANNEL
-        self.datagrams: deque[int] = deque()
+        self.datagrams: deque[int] | None = None
 
 
 class Flow:
@@ -218,12 +219,14 @@ class Flow:
 
     def sent_datagram(self, account: Account, size: int) -> None:
         if self.on:
+            if account.datagrams is None:
+                account.datagrams = deque()
             account.datagrams.append(size)
             self.sent(account, size)
 
     def unsent_datagram(self, account: Account) -> int:
         """The last datagram message was not sent after all (AQ-SEND-5); its size."""
-        if not self.on:
+        if not self.on or account.datagrams is None:
             return 0
         size = account.datagrams.pop()
         self._back(account, size)
@@ -231,7 +234,7 @@ class Flow:
 
     def answered(self, account: Account, lengths: Iterable[int]) -> None:
         """Datagram messages were acked and nacked in turn: the nacked ones never arrived."""
-        if not self.on:
+        if not self.on or account.datagrams is None:
             return
         back = 0
         for i, length in enumerate(lengths):
@@ -257,7 +260,7 @@ class Flow:
         if self.on:
             self.total -= account.outstanding
         account.outstanding = 0
-        account.datagrams.clear()
+        account.datagrams = None
         self.stirred = True
 
     def yield_turn(self, channel: int) -> None:

@@ -73,6 +73,14 @@ _ORIGIN = {
     Tag.DEQUEUED: _From.RECEIVER,
     Tag.FORGET_CHANNEL: _From.CREATOR,
 }
+_ALLOWED = {
+    (sends, created): frozenset(
+        [_From.SENDER if sends else _From.RECEIVER, *([_From.CREATOR] if created else [])]
+    )
+    for sends in (False, True)
+    for created in (False, True)
+}
+"""What a peer may say of a channel on which it sends, or that it created."""
 _PREAMBLE = {Tag.VERSION, Tag.ACK_VERSION, Tag.CONNECTION_HEADERS}
 _IN_DATAGRAM = {Tag.VERSION, Tag.ROUTE_TO, Tag.MESSAGE}
 _TAGS: dict[int, Tag] = {tag.value: tag for tag in Tag}
@@ -209,10 +217,7 @@ class SequenceReader:
         self.channel = route.channel
         self._phase = _Phase.ROUTED
         sends = chanid.sender(route.channel) is self._peer
-        origins = {_From.SENDER if sends else _From.RECEIVER}
-        if chanid.creator(route.channel) is self._peer:
-            origins.add(_From.CREATOR)
-        self._allowed = frozenset(origins)
+        self._allowed = _ALLOWED[sends, chanid.creator(route.channel) is self._peer]
 
     def _routed(self, tag: Tag, data: bytes, start: int, end: int) -> tuple[Frame, int]:
         origin = _ORIGIN.get(tag)

@@ -14,7 +14,7 @@ from enum import Enum, auto
 from aqueduct_core.aqueduct import chanid, codec
 from aqueduct_core.aqueduct.acks import ReliableLedger, UnreliableLedger
 from aqueduct_core.aqueduct.bulletin import RunDraft
-from aqueduct_core.aqueduct.config import AckMode
+from aqueduct_core.aqueduct.config import AckMode, Config
 from aqueduct_core.aqueduct.faults import BadArgument, Code, PeerFault, ResetCode
 from aqueduct_core.aqueduct.frames import Block, Message
 from aqueduct_core.aqueduct.giveback import Giveback
@@ -46,6 +46,10 @@ class ReceiverInput(Enum):
 
 VIOLATION = None
 """In the table: the peer may not do this now; it closes the connection (AQ-LIFE-16)."""
+
+NO_DATAGRAMS = UnreliableLedger(Config())
+"""Of every channel without datagram messages; it stays as it is, since what has no number can be
+neither stored, nor refused, nor answered."""
 
 _S, _I = ReceiverState, ReceiverInput
 RECEIVER_TABLE: dict[ReceiverState, dict[ReceiverInput, ReceiverState | None]] = {
@@ -91,7 +95,7 @@ class ReceiverHalf:
         self._local = local
         self._wiring = wiring
         self._reliable = ReliableLedger(wiring.config)
-        self._unreliable = UnreliableLedger(wiring.config)
+        self._datagrams: UnreliableLedger | None = None
         self._finish_at: int | None = None
         self._control: int | None = None
         self._peer_control: int | None = None
@@ -153,7 +157,7 @@ class ReceiverHalf:
             raise PeerFault(Code.STATE, f"datagram message {number} beyond the finish")
         if chanid.oneshot(self.channel) and (number or self._reliable.received):
             raise PeerFault(Code.STATE, f"a second message on oneshot channel {self.channel}")
-        if not self._unreliable.arrive(number):
+        if not self._numbered().arrive(number):
             self._late += number < self._unreliable.frozen
             return False
         self._unreliable_received += 1
@@ -166,7 +170,7 @@ class ReceiverHalf:
         self.step(ReceiverInput.SENT_UNRELIABLE)
         self._same_stream(stream_id)
         deadline = now + self._wiring.receipt_deadline
-        self._unreliable.declare(count, deadline)
+        self._numbered().declare(count, deadline)
         self._check_oneshot_total()
         self._set_deadline()
         self._ack_early(now)
@@ -181,6 +185,18 @@ class ReceiverHalf:
         if self._unreliable.received.stop > self._unreliable.declared:
             raise PeerFault(Code.STATE, "a finish below a datagram message that was received")
         self._check_oneshot_total()
+
+    @property
+    def _unreliable(self) -> UnreliableLedger:
+        """The ledger of datagram messages, to be read."""
+        return self._datagrams or NO_DATAGRAMS
+
+    def _numbered(self) -> UnreliableLedger:
+        """The ledger of datagram messages, for what came. Most channels have none, and it takes
+        more than all else of theirs."""
+        if self._datagrams is None:
+            self._datagrams = UnreliableLedger(self._wiring.config)
+        return self._datagrams
 
     def _check_oneshot_total(self) -> None:
         if not chanid.oneshot(self.channel):

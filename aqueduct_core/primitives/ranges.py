@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator
 
 Range = tuple[int, int]
 
+_NONE: list[int] = []
+"""Of every empty set, and never changed: there are many, and most stay empty."""
+
 
 class RangeSet:
     """Ranges ``[first, stop)``; ``len`` is the number of ranges, ``count`` that of numbers."""
@@ -18,8 +21,7 @@ class RangeSet:
     __slots__ = ("_starts", "_stops", "count")
 
     def __init__(self, ranges: Iterable[Range] = ()) -> None:
-        self._starts: list[int] = []
-        self._stops: list[int] = []
+        self._starts = self._stops = _NONE
         self.count = 0
         for first, stop in ranges:
             self.add(first, stop)
@@ -59,7 +61,11 @@ class RangeSet:
         if first >= stop:
             return []
         starts, stops = self._starts, self._stops
-        if not stops or first > stops[-1]:
+        if not stops:
+            self._starts, self._stops = [first], [stop]
+            self.count = stop - first
+            return [(first, stop)]
+        if first > stops[-1]:
             starts.append(first)
             stops.append(stop)
             self.count += stop - first
@@ -111,8 +117,7 @@ class RangeSet:
         return gone
 
     def clear(self) -> None:
-        self._starts.clear()
-        self._stops.clear()
+        self._starts = self._stops = _NONE
         self.count = 0
 
     def covers(self, first: int, stop: int) -> bool:

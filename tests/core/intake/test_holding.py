@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from pathlib import Path
 
 from aqueduct_core.aqueduct.connection import Attach
@@ -113,3 +115,24 @@ def test_in_a_crowd_a_new_connection_waits_for_its_answer(tmp_path: Path) -> Non
                 scene.step(0.02)
         assert late.end_of(channel) is End.FINISHED
         assert [e["kind"] for e in b.events() if e["channel"] == "late"] == ["opened", "finished"]
+
+
+def test_an_attached_channel_that_carries_nothing_is_small(tmp_path: Path) -> None:
+    """Of the channels that a peer may open by the ten thousand, at both ends together."""
+    with bench(tmp_path) as b:
+        scene = Scene(b)
+        scene.rest(0.2)
+        gc.collect()
+        tracemalloc.start()
+        try:
+            before, _ = tracemalloc.get_traced_memory()
+            for _ in range(10):
+                scene.attach(*[() for _ in range(100)])
+                scene.rest(0.3)
+            gc.collect()
+            after, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert scene.session.channels == scene.pair.server.open_channels == 1_001
+        print((after - before) / 1_000)
+        assert (after - before) / 1_000 < 3_500
