@@ -154,6 +154,7 @@ class Connection:
             if not self.config.auto_accept:
                 return
             self._handshake.offer(flow.announce(self._own_headers))
+            self._outbox.admit()
         self._inflow.release(self._now)
 
     @contextmanager
@@ -240,6 +241,7 @@ class Connection:
             raise NotAllowed("a client gives its headers when it is made")
         check_headers(headers, self.config)
         self._handshake.offer(self._wiring.flow.announce(headers))
+        self._outbox.admit()
         with self._guard():
             self._inflow.release(now)
 

@@ -12,6 +12,7 @@ from enum import IntEnum
 from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.faults import ResetCode
 from aqueduct_core.engine.contract import (
+    Admit,
     CloseLink,
     Consumed,
     Order,
@@ -52,6 +53,7 @@ class Outbox:
         self._next_token = 0
         self._consumed: dict[int, int] = {}
         self._live: set[int] = set()  # opened, neither ended nor reset
+        self._admit = False
         self._close: CloseLink | None = None
         self.stream_limit: int | None = None
         """Streams that the peer lets us open in all; None: not known."""
@@ -114,6 +116,10 @@ class Outbox:
         if count:
             self._consumed[stream_id] = self._consumed.get(stream_id, 0) + count
 
+    def admit(self) -> None:
+        """The peer is no stranger any more."""
+        self._admit = True
+
     def close(self, code: int, reason: str, *, drop: bool) -> None:
         """End the link; with ``drop`` nothing else leaves any more (AQ-ERR-1)."""
         if drop:
@@ -130,6 +136,9 @@ class Outbox:
 
     def take(self) -> list[Order]:
         orders: list[Order] = []
+        if self._admit:
+            orders.append(Admit())
+            self._admit = False
         if self._pending:
             for stream_id, pending in sorted(self._pending.items(), key=lambda item: item[1].rank):
                 parts = pending.parts

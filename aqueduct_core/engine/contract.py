@@ -204,6 +204,11 @@ class Consumed(NamedTuple):
     count: int  # type: ignore[assignment]  # tuple.count is never wanted here
 
 
+class Admit(NamedTuple):
+    """The peer has shown what it has to show, a token for instance. Until then it is a stranger: it
+    has few streams, and gives way to others where there is no room. For the side that listens."""
+
+
 class CloseLink(NamedTuple):
     """Close the QUIC connection with an application error code. The last order."""
 
@@ -211,7 +216,9 @@ class CloseLink(NamedTuple):
     reason: str
 
 
-Order: TypeAlias = WriteStream | ResetStream | StopStream | SendDatagram | Consumed | CloseLink
+Order: TypeAlias = (
+    WriteStream | ResetStream | StopStream | SendDatagram | Consumed | Admit | CloseLink
+)
 
 NewsT = TypeVar("NewsT")
 

@@ -1,8 +1,9 @@
-"""Handshakes under way at a listener, and which of them give way to others.
+"""Connections of a listener that are not admitted yet, and which of them give way to others.
 
 A stranger can begin as many as it likes, from any address that it writes into its datagrams. So
 there is a bound for each network and for all together, and where one is reached, the oldest gives
-way whose client has not proved its address. Those who have proved theirs give way to nobody.
+way whose client has not proved its address. Of those who have proved it, the oldest of the most
+crowded network gives way to a client of another one.
 """
 
 from __future__ import annotations
@@ -28,53 +29,81 @@ def network(host: str) -> str:
     return str(ipaddress.IPv6Address(int(address) >> IPV6_NETWORK << IPV6_NETWORK))
 
 
+class _Network(Generic[T]):
+    """Those of one network, oldest first."""
+
+    __slots__ = ("proved", "unproved")
+
+    def __init__(self) -> None:
+        self.proved: OrderedDict[T, None] = OrderedDict()
+        self.unproved: OrderedDict[T, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self.proved) + len(self.unproved)
+
+
 class HalfOpen(Generic[T]):
-    """At most ``most`` in all, and ``each`` of one network whose address is not proved."""
+    """At most ``most`` in all, and ``each`` of one network."""
 
     def __init__(self, most: int, each: int) -> None:
         self._most = most
         self._each = each
-        self._proved: set[T] = set()
-        self._unproved: OrderedDict[T, str] = OrderedDict()
-        self._networks: dict[str, OrderedDict[T, None]] = {}
+        self._of: dict[T, str] = {}
+        self._unproved: OrderedDict[T, None] = OrderedDict()
+        self._networks: dict[str, _Network[T]] = {}
 
     def __len__(self) -> int:
-        return len(self._proved) + len(self._unproved)
+        return len(self._of)
 
     def __contains__(self, item: T) -> bool:
-        return item in self._proved or item in self._unproved
+        return item in self._of
 
     @property
     def unproved(self) -> int:
-        """Handshakes of clients that have not proved their address."""
+        """Connections of clients that have not proved their address."""
         return len(self._unproved)
 
-    def full(self, host: str, proved: bool) -> bool:
+    def full(self, host: str) -> bool:
         """Whether one must give way, or not begin, for another from ``host``."""
-        return len(self) >= self._most or not (proved or self._room(host))
+        return len(self) >= self._most or self._crowd(host) >= self._each
 
-    def oldest(self, host: str, proved: bool) -> T | None:
+    def oldest(self, host: str) -> T | None:
         """Which one gives way to another from ``host``; None: none does."""
-        if not proved and not self._room(host):
-            return next(iter(self._networks[network(host)]))
-        return next(iter(self._unproved), None)
+        near = self._networks.get(network(host))
+        if near is not None and len(near) >= self._each:
+            return next(iter(near.unproved), None)
+        if self._unproved:
+            return next(iter(self._unproved))
+        crowd = max(self._networks.values(), key=len)
+        return next(iter(crowd.proved)) if len(crowd) > self._crowd(host) + 1 else None
 
     def add(self, item: T, host: str, proved: bool) -> None:
+        name = self._of[item] = network(host)
+        near = self._networks.setdefault(name, _Network())
         if proved:
-            self._proved.add(item)
-            return
-        of = self._unproved[item] = network(host)
-        self._networks.setdefault(of, OrderedDict())[item] = None
+            near.proved[item] = None
+        else:
+            near.unproved[item] = self._unproved[item] = None
+
+    def prove(self, item: T) -> None:
+        """Its client has shown that it receives at its address."""
+        if item in self._unproved:
+            del self._unproved[item]
+            near = self._networks[self._of[item]]
+            del near.unproved[item]
+            near.proved[item] = None
 
     def discard(self, item: T) -> None:
-        """It is complete, or gone."""
-        self._proved.discard(item)
-        of = self._unproved.pop(item, None)
-        if of is not None:
-            mine = self._networks[of]
-            del mine[item]
-            if not mine:
-                del self._networks[of]
+        """It is admitted, or gone."""
+        name = self._of.pop(item, None)
+        if name is None:
+            return
+        near = self._networks[name]
+        self._unproved.pop(item, None)
+        near.unproved.pop(item, None)
+        near.proved.pop(item, None)
+        if not near:
+            del self._networks[name]
 
-    def _room(self, host: str) -> bool:
-        return len(self._networks.get(network(host), ())) < self._each
+    def _crowd(self, host: str) -> int:
+        return len(self._networks.get(network(host), ()))

@@ -250,7 +250,7 @@ class Listener:
         if not self._library.authentic(data, hello):
             self.counts.garbage += 1
             return None
-        if not self._make_room(address[0], terms.proved):
+        if not self._make_room(address[0]):
             self.counts.refused += 1
             return None
         driver = Driver(
@@ -273,15 +273,14 @@ class Listener:
         self._route(driver)
         return driver
 
-    def _make_room(self, host: str, proved: bool) -> bool:
-        """Whether there is room for one more handshake, if need be because another gave way."""
-        shaking = self._shaking
-        if shaking.full(host, proved):
-            oldest = shaking.oldest(host, proved)
+    def _make_room(self, host: str) -> bool:
+        """Whether there is room for one more, if need be because another gave way."""
+        if self._shaking.full(host):
+            oldest = self._shaking.oldest(host)
             if oldest is not None:
                 self.counts.gave_way += 1
-                oldest.abandon("gave way to other handshakes")
-        return not shaking.full(host, proved)
+                oldest.abandon("gave way to other connections")
+        return not self._shaking.full(host)
 
     def _terms(self, hello: Hello, address: Address) -> Terms | None:
         """What the client is granted; None: it was told to prove its address first."""
@@ -315,8 +314,10 @@ class Listener:
 
     def _turned(self, driver: Driver) -> None:
         self._route(driver)
-        if driver.link.ready or driver.link.lost is not None:
+        if driver.link.admitted or driver.link.lost is not None:
             self._shaking.discard(driver)
+        elif driver.link.ready:
+            self._shaking.prove(driver)
         if driver.closed:
             self._forget(driver)
 

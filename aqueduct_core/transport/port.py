@@ -77,6 +77,10 @@ class Link(Protocol):
         """The TLS handshake is complete."""
 
     @property
+    def admitted(self) -> bool:
+        """The engine has ordered ``Admit``: the peer is not one of the strangers any more."""
+
+    @property
     def early(self) -> bool:
         """Not ready yet, but orders may be given: their bytes leave as 0-RTT data."""
 

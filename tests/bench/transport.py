@@ -25,7 +25,15 @@ from aioquic.asyncio.server import serve
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import QuicEvent, StreamDataReceived
 
-from aqueduct_core.engine.contract import Consumed, Fact, Order, StreamBytes, WriteStream
+from aqueduct_core.engine.contract import (
+    Admit,
+    Consumed,
+    Fact,
+    LinkReady,
+    Order,
+    StreamBytes,
+    WriteStream,
+)
 from aqueduct_core.transport import ClientTls, LinkSettings, ServerTls, dial, listen
 
 MEGABYTE = 1_000_000
@@ -71,7 +79,9 @@ class Counting:
         self._orders: list[Order] = []
 
     def absorb(self, fact: Fact, now: float) -> None:
-        if isinstance(fact, StreamBytes):
+        if isinstance(fact, LinkReady):
+            self._orders.append(Admit())
+        elif isinstance(fact, StreamBytes):
             self._meter.take(fact.stream_id, len(fact.data), fact.end)
             self._orders.append(Consumed(fact.stream_id, len(fact.data)))
 

@@ -106,6 +106,7 @@ class CreditedConnection(DatagramConnection):
         self._stream_window = configuration.max_stream_data
         self._connection_window = configuration.max_data
         self._consumed = 0
+        self._most_streams = max_streams_uni
         self._ranges = 0  # that wait behind holes, in all streams
         self._look_at = MOST_ANSWERS  # remembered packets, to look for those that only acknowledge
         self._implicit = RangeSet()  # streams of the peer that it skipped over
@@ -204,6 +205,11 @@ class CreditedConnection(DatagramConnection):
                 del sent[number]
             self._look_at = 2 * max(len(sent), MOST_ANSWERS)
         return datagrams
+
+    def grant_streams(self, count: int) -> None:
+        """Let the peer have up to ``count`` streams open; never fewer than before."""
+        self._local_max_streams_uni.value += max(0, count - self._most_streams)
+        self._most_streams = max(count, self._most_streams)
 
     # What the streams of this connection tell it
 

@@ -9,6 +9,7 @@ from aioquic.quic import events
 from aioquic.quic.packet import QuicErrorCode
 
 from aqueduct_core.engine.contract import (
+    Admit,
     CloseLink,
     Consumed,
     Datagram,
@@ -76,6 +77,7 @@ class AioquicLink:
         self._left: int | None = None
         self._lost: LinkLost | None = None
         self._ready = False
+        self._admitted = False
         self._alert: int | None = None
         self._issued: list[bytes] = []
         self._retired: list[bytes] = []
@@ -115,6 +117,10 @@ class AioquicLink:
     @property
     def ready(self) -> bool:
         return self._ready
+
+    @property
+    def admitted(self) -> bool:
+        return self._admitted
 
     @property
     def early(self) -> bool:
@@ -212,6 +218,9 @@ class AioquicLink:
                     self._stop(stream_id, code)
                 case CloseLink(code, reason):
                     self.close(code, reason)
+                case Admit():
+                    self._admitted = True
+                    quic.grant_streams(self._settings.max_streams_uni)
 
     def transmit(self, now: float) -> list[tuple[bytes, Address]]:
         quic = self._quic

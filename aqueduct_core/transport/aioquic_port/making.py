@@ -23,6 +23,9 @@ from aqueduct_core.transport.tickets import Session
 from aqueduct_core.transport.tls import ClientTls, Identity
 
 NAME = "aioquic"
+STREAMS_OF_STRANGERS = 128
+"""Streams that a client may open before it is admitted: each takes a hundred times the bytes that
+open it."""
 
 
 def client_link(
@@ -72,7 +75,7 @@ def server_link(
     configuration.private_key = identity.key
     connection = EarlyConnection(
         configuration=configuration,
-        max_streams_uni=settings.max_streams_uni,
+        max_streams_uni=min(settings.max_streams_uni, STREAMS_OF_STRANGERS),
         proved=terms.proved,
         new_token=terms.token,
         takes_early=terms.early_data,

@@ -38,5 +38,6 @@ def test_the_contract_names_every_fact_and_order() -> None:
         "StopStream",
         "SendDatagram",
         "Consumed",
+        "Admit",
         "CloseLink",
     }

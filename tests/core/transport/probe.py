@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from aqueduct_core.engine.contract import (
+    Admit,
     CloseLink,
     Consumed,
     Datagram,
@@ -43,6 +44,7 @@ class Probe:
     client: bool
     consumes: bool = True
     echoes: bool = False
+    admits: bool = True
     on_fact: Callable[[Fact], None] | None = None
     ready: LinkReady | None = None
     lost: LinkLost | None = None
@@ -69,6 +71,8 @@ class Probe:
         match fact:
             case LinkReady():
                 self.ready = fact
+                if self.admits and not self.client:
+                    self._orders.append(Admit())
             case LinkLost():
                 self.lost = fact
             case StreamBytes(stream_id, data, end):

@@ -7,10 +7,12 @@ import os
 
 import pytest
 
+from aqueduct_core.engine.contract import Admit
 from aqueduct_core.transport import LinkSettings, ListenLimits, listener
-from aqueduct_core.transport.aioquic_port.making import client_link
+from aqueduct_core.transport.aioquic_port.making import STREAMS_OF_STRANGERS, client_link
 from aqueduct_core.transport.port import Address, Link
 from tests.core.transport.ends import Server, client_tls, dialled, ended, serving, until
+from tests.core.transport.probe import Probe
 
 FROM: Address = ("192.0.2.1", 9)
 
@@ -135,21 +137,40 @@ def test_in_a_flood_clients_are_asked_for_their_address_and_good_ones_come_in() 
     asyncio.run(main())
 
 
-def test_who_has_proved_its_address_gives_way_to_nobody() -> None:
+def test_who_has_proved_its_address_gives_way_to_no_stranger() -> None:
     async def main() -> None:
         limits = ListenLimits(handshakes=4, retry="never")
-        async with serving(limits=limits) as server:
-            shaking = server.listener._shaking
-            server.listener._burst([(initial(server), ("192.0.2.1", 1))])
-            await seen(server)
+        async with serving(limits=limits, make=lambda: Probe(client=False, admits=False)) as server:
+            good, _ = await dialled(server)
+            await until(lambda: bool(server.probes))
             (driver,) = server.listener.drivers
-            shaking.discard(driver)
-            shaking.add(driver, "192.0.2.1", proved=True)
+            assert driver in server.listener._shaking
             for number in range(2, 20):
                 server.listener._burst([(initial(server), (f"192.0.2.{number}", 1))])
                 await seen(server)
             assert driver in server.listener.drivers
             assert len(server.listener.drivers) == 4
             assert server.listener.counts.gave_way == 15
+            await ended(good)
+
+    asyncio.run(main())
+
+
+def test_who_is_not_admitted_has_few_streams() -> None:
+    async def main() -> None:
+        async with serving(make=lambda: Probe(client=False, admits=False)) as server:
+            driver, probe = await dialled(server)
+            await until(lambda: bool(server.probes))
+            for _ in range(STREAMS_OF_STRANGERS + 50):
+                probe.write(probe.open(), b"x", end=False)
+            driver.kick()
+            there = server.probes[0]
+            await until(lambda: len(there.streams) == STREAMS_OF_STRANGERS)
+            there._orders.append(Admit())
+            (mine,) = server.listener.drivers
+            mine.kick()
+            await until(lambda: len(there.streams) == STREAMS_OF_STRANGERS + 50)
+            assert mine not in server.listener._shaking
+            await ended(driver)
 
     asyncio.run(main())
