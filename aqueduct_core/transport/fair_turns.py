@@ -16,21 +16,24 @@ D = TypeVar("D")
 
 LONGEST_TURN = 0.008
 """Seconds of a turn, about, beyond which the next one goes to somebody else."""
-WAITING = 2_048
-"""Datagrams of one connection that wait; a burst of an honest peer on a busy machine."""
+WAITING = 8_192
+"""Datagrams that wait in all, about; beyond it those of connections that have more than their part
+of them are dropped."""
 FIRST_COST = 400e-6
 """Seconds for a datagram before any was measured: what those of a stranger may cost."""
 
 
 class _Turn(Generic[D]):
-    """One connection: what waits, the time that it has used, and what a datagram costs."""
+    """One connection: what waits, the time that it has used, what a datagram costs, and whether it
+    is in the queue."""
 
-    __slots__ = ("cost", "used", "waiting")
+    __slots__ = ("cost", "queued", "used", "waiting")
 
     def __init__(self) -> None:
         self.waiting: deque[D] = deque()
         self.used = 0.0
         self.cost = FIRST_COST
+        self.queued = False
 
 
 class FairTurns(Generic[T, D]):
@@ -45,6 +48,8 @@ class FairTurns(Generic[T, D]):
         self._heap: list[tuple[float, int, T]] = []
         self._count = 0
         self._least = 0.0
+        self._waiting = 0
+        self._active = 0
 
     def __bool__(self) -> bool:
         """Whether anything waits."""
@@ -57,10 +62,12 @@ class FairTurns(Generic[T, D]):
             turn = self._turns[connection] = _Turn()
         if not turn.waiting:
             turn.used = max(turn.used, self._least)
+            self._active += 1
             self._push(connection, turn)
-        elif len(turn.waiting) >= WAITING:
+        elif self._waiting >= WAITING and len(turn.waiting) >= WAITING // self._active:
             return False
         turn.waiting.append(datagram)
+        self._waiting += 1
         return True
 
     def next(self) -> tuple[T, list[D]] | None:
@@ -70,10 +77,13 @@ class FairTurns(Generic[T, D]):
             turn = self._turns.get(connection)
             if turn is None or not turn.waiting:
                 continue  # it was forgotten meanwhile
+            turn.queued = False
             self._least = used
             waiting = turn.waiting
             count = min(len(waiting), max(1, int(LONGEST_TURN / turn.cost)))
             batch = [waiting.popleft() for _ in range(count)]
+            self._waiting -= count
+            self._active -= not waiting
             return connection, batch
         return None
 
@@ -89,8 +99,14 @@ class FairTurns(Generic[T, D]):
 
     def forget(self, connection: T) -> None:
         """It is gone, and so is what waited for it."""
-        self._turns.pop(connection, None)
+        turn = self._turns.pop(connection, None)
+        if turn is not None and turn.waiting:
+            self._waiting -= len(turn.waiting)
+            self._active -= 1
 
     def _push(self, connection: T, turn: _Turn[D]) -> None:
+        if turn.queued:
+            return
+        turn.queued = True
         self._count += 1
         heapq.heappush(self._heap, (turn.used, self._count, connection))

@@ -87,10 +87,17 @@ def test_alone_it_has_all_the_time() -> None:
     assert run(turns, {"only": 1e-5}, 10.0)["only"][0] == 2_000
 
 
-def test_what_is_beyond_its_bound_is_dropped_and_of_nobody_else() -> None:
+def test_what_is_beyond_the_bound_is_dropped_of_those_who_have_most() -> None:
     turns: Turns = FairTurns()
     assert fill(turns, "flood", WAITING + 500) == WAITING
-    assert turns.add("good", 1)
+    assert fill(turns, "good", 1_000) == 1_000
+    assert fill(turns, "flood", 10) == 0
+    assert fill(turns, "greedy", WAITING) == WAITING // 3
+    assert turns._waiting < 2 * WAITING
+    for who in ("flood", "good", "greedy"):
+        turns.forget(who)
+    assert (turns._waiting, turns._active) == (0, 0)
+    assert turns.next() is None
 
 
 def test_what_waits_for_one_that_is_gone_goes_with_it() -> None:
