@@ -133,6 +133,7 @@ def test_a_flood_from_addresses_that_do_not_answer_makes_no_connection() -> None
             listener = server.listener
             hellos = [await _first_datagram(server) for _ in range(50)]
             listener._burst([(data, ("127.0.0.1", 9)) for data in hellos])
+            await until(lambda: not listener._strangers)
             assert listener.counts.retried == 50
             assert not listener.drivers
 
