@@ -18,6 +18,7 @@ from aqueduct_core.aqueduct.connection import Connection as Engine
 from aqueduct_core.aqueduct.conventions import CODE_REJECTED, connection_headers
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.news import Closed, Headers
+from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
 from aqueduct_core.errors import (
     AqueductError,
     AuthFailed,
@@ -26,7 +27,6 @@ from aqueduct_core.errors import (
     VersionMismatch,
 )
 from aqueduct_core.transport.dialer import dial
-from aqueduct_core.transport.port import SILENCE
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tickets import TicketStore
 from aqueduct_core.transport.tls import ClientTls
@@ -192,12 +192,18 @@ class Connecting:
 
 def broken(closed: Closed) -> bool:
     """Whether we ended a connection because its peer broke the protocol."""
-    ours = not closed.by_peer and closed.reason != SILENCE
+    ours = not closed.by_peer and closed.origin is CloseOrigin.APPLICATION
     return ours and closed.code in set(Code) - {Code.NO_ERROR}
 
 
 def refusal(where: HostPort, closed: Closed) -> AqueductError:
-    """Why a server closed a connection in place of accepting it."""
+    """Why a server closed a connection in place of accepting it; or that it was lost before."""
+    if closed.origin is not CloseOrigin.APPLICATION:
+        return ConnectFailed(
+            "NO_REPLY",
+            f"the connection to {where} was lost before it was accepted: {how_lost(closed)[:400]}",
+            "Try again, or look into the log of the server",
+        )
     reason = closed.reason or "no reason given"
     if closed.by_peer and closed.code == CODE_REJECTED:
         return AuthFailed(

@@ -44,6 +44,7 @@ from aqueduct_core.aqueduct.conventions import (
 )
 from aqueduct_core.aqueduct.news import Closed
 from aqueduct_core.aqueduct.positions import Position
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import AqueductError, ConnectFailed, ProtocolViolation, SinkFailed
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls import ClientTls
@@ -372,7 +373,9 @@ class Producer:
 
     def _refusal(self, closed: Closed) -> AqueductError | None:
         """What a close of the server says that no new connection changes."""
-        if closed.by_peer and closed.code == CODE_NOT_REPEATABLE:
+        if not closed.by_peer or closed.origin is not CloseOrigin.APPLICATION:
+            return None
+        if closed.code == CODE_NOT_REPEATABLE:
             return SinkFailed(
                 "NOT_REPEATABLE",
                 f"{self._where} refused what producer {self._producer!r} sends: "
@@ -380,7 +383,7 @@ class Producer:
                 "Send other content under another identity or channel, or behind the numbers that "
                 "are stored",
             )
-        if not (closed.by_peer and closed.code == CODE_FENCED):
+        if closed.code != CODE_FENCED:
             return None
         return SinkFailed(
             "FENCED",
