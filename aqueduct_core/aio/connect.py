@@ -15,7 +15,12 @@ from aqueduct_core.aio.wire import Wire
 from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.connection import Connection as Engine
-from aqueduct_core.aqueduct.conventions import CODE_REJECTED, connection_headers
+from aqueduct_core.aqueduct.conventions import (
+    CODE_FENCED,
+    CODE_NOT_REPEATABLE,
+    CODE_REJECTED,
+    connection_headers,
+)
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.news import Closed, Headers
 from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
@@ -24,6 +29,7 @@ from aqueduct_core.errors import (
     AuthFailed,
     ConnectFailed,
     ProtocolViolation,
+    SinkFailed,
     VersionMismatch,
 )
 from aqueduct_core.transport.dialer import dial
@@ -228,3 +234,23 @@ def refusal(where: HostPort, closed: Closed) -> AqueductError:
         f"{where} closed the connection before it was accepted (code {closed.code}): {reason}",
         "Try again, or look into the log of the server",
     )
+
+
+def refusal_for_good(where: HostPort, producer: str, closed: Closed) -> SinkFailed | None:
+    """What a server has against a producer that it had accepted, and no new connection changes."""
+    if not closed.by_peer or closed.origin is not CloseOrigin.APPLICATION:
+        return None
+    if closed.code == CODE_NOT_REPEATABLE:
+        return SinkFailed(
+            "NOT_REPEATABLE",
+            f"{where} refused what producer {producer!r} sends: {closed.reason[:200]}",
+            "Send other content under another identity or channel, or behind the numbers that are "
+            "stored",
+        )
+    if closed.code == CODE_FENCED:
+        return SinkFailed(
+            "FENCED",
+            f"producer {producer!r} was put out of its place at {where}: {closed.reason[:200]}",
+            "Give each producer that runs at the same time an identity of its own, or a channel",
+        )
+    return None

@@ -74,6 +74,7 @@ class Surroundings:
     commits: Commits = field(default_factory=lambda: Commits(0, {}))
     new_id: Callable[[], str] = lambda: secrets.token_hex(8)
     """Names a connection; no two of a spool may have one name."""
+    spool_id: str = ""
 
 
 class Role(Protocol):

@@ -65,6 +65,8 @@ class ResettableConnection(EarlyConnection):
             )
             self._close_pending = False
             self._close_begin(is_initiator=False, now=now)
+            # Packets that come late could bring about no answer, so nobody waits for them.
+            self._close_at = now
             return
         super().receive_datagram(data, addr, now)
 
