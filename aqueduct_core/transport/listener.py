@@ -75,15 +75,16 @@ async def listen(
         ConnectFailed.REFUSED: the address is in use or not of this machine.
         ConnectFailed.DNS: ``host`` is a name that is not known.
         TlsFailed.EXPIRED: the certificate is outside its dates.
-        InvalidOption: certificate files that are missing, unreadable or do not belong together.
+        InvalidOption: certificate files that are missing, unreadable or do not belong together;
+            a key of resets that has not 32 bytes.
     """
     library = stack(transport)
     identity = tls.checked()
+    resets = StatelessResets(reset_key)
     addresses = await resolve(host, port, passive=True)
     if not addresses:
         raise ConnectFailed("DNS", f"the host {host!r} has no address", "Give an IP address")
     sock = bound(*addresses[0])
-    resets = StatelessResets(reset_key)
     listener = Listener(library, settings, identity, make_engine, limits or ListenLimits(), resets)
     listener.open(UdpSocket(sock, listener._burst, listener._error))
     return listener

@@ -15,6 +15,7 @@ import hmac
 import os
 from collections.abc import Iterable
 
+from aqueduct_core.errors import InvalidOption
 from aqueduct_core.transport.port import CONNECTION_ID_LENGTH
 
 KEY_SIZE = 32
@@ -39,8 +40,17 @@ class StatelessResets:
     """
 
     def __init__(self, key: bytes | None = None) -> None:
-        """``key``: secret, ``KEY_SIZE`` bytes; None: a new one, for the life of the process."""
-        self._key = key or os.urandom(KEY_SIZE)
+        """``key``: secret, ``KEY_SIZE`` bytes; None: a new one, for the life of the process.
+
+        Raises: InvalidOption.BAD_VALUE for a key of another size.
+        """
+        if key is not None and len(key) != KEY_SIZE:
+            raise InvalidOption(
+                "BAD_VALUE",
+                f"the key of stateless resets has {len(key)} bytes",
+                f"Give {KEY_SIZE} secret bytes",
+            )
+        self._key = os.urandom(KEY_SIZE) if key is None else key
         self._left = float(PER_SECOND)
         self._counted_at = 0.0
 

@@ -11,7 +11,8 @@ import pytest
 
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.contract import LinkLost
-from aqueduct_core.transport import LinkSettings, listen
+from aqueduct_core.errors import InvalidOption
+from aqueduct_core.transport import LinkSettings, ListenLimits, listen
 from aqueduct_core.transport.port import Terms
 from aqueduct_core.transport.stateless_reset import (
     LONGEST,
@@ -75,6 +76,11 @@ class TestResets:
         assert token(b"a") == token(b"a") == StatelessResets(KEY).token(b"a")
         assert len({token(b"a"), token(b"b"), StatelessResets().token(b"a")}) == 3
         assert len(token(b"a")) == TOKEN_SIZE
+
+    @pytest.mark.parametrize("size", [0, 16, 33])
+    def test_a_key_has_32_bytes(self, size: int) -> None:
+        with pytest.raises(InvalidOption, match=f"has {size} bytes"):
+            StatelessResets(bytes(size))
 
     def test_what_is_too_short_is_no_reset(self) -> None:
         token = StatelessResets(KEY).token(b"a")
@@ -149,10 +155,12 @@ def test_every_id_of_a_server_has_a_token_that_it_can_make_again() -> None:
     assert len(quic._peer_cid_available) == 7
 
 
+@pytest.mark.parametrize("retry", [False, True], ids=["", "behind a Retry"])
 @pytest.mark.parametrize("same", [True, False], ids=["the key was kept", "another key"])
-def test_a_listener_in_the_place_of_one_that_is_gone(same: bool) -> None:
+def test_a_listener_in_the_place_of_one_that_is_gone(same: bool, retry: bool) -> None:
     async def main() -> None:
-        async with serving(settings=PATIENT, reset_key=KEY) as server:
+        limits = ListenLimits(retry=retry)
+        async with serving(settings=PATIENT, limits=limits, reset_key=KEY) as server:
             driver, probe = await dialled(server, settings=PATIENT)
             await until(lambda: bool(server.probes))
             (forgotten,) = server.listener.drivers
