@@ -15,18 +15,24 @@ from aqueduct_core.aio.wire import Wire
 from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.connection import Connection as Engine
-from aqueduct_core.aqueduct.conventions import CODE_REJECTED, connection_headers
+from aqueduct_core.aqueduct.conventions import (
+    CODE_FENCED,
+    CODE_NOT_REPEATABLE,
+    CODE_REJECTED,
+    connection_headers,
+)
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.news import Closed, Headers
+from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
 from aqueduct_core.errors import (
     AqueductError,
     AuthFailed,
     ConnectFailed,
     ProtocolViolation,
+    SinkFailed,
     VersionMismatch,
 )
 from aqueduct_core.transport.dialer import dial
-from aqueduct_core.transport.port import SILENCE
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tickets import TicketStore
 from aqueduct_core.transport.tls import ClientTls
@@ -192,12 +198,18 @@ class Connecting:
 
 def broken(closed: Closed) -> bool:
     """Whether we ended a connection because its peer broke the protocol."""
-    ours = not closed.by_peer and closed.reason != SILENCE
+    ours = not closed.by_peer and closed.origin is CloseOrigin.APPLICATION
     return ours and closed.code in set(Code) - {Code.NO_ERROR}
 
 
 def refusal(where: HostPort, closed: Closed) -> AqueductError:
-    """Why a server closed a connection in place of accepting it."""
+    """Why a server closed a connection in place of accepting it; or that it was lost before."""
+    if closed.origin is not CloseOrigin.APPLICATION:
+        return ConnectFailed(
+            "NO_REPLY",
+            f"the connection to {where} was lost before it was accepted: {how_lost(closed)[:400]}",
+            "Try again, or look into the log of the server",
+        )
     reason = closed.reason or "no reason given"
     if closed.by_peer and closed.code == CODE_REJECTED:
         return AuthFailed(
@@ -222,3 +234,23 @@ def refusal(where: HostPort, closed: Closed) -> AqueductError:
         f"{where} closed the connection before it was accepted (code {closed.code}): {reason}",
         "Try again, or look into the log of the server",
     )
+
+
+def refusal_for_good(where: HostPort, producer: str, closed: Closed) -> SinkFailed | None:
+    """What a server has against a producer that it had accepted, and no new connection changes."""
+    if not closed.by_peer or closed.origin is not CloseOrigin.APPLICATION:
+        return None
+    if closed.code == CODE_NOT_REPEATABLE:
+        return SinkFailed(
+            "NOT_REPEATABLE",
+            f"{where} refused what producer {producer!r} sends: {closed.reason[:200]}",
+            "Send other content under another identity or channel, or behind the numbers that are "
+            "stored",
+        )
+    if closed.code == CODE_FENCED:
+        return SinkFailed(
+            "FENCED",
+            f"producer {producer!r} was put out of its place at {where}: {closed.reason[:200]}",
+            "Give each producer that runs at the same time an identity of its own, or a channel",
+        )
+    return None

@@ -19,6 +19,7 @@ from aqueduct_core.aqueduct.conventions import (
     read_connection,
 )
 from aqueduct_core.aqueduct.news import Closed, Headers
+from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
 from aqueduct_core.transport.driver import Driver
 
 DRAIN_TIMEOUT = 30.0
@@ -83,7 +84,7 @@ class Connection:
 
     @property
     def closed(self) -> Closed | None:
-        """How the connection ended; None while it is up."""
+        """How the connection ended, and with whose code (``origin``); None while it is up."""
         return self._wire.closed
 
     @property
@@ -145,7 +146,12 @@ class Connection:
 
     def __repr__(self) -> str:
         closed = self._wire.closed
-        state = "open" if closed is None else f"closed with code {closed.code}"
+        if closed is None:
+            state = "open"
+        elif closed.origin is CloseOrigin.APPLICATION:
+            state = f"closed with code {closed.code}"
+        else:
+            state = f"lost: {how_lost(closed)!r}"
         return f"<{type(self).__name__} {self.id} with {self.peer[0]}:{self.peer[1]}, {state}>"
 
 

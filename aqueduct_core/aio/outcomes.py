@@ -16,6 +16,7 @@ project. Only ``Finished`` is no error. All can be pickled.
 
 from __future__ import annotations
 
+from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
 from aqueduct_core.errors import ChannelEnded, SinkFailed
 
 
@@ -94,24 +95,36 @@ class LostInTransit(Outcome, ChannelEnded):
 
 
 class ConnectionLost(Outcome, ChannelEnded):
-    """The connection ended. ``code`` 0 with ``by_peer``: the peer closed it in good order."""
+    """The connection ended. ``code`` 0 with ``by_peer``: the peer closed it in good order.
+
+    Where ``origin`` is not the application, nobody closed it: the code is QUIC's, or there is none.
+    """
 
     def __init__(
-        self, channel: str, code: int = 0, reason: str = "", by_peer: bool = False
+        self,
+        channel: str,
+        code: int = 0,
+        reason: str = "",
+        by_peer: bool = False,
+        origin: CloseOrigin = CloseOrigin.APPLICATION,
     ) -> None:
-        who = "the peer" if by_peer else "this side"
-        why = f" ({reason})" if reason else ""
-        ChannelEnded.__init__(
-            self,
-            "LOST",
-            f"the connection of {channel} was closed by {who} with code {code}{why}",
-            "Messages without an ack may or may not have arrived; connect and send them again",
-        )
-        self.args = (channel, code, reason, by_peer)
         self.channel = channel
         self.code = code
         self.reason = reason
         self.by_peer = by_peer
+        self.origin = origin
+        if origin is CloseOrigin.APPLICATION:
+            who = "the peer" if by_peer else "this side"
+            how = f"closed by {who} with code {code}" + (f" ({reason})" if reason else "")
+        else:
+            how = f"lost: {how_lost(self)}"
+        ChannelEnded.__init__(
+            self,
+            "LOST",
+            f"the connection of {channel} was {how}",
+            "Messages without an ack may or may not have arrived; connect and send them again",
+        )
+        self.args = (channel, code, reason, by_peer, origin)
 
 
 class Misuse(RuntimeError):

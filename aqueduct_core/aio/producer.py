@@ -28,7 +28,7 @@ from types import TracebackType
 from aqueduct_core.aio import defaults
 from aqueduct_core.aio.address import parse_url
 from aqueduct_core.aio.backoff import Backoff
-from aqueduct_core.aio.connect import connect
+from aqueduct_core.aio.connect import connect, refusal_for_good
 from aqueduct_core.aio.connection import DRAIN_TIMEOUT, ClientConnection
 from aqueduct_core.aio.headers import HeadersLike, as_headers
 from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit, Misuse, ReceiverClosed
@@ -37,14 +37,9 @@ from aqueduct_core.aio.producer_positions import ProducerPositions
 from aqueduct_core.aio.producer_receipts import ProducerReceipts
 from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct.config import Config, Mode
-from aqueduct_core.aqueduct.conventions import (
-    CODE_FENCED,
-    CODE_NOT_REPEATABLE,
-    connection_headers,
-)
-from aqueduct_core.aqueduct.news import Closed
+from aqueduct_core.aqueduct.conventions import connection_headers
 from aqueduct_core.aqueduct.positions import Position
-from aqueduct_core.errors import AqueductError, ConnectFailed, ProtocolViolation, SinkFailed
+from aqueduct_core.errors import AqueductError, ConnectFailed, ProtocolViolation
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls import ClientTls
 
@@ -365,29 +360,12 @@ class Producer:
                 task.cancel()
             if carrying:
                 await asyncio.wait(carrying)
-            if connection.closed is not None and (refused := self._refusal(connection.closed)):
-                self._fail(refused)
+            if connection.closed is not None:
+                refused = refusal_for_good(self._where, self._producer, connection.closed)
+                if refused is not None:
+                    self._fail(refused)
             self.changed.fire()
         await connection.wait_closed()
-
-    def _refusal(self, closed: Closed) -> AqueductError | None:
-        """What a close of the server says that no new connection changes."""
-        if closed.by_peer and closed.code == CODE_NOT_REPEATABLE:
-            return SinkFailed(
-                "NOT_REPEATABLE",
-                f"{self._where} refused what producer {self._producer!r} sends: "
-                f"{closed.reason[:200]}",
-                "Send other content under another identity or channel, or behind the numbers that "
-                "are stored",
-            )
-        if not (closed.by_peer and closed.code == CODE_FENCED):
-            return None
-        return SinkFailed(
-            "FENCED",
-            f"producer {self._producer!r} was put out of its place at {self._where}: "
-            f"{closed.reason[:200]}",
-            "Give each producer that runs at the same time an identity of its own, or a channel",
-        )
 
     async def _carry(self, channel: ProducerChannel, connection: ClientConnection) -> None:
         """Carry one channel; a receiver that closed it gets it anew after a wait, since what it

@@ -23,7 +23,7 @@ from aqueduct_core.aqueduct.news import Closed, Headers
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.listener import Listener, PeerInfo, listen
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
-from aqueduct_core.transport.tls import ServerTls
+from aqueduct_core.transport.tls import ServerTls, is_loopback
 
 Verdict: TypeAlias = bool | str
 """True accepts; False or a reason refuses. The reason is told to the peer: no secrets."""
@@ -43,6 +43,7 @@ def serve(
     settings: LinkSettings | None = None,
     limits: ListenLimits | None = None,
     transport: str = "aioquic",
+    reset_key: bytes | None = None,
 ) -> Serving:
     """Listen on ``host`` and ``port`` (0: any free one).
 
@@ -53,7 +54,10 @@ def serve(
         headers: our connection headers, the same for each connection.
         authorize: looks at the connection headers of a client before the application sees
             anything of it; may be a coroutine function. Refused: the connection is closed with
-            ``CODE_REJECTED``. None accepts all. ``bearer`` makes one for a token.
+            ``CODE_REJECTED``. None accepts all, with a warning where that is not this machine
+            alone. ``bearer`` makes one for a token.
+        reset_key: 32 secret bytes that a server keeps over restarts, so that clients of the one
+            before learn at once that it is gone (stateless reset); None: by their idle timeout.
 
     Raises: ConnectFailed, TlsFailed, InvalidOption.
     """
@@ -65,6 +69,7 @@ def serve(
         settings or LinkSettings(),
         limits,
         transport,
+        reset_key,
     )
 
 
@@ -162,6 +167,7 @@ class Server:
         settings: LinkSettings,
         limits: ListenLimits | None,
         transport: str,
+        reset_key: bytes | None,
     ) -> None:
         self._listener = await listen(
             host,
@@ -171,7 +177,10 @@ class Server:
             make_engine=self._welcome,
             limits=limits,
             transport=transport,
+            reset_key=reset_key,
         )
+        if self._authorize is None and not is_loopback(self.address[0]):
+            _logger.warning("everybody may connect to %s: no token is demanded there", self.url)
 
     def _welcome(self, peer: PeerInfo, now: float) -> tuple[Engine, Callable[..., None]]:
         """A handshake is complete: an engine, and who takes its news."""
@@ -253,6 +262,7 @@ class Serving:
         settings: LinkSettings,
         limits: ListenLimits | None,
         transport: str,
+        reset_key: bytes | None,
     ) -> None:
         self._where = (host, port)
         self._tls = tls
@@ -260,6 +270,7 @@ class Serving:
         self._settings = settings
         self._limits = limits
         self._transport = transport
+        self._reset_key = reset_key
 
     def __await__(self) -> Generator[Any, None, Server]:
         return self._open().__await__()
@@ -267,7 +278,13 @@ class Serving:
     async def _open(self) -> Server:
         host, port = self._where
         await self._server.open(
-            host, port, self._tls, self._settings, self._limits, self._transport
+            host,
+            port,
+            self._tls,
+            self._settings,
+            self._limits,
+            self._transport,
+            self._reset_key,
         )
         return self._server
 

@@ -321,7 +321,7 @@ class Wire:
         closed = self.engine.closed
         if closed is None:
             return ConnectionLost(label)
-        return ConnectionLost(label, closed.code, closed.reason, closed.by_peer)
+        return ConnectionLost(label, *closed)
 
     def _closed(self, item: Closed) -> None:
         self.closed = item

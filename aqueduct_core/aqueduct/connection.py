@@ -176,7 +176,7 @@ class Connection:
 
     def _lost(self, fact: LinkLost) -> None:
         self._outbox.abandon()
-        self._over(Closed(fact.code, fact.reason, fact.by_peer))
+        self._over(Closed(*fact))
 
     def _over(self, closed: Closed) -> None:
         self.closed = closed

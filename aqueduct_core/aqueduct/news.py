@@ -14,6 +14,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from aqueduct_core.engine.close_codes import CloseOrigin
+
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 """Header data: a multimap in wire order (AQ-HDRDATA-1)."""
 
@@ -212,11 +214,13 @@ class DatagramsUnavailable(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """The connection is over; the last news. ``code`` 0: in good order (AQ-LIFE-24)."""
+    """The connection is over; the last news. ``code`` 0 of the application: in good order
+    (AQ-LIFE-24). Of another ``origin`` the connection was lost, and the code is none of ours."""
 
     code: int
     reason: str
     by_peer: bool
+    origin: CloseOrigin = CloseOrigin.APPLICATION
 
 
 News: TypeAlias = (

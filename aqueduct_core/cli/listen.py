@@ -77,6 +77,9 @@ async def _listen(options: argparse.Namespace, where: HostPort, tls: ServerTls) 
         print(f"listening on {HostPort(host, port)}", file=sys.stderr)
         if options.self_signed:
             print(f"fingerprint {server.fingerprint}", file=sys.stderr)
+        if token is None and not is_loopback(host):
+            text = "everybody who reaches this address may connect: --token-file demands a token"
+            print(f"warning: {text}", file=sys.stderr)
         sys.stderr.flush()
         accepting = asyncio.ensure_future(_accept(server, reading))
         try:

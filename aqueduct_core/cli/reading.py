@@ -21,6 +21,7 @@ from aqueduct_core.aio.outcomes import (
 )
 from aqueduct_core.aio.signal import Signal
 from aqueduct_core.cli.output import Origin, Output
+from aqueduct_core.engine.close_codes import CloseOrigin, ConnectionEnd, how_lost
 
 _KINDS: dict[type[Outcome], str] = {
     Finished: "finished",
@@ -100,7 +101,7 @@ class Reading:
         self._output.event("connected", connection.id, None, str(HostPort(*connection.peer)), None)
         await connection.wait_closed()
         closed = connection.closed
-        reason = closed.reason if closed is not None else ""
+        reason = _reason(closed) if closed is not None else ""
         self._output.event("disconnected", connection.id, None, reason, None)
 
     async def _channel(self, receiver: Receiver, connection: int, producer: str | None) -> None:
@@ -125,7 +126,7 @@ class Reading:
             return  # closed on this side: we are stopping
         outcome = receiver.outcome
         if outcome is not None:
-            reason = outcome.reason if isinstance(outcome, ConnectionLost) else ""
+            reason = _reason(outcome) if isinstance(outcome, ConnectionLost) else ""
             kind = _KINDS[type(outcome)]
             self._output.event(kind, connection, channel, reason, receiver.counts)
             if not isinstance(outcome, Finished):
@@ -139,6 +140,11 @@ class Reading:
             self._start(self._channels, self._channel(half, connection, producer))
         else:
             self._start(self._channels, _finish(half))
+
+
+def _reason(end: ConnectionEnd) -> str:
+    """What the peer or this side said, or why the connection was lost."""
+    return end.reason if end.origin is CloseOrigin.APPLICATION else how_lost(end)
 
 
 async def _finish(sender: Sender) -> None:

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from aqueduct_core.engine.close_codes import CloseOrigin
+
 
 class StreamBytes(NamedTuple):
     """The next bytes of a stream of the peer, in order and without gaps; ``end`` is its FIN."""
@@ -137,11 +139,15 @@ class StreamLimit(NamedTuple):
 
 
 class LinkLost(NamedTuple):
-    """The link is gone: closed by either side, or silent past its idle timeout. The last fact."""
+    """The link is gone: closed by either side, or silent past its idle timeout. The last fact.
+
+    What ``code`` means is for ``origin`` to say: only those of the application are an engine's.
+    """
 
     code: int
     reason: str
     by_peer: bool
+    origin: CloseOrigin = CloseOrigin.APPLICATION
 
 
 Fact: TypeAlias = (

@@ -18,10 +18,12 @@ from typing import Any
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.primitives import atomic_file
+from aqueduct_core.primitives.private_files import make_directories
 
 SERVER_NAME = "aqueduct-intake"
 """The one DNS name in each server certificate; clients verify it instead of a host name."""
@@ -102,10 +104,10 @@ class Credentials:
         """
         path = Path(directory) / KEYS_FILE
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_directories(path.parent)
             if not path.exists():
                 content = json.dumps(cls.fresh().to_json()).encode()
-                atomic_file.create(path, content, mode=0o600)
+                atomic_file.create(path, content)
             text = path.read_bytes()
         except OSError as error:
             raise SpoolFailed(
@@ -146,6 +148,14 @@ class Credentials:
     def for_clients(self) -> Credentials:
         """The same without the authority's key: enough to call a server, not to be one."""
         return replace(self, authority_key=None)
+
+    def reset_key(self, spool_id: str) -> bytes:
+        """The key of stateless resets (32 bytes) of the intake of this spool: the same one after
+        each restart, and another one for each intake of those that share the credentials."""
+        if self.authority_key is None:
+            raise ValueError("these credentials are for clients only")
+        info = b"aqueduct stateless reset " + spool_id.encode()
+        return HKDF(hashes.SHA256(), 32, None, info).derive(self.authority_key)
 
     def server_identity(self) -> ServerIdentity:
         """A fresh certificate for one Flight server, signed by the authority."""

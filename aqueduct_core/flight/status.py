@@ -58,7 +58,8 @@ class IntakeStatus:
     to which cursors belong, ``held`` the cursors that a planner holds at this moment. ``settings``
     are those that decide who can bring messages, ``in_force`` the others that the intake was told
     at its start, both by option; no secret is in either. ``opened`` are the ends of all logs, that
-    of events last, when it opened the spool, before anybody brought anything to it.
+    of events last, when it opened the spool, before anybody brought anything to it. ``warnings``
+    are what those who run it should know of its settings.
     """
 
     id: str
@@ -88,6 +89,7 @@ class IntakeStatus:
     in_force: Mapping[str, str] = field(default_factory=dict)
     held: tuple[str, ...] = ()
     opened: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -118,6 +120,7 @@ class IntakeStatus:
             "inForce": dict(self.in_force),
             "held": list(self.held),
             "opened": list(self.opened),
+            "warnings": list(self.warnings),
         }
 
     @classmethod
@@ -156,4 +159,5 @@ class IntakeStatus:
             in_force=data.get("inForce", {}),
             held=tuple(data.get("held", ())),
             opened=tuple(data.get("opened", ())),
+            warnings=tuple(data.get("warnings", ())),
         )

@@ -21,14 +21,14 @@ class AccessFiles(NamedTuple):
 
 
 def write_access(directory: Path, credentials: Credentials) -> AccessFiles:
-    """Keep both files in ``directory`` up to date; the token is for its owner's eyes only.
+    """Keep both files in ``directory`` up to date, for their owner's eyes only.
 
     Raises: SpoolFailed.IO.
     """
     files = AccessFiles((directory / CA_FILE).absolute(), (directory / TOKEN_FILE).absolute())
     try:
-        _keep(files.ca_file, credentials.authority, 0o644)
-        _keep(files.token_file, credentials.token.encode() + b"\n", 0o600)
+        _keep(files.ca_file, credentials.authority)
+        _keep(files.token_file, credentials.token.encode() + b"\n")
     except OSError as error:
         raise SpoolFailed(
             "IO",
@@ -38,10 +38,10 @@ def write_access(directory: Path, credentials: Credentials) -> AccessFiles:
     return files
 
 
-def _keep(path: Path, content: bytes, mode: int) -> None:
+def _keep(path: Path, content: bytes) -> None:
     try:
         if path.read_bytes() == content:
             return
     except FileNotFoundError:
         pass
-    atomic_file.replace(path, content, mode)
+    atomic_file.replace(path, content)

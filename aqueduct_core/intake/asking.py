@@ -12,6 +12,7 @@ from aqueduct_core.aqueduct.connection import Attach, Connection
 from aqueduct_core.aqueduct.conventions import BadHeader, channel_headers, read_connection
 from aqueduct_core.aqueduct.faults import LocalError, TooMany
 from aqueduct_core.aqueduct.news import Closed, Complete, Ended, Headers, News, Numbered
+from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
 from aqueduct_core.intake.demand import Demand, Tree, Wish
 from aqueduct_core.intake.session import Channel, Session
 
@@ -205,6 +206,8 @@ class Asking:
 
 
 def _reason(closed: Closed) -> str:
+    if closed.origin is not CloseOrigin.APPLICATION:
+        return f"the connection was lost: {how_lost(closed)[:400]}"
     text = f": {closed.reason[:200]}" if closed.reason else ""
     if closed.by_peer:
         return f"the remote closed the connection, code {closed.code}{text}"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from aqueduct_core.aqueduct.chanid import ENTRYPOINT
 from aqueduct_core.aqueduct.news import Closed, Counts, End
+from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
 from aqueduct_core.intake.events import Event, EventCounts, Kind
 from aqueduct_core.intake.groups import GroupCommit
 from aqueduct_core.intake.offers import Occurrence, Party
@@ -69,15 +70,12 @@ class Chronicle:
 
     def disconnected(self, closed: Closed) -> None:
         if not self._admitted:
-            if not closed.by_peer and closed.code:
+            if not closed.by_peer and closed.origin is CloseOrigin.APPLICATION and closed.code:
                 self.rejected(closed.reason)
             return
         if not self._over:
             self._over = True
-            by = "peer" if closed.by_peer else "intake"
-            reason = f"closed by {by}, code {closed.code}"
-            if closed.reason:
-                reason += f": {closed.reason}"
+            reason = how_ended(closed, "intake")
             self._record(self._event("disconnected", reason=reason, counts=self._total))
 
     def opened(self, source: Source, resumes: bool, run_start: int | None = None) -> None:
@@ -197,6 +195,14 @@ class Chronicle:
 
     def _record(self, event: Event) -> None:
         self._groups.record(Occurrence(self._party, event))
+
+
+def how_ended(closed: Closed, this_side: str) -> str:
+    """The end of a connection for an event or a log: whose close it was, or why it was lost."""
+    if closed.origin is not CloseOrigin.APPLICATION:
+        return f"lost: {how_lost(closed)}"
+    by = "peer" if closed.by_peer else this_side
+    return f"closed by {by}, code {closed.code}" + (f": {closed.reason}" if closed.reason else "")
 
 
 def _numbered(source: Source, resumes: bool) -> bool:

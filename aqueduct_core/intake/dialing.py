@@ -31,6 +31,7 @@ class Dialing:
 
     address = ""
     fingerprint = None
+    warnings: tuple[str, ...] = ()
 
     def __init__(self, settings: IntakeSettings, connect: ConnectSettings) -> None:
         if not connect.insecure:

@@ -33,6 +33,11 @@ class Front(Protocol):
         """Totals of what never came to be a session, for the status."""
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What those who run the intake should know of its settings, once it is open; for log and
+        status."""
+
+    @property
     def complete(self) -> bool:
         """Everything that was asked for has come to its end in good order, and no connection is
         left: no message and no event will come any more."""

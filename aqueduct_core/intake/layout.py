@@ -8,6 +8,7 @@ from pathlib import Path
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.primitives import atomic_file
+from aqueduct_core.primitives.private_files import make_directories
 from aqueduct_core.spool.identity import load_identity, spool_in
 
 LAYOUT = "intake.json"
@@ -58,7 +59,7 @@ def settle_layout(directory: Path, partitions: int) -> None:
     """
     path = directory / LAYOUT
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directories(directory)
         known = _read(path)
         if known is None:
             made = _made(directory)

@@ -18,6 +18,7 @@ from aqueduct_core.aqueduct.connection import Connection
 from aqueduct_core.aqueduct.conventions import BadHeader, connection_headers
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.news import Closed, Headers
+from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
 from aqueduct_core.errors import (
     AqueductError,
     AuthFailed,
@@ -241,7 +242,10 @@ class Line:
 
 def _lost(where: HostPort, closed: Closed) -> AqueductError:
     """Why a connection that was up is not there any more."""
-    reason = closed.reason[:200] or "no reason given"
+    if closed.origin is not CloseOrigin.APPLICATION:
+        reason = how_lost(closed)[:400]
+    else:
+        reason = closed.reason[:200] or "no reason given"
     if broken(closed):
         return ProtocolViolation(
             "",

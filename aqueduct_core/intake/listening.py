@@ -20,7 +20,7 @@ from aqueduct_core.intake.settings import IntakeSettings
 from aqueduct_core.transport.driver import OnNews
 from aqueduct_core.transport.listener import Listener, PeerInfo, listen
 from aqueduct_core.transport.settings import ListenLimits
-from aqueduct_core.transport.tls import ServerTls
+from aqueduct_core.transport.tls import ServerTls, is_loopback
 
 log = logging.getLogger(__name__)
 
@@ -61,12 +61,24 @@ class Listening:
     @property
     def counters(self) -> Mapping[str, int]:
         """``connections_refused``: the first packets that found a limit reached (a client repeats
-        them); ``garbage_packets``: those that belong to no connection and open none."""
+        them); ``garbage_packets``: those that belong to no connection and open none; and
+        ``stateless_resets``: how many of these were answered so, as they may be of connections
+        that were here before a restart."""
         counts = self._listener.counts
         return {
             "connections_refused": counts.refused,
             "garbage_packets": counts.garbage + counts.unknown_version,
+            "stateless_resets": counts.resets,
         }
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        if self._settings.auth.required or is_loopback(self._listener.address[0]):
+            return ()
+        return (
+            f"everybody who reaches {self.address} may store messages here: the listener is not "
+            "on loopback and demands no token (auth.tokenFile)",
+        )
 
     async def open(self, around: Surroundings, joined: Callable[[Session], None]) -> None:
         self._around = around
@@ -80,6 +92,7 @@ class Listening:
             make_engine=self._welcome,
             limits=listen_limits(self._settings),
             transport=self._settings.transport,
+            reset_key=self._settings.credentials.reset_key(around.spool_id),
         )
         self._look_later()
 

@@ -26,7 +26,8 @@ def launched(stdin: BinaryIO, stdout: BinaryIO) -> int:
     """Run as launched by a query: settings as one line of JSON on ``stdin``; the exit code.
 
     ``stdout`` gets one line of JSON: ``{"ready": true, "pid", "listen", "flight", "id", "epoch",
-    "starts", "ends", "fingerprint"}``, or ``{"ready": false, "error": {…}}`` (`faults.from_json`).
+    "starts", "ends", "fingerprint", "warnings"}``, or ``{"ready": false, "error": {…}}``
+    (`faults.from_json`).
     After it the process lets go of both, so its launcher may end.
     """
 

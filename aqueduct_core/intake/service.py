@@ -92,6 +92,7 @@ class Intake:
             ),
             new_id=lambda: f"{spool.id[:8]}-{spool.epoch}-{next(serial)}",
             commits=self._commits,
+            spool_id=spool.id,
         )
         self._trimming = Trimming(spool, self._fence, self._loop.call_later, self._groups.fail)
         self._meter = Meter(self._loop.time())
@@ -152,6 +153,7 @@ class Intake:
             "starts": self._spool.starts()[: self.settings.partitions],
             "ends": self._spool.ends()[: self.settings.partitions],
             "fingerprint": self._front.fingerprint,
+            "warnings": list(self._front.warnings),
         }
 
     def end(self, reason: str) -> None:
@@ -191,6 +193,7 @@ class Intake:
             settings=admission_of(self.settings),
             in_force=self._in_force,
             opened=self._opened,
+            warnings=self._front.warnings,
         )
 
     def _moved(self) -> None:
@@ -239,6 +242,8 @@ class Intake:
             f"listening on {self._front.address}" if self._front.address else "dialling",
             self._flight_address,
         )
+        for warning in self._front.warnings:
+            log.warning("%s", warning)
 
     def _pump(self) -> None:
         try:

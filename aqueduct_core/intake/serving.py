@@ -42,6 +42,7 @@ class Standing:
     settings: Mapping[str, str] = field(default_factory=dict)
     in_force: Mapping[str, str] = field(default_factory=dict)
     opened: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class Serving:
@@ -126,6 +127,7 @@ class Serving:
             settings=standing.settings,
             in_force=standing.in_force,
             opened=standing.opened,
+            warnings=standing.warnings,
             held=self._holds.held(self._clock()),
         )
 

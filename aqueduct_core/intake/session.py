@@ -36,7 +36,7 @@ from aqueduct_core.dedupe.questions import BadQuestion
 from aqueduct_core.dedupe.source_rows import RowNumbers, source_of
 from aqueduct_core.intake.answering import Answering, questions
 from aqueduct_core.intake.channel_owners import position_questions, run_number
-from aqueduct_core.intake.chronicle import Chronicle
+from aqueduct_core.intake.chronicle import Chronicle, how_ended
 from aqueduct_core.intake.engine_settings import check_row_headers
 from aqueduct_core.intake.offers import Offer, Receipt
 from aqueduct_core.intake.receipting import Receipting
@@ -441,10 +441,4 @@ class Session:
             self._around.owners.leave(self, self._producer)
         self._around.ended(self)
         self._role.closed(self, closed)
-        log.info(
-            "%s closed by %s, code %d: %r",
-            self,
-            "peer" if closed.by_peer else "us",
-            closed.code,
-            closed.reason[:200],
-        )
+        log.info("%s %r", self, how_ended(closed, "us")[:400])

@@ -8,13 +8,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from aqueduct_core.primitives.private_files import FILE_MODE
+
 STATUS_FILE = "status.json"
 
 
 def write(directory: Path, status: Mapping[str, Any]) -> None:
     """Replace the status file as a whole. It is a hint for people and launchers: not synced."""
     draft = directory / f".{STATUS_FILE}.{os.getpid()}"
-    draft.write_text(json.dumps(status, indent=2) + "\n")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    with open(os.open(draft, flags, FILE_MODE), "w") as file:
+        file.write(json.dumps(status, indent=2) + "\n")
     os.replace(draft, directory / STATUS_FILE)
 
 

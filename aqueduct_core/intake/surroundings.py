@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Protocol
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.news import Closed, Ended, Headers, News
 from aqueduct_core.dedupe.source_rows import RowNumbers
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.intake.channel_owners import ChannelOwners
 from aqueduct_core.intake.groups import GroupCommit
 from aqueduct_core.intake.receipts import Commits
 from aqueduct_core.intake.records import Source
 from aqueduct_core.intake.tally import Tally
-from aqueduct_core.transport.port import SILENCE
 
 if TYPE_CHECKING:
     from aqueduct_core.intake.session import Session
@@ -54,7 +54,7 @@ class SessionCounters:
 
     def note_close(self, closed: Closed) -> None:
         """Count why we closed a connection."""
-        if not closed.by_peer and closed.reason != SILENCE:
+        if not closed.by_peer and closed.origin is CloseOrigin.APPLICATION:
             if closed.code == Code.RESOURCE_LIMIT:
                 self.over_limits += 1
             elif Code.NO_ERROR < closed.code < Code.INTERNAL:
@@ -74,6 +74,7 @@ class Surroundings:
     commits: Commits = field(default_factory=lambda: Commits(0, {}))
     new_id: Callable[[], str] = lambda: secrets.token_hex(8)
     """Names a connection; no two of a spool may have one name."""
+    spool_id: str = ""
 
 
 class Role(Protocol):

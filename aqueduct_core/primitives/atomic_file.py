@@ -6,8 +6,10 @@ import os
 import secrets
 from pathlib import Path
 
+from aqueduct_core.primitives.private_files import FILE_MODE
 
-def replace(path: Path, content: bytes, mode: int = 0o640) -> None:
+
+def replace(path: Path, content: bytes, mode: int = FILE_MODE) -> None:
     """Give ``path`` this content, durably: after a crash it has the old one or the new one.
 
     Raises: OSError.
@@ -21,7 +23,7 @@ def replace(path: Path, content: bytes, mode: int = 0o640) -> None:
     _sync(path.parent)
 
 
-def create(path: Path, content: bytes, mode: int = 0o640) -> bool:
+def create(path: Path, content: bytes, mode: int = FILE_MODE) -> bool:
     """The same where nothing is there yet; false, and no effect, where something is: of several
     processes that create it at a time one succeeds.
 

@@ -7,11 +7,14 @@ packed indexes carry their own (`segment`).
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from aqueduct_core.primitives.private_files import FILE_MODE
 
 FORMAT = 2
 """1: without stamps of segments and checksums of rows."""
@@ -40,6 +43,8 @@ def connect(path: Path) -> sqlite3.Connection:
     Raises:
         sqlite3.DatabaseError: it is damaged, or of a newer release.
     """
+    # SQLite leaves the mode to the umask; the files that it makes beside this one have its mode
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
     db = sqlite3.connect(path, check_same_thread=False, timeout=10.0)
     try:
         db.execute("PRAGMA journal_mode = WAL")

@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from aqueduct_core.primitives.private_files import DIRECTORY_MODE, FILE_MODE
+
 # one writev takes at most IOV_MAX buffers (1024 on Linux)
 _PIECES = 1024
 
@@ -18,15 +20,15 @@ class Disk:
 
     def make_directory(self, path: Path) -> None:
         """A new directory; its name is durable after ``sync_directory`` of its parent."""
-        path.mkdir(exist_ok=True)
+        path.mkdir(DIRECTORY_MODE, exist_ok=True)
 
     def create(self, path: Path) -> int:
         """A new file to read and write; its name is durable after ``sync_directory``."""
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
 
     def draft(self, path: Path) -> int:
         """A file to write; what it held before is gone."""
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
 
     def write(self, fd: int, pieces: Sequence[bytes | memoryview], at: int) -> int:
         """Write all pieces from position ``at``, with one ``pwritev`` if the kernel takes all."""

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.primitives.private_files import FILE_MODE
 from aqueduct_core.spool.claims import Claim, Notes, read_notes
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import NOTHING, Durable
@@ -179,7 +180,7 @@ class Lock:
         """
         # the file stays for ever: a lock on an unlinked file would lock nobody out
         self._path = directory / LOCK
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

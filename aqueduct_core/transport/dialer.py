@@ -8,12 +8,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.contract import Engine
 from aqueduct_core.errors import AqueductError, ConnectFailed, InvalidOption, TlsFailed
 from aqueduct_core.transport.addresses import connected, refused, resolve, shown
 from aqueduct_core.transport.doubt import ASK_EVERY, Doubt
 from aqueduct_core.transport.driver import Driver, OnNews, lost_before_ready
-from aqueduct_core.transport.port import SILENCE, Address, Resumption
+from aqueduct_core.transport.port import Address, Resumption
 from aqueduct_core.transport.registry import stack
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tickets import DEFAULT_TICKETS, TicketStore, server_key
@@ -24,6 +25,7 @@ BAD_CERTIFICATE = 42
 CERTIFICATE_EXPIRED = 45
 UNKNOWN_CA = 48
 NO_APPLICATION_PROTOCOL = 120
+TOO_LATE = (CloseOrigin.HANDSHAKE_TIMEOUT, CloseOrigin.IDLE_TIMEOUT)
 
 
 async def dial(
@@ -213,7 +215,7 @@ class _Attempt:
                 f"no reply from {where}",
                 "Check host, port and firewalls: QUIC needs UDP",
             )
-        if reason in ("handshake timeout", SILENCE):
+        if lost is not None and lost.origin in TOO_LATE:
             return ConnectFailed(
                 "TIMEOUT",
                 f"{where} answered, but the handshake was not complete in time",

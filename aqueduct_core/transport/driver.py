@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from aqueduct_core.engine.close_codes import how_lost
 from aqueduct_core.engine.contract import CloseLink, Engine, Fact, LinkLost
 from aqueduct_core.errors import AqueductError, ConnectFailed
 from aqueduct_core.transport.port import Address, Link, LinkCounts
@@ -154,7 +155,7 @@ class Driver:
         """Forget the link without a word to the peer."""
         if self._done:
             return
-        self.link.close(0, reason)
+        self.link.abandon(reason)
         self._absorb(self.link.facts(), self.now())
         self._tell()
         self._finish()
@@ -335,9 +336,9 @@ class Driver:
 def lost_before_ready(driver: Driver) -> AqueductError:
     """The error for a link that ended in its handshake without a reason of TLS."""
     lost = driver.lost
-    reason = lost.reason if lost is not None else "closed"
+    where = f"{driver.peer[0]}:{driver.peer[1]}"
     return ConnectFailed(
         "NO_REPLY",
-        f"{driver.peer[0]}:{driver.peer[1]} ended the handshake: {reason}",
+        f"the handshake with {where} failed: {how_lost(lost) if lost is not None else 'closed'}",
         "Check that an Aqueduct server of a matching version listens there",
     )

@@ -22,6 +22,7 @@ from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Hello, S
 from aqueduct_core.transport.registry import stack
 from aqueduct_core.transport.sessions import SessionTable
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits, share
+from aqueduct_core.transport.stateless_reset import StatelessResets
 from aqueduct_core.transport.tls import Identity, ServerTls
 from aqueduct_core.transport.udp import UdpSocket
 
@@ -66,6 +67,7 @@ class ListenCounts:
     gave_way: int = 0
     retried: int = 0
     tokens_refused: int = 0
+    resets: int = 0
 
 
 Accept = Callable[[PeerInfo, float], tuple[Engine[Any], OnNews]]
@@ -80,25 +82,30 @@ async def listen(
     make_engine: Accept,
     limits: ListenLimits | None = None,
     transport: str = "aioquic",
+    reset_key: bytes | None = None,
 ) -> Listener:
     """Listen on ``host`` (an address of this machine; "" or "::" for all) and ``port`` (0: any).
 
     ``make_engine`` is called for each connection when its handshake is complete, and returns the
-    engine and who takes its news.
+    engine and who takes its news. ``reset_key``, secret and of this listener alone, is kept by who
+    calls, so that a listener that comes in the place of this one ends the connections of it that
+    its clients still hold (``StatelessResets``); None: it does so for its own alone.
 
     Raises:
         ConnectFailed.REFUSED: the address is in use or not of this machine.
         ConnectFailed.DNS: ``host`` is a name that is not known.
         TlsFailed.EXPIRED: the certificate is outside its dates.
-        InvalidOption: certificate files that are missing, unreadable or do not belong together.
+        InvalidOption: certificate files that are missing, unreadable or do not belong together;
+            a key of resets that has not 32 bytes.
     """
     library = stack(transport)
     identity = tls.checked()
+    resets = StatelessResets(reset_key)
     addresses = await resolve(host, port, passive=True)
     if not addresses:
         raise ConnectFailed("DNS", f"the host {host!r} has no address", "Give an IP address")
     sock = bound(*addresses[0])
-    listener = Listener(library, settings, identity, make_engine, limits or ListenLimits())
+    listener = Listener(library, settings, identity, make_engine, limits or ListenLimits(), resets)
     listener.open(UdpSocket(sock, listener._burst, listener._error))
     return listener
 
@@ -107,9 +114,9 @@ class Listener:
     """Accepts connections until ``close``; made by ``listen``.
 
     Holds: every connection id that a live connection answers to, in ``_routes``; what arrives for
-    any other id opens a connection (an Initial) or is counted as garbage and dropped. Established
-    connections come first, each in its turn, then strangers, who wait in ``_strangers`` for their
-    share of the time.
+    any other id opens a connection (an Initial), or is counted as garbage and dropped or answered
+    by a stateless reset. Established connections come first, each in its turn, then strangers, who
+    wait in ``_strangers`` for their share of the time.
     """
 
     def __init__(
@@ -119,6 +126,7 @@ class Listener:
         identity: Identity,
         make_engine: Accept,
         limits: ListenLimits,
+        resets: StatelessResets,
     ) -> None:
         self.settings = settings
         self.limits = limits
@@ -140,6 +148,7 @@ class Listener:
         self._waits = False
         keeps = limits.resume or limits.early_data
         self._sessions = SessionTable(limits.sessions) if keeps else None
+        self._resets = resets
         self._closing = False
         self._socket: UdpSocket
 
@@ -191,6 +200,7 @@ class Listener:
                     self.counts.overrun += 1
             elif not data or not data[0] & LONG_HEADER:
                 self.counts.garbage += 1
+                self._reset(data, item[1])
             elif len(self._strangers) < STRANGERS_WAITING:
                 self._strangers.append(item)
             else:
@@ -231,6 +241,7 @@ class Listener:
         hello = self._library.hello(data)
         if hello is None:
             self.counts.garbage += 1
+            self._reset(data, address)
             return None
         if not self._library.supports(hello.version):
             self.counts.unknown_version += 1
@@ -284,7 +295,11 @@ class Listener:
 
     def _terms(self, hello: Hello, address: Address) -> Terms | None:
         """What the client is granted; None: it was told to prove its address first."""
-        terms = Terms(sessions=self._sessions, early_data=self.limits.early_data)
+        terms = Terms(
+            sessions=self._sessions,
+            early_data=self.limits.early_data,
+            reset_token=self._resets.token,
+        )
         tokens = self._tokens
         if tokens is None:
             return terms
@@ -306,6 +321,13 @@ class Listener:
             answer = self._library.retry(hello, source, token)
         self._socket.send([(answer, address)])
         return None
+
+    def _reset(self, data: bytes, address: Address) -> None:
+        """Tell whoever sends on a connection that is not here any more."""
+        answer = self._resets.answer(data, self._loop.time())
+        if answer is not None:
+            self.counts.resets += 1
+            self._socket.send([(answer, address)])
 
     def _welcome(self, driver: Driver, now: float) -> tuple[Engine[Any], OnNews]:
         self.counts.ready += 1

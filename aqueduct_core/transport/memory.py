@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.contract import (
     CloseLink,
     Consumed,
@@ -220,10 +221,17 @@ class MemoryLink:
         self.now = stop
         self.kick()
 
-    def lose(self, reason: str = "idle timeout", code: int = 0) -> None:
+    def lose(self, reason: str = "", *, origin: CloseOrigin = CloseOrigin.IDLE_TIMEOUT) -> None:
         """The network is gone: both ends learn it now, and what is on the way is lost."""
         for end in self.ends:
-            self._lose(end, LinkLost(code, reason, by_peer=False))
+            self._lose(end, LinkLost(0, reason or origin.value, by_peer=False, origin=origin))
+
+    def fail(self, code: int, reason: str = "", *, by_client: bool = False) -> None:
+        """QUIC of one end closes the connection with an error code of its own, now; what is on the
+        way is lost."""
+        for end in self.ends:
+            by_peer = by_client is (end is self.server)
+            self._lose(end, LinkLost(code, reason, by_peer, CloseOrigin.TRANSPORT))
 
     def _turn(self, end: MemoryEnd) -> None:
         engine, now = end.engine, self.now

@@ -29,9 +29,6 @@ Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int]
 """A socket address as the operating system gives it: IPv4 pair or IPv6 quadruple."""
 
 CONNECTION_ID_LENGTH = 8
-SILENCE = "Idle timeout"
-"""The reason of a link that ended because nothing was heard for its idle timeout; the code that
-comes with it is QUIC's own and says nothing."""
 """Bytes of the connection ids that we choose; a short header carries no length (RFC 9000 §17.3)."""
 
 
@@ -90,7 +87,7 @@ class Link(Protocol):
 
     @property
     def lost(self) -> LinkLost | None:
-        """Why the link is gone; None while it is there."""
+        """Why the link is gone, and by whose code; None while it is there."""
 
     @property
     def closed(self) -> bool:
@@ -131,6 +128,9 @@ class Link(Protocol):
 
     def free(self) -> None:
         """It is over: be ``closed``, and hold nothing that a peer has sent or was to get."""
+
+    def abandon(self, reason: str) -> None:
+        """Lose the link without a word to the peer; it is not used any more after that."""
 
     def routes(self) -> tuple[list[bytes], list[bytes]]:
         """Take the connection ids that the link began and ceased to answer to."""
@@ -175,6 +175,8 @@ class Terms:
         token: for the client to keep, in a NEW_TOKEN; empty: none.
         sessions: where sessions are kept; None: none are given or taken.
         early_data: 0-RTT data is taken; without it, it is refused by TLS.
+        reset_token: makes the stateless reset token of each connection id that we issue; None:
+            nobody can reset the connection.
     """
 
     original: bytes | None = None
@@ -182,6 +184,7 @@ class Terms:
     token: bytes = b""
     sessions: SessionTable | None = None
     early_data: bool = False
+    reset_token: Callable[[bytes], bytes] | None = None
 
 
 class Stack(Protocol):

@@ -25,6 +25,7 @@ from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.settings import IntakeSettings
+from aqueduct_core.primitives.private_files import make_directories
 from aqueduct_spark.read.batch_follow import Follower
 from aqueduct_spark.read.batch_partitions import DialPartition
 from aqueduct_spark.receivers.orders import connect_settings, limits
@@ -114,7 +115,7 @@ def _directory(parent: str | None) -> Iterator[Path]:
     """A new directory; it is gone afterwards, also when nothing was started in it."""
     try:
         if parent is not None:
-            Path(parent).mkdir(parents=True, exist_ok=True)
+            make_directories(Path(parent))
         directory = Path(tempfile.mkdtemp(prefix="aqueduct-read-", dir=parent))
     except OSError as error:
         raise SpoolFailed(

@@ -19,6 +19,7 @@ from typing import IO, NamedTuple
 from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight import faults
 from aqueduct_core.intake.settings import IntakeSettings
+from aqueduct_core.primitives.private_files import FILE_MODE, make_directories
 
 LOG_FILE = "intake.log"
 MAX_LOG_BYTES = 16 << 20
@@ -154,10 +155,11 @@ def _first_line(stream: IO[bytes], deadline: float) -> bytes | None:
 
 def _open_log(path: Path) -> IO[bytes]:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_directories(path.parent)
         if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
             path.replace(path.with_name(path.name + ".1"))
-        return path.open("ab")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        return open(os.open(path, flags, FILE_MODE), "ab")
     except OSError as error:
         raise SpoolFailed(
             "IO",

@@ -12,6 +12,7 @@ from functools import partial
 
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aqueduct.conventions import CODE_NOT_REPEATABLE
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed, SinkFailed
 from aqueduct_spark.model.values import Address
 from aqueduct_spark.model.write_options import WriteOptions
@@ -352,7 +353,8 @@ class Delivery:
         return zlib.crc32(run.destination.channel.encode()) % len(self._addresses)
 
     def _connection_lost(self, lane: Lane, lost: ConnectionLost) -> SinkFailed:
-        if lost.code == CODE_NOT_REPEATABLE and lost.by_peer:
+        refused = lost.by_peer and lost.origin is CloseOrigin.APPLICATION
+        if refused and lost.code == CODE_NOT_REPEATABLE:
             where = f"aqueduct://{lane.line.address}"
             what = f"{where} refused it: {lost.reason}"
             if self._options.by_source:

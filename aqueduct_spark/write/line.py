@@ -59,7 +59,7 @@ class Line:
         where = f"the sink to aqueduct://{self.address}"
         if closed is None:
             return ConnectionLost(where)
-        return ConnectionLost(where, closed.code, closed.reason, closed.by_peer)
+        return ConnectionLost(where, *closed)
 
     def needs_keys(self, idempotence: str) -> bool:
         """Whether each message has to say who it is: the receiver did not say that it knows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,9 +12,11 @@ from aqueduct_core.aio.address import HostPort
 from aqueduct_core.aio.connect import refusal
 from aqueduct_core.aio.serve import bearer, serve
 from aqueduct_core.aqueduct.config import AckMode, Config
+from aqueduct_core.aqueduct.conventions import CODE_NOT_REPEATABLE
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.news import Closed
 from aqueduct_core.dedupe import Deduplicator, channel_key
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import (
     AqueductError,
     AuthFailed,
@@ -180,6 +183,24 @@ async def test_a_lost_connection_is_dialled_again() -> None:
         counts = await attempt.run([numbered(10, start=10)])
     assert (counts.sent, counts.acked) == (20, 20)
     assert {int(value) for value in peer.values("c0")} == set(range(20))
+    assert len(peer.connections) == 2
+
+
+@in_loop
+async def test_a_connection_lost_by_an_error_of_quic_is_dialled_again() -> None:
+    """Its number is that with which an intake refuses what it has stored with other content."""
+    peer = Peer()
+    async with listening(peer, server_tls()) as server:
+        attempt = Attempt(options(peer.url))
+        await attempt.delivery.open()
+        await attempt.send(numbered(10))
+        await eventually(lambda: bool(peer.connections))
+        (driver,) = server.listener.drivers
+        link: Any = driver.link
+        link._quic.close(error_code=CODE_NOT_REPEATABLE, frame_type=0)
+        driver.kick()
+        counts = await attempt.run([numbered(10, start=10)])
+    assert (counts.sent, counts.acked) == (20, 20)
     assert len(peer.connections) == 2
 
 
@@ -387,3 +408,6 @@ def test_another_version() -> None:
     error = refusal(where, Closed(Code.VERSION, "version 9", by_peer=True))
     assert isinstance(error, VersionMismatch)
     assert "host:4433" in error.what
+    quic = refusal(where, Closed(Code.VERSION, "", by_peer=True, origin=CloseOrigin.TRANSPORT))
+    assert isinstance(quic, ConnectFailed)
+    assert "FLOW_CONTROL_ERROR" in quic.what

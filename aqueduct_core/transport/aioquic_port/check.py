@@ -31,6 +31,7 @@ METHODS = {
     "_initialize": ("self", "peer_cid"),
     "_on_connection_limit_delivery": ("self", "delivery", "limit"),
     "_on_max_stream_data_delivery": ("self", "delivery", "stream"),
+    "_replenish_connection_ids": ("self",),
     "_payload_received": ("self", "context", "plain", "crypto_frame_required"),
     "_unblock_streams": ("self", "is_unidirectional"),
     "_update_traffic_key": ("self", "direction", "epoch", "cipher_suite", "secret"),
@@ -49,7 +50,7 @@ _local_next_stream_id_uni _network_paths _pacing_at _ping_pending _probe_pending
 _remote_max_data _remote_max_data_used _remote_max_datagram_frame_size _remote_max_idle_timeout
 _remote_max_stream_data_bidi_local _remote_max_stream_data_bidi_remote
 _remote_max_stream_data_uni _remote_max_streams_bidi _remote_max_streams_uni
-_remote_preferred_address
+_peer_cid _remote_preferred_address
 _retire_connection_ids _spaces _spin_bit _spin_highest_pn _state _streams _streams_blocked_bidi
 _streams_blocked_pending _streams_blocked_uni _streams_queue
 """

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from aioquic.quic import events
-from aioquic.quic.packet import QuicErrorCode
+from aioquic.quic.packet import QuicErrorCode, QuicFrameType
 
+from aqueduct_core.engine.close_codes import CRYPTO_ERROR, CloseOrigin
 from aqueduct_core.engine.contract import (
     Admit,
     CloseLink,
@@ -31,15 +32,13 @@ from aqueduct_core.engine.contract import (
     StreamStopped,
     WriteStream,
 )
-from aqueduct_core.transport.aioquic_port.early import EarlyConnection
 from aqueduct_core.transport.aioquic_port.hints import Hints
+from aqueduct_core.transport.aioquic_port.resets import ResettableConnection
 from aqueduct_core.transport.port import Address, LinkCounts
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tickets import Session
 from aqueduct_core.transport.tls import fingerprint
 
-CRYPTO_ERROR = 0x100
-"""QUIC error codes from here on hold a TLS alert in the low byte (RFC 9001 §4.8)."""
 NO_APPLICATION_PROTOCOL = 120
 LONGEST_REASON = 256
 """Bytes of a close reason that are sent: a CONNECTION_CLOSE must fit one packet."""
@@ -62,7 +61,10 @@ class AioquicLink:
     """
 
     def __init__(
-        self, connection: EarlyConnection, settings: LinkSettings, session: Session | None = None
+        self,
+        connection: ResettableConnection,
+        settings: LinkSettings,
+        session: Session | None = None,
     ) -> None:
         self.counts = LinkCounts()
         self._quic = connection
@@ -182,7 +184,7 @@ class AioquicLink:
         except Exception:
             # aioquic handles what it expects; anything else is its bug, met by this peer's bytes.
             _logger.exception("QUIC failed on a datagram of the peer")
-            quic.close(error_code=QuicErrorCode.INTERNAL_ERROR, reason_phrase="QUIC failed")
+            quic.close(QuicErrorCode.INTERNAL_ERROR, QuicFrameType.PADDING, "QUIC failed")
         self.counts.datagrams_received += len(datagrams)
         self.counts.bytes_received += sum(len(data) for data, _ in datagrams)
         if self._ready:
@@ -242,7 +244,7 @@ class AioquicLink:
         if self._handshake_until is not None and now >= self._handshake_until:
             self._handshake_until = None
             if not self._ready and self._lost is None:
-                quic.close(error_code=QuicErrorCode.NO_ERROR, reason_phrase="handshake timeout")
+                quic.give_up_handshake()
         if self._ping_at is not None and now >= self._ping_at:
             self._ping_at = now + quic.idle_limit / 3
             self.probe()
@@ -261,6 +263,10 @@ class AioquicLink:
             text = reason.encode()[:LONGEST_REASON].decode(errors="ignore")
             self._quic.close(error_code=code, reason_phrase=text)
             self._lose(LinkLost(code, text, by_peer=False))
+
+    def abandon(self, reason: str) -> None:
+        if self._lost is None:
+            self._lose(LinkLost(0, reason, by_peer=False, origin=CloseOrigin.ABANDONED))
 
     def routes(self) -> tuple[list[bytes], list[bytes]]:
         issued, retired = self._issued, self._retired
@@ -387,15 +393,13 @@ class AioquicLink:
         self._stopped.add(stream_id)
 
     def _end(self, ending: events.ConnectionTerminated) -> None:
-        code = int(ending.error_code)
-        reason = ending.reason_phrase
-        if ending.frame_type is not None:
-            # A code of QUIC itself, not of the application.
+        code, reason, origin = int(ending.error_code), ending.reason_phrase, self._quic.origin
+        if origin is CloseOrigin.TRANSPORT:
             if CRYPTO_ERROR <= code <= CRYPTO_ERROR + 0xFF:
                 self._alert = code - CRYPTO_ERROR
-            if not reason:
-                reason = _name(code)
-        self._lose(LinkLost(code, reason, by_peer=self._quic.ended_by_peer))
+        elif origin is not CloseOrigin.APPLICATION:
+            code, reason = 0, origin.value
+        self._lose(LinkLost(code, reason, self._quic.ended_by_peer, origin))
 
     def _lose(self, lost: LinkLost) -> None:
         if not (self._ready or self._early):
@@ -419,10 +423,3 @@ class AioquicLink:
     def _count(self, out: list[tuple[bytes, Address]]) -> None:
         self.counts.datagrams_sent += len(out)
         self.counts.bytes_sent += sum(len(data) for data, _ in out)
-
-
-def _name(code: int) -> str:
-    try:
-        return f"QUIC {QuicErrorCode(code).name}"
-    except ValueError:
-        return f"QUIC error 0x{code:x}"

@@ -8,8 +8,8 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.tls import SessionTicket
 
 from aqueduct_core.transport.aioquic_port.congestion import ALGORITHMS
-from aqueduct_core.transport.aioquic_port.early import EarlyConnection
 from aqueduct_core.transport.aioquic_port.link import AioquicLink
+from aqueduct_core.transport.aioquic_port.resets import ResettableConnection
 from aqueduct_core.transport.aioquic_port.resumption import read, written
 from aqueduct_core.transport.port import (
     CONNECTION_ID_LENGTH,
@@ -53,7 +53,7 @@ def client_link(
         assert start.keep_session is not None
         start.keep_session(_session(ticket, link, session, address))
 
-    connection = EarlyConnection(
+    connection = ResettableConnection(
         configuration=configuration,
         max_streams_uni=settings.max_streams_uni,
         session_ticket_handler=keep if start.keep_session is not None else None,
@@ -73,7 +73,7 @@ def server_link(
     configuration.certificate = identity.certificate
     configuration.certificate_chain = list(identity.chain)
     configuration.private_key = identity.key
-    connection = EarlyConnection(
+    connection = ResettableConnection(
         configuration=configuration,
         max_streams_uni=min(settings.max_streams_uni, STREAMS_OF_STRANGERS),
         proved=terms.proved,
@@ -86,6 +86,8 @@ def server_link(
             (lambda ticket: sessions.keep(ticket.ticket, ticket)) if sessions is not None else None
         ),
     )
+    if terms.reset_token is not None:
+        connection.make_resettable(terms.reset_token)
     link = AioquicLink(connection, settings)
     link.answers_to(hello.destination, connection.host_cid)
     return link

@@ -13,6 +13,7 @@ from aqueduct_core.aio.headers import as_headers
 from aqueduct_core.aio.ledger import Ledger
 from aqueduct_core.aio.message import rest_of, run_of
 from aqueduct_core.aio.unacked import Unacked
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ChannelEnded, InvalidOption, SinkFailed
 
 
@@ -182,6 +183,8 @@ def test_the_rest_of_a_run_keeps_numbers_payloads_and_headers() -> None:
         outcomes.ReceiverClosed("channel 8", 3),
         outcomes.LostInTransit("channel 8"),
         outcomes.ConnectionLost("channel 8", 256, "token", by_peer=True),
+        outcomes.ConnectionLost("channel 8", 3, "x", by_peer=True, origin=CloseOrigin.TRANSPORT),
+        outcomes.ConnectionLost("channel 8", origin=CloseOrigin.STATELESS_RESET),
     ],
 )
 def test_outcomes_survive_a_pickle_and_name_the_channel(outcome: outcomes.Outcome) -> None:

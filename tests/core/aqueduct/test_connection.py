@@ -11,6 +11,7 @@ from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Connectio
 from aqueduct_core.aqueduct.faults import Code, ConnectionOver, LocalError, ResetCode
 from aqueduct_core.aqueduct.news import Closed, Delivered, End, Ended, Run
 from aqueduct_core.aqueduct.outbox import Outbox, Rank
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.contract import (
     CloseLink,
     Engine,
@@ -59,16 +60,17 @@ def test_error_codes() -> None:
     assert [code.value for code in ResetCode] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("origin", CloseOrigin)
 @rule("AQ-ERR-3", "AQ-LOST-1")
-def test_a_lost_link_leaves_outcomes_open() -> None:
+def test_a_lost_link_leaves_outcomes_open(origin: CloseOrigin) -> None:
     client = Wire.client()
     client.engine.send(0, b"x", now=0, attach=[Attach(True)])
-    client.engine.absorb(LinkLost(7, "gone", True), 0)
+    client.engine.absorb(LinkLost(7, "gone", True, origin), 0)
     assert client.sent() == []
     news = client.all_news()
     assert not any(isinstance(each, Delivered) for each in news)
     assert [each.end for each in news if isinstance(each, Ended)] == [End.CONNECTION_LOST] * 2
-    assert news[-1] == Closed(7, "gone", True)
+    assert news[-1] == Closed(7, "gone", True, origin)
     client.engine.absorb(LinkLost(8, "again", True), 0)
     assert client.all_news() == []
 

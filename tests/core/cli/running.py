@@ -96,13 +96,16 @@ class Listener:
 
 @contextmanager
 def listening(
-    certificates: Path, *arguments: str | Path, stdout: int | None = subprocess.PIPE
+    certificates: Path,
+    *arguments: str | Path,
+    stdout: int | None = subprocess.PIPE,
+    address: str = "127.0.0.1:0",
 ) -> Iterator[Listener]:
     trust: Sequence[str | Path] = ()
     if "--self-signed" not in arguments and "--cert" not in arguments:
         trust = ("--cert", certificates / "cert.pem", "--key", certificates / "key.pem")
     process = subprocess.Popen(
-        [*AQUEDUCT, "listen", "127.0.0.1:0", *map(str, (*trust, *arguments))],
+        [*AQUEDUCT, "listen", address, *map(str, (*trust, *arguments))],
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=subprocess.PIPE,

@@ -196,6 +196,12 @@ def test_self_signed_prints_its_fingerprint_and_only_json_on_stdout(certificates
         done = aqueduct("send", listener.url, "--insecure", stdin=b"x")
         assert done.returncode == 0, done.stderr
         assert [row["value"] for row in messages(listener.rows())] == ["x"]
+        assert not any("warning" in line for line in listener.errors)
+
+
+def test_a_listener_that_everybody_can_reach_says_so(certificates: Path) -> None:
+    with listening(certificates, address="0.0.0.0:0") as listener:
+        assert "--token-file" in listener.line(r"warning: (.*)")
 
 
 def test_a_slow_standard_input_is_sent_as_it_comes(certificates: Path) -> None:

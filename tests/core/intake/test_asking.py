@@ -10,6 +10,7 @@ import pytest
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.conventions import channel_headers, connection_headers
 from aqueduct_core.aqueduct.news import Closed, End
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.contract import LinkLost
 from aqueduct_core.intake.connect_settings import ConnectSettings, Subscription
 from aqueduct_core.intake.demand import Demand
@@ -177,7 +178,7 @@ def test_a_request_that_is_thrown_away_is_told(tmp_path: Path) -> None:
 def lose(scene: AskingScene) -> None:
     """The network is gone; nothing becomes durable by that."""
     for engine in (scene.pair.client, scene.pair.server):
-        engine.absorb(LinkLost(0, "Idle timeout", False), scene.pair.now)
+        engine.absorb(LinkLost(3, "too much", False, origin=CloseOrigin.TRANSPORT), scene.pair.now)
     scene.hear(0.0)
 
 
@@ -191,7 +192,7 @@ def test_after_a_lost_connection_only_what_has_not_finished_is_asked_for(tmp_pat
         first.send(first.asked["b"][0], b"b")
         first.rest()
         lose(first)
-        assert [closed.reason for closed in first.over] == ["Idle timeout"]
+        assert [closed.origin for closed in first.over] == [CloseOrigin.TRANSPORT]
         assert (wants.finished, wants.open, wants.requested) == (1, 0, 3)
         second = AskingScene(b, wants, now=first.pair.now)
         second.rest()

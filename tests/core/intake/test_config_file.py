@@ -46,7 +46,17 @@ def test_what_the_example_leaves_out_is_right_too(tmp_path: Path) -> None:
     more = "\n".join(found[1] for found in map(option.fullmatch, limits.splitlines()) if found)
     text = f'spool = "{tmp_path}/s"\nlisten = "[::1]:0"\n[limits]\n{more}'
     settings, _ = read(written(tmp_path, text))
-    assert settings.limits == Limits(4096, 1024, 65536, 1024, 64 << 10, 10.0)
+    assert settings.limits == Limits(
+        connections=4096,
+        connections_per_address=1024,
+        handshakes=512,
+        handshakes_per_network=128,
+        retry="auto",
+        channels=65536,
+        attachments=1024,
+        header_bytes=64 << 10,
+        handshake_seconds=10.0,
+    )
 
 
 @pytest.mark.parametrize(

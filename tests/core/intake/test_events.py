@@ -10,7 +10,9 @@ import pytest
 
 from aqueduct_core.aqueduct.connection import Attach, Connection, Mode
 from aqueduct_core.aqueduct.conventions import channel_headers, connection_headers
+from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.news import End
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.contract import LinkLost
 from tests.core.intake.bench import Bench, bench
 from tests.core.intake.scene import Scene, of
@@ -27,8 +29,8 @@ def only(b: Bench, kind: str) -> dict[str, Any]:
     return event
 
 
-def lose(scene: Scene) -> None:
-    scene.pair.server.absorb(LinkLost(7, "gone", False), scene.pair.now)
+def lose(scene: Scene, lost: LinkLost | None = None) -> None:
+    scene.pair.server.absorb(lost or LinkLost(7, "gone", False), scene.pair.now)
     scene.step()
 
 
@@ -114,6 +116,15 @@ def test_a_finish_and_a_lost_connection_are_one_finish(tmp_path: Path) -> None:
         assert kinds(b, "c") == ["opened", "finished"]
         assert kinds(b)[-1] == "disconnected"
         assert only(b, "disconnected")["reason"] == "closed by intake, code 7: gone"
+
+
+def test_an_error_of_quic_is_told_as_a_loss_by_its_name(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        scene = Scene(b)
+        scene.rest()
+        lose(scene, LinkLost(Code.VERSION, "too much", True, CloseOrigin.TRANSPORT))
+        gone = only(b, "disconnected")
+        assert gone["reason"] == "lost: QUIC's FLOW_CONTROL_ERROR (0x3) from the peer: too much"
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -329,6 +340,10 @@ def test_who_breaks_the_protocol_before_it_is_admitted_is_rejected(tmp_path: Pat
         scene = Scene(b)
         scene.pair.server.absorb(LinkLost(0, "", True), 0.0)
         scene.step()
+        assert kinds(b) == []
+    with bench(tmp_path) as b:
+        for origin in set(CloseOrigin) - {CloseOrigin.APPLICATION}:
+            lose(Scene(b), LinkLost(3, "", False, origin))
         assert kinds(b) == []
     with bench(tmp_path) as b:
         scene = Scene(b)

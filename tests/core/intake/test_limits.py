@@ -20,12 +20,13 @@ from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.news import Closed
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed, ProtocolViolation
 from aqueduct_core.intake.settings import Limits
 from aqueduct_core.intake.surroundings import SessionCounters
 from aqueduct_core.transport import addresses, dialer
 from aqueduct_core.transport.dialer import dial
-from aqueduct_core.transport.port import SILENCE, Address
+from aqueduct_core.transport.port import Address
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.aio.scene import eventually
 from tests.core.intake.lives import run
@@ -232,7 +233,8 @@ def test_who_does_not_complete_its_handshake_is_let_go(site: Site) -> None:
 def test_a_peer_that_falls_silent_breaks_no_rule() -> None:
     """As each producer that was killed, or whose host lost its network."""
     counters = SessionCounters()
-    counters.note_close(Closed(Code.PROTOCOL, SILENCE, False))
+    counters.note_close(Closed(Code.PROTOCOL, "", False, CloseOrigin.IDLE_TIMEOUT))
+    counters.note_close(Closed(Code.RESOURCE_LIMIT, "", False, CloseOrigin.TRANSPORT))
     assert counters == SessionCounters()
     counters.note_close(Closed(Code.PROTOCOL, "a frame of an unknown type", False))
     assert counters == SessionCounters(violations=1)

@@ -54,6 +54,7 @@ async def serving(
     make: Callable[[], Probe] = lambda: Probe(client=False),
     limits: ListenLimits | None = None,
     tls: ServerTls | None = None,
+    reset_key: bytes | None = None,
 ) -> AsyncIterator[Server]:
     def welcome(peer: PeerInfo, now: float) -> tuple[Probe, Callable[[Driver, list[object]], None]]:
         probe = make()
@@ -67,6 +68,7 @@ async def serving(
         tls=tls or server_tls(),
         make_engine=welcome,
         limits=limits,
+        reset_key=reset_key,
     )
     server = Server(listener)
     try:

@@ -10,11 +10,13 @@ import socket
 
 import pytest
 from aioquic._buffer import Buffer
-from aioquic.quic.packet import pull_quic_header
+from aioquic.quic.packet import QuicErrorCode, pull_quic_header
 
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.contract import Fact, LinkLost, StreamBytes
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.transport import Driver, LinkSettings, ListenLimits, listen
+from aqueduct_core.transport.aioquic_port.link import AioquicLink
 from aqueduct_core.transport.aioquic_port.making import client_link
 from tests.core.transport.ends import (
     client_tls,
@@ -157,13 +159,48 @@ def test_silence_longer_than_the_idle_timeout_loses_the_link() -> None:
     async def main() -> None:
         async with serving(settings=DROWSY) as server:
             driver, probe = await dialled(server, settings=DROWSY)
-            await until(lambda: bool(server.listener.drivers))
+            await until(lambda: bool(server.probes))
             (accepted,) = server.listener.drivers
-            accepted.abandon()
+            for end in (driver, accepted):
+                end._send = lambda datagrams: None
             await driver.wait_closed()
-            assert probe.lost is not None
-            assert not probe.lost.by_peer
-            assert probe.lost.reason == "Idle timeout"
+            await accepted.wait_closed()
+            silent = CloseOrigin.IDLE_TIMEOUT
+            lost = LinkLost(0, "idle timeout", by_peer=False, origin=silent)
+            assert probe.lost == server.probes[0].lost == lost
+
+    asyncio.run(main())
+
+
+def test_a_link_that_is_abandoned_was_closed_by_nobody() -> None:
+    async def main() -> None:
+        async with serving() as server:
+            driver, probe = await dialled(server)
+            driver.abandon("no use")
+            left = CloseOrigin.ABANDONED
+            assert probe.lost == LinkLost(0, "no use", by_peer=False, origin=left)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("by_client", [True, False])
+def test_an_error_of_quic_comes_with_its_code_and_side(by_client: bool) -> None:
+    async def main() -> None:
+        async with serving() as server:
+            driver, probe = await dialled(server)
+            await until(lambda: bool(server.probes))
+            (accepted,) = server.listener.drivers
+            theirs = server.probes[0]
+            ends = [(driver, probe), (accepted, theirs)]
+            (failing, first), (_, second) = ends if by_client else reversed(ends)
+            assert isinstance(failing.link, AioquicLink)
+            failing.link._quic.close(QuicErrorCode.FLOW_CONTROL_ERROR, 0, "too much")
+            failing.kick()
+            await driver.wait_closed()
+            await accepted.wait_closed()
+            quic = CloseOrigin.TRANSPORT
+            assert first.lost == LinkLost(3, "too much", by_peer=False, origin=quic)
+            assert second.lost == LinkLost(3, "too much", by_peer=True, origin=quic)
 
     asyncio.run(main())
 

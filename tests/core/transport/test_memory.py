@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.contract import LinkLost
 from aqueduct_core.transport.memory import MemoryLink
 from tests.core.transport.probe import Probe
@@ -122,7 +123,21 @@ def test_a_lost_network_is_told_to_both() -> None:
     link.kick()
     link.lose()
     link.kick()
-    assert client.lost == server.lost == LinkLost(0, "idle timeout", by_peer=False)
+    silent = CloseOrigin.IDLE_TIMEOUT
+    assert client.lost == server.lost == LinkLost(0, "idle timeout", by_peer=False, origin=silent)
+    assert server.received == 0
+
+
+@pytest.mark.parametrize("by_client", [False, True])
+def test_an_error_of_quic_is_no_code_of_the_application(by_client: bool) -> None:
+    link, client, server = pair()
+    client.write(client.open(), b"never arrives")
+    link.kick()
+    link.fail(3, "a test", by_client=by_client)
+    link.kick()
+    quic = CloseOrigin.TRANSPORT
+    assert client.lost == LinkLost(3, "a test", by_peer=not by_client, origin=quic)
+    assert server.lost == LinkLost(3, "a test", by_peer=by_client, origin=quic)
     assert server.received == 0
 
 

@@ -1,0 +1,28 @@
+"""What the verbs that read print of connections."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from aqueduct_core.aio.halves import Receiver
+from aqueduct_core.cli.output import JsonLines
+from aqueduct_core.cli.reading import Reading
+from tests.core.aio.scene import eventually, in_loop, scene
+
+
+@in_loop
+async def test_a_connection_that_is_lost_by_an_error_of_quic_says_so() -> None:
+    out = io.BytesIO()
+    async with scene() as set_up:
+        reading = Reading(JsonLines(out), None)
+        assert isinstance(set_up.guest.entrypoint, Receiver)
+        reading.add(set_up.guest, set_up.guest.entrypoint)
+        link: Any = set_up.client._driver.link
+        link._quic.close(error_code=3, frame_type=0, reason_phrase="a test")
+        set_up.client._driver.kick()
+        await eventually(lambda: reading.idle and not reading._connections)
+    ends = {row["kind"]: row["reason"] for row in map(json.loads, out.getvalue().splitlines())}
+    lost = "QUIC's FLOW_CONTROL_ERROR (0x3) from the peer: a test"
+    assert ends["disconnected"] == ends["closed"] == lost
