@@ -12,6 +12,7 @@ from typing import Any
 
 from aqueduct_core.engine.contract import Engine
 from aqueduct_core.errors import ConnectFailed
+from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.transport.address_tokens import AddressTokens, Standing
 from aqueduct_core.transport.addresses import bound, resolve
 from aqueduct_core.transport.driver import Driver, OnNews
@@ -115,6 +116,7 @@ class Listener:
         keeps = limits.resume or limits.early_data
         self._sessions = SessionTable(limits.sessions) if keeps else None
         self._closing = False
+        self._refusals = RefusalLog(_logger, self._loop.call_later)
         self._socket: UdpSocket
 
     def open(self, socket: UdpSocket) -> None:
@@ -154,6 +156,7 @@ class Listener:
         for driver in list(self.drivers):
             await driver.wait_closed()
         self._socket.close()
+        self._refusals.close()
 
     def _burst(self, datagrams: list[tuple[bytes, Address]]) -> None:
         now = self._loop.time()
@@ -162,7 +165,7 @@ class Listener:
         for item in datagrams:
             data = item[0]
             if not data:
-                self.counts.garbage += 1
+                self._garbage(1, item[1])
                 continue
             if data[0] & LONG_HEADER:
                 size = data[5] if len(data) > 5 else 0
@@ -182,30 +185,29 @@ class Listener:
         driver.turn(batch, now)
         if driver in self._shaking and not driver.link.plausible and driver.link.lost is None:
             # Not one authentic packet: it looked like an Initial and was garbage.
-            self.counts.garbage += len(batch)
+            self._garbage(len(batch), batch[0][1])
             driver.abandon()
 
     def _accept(self, data: bytes, address: Address) -> Driver | None:
         hello = self._library.hello(data)
         if hello is None:
-            self.counts.garbage += 1
+            self._garbage(1, address)
             return None
         if not self._library.supports(hello.version):
             self.counts.unknown_version += 1
             self._socket.send([(self._library.negotiation(hello), address)])
             return None
-        limits = self.limits
-        if (
-            self._closing
-            or len(self.drivers) >= limits.connections
-            or len(self._shaking) >= limits.handshakes
-            or self._addresses[address[0]] >= limits.per_address
-        ):
+        reason = self._refusal(address)
+        if reason is not None:
             self.counts.refused += 1
+            self._refusals.add(
+                "first packets refused", "%s:%d refused: %s", address[0], address[1], reason
+            )
             return None
         terms = self._terms(hello, address)
         if terms is None:
             return None
+        limits = self.limits
         driver = Driver(
             self._library.accept(
                 share(self.settings, len(self.drivers), limits.shared_window),
@@ -225,6 +227,29 @@ class Listener:
         self._ids[driver] = set()
         self._route(driver)
         return driver
+
+    def _refusal(self, address: Address) -> str | None:
+        """Why nobody at this address may connect now; None: they may."""
+        limits = self.limits
+        if self._closing:
+            return "the listener closes"
+        if len(self.drivers) >= limits.connections:
+            return f"{limits.connections} connections are there"
+        if len(self._shaking) >= limits.handshakes:
+            return f"{limits.handshakes} handshakes are under way"
+        if self._addresses[address[0]] >= limits.per_address:
+            return f"{limits.per_address} connections of its address are there"
+        return None
+
+    def _garbage(self, count: int, address: Address) -> None:
+        self.counts.garbage += count
+        self._refusals.add(
+            "packets that belong to no connection",
+            "%s:%d sent what belongs to no connection and opens none",
+            *address[:2],
+            level=logging.INFO,
+            count=count,
+        )
 
     def _terms(self, hello: Hello, address: Address) -> Terms | None:
         """What the client is granted; None: it was told to prove its address first."""

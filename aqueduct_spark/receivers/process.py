@@ -18,11 +18,11 @@ from typing import IO, NamedTuple
 
 from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight import faults
+from aqueduct_core.intake.layout import LOG_FILE
 from aqueduct_core.intake.settings import IntakeSettings
 
-LOG_FILE = "intake.log"
-MAX_LOG_BYTES = 16 << 20
-"""A log that is longer when an intake starts is kept as ``intake.log.1`` and begun anew."""
+TAIL_BYTES = 16_384
+"""What is looked at of the end of a log."""
 
 MAX_LINE_BYTES = 1 << 20
 """Longest answer of an intake; it is a few hundred bytes with a few partitions."""
@@ -130,7 +130,9 @@ def _meaning(line: bytes, settings: IntakeSettings, log_path: Path) -> Started:
 def _last_line(log_path: Path) -> str:
     """What the process said last; a log of ours never holds a secret."""
     try:
-        lines = log_path.read_text("utf-8", "replace").split("\n")
+        with log_path.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
+            lines = log.read().decode("utf-8", "replace").split("\n")
     except OSError:
         lines = []
     said = [line.strip() for line in lines if line.strip()]
@@ -153,10 +155,9 @@ def _first_line(stream: IO[bytes], deadline: float) -> bytes | None:
 
 
 def _open_log(path: Path) -> IO[bytes]:
+    """To append to; the intake rotates it, for it may be there long after us, or beside another."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
-            path.replace(path.with_name(path.name + ".1"))
         return path.open("ab")
     except OSError as error:
         raise SpoolFailed(

@@ -19,7 +19,7 @@ from aqueduct_core.errors import AqueductError, AuthFailed, DataLoss, IntakeFail
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.layout import settle_layout
+from aqueduct_core.intake.layout import LOG_FILE, settle_layout
 from aqueduct_core.intake.schema import SPOOL_SCHEMA, row_schema
 from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
@@ -28,7 +28,7 @@ from aqueduct_spark.planning.ranges import DataRange
 from aqueduct_spark.read import gaps, tasks
 from aqueduct_spark.receivers.launch import ensure_intake, launch_here, settle
 from aqueduct_spark.receivers.orders import launch_order
-from aqueduct_spark.receivers.process import LOG_FILE, Started, start_intake
+from aqueduct_spark.receivers.process import Started, start_intake
 from aqueduct_spark.receivers.registrations import Registration, winner
 from aqueduct_spark.receivers.rendezvous import Rendezvous, RendezvousClient
 from tests.spark.producing import numbered, produce
