@@ -37,10 +37,12 @@ class LogHandler(logging.Handler):
         self._limit = 0
 
     def rotates(self, path: Path, limit: int) -> None:
-        """Rotate the log by size where it is the file at ``path``, or was when it was opened."""
+        """Rotate the log by size, from now on, where it is the file at ``path``, or was when it
+        was opened."""
         if is_log_at(path, self._descriptor):
             self._limit = limit
             self._path = path
+            self._rotate()
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
