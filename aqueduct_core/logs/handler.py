@@ -6,6 +6,7 @@ import contextlib
 import logging
 from pathlib import Path
 
+from aqueduct_core.logs.faults import FaultLimit
 from aqueduct_core.logs.lines import LineFormatter
 from aqueduct_core.logs.rotation import is_log_at, rotate
 from aqueduct_core.logs.writer import BackgroundWriter
@@ -23,7 +24,8 @@ class LogHandler(logging.Handler):
     """Writes each record as `LineFormatter` has it, in a thread beside the caller.
 
     Lines that find `QUEUE_BYTES` waiting are left out, and the next line says how many; so it is
-    told, without a number, where a disk was full.
+    told, without a number, where a disk was full. Tracebacks have a bound of their own, that of
+    `FaultLimit`.
     ``descriptor`` appends to a file, or is a pipe or terminal.
     """
 
@@ -33,6 +35,7 @@ class LogHandler(logging.Handler):
         self._descriptor = descriptor
         self._writer = BackgroundWriter(before=self._rotate, recovers=True)
         self._left_out = 0
+        self._faults = FaultLimit()
         self._path: Path | None = None
         self._limit = 0
 
@@ -45,6 +48,8 @@ class LogHandler(logging.Handler):
             self._rotate()
 
     def emit(self, record: logging.LogRecord) -> None:
+        if not self._faults.admits(record):
+            return
         try:
             line = self.format(record)
         except Exception:
@@ -53,14 +58,23 @@ class LogHandler(logging.Handler):
         if self._writer.queued > QUEUE_BYTES:
             self._left_out += 1
             return
-        if self._writer.failure is not None:
-            line = f"  (lines are missing here: {self._writer.failure.strerror})\n{line}"
+        failure = self._writer.failure
+        if failure is not None:
+            line = f"  (lines are missing here: {failure.strerror})\n{line}"
         if self._left_out:
             line = f"  ({self._left_out} lines are left out here: nobody took them)\n{line}"
             self._left_out = 0
         self._writer.write(self._descriptor, f"{line}\n".encode(errors="backslashreplace"))
 
     def flush(self) -> None:
+        """Wait for what is logged, `FLUSH_SECONDS` at most."""
+        self.acquire()  # an emit may be under way in another thread
+        try:
+            untold = self._faults.rest()
+        finally:
+            self.release()
+        for line in untold:
+            self._writer.write(self._descriptor, f"{line}\n".encode())
         self._writer.flush(FLUSH_SECONDS)
 
     def _rotate(self) -> None:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from aqueduct_core.logs.faults import FaultLimit
 from aqueduct_core.logs.handler import QUEUE_BYTES, LogHandler
+from aqueduct_core.logs.refusals import LINES, PERIOD
 from aqueduct_core.logs.rotation import older
 
 
@@ -83,6 +85,42 @@ def test_what_a_full_disk_has_cost_is_told(tmp_path: Path) -> None:
     first, second = path.read_text().splitlines()
     assert first == "  (lines are missing here: No space left on device)"
     assert second.endswith("tests.handler: kept")
+
+
+def test_a_fault_that_is_caused_again_and_again_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+
+    def fail(log: logging.Logger) -> None:
+        try:
+            raise ValueError("a bug")
+        except ValueError:
+            log.exception("failed on what came")
+
+    with path.open("ab") as file, logger(LogHandler(file.fileno())) as log:
+        for _ in range(LINES + 10):
+            fail(log)
+        log.warning("no fault")
+        log.handlers[0].flush()
+    said = path.read_text()
+    assert said.count("failed on what came") == said.count("ValueError: a bug") == LINES
+    assert "no fault" in said
+    assert "  (10 more tracebacks of test_handler.py, line " in said
+
+
+def test_after_a_while_a_fault_is_told_again_with_a_count() -> None:
+    limit = FaultLimit()
+
+    def admitted(created: float) -> str | None:
+        record = logging.LogRecord("a", logging.ERROR, "f.py", 1, "%s", ("bug",), (None,) * 3)
+        record.created = created
+        record.exc_info = (ValueError, ValueError(), None)
+        return record.getMessage() if limit.admits(record) else None
+
+    said = [admitted(0.0) for _ in range(LINES + 2)]
+    assert said == ["bug"] * LINES + [None] * 2
+    assert admitted(PERIOD) == "bug (and 2 times before, not logged)"
+    assert admitted(PERIOD) == "bug"
+    assert limit.rest() == []
 
 
 def test_no_text_is_too_strange_to_be_logged(tmp_path: Path) -> None:
