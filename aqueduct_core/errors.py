@@ -20,13 +20,19 @@
 
 The first line of the text is always
 ``[AQUEDUCT_CLASS.SUBCLASS] what, with values. What to do. SQLSTATE: xxxxx``
-and never holds a secret or payload bytes. All of them can be pickled, so the same object
-travels from an executor to the driver.
+and never holds a secret or payload bytes. What a peer wrote is escaped in it from its birth, so it
+is one line wherever it is shown. All of them can be pickled, so the same object travels from an
+executor to the driver.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
+
+from aqueduct_core.escape import escaped
+
+LONGEST_SENTENCE = 4_000
+"""Characters of what is wrong, and of what to do: longer than any of ours, short for a log."""
 
 
 class AqueductError(Exception):
@@ -44,10 +50,10 @@ class AqueductError(Exception):
     def __init__(self, subclass: str, what: str, remedy: str) -> None:
         if subclass not in self.subclasses:
             raise ValueError(f"{self.condition} has no subclass {subclass!r}")
-        super().__init__(subclass, what, remedy)
         self.subclass = subclass
-        self.what = what
-        self.remedy = remedy
+        self.what = escaped(what, LONGEST_SENTENCE)
+        self.remedy = escaped(remedy, LONGEST_SENTENCE)
+        super().__init__(subclass, self.what, self.remedy)
 
     @property
     def name(self) -> str:

@@ -13,6 +13,7 @@ from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions import NAME
 from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.escape import escaped
 
 Observer = Callable[[bool, int, int, bool], None]
 """Called with (reliable, first, stop, acked) when messages of a sender have an outcome."""
@@ -145,9 +146,9 @@ class Outlet:
 
 def label(channel: int | None, headers: Headers) -> str:
     """What a channel is called in texts: its id and its name, as far as it has them."""
-    name = next((value for key, value in headers if key == NAME), b"").decode(errors="replace")
+    name = next((value for key, value in headers if key == NAME), b"")
     where = "a local channel" if channel is None else f"channel {channel}"
-    return f"{where} {name!r}" if name else where
+    return f"{where} '{escaped(name)}'" if name else where
 
 
 def again(outcome: Outcome) -> Outcome:

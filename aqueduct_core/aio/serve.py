@@ -11,6 +11,8 @@ from types import TracebackType
 from typing import Any, TypeAlias
 
 from aqueduct_core.aio import defaults
+from aqueduct_core.aio.address import HostPort
+from aqueduct_core.aio.connect import broken
 from aqueduct_core.aio.connection import ServerConnection
 from aqueduct_core.aio.headers import HeadersLike, as_headers
 from aqueduct_core.aio.signal import Signal
@@ -20,6 +22,8 @@ from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.connection import Connection as Engine
 from aqueduct_core.aqueduct.conventions import CODE_REJECTED, BadHeader, read_connection
 from aqueduct_core.aqueduct.news import Closed, Headers
+from aqueduct_core.escape import escaped
+from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.listener import Listener, PeerInfo, listen
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
@@ -30,6 +34,9 @@ Verdict: TypeAlias = bool | str
 Authorize: TypeAlias = Callable[[Headers], Verdict | Awaitable[Verdict]]
 
 _logger = logging.getLogger(__name__)
+
+BACKLOG = 1_024
+"""Connections that wait to be taken by ``accept``; with so many, others are told to come later."""
 
 
 def serve(
@@ -106,6 +113,7 @@ class Server:
         self._changed = Signal()
         self._closing = False
         self._checks: set[asyncio.Task[None]] = set()
+        self._refusals: RefusalLog
 
     @property
     def listener(self) -> Listener:
@@ -158,6 +166,7 @@ class Server:
         await asyncio.gather(*closing)
         if self._listener is not None:
             await self._listener.close()
+            self._refusals.close()
 
     async def open(
         self,
@@ -169,6 +178,7 @@ class Server:
         transport: str,
         reset_key: bytes | None,
     ) -> None:
+        self._refusals = RefusalLog(_logger, asyncio.get_running_loop().call_later)
         self._listener = await listen(
             host,
             port,
@@ -190,8 +200,16 @@ class Server:
         def opened(headers: Headers) -> None:
             self._judge(wire, headers, guest)
 
-        def closed(_: Closed) -> None:
+        def closed(news: Closed) -> None:
             self.connections.difference_update(guest)
+            if broken(news):
+                self._refusals.add(
+                    "violations of the protocol",
+                    "%s broke the protocol (code %d): %s",
+                    HostPort(*peer.address[:2]),
+                    news.code,
+                    escaped(news.reason),
+                )
 
         wire = Wire(engine, opened, closed)
         return engine, wire.news
@@ -235,9 +253,12 @@ class Server:
         if self._closing:
             wire.shutdown(0, "the server closes")
             return
+        if len(self._arrived) >= BACKLOG:
+            self._refuse(wire, 0, "too many connections wait to be accepted")
+            return
         if verdict is not True:
-            self.refused += 1
-            wire.shutdown(CODE_REJECTED, verdict if isinstance(verdict, str) else "not authorized")
+            reason = verdict if isinstance(verdict, str) else "not authorized"
+            self._refuse(wire, CODE_REJECTED, reason)
             return
         driver: Driver | None = wire.driver
         assert driver is not None
@@ -248,6 +269,13 @@ class Server:
         self.connections.add(connection)
         self._arrived.append(connection)
         self._changed.fire()
+
+    def _refuse(self, wire: Wire, code: int, reason: str) -> None:
+        assert wire.driver is not None
+        who = HostPort(*wire.driver.peer[:2])
+        self.refused += 1
+        self._refusals.add("connections refused", "%s refused: %s", who, escaped(reason))
+        wire.shutdown(code, reason)
 
 
 class Serving:

@@ -46,6 +46,7 @@ from aqueduct_core.aqueduct.news import (
     Run,
     Writable,
 )
+from aqueduct_core.escape import escaped
 from aqueduct_core.transport.driver import Driver
 
 _logger = logging.getLogger(__name__)
@@ -156,7 +157,7 @@ class Wire:
                 self.idle += 1
                 _logger.info("nothing happens on channel %d any more", item.channel)
             elif isinstance(item, Ignored):
-                _logger.warning("from the peer, ignored: %s", item.reason)
+                _logger.info("from the peer, ignored: %s", escaped(item.reason))
             elif isinstance(item, Closed):
                 self._closed(item)
         if self._blocked:

@@ -147,7 +147,6 @@ class Connection:
         try:
             flow.headers_came(headers)
         except BadFlowHeader as error:
-            _log.warning("of the peer's connection headers: %s", error)
             self._bulletin.tell(Ignored(str(error)))
         self._bulletin.tell(Opened(without_flow_control(headers) if flow.own else headers))
         if self.side is Side.SERVER:

@@ -13,7 +13,8 @@ from aqueduct_core.aio.address import HostPort, parse_listen
 from aqueduct_core.aio.serve import Server, bearer, serve
 from aqueduct_core.cli import arguments
 from aqueduct_core.cli.interrupts import run_interruptible
-from aqueduct_core.cli.output import make_output
+from aqueduct_core.cli.output import Output, make_output
+from aqueduct_core.cli.printing import Printer
 from aqueduct_core.cli.reading import Reading
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.transport.tls import ServerTls, is_loopback
@@ -56,6 +57,12 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         r"%%p producer, %%r reliability, %%i connection, %%T time (default: %%s\n)",
     )
     parser.add_argument(
+        "--raw",
+        action="store_true",
+        help="print payloads, headers and names on a terminal as they came; they are escaped there "
+        "otherwise, for a terminal obeys what a peer may write",
+    )
+    parser.add_argument(
         "-c", dest="count", type=arguments.count, metavar="N", help="stop after N messages"
     )
 
@@ -66,39 +73,46 @@ def run(options: argparse.Namespace) -> int:
     return run_interruptible(_listen(options, where, tls))
 
 
+def output_for(options: argparse.Namespace, printer: Printer) -> Output:
+    """What `add_output` asks for. Raises: InvalidOption.BAD_VALUE for a wrong format."""
+    terminal = sys.stdout.isatty() and not options.raw
+    return make_output(options.json, options.format, printer.out, printer.errors, terminal=terminal)
+
+
 async def _listen(options: argparse.Namespace, where: HostPort, tls: ServerTls) -> int:
-    output = make_output(options.json, options.format)
-    token = arguments.read_token(options.token_file)
-    reading = Reading(output, options.count)
-    async with serve(
-        where.host, where.port, tls=tls, authorize=bearer(token) if token else None
-    ) as server:
-        host, port = server.address
-        print(f"listening on {HostPort(host, port)}", file=sys.stderr)
-        if options.self_signed:
-            print(f"fingerprint {server.fingerprint}", file=sys.stderr)
-        if token is None and not is_loopback(host):
-            text = "everybody who reaches this address may connect: --token-file demands a token"
-            print(f"warning: {text}", file=sys.stderr)
-        sys.stderr.flush()
-        accepting = asyncio.ensure_future(_accept(server, reading))
-        try:
-            if options.until_finished:
-                await _finished(reading)
-            else:
-                await reading.changed.until(lambda: reading.done)
-            reading.check()
-        finally:
-            accepting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await accepting
-            await reading.stop()
+    async with Printer() as printer:
+        reading = Reading(output_for(options, printer), printer, options.count)
+        token = arguments.read_token(options.token_file)
+        async with serve(
+            where.host, where.port, tls=tls, authorize=bearer(token) if token else None
+        ) as server:
+            told = f"listening on {HostPort(*server.address)}\n"
+            if options.self_signed:
+                told += f"fingerprint {server.fingerprint}\n"
+            if token is None and not is_loopback(server.address[0]):
+                told += "warning: everybody who reaches this address may connect: "
+                told += "--token-file demands a token\n"
+            printer.errors.write(told.encode())
+            accepting = asyncio.ensure_future(_accept(server, reading, printer))
+            try:
+                if options.until_finished:
+                    await _finished(reading)
+                else:
+                    await reading.changed.until(lambda: reading.done)
+                reading.check()
+            finally:
+                accepting.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await accepting
+                await reading.stop()
     return 0
 
 
-async def _accept(server: Server, reading: Reading) -> None:
-    async for connection in server:
-        reading.add(connection, connection.entrypoint)
+async def _accept(server: Server, reading: Reading, printer: Printer) -> None:
+    with contextlib.suppress(OSError):  # of the output: `Reading.check` raises it
+        async for connection in server:
+            reading.add(connection, connection.entrypoint)
+            await printer.room()
 
 
 async def _finished(reading: Reading) -> None:

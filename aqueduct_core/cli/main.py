@@ -17,6 +17,8 @@ from aqueduct_core.aio.outcomes import Misuse
 from aqueduct_core.cli import cert, doctor, intake, listen, send, spool, subscribe
 from aqueduct_core.cli.arguments import VerbParser
 from aqueduct_core.errors import AqueductError
+from aqueduct_core.escape import escaped
+from aqueduct_core.logs.handler import log_to_standard_error
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 
@@ -47,11 +49,7 @@ def package_version() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code."""
     options = build_parser().parse_args(arguments)
-    logging.basicConfig(
-        level=logging.INFO if options.verbose else logging.ERROR,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )
+    log_to_standard_error(logging.INFO if options.verbose else logging.ERROR)
     try:
         code: int = options.run(options)
         sys.stdout.flush()
@@ -62,12 +60,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (AqueductError, Misuse) as error:
-        print(error, file=sys.stderr)
-        return FAILED
+        return _failed(str(error))
     except OSError as error:
-        print(f"aqueduct: {_os_error(error)}", file=sys.stderr)
-        return FAILED
+        return _failed(f"aqueduct: {_os_error(error)}")
     return code
+
+
+def _failed(text: str) -> int:
+    """One line on standard error, behind what was logged."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+    print(escaped(text, None), file=sys.stderr)
+    return FAILED
 
 
 def _os_error(error: OSError) -> str:

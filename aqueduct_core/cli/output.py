@@ -3,7 +3,8 @@ r"""How ``listen`` and ``subscribe`` print: JSON lines, or a format in the manne
 A format is text with tokens: ``%s`` payload, ``%S`` its size in bytes, ``%k`` headers as k=v,k=v,
 ``%n`` number, ``%c`` channel id, ``%N`` name of the channel, ``%p`` producer, ``%r`` reliable or
 unreliable, ``%i`` connection, ``%T`` receive time in milliseconds since 1970, ``%%`` a percent
-sign, and ``\n``, ``\t``, ``\r``, ``\0``, ``\\``. Payload and headers are written byte for byte.
+sign, and ``\n``, ``\t``, ``\r``, ``\0``, ``\\``. What the peer wrote is written byte for byte,
+but on a terminal, which would obey it: there it is escaped.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from __future__ import annotations
 import base64
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 from aqueduct_core.aio.message import Batch
 from aqueduct_core.aqueduct.news import Counts, Headers
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.escape import escaped
 
 TEXT_FORMAT = "%s\\n"
 _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
@@ -35,7 +36,15 @@ class Origin:
     producer: str | None
 
 
+class ByteSink(Protocol):
+    """Takes what is to be printed, at once."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
 class Output(Protocol):
+    """Prints; whoever calls it sees to it that there is room."""
+
     def messages(self, batch: Batch, limit: int, origin: Origin, at: float) -> None:
         """Print the first ``limit`` messages of a run that arrived at ``at`` (Unix seconds)."""
 
@@ -47,7 +56,7 @@ class Output(Protocol):
 class JsonLines:
     """One JSON object a line, messages and events alike."""
 
-    def __init__(self, out: BinaryIO) -> None:
+    def __init__(self, out: ByteSink) -> None:
         self._out = out
 
     def messages(self, batch: Batch, limit: int, origin: Origin, at: float) -> None:
@@ -75,7 +84,7 @@ class JsonLines:
                 f'{head}{number + i}, "reliable": {reliable}, "headers": {headers}, '
                 f'"attachments": {attached}, "value": {json.dumps(_value(single.payload))}{tail}'
             )
-        _write(self._out, ("\n".join(lines) + "\n").encode())
+        self._out.write(("\n".join(lines) + "\n").encode())
 
     def event(
         self, kind: str, connection: int, channel: int | None, reason: str, counts: Counts | None
@@ -88,16 +97,22 @@ class JsonLines:
             "reason": reason,
             "counts": _counts(counts) if counts is not None else {},
         }
-        _write(self._out, json.dumps(row).encode() + b"\n")
+        self._out.write(json.dumps(row).encode() + b"\n")
 
 
 class Template:
-    """Messages by a format; events as comment lines on another stream."""
+    """Messages by a format; events as comment lines on another stream.
 
-    def __init__(self, format: str, out: BinaryIO, events: BinaryIO) -> None:
+    ``terminal``: ``out`` is one, so what the peer wrote is escaped. In events it always is.
+    """
+
+    def __init__(
+        self, format: str, out: ByteSink, events: ByteSink, *, terminal: bool = False
+    ) -> None:
         self._out = out
         self._events = events
         self._parts = parse_format(format)
+        self._shown = _escaped if terminal else _exact
 
     def messages(self, batch: Batch, limit: int, origin: Origin, at: float) -> None:
         pieces: list[bytes] = []
@@ -105,18 +120,19 @@ class Template:
         for i, single in enumerate(batch.run.messages()):
             if i == limit:
                 break
+            number = single.number + shift
             row = _Row(
-                single.payload, single.headers, single.number + shift, batch.reliable, origin, at
+                single.payload, single.headers, number, batch.reliable, origin, at, self._shown
             )
             pieces.extend(part if isinstance(part, bytes) else part(row) for part in self._parts)
-        _write(self._out, b"".join(pieces))
+        self._out.write(b"".join(pieces))
 
     def event(
         self, kind: str, connection: int, channel: int | None, reason: str, counts: Counts | None
     ) -> None:
         where = f" channel {channel}" if channel is not None else ""
-        why = f" ({reason})" if reason else ""
-        _write(self._events, f"# {kind} connection {connection}{where}{why}\n".encode())
+        why = f" ({escaped(reason)})" if reason else ""
+        self._events.write(f"# {kind} connection {connection}{where}{why}\n".encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +143,27 @@ class _Row:
     reliable: bool
     origin: Origin
     at: float
+    shown: Callable[[bytes], bytes]
+
+
+def _exact(data: bytes) -> bytes:
+    return data
+
+
+def _escaped(data: bytes) -> bytes:
+    return escaped(data, None).encode()
 
 
 Token = Callable[[_Row], bytes]
 
 TOKENS: dict[str, Token] = {
-    "s": lambda row: row.payload,
+    "s": lambda row: row.shown(row.payload),
     "S": lambda row: b"%d" % len(row.payload),
-    "k": lambda row: b",".join(key + b"=" + value for key, value in row.headers),
+    "k": lambda row: b",".join(row.shown(key + b"=" + value) for key, value in row.headers),
     "n": lambda row: b"%d" % row.number,
     "c": lambda row: b"%d" % row.origin.channel,
-    "N": lambda row: (row.origin.name or "").encode(),
-    "p": lambda row: (row.origin.producer or "").encode(),
+    "N": lambda row: row.shown((row.origin.name or "").encode()),
+    "p": lambda row: row.shown((row.origin.producer or "").encode()),
     "r": lambda row: b"reliable" if row.reliable else b"unreliable",
     "i": lambda row: b"%d" % row.origin.connection,
     "T": lambda row: b"%d" % (row.at * 1000),
@@ -167,16 +192,12 @@ def parse_format(format: str) -> list[bytes | Token]:
     return parts
 
 
-def make_output(as_json: bool, format: str | None) -> Output:
-    out = sys.stdout.buffer
+def make_output(
+    as_json: bool, format: str | None, out: ByteSink, events: ByteSink, *, terminal: bool
+) -> Output:
     if as_json:
         return JsonLines(out)
-    return Template(TEXT_FORMAT if format is None else format, out, sys.stderr.buffer)
-
-
-def _write(out: BinaryIO, data: bytes) -> None:
-    out.write(data)
-    out.flush()
+    return Template(TEXT_FORMAT if format is None else format, out, events, terminal=terminal)
 
 
 def _value(data: bytes) -> str | dict[str, str]:

@@ -20,8 +20,11 @@ from aqueduct_core.aio.outcomes import (
     Overflowed,
 )
 from aqueduct_core.aio.signal import Signal
+from aqueduct_core.aqueduct.news import Counts
 from aqueduct_core.cli.output import Origin, Output
+from aqueduct_core.cli.printing import Printer
 from aqueduct_core.engine.close_codes import CloseOrigin, ConnectionEnd, how_lost
+from aqueduct_core.escape import escaped
 
 _KINDS: dict[type[Outcome], str] = {
     Finished: "finished",
@@ -44,12 +47,15 @@ class Reading:
     finished at once.
 
     Ends (``done``) after ``count`` messages, or with an error of the output, which ``check``
-    raises. ``idle``: something has come, and every channel has ended.
+    raises. ``idle``: something has come, and every channel has ended. While the printer has no
+    room, nothing more is taken out of any channel, and so their senders wait in the end.
     """
 
-    def __init__(self, output: Output, count: int | None) -> None:
+    def __init__(self, output: Output, printer: Printer, count: int | None) -> None:
         self.changed = Signal()
         self._output = output
+        self._printer = printer
+        printer.when_failed(self.changed.fire)
         self._left = count
         self._connections: set[asyncio.Task[None]] = set()
         self._channels: set[asyncio.Task[None]] = set()
@@ -60,15 +66,16 @@ class Reading:
 
     @property
     def done(self) -> bool:
-        return self._left == 0 or self._failure is not None
+        return self._left == 0 or self._failure is not None or self._printer.failure is not None
 
     @property
     def idle(self) -> bool:
         return self._began and not self._channels
 
     def check(self) -> None:
-        if self._failure is not None:
-            raise self._failure
+        failure = self._failure or self._printer.failure
+        if failure is not None:
+            raise failure
 
     def add(self, connection: Connection, *receivers: Receiver) -> None:
         """Read this connection: these channels of it, and all that hangs on them."""
@@ -98,19 +105,29 @@ class Reading:
         self.changed.fire()
 
     async def _connection(self, connection: Connection) -> None:
-        self._output.event("connected", connection.id, None, str(HostPort(*connection.peer)), None)
+        peer = str(HostPort(*connection.peer))
+        await self._event("connected", connection.id, None, peer, None)
         await connection.wait_closed()
         closed = connection.closed
         reason = _reason(closed) if closed is not None else ""
-        self._output.event("disconnected", connection.id, None, reason, None)
+        await self._event("disconnected", connection.id, None, reason, None)
+
+    async def _event(
+        self, kind: str, connection: int, channel: int | None, reason: str, counts: Counts | None
+    ) -> None:
+        await self._printer.room()
+        self._output.event(kind, connection, channel, reason, counts)
 
     async def _channel(self, receiver: Receiver, connection: int, producer: str | None) -> None:
         channel = receiver.channel_id or 0
         origin = Origin(connection, channel, receiver.name, producer)
         if channel:
-            self._output.event("opened", connection, channel, "", None)
+            await self._event("opened", connection, channel, "", None)
         try:
             async for batch in receiver.runs():
+                await self._printer.room()
+                if self._left == 0:  # another channel had the last one meanwhile
+                    return
                 taken = len(batch) if self._left is None else min(self._left, len(batch))
                 self._output.messages(batch, taken, origin, time.time())
                 for index in list(batch.cargo):
@@ -128,12 +145,13 @@ class Reading:
         if outcome is not None:
             reason = _reason(outcome) if isinstance(outcome, ConnectionLost) else ""
             kind = _KINDS[type(outcome)]
-            self._output.event(kind, connection, channel, reason, receiver.counts)
+            await self._event(kind, connection, channel, reason, receiver.counts)
             if not isinstance(outcome, Finished):
-                self.unfinished.append(Unfinished(receiver.name or str(channel), kind))
+                name = escaped(receiver.name or str(channel))
+                self.unfinished.append(Unfinished(name, kind))
         if receiver.statistics.nacked:
             count = receiver.statistics.nacked
-            self._output.event("nacked", connection, channel, f"{count} messages", None)
+            await self._event("nacked", connection, channel, f"{count} messages", None)
 
     def _half(self, half: Half, connection: int, producer: str | None) -> None:
         if isinstance(half, Receiver):

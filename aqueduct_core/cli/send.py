@@ -26,6 +26,7 @@ from aqueduct_core.cli import arguments
 from aqueduct_core.cli.beginning import beginning
 from aqueduct_core.cli.input import payloads
 from aqueduct_core.cli.interrupts import run_interruptible
+from aqueduct_core.cli.printing import ProgressFile
 from aqueduct_core.errors import InvalidOption, SinkFailed
 
 DEFAULT_CHANNEL = "lines"
@@ -322,7 +323,10 @@ async def _show_progress(sender: _Outlet) -> None:
     """A bar of acked messages, on a terminal only."""
     if not sys.stderr.isatty():
         return
-    with tqdm(desc="acked", unit=" messages", file=sys.stderr, leave=False) as bar:
+    with (
+        contextlib.closing(ProgressFile()) as file,
+        tqdm(desc="acked", unit=" messages", file=file, leave=False) as bar,
+    ):
         while True:
             await asyncio.sleep(PROGRESS_INTERVAL)
             counts = sender.statistics

@@ -21,6 +21,7 @@ from tqdm import tqdm
 from aqueduct_core.cli import arguments, spool_cat, spool_cursors, spool_settings, spool_skip
 from aqueduct_core.cli.spool_places import Place, places
 from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.escape import escaped
 from aqueduct_core.spool import Checked, Rows, Skip, SpoolReader
 from aqueduct_core.spool.losses import skip_command
 from aqueduct_core.spool.skips import skipped_in
@@ -185,7 +186,7 @@ def _skipped(skip: Skip) -> dict[str, Any]:
 
 def _line(skip: dict[str, Any]) -> str:
     rows = Rows(skip["partition"], skip["start"], skip["end"])
-    return f"  skipped: {_offsets(rows)}, {_age(skip['time'])} ago: {skip['reason']}"
+    return f"  skipped: {_offsets(rows)}, {_age(skip['time'])} ago: {escaped(skip['reason'])}"
 
 
 def run_verify(options: argparse.Namespace) -> int:

@@ -102,7 +102,7 @@ def _lines(
     numbered = {} if place.number is None else {"intake": place.number}
     for batch in reader.read(partition, start, end):
         for row in _rows(batch, partition, at, form is _event):
-            yield json.dumps(form(row) | numbered, ensure_ascii=False)
+            yield json.dumps(form(row) | numbered)
         at += batch.num_rows
 
 

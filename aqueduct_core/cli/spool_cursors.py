@@ -11,6 +11,7 @@ from typing import Any
 
 from aqueduct_core.cli.spool_places import Place, places
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.escape import escaped
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import CANCELS
 from aqueduct_core.intake.cursor_owners import CursorOwners, owners_in
@@ -35,12 +36,15 @@ def run(options: argparse.Namespace) -> int:
             logs = ", ".join(
                 f"{log['partition']}: {log['at']} of {log['end']}" for log in cursor["logs"]
             )
-            print(f"  {cursor['cursor']}  {cursor['view']}  {cursor['lag']} rows unread  ({logs})")
+            name = escaped(cursor["cursor"])
+            print(f"  {name}  {cursor['view']}  {cursor['lag']} rows unread  ({logs})")
             owner = cursor["owner"]
             print(
                 "    belongs to nobody"
                 if owner is None
-                else f"    belongs to query {owner['query']}, {owner['where']}, {owner['since']}"
+                else escaped(
+                    f"    belongs to query {owner['query']}, {owner['where']}, {owner['since']}"
+                )
             )
     return 0
 
@@ -91,7 +95,7 @@ def _act(
             if each not in names:
                 continue
             place.act(partial(_named, through, each), partial(alone, place, each))
-            print(f"{place.directory}: {done} {each}")
+            print(f"{place.directory}: {done} {escaped(each)}")
     return 0
 
 

@@ -9,8 +9,8 @@ from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Receiver, channel
 from aqueduct_core.cli import arguments
 from aqueduct_core.cli.interrupts import run_interruptible
-from aqueduct_core.cli.listen import add_output
-from aqueduct_core.cli.output import make_output
+from aqueduct_core.cli.listen import add_output, output_for
+from aqueduct_core.cli.printing import Printer
 from aqueduct_core.cli.reading import Reading, Unfinished
 from aqueduct_core.errors import AqueductError, ChannelEnded, ConnectFailed
 
@@ -47,24 +47,24 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _subscribe(options: argparse.Namespace) -> int:
-    output = make_output(options.json, options.format)
-    reading = Reading(output, options.count)
-    async with connect(
-        options.url,
-        tls=arguments.client_tls(options),
-        token=arguments.read_token(options.token_file),
-    ) as connection:
-        connection.when_closed(reading.changed.fire)
-        reading.add(
-            connection, *[await _ask(connection, options, name) for name in _names(options)]
-        )
-        try:
-            await reading.changed.until(lambda: _over(options, reading, connection))
-            reading.check()
-        finally:
-            await reading.stop()
-        if not reading.done:
-            _judge(reading, connection)
+    async with Printer() as printer:
+        reading = Reading(output_for(options, printer), printer, options.count)
+        async with connect(
+            options.url,
+            tls=arguments.client_tls(options),
+            token=arguments.read_token(options.token_file),
+        ) as connection:
+            connection.when_closed(reading.changed.fire)
+            reading.add(
+                connection, *[await _ask(connection, options, name) for name in _names(options)]
+            )
+            try:
+                await reading.changed.until(lambda: _over(options, reading, connection))
+                reading.check()
+            finally:
+                await reading.stop()
+            if not reading.done:
+                _judge(reading, connection)
     return 0
 
 
@@ -96,7 +96,7 @@ def _judge(reading: Reading, connection: ClientConnection) -> None:
         reason = closed.reason or "no reason given"
         raise ConnectFailed(
             "NO_REPLY",
-            f"the connection ended before channel {first.channel!r} had finished "
+            f"the connection ended before channel '{first.channel}' had finished "
             f"(code {closed.code}): {reason}",
             "What was printed is not complete; look into the log of the server",
         )
@@ -108,6 +108,6 @@ def _ended(first: Unfinished, count: int) -> AqueductError:
     more = f", and {count - 1} more did not" if count > 1 else ""
     return ChannelEnded(
         subclass,
-        f"channel {first.channel!r} did not finish, it was {first.kind}{more}",
+        f"channel '{first.channel}' did not finish, it was {first.kind}{more}",
         "What was printed is not complete; ask again, or look into the log of the server",
     )

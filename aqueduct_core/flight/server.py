@@ -6,7 +6,7 @@ import hmac
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -68,21 +68,28 @@ class FlightHost(fl.FlightServerBase):  # type: ignore[misc]
     """The Flight server of one `Host`; it answers from the moment it is made.
 
     TLS with a certificate of the spool's authority; each call has to carry the bearer token.
-    ``host`` and ``port`` are where it listens (port 0: any). Ends with `shutdown`, which waits
-    for the calls under way.
+    ``host`` and ``port`` are where it listens (port 0: any). ``refused`` is told, in any thread,
+    why a call had no right token. Ends with `shutdown`, which waits for the calls under way.
 
     Raises:
         IntakeFailed: UNREACHABLE when the address cannot be bound.
     """
 
-    def __init__(self, host: str, port: int, credentials: Credentials, served: Host) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        credentials: Credentials,
+        served: Host,
+        refused: Callable[[str], None] = lambda reason: None,
+    ) -> None:
         identity = credentials.server_identity()
         where = f"[{host}]" if ":" in host else host
         try:
             super().__init__(
                 f"grpc+tls://{where}:{port}",
                 tls_certificates=[(identity.certificate, identity.key)],
-                middleware={"token": TokenCheck(credentials.token)},
+                middleware={"token": TokenCheck(credentials.token, refused)},
             )
         except (pa.ArrowException, OSError):
             raise IntakeFailed(
@@ -199,9 +206,10 @@ def _guarded_rows(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 class TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc]
     """Refuses each call without the right bearer token before anything else is looked at."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, refused: Callable[[str], None] = lambda reason: None) -> None:
         super().__init__()
         self._expected = f"Bearer {token}".encode()
+        self._refused = refused
 
     def start_call(self, info: fl.CallInfo, headers: dict[str, list[str | bytes]]) -> None:
         given = [
@@ -211,7 +219,11 @@ class TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc]
             if key.lower() == "authorization"
         ]
         if not given:
-            raise fl.FlightUnauthenticatedError("a bearer token is required")
+            self._refuse("a bearer token is required")
         value = given[0].encode() if isinstance(given[0], str) else given[0]
         if not hmac.compare_digest(value, self._expected):
-            raise fl.FlightUnauthenticatedError("the bearer token is not the right one")
+            self._refuse("the bearer token is not the right one")
+
+    def _refuse(self, reason: str) -> NoReturn:
+        self._refused(reason)
+        raise fl.FlightUnauthenticatedError(reason)

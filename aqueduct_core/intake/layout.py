@@ -11,6 +11,9 @@ from aqueduct_core.primitives import atomic_file
 from aqueduct_core.primitives.private_files import make_directories
 from aqueduct_core.spool.identity import load_identity, spool_in
 
+LOG_FILE = "intake.log"
+"""What an intake that a query has launched logs to, in the directory of its spool."""
+
 LAYOUT = "intake.json"
 VERSION = 1
 

@@ -9,14 +9,21 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from aqueduct_core.errors import AqueductError, IntakeFailed
 from aqueduct_core.flight import faults
+from aqueduct_core.intake.layout import LOG_FILE
 from aqueduct_core.intake.service import Intake
 from aqueduct_core.intake.settings import IntakeSettings
+from aqueduct_core.logs.handler import LogHandler, log_to_standard_error
 
 log = logging.getLogger(__name__)
+
+MAX_LOG_BYTES = 16 << 20
+"""Size at which the log of a launched intake is put aside as ``intake.log.1``; the two take twice
+that at most."""
 
 MAX_SETTINGS = 1 << 20
 """Bytes of the settings line."""
@@ -28,7 +35,9 @@ def launched(stdin: BinaryIO, stdout: BinaryIO) -> int:
     ``stdout`` gets one line of JSON: ``{"ready": true, "pid", "listen", "flight", "id", "epoch",
     "starts", "ends", "fingerprint", "warnings"}``, or ``{"ready": false, "error": {…}}``
     (`faults.from_json`).
-    After it the process lets go of both, so its launcher may end.
+    After it the process lets go of both, so its launcher may end. Standard error is the log
+    beside the spool, which the launcher has opened; from here on it is this process that rotates
+    it, with or without a launcher.
     """
 
     def report(answer: dict[str, Any]) -> None:
@@ -41,6 +50,8 @@ def launched(stdin: BinaryIO, stdout: BinaryIO) -> int:
 
     try:
         settings = IntakeSettings.from_json(stdin.readline(MAX_SETTINGS))
+        for handler in _log_handlers():
+            handler.rotates(Path(settings.spool) / LOG_FILE, MAX_LOG_BYTES)
         return run(settings, report)
     except AqueductError as error:
         failure = error
@@ -49,7 +60,7 @@ def launched(stdin: BinaryIO, stdout: BinaryIO) -> int:
         failure = IntakeFailed(
             "UNREACHABLE",
             f"the intake failed by a fault of its own: {type(error).__name__}",
-            "Read its log, intake.log beside its spool",
+            f"Read its log, {LOG_FILE} beside its spool",
         )
     code = _failed(failure)
     report({"ready": False, "error": faults.to_json(failure)})
@@ -68,7 +79,7 @@ def run(settings: IntakeSettings, report: Callable[[dict[str, Any]], None]) -> i
 
 def leave(code: int) -> NoReturn:
     """End the process at once: a Flight call that its client still holds must not keep it."""
-    sys.stderr.flush()
+    _flush()
     os._exit(code)
 
 
@@ -76,11 +87,7 @@ def configure_logging() -> None:
     """To standard error, where nobody may be left to read it."""
     logging.raiseExceptions = False
     logging.getLogger("quic").setLevel(logging.WARNING)  # the QUIC library tells of each handshake
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    log_to_standard_error(logging.INFO)
 
 
 async def _run(settings: IntakeSettings, report: Callable[[dict[str, Any]], None]) -> int:
@@ -97,8 +104,19 @@ async def _run(settings: IntakeSettings, report: Callable[[dict[str, Any]], None
 
 
 def _failed(error: AqueductError) -> int:
+    _flush()
     print(error, file=sys.stderr, flush=True)
     return 1
+
+
+def _flush() -> None:
+    for handler in _log_handlers():
+        handler.flush()
+    sys.stderr.flush()
+
+
+def _log_handlers() -> list[LogHandler]:
+    return [each for each in logging.getLogger().handlers if isinstance(each, LogHandler)]
 
 
 def _detach() -> None:

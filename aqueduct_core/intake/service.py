@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import threading
@@ -36,6 +37,7 @@ from aqueduct_core.intake.session import Session, Surroundings
 from aqueduct_core.intake.settings import IntakeSettings
 from aqueduct_core.intake.settings_in_force import in_force
 from aqueduct_core.intake.trimming import Trimming
+from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.spool import Spool, SpoolSettings, SyncerProcess
 from aqueduct_core.spool.losses import offset_ahead
 from aqueduct_core.spool.opening import require_spool_in
@@ -90,6 +92,7 @@ class Intake:
             owners=ChannelOwners(
                 self._groups.owner, lambda *track: self._groups.position(*track).next
             ),
+            refusals=RefusalLog(log, self._loop.call_later),
             new_id=lambda: f"{spool.id[:8]}-{spool.epoch}-{next(serial)}",
             commits=self._commits,
             spool_id=spool.id,
@@ -227,7 +230,9 @@ class Intake:
                 self._fence,
                 self._loop,
             )
-            self._flight = FlightHost(host, port, settings.credentials, self._host)
+            self._flight = FlightHost(
+                host, port, settings.credentials, self._host, self._flight_refused
+            )
             self._flight_address = joined(settings.advertise or host, self._flight.port)
             record(settings)
             self._write_status("ready")
@@ -244,6 +249,12 @@ class Intake:
         )
         for warning in self._front.warnings:
             log.warning("%s", warning)
+
+    def _flight_refused(self, reason: str) -> None:
+        """In a thread of Flight."""
+        told = ("Flight calls refused", "a Flight call is refused: %s", reason)
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._around.refusals.add, *told)
 
     def _pump(self) -> None:
         try:
@@ -288,6 +299,7 @@ class Intake:
         for session in list(self._sessions):
             session.shutdown(code, self._reason)
         await self._front.close(code, self._reason)
+        self._around.refusals.close()
         self._groups.flush()  # what is told of the end of the connections
         self._loop.remove_reader(self._spool.fileno())
         if self._again is not None:

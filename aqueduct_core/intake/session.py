@@ -75,6 +75,8 @@ class Session:
         self._receipting = Receipting(engine, around.commits, around.clock, self.kick)
         self._answering = Answering(engine, around.groups, around.owners, around.clock)
         self._chronicle = Chronicle(self, self.id, around.groups, around.wall_microseconds)
+        self._refusals = around.refusals
+        self._admitted = False
         self._headers: Headers = ()
         self._producer: str | None = None
         self._run_number: int | None = None
@@ -116,7 +118,7 @@ class Session:
     def refuse(self, reason: str) -> None:
         """Close the connection because of headers of ours; the peer is told the reason."""
         self._around.counters.rejected += 1
-        log.warning("%s refused: %s", self, reason)
+        self._refusals.add("connections refused", "%s refused: %s", self, reason)
         self._chronicle.rejected(reason)
         self._engine.shutdown(CODE_REJECTED, reason, self._around.clock())
         self.kick()
@@ -125,6 +127,7 @@ class Session:
         """The connection is good; ``producer`` is the identity that its peer claims, and ``run``
         the process that it is."""
         self._around.counters.accepted += 1
+        self._admitted = True
         self._headers = without_secrets(headers)
         self._producer = producer
         self._run_number = None if run is None else run_number(run)
@@ -197,7 +200,7 @@ class Session:
             f"channel {source.channel!r}{whose} repeats {tally.deduped} of the numbers "
             f"{tally.first} to {tally.last} that are stored: {reason}"
         )
-        log.warning("%s refused: %s", self, what)
+        self._refusals.add("connections refused", "%s refused: %s", self, what)
         self._chronicle.unrepeatable(source, tally, reason)
         self._engine.shutdown(CODE_NOT_REPEATABLE, what, self._around.clock())
         self.kick()
@@ -298,7 +301,8 @@ class Session:
 
     def _refuse_run(self, channel: Channel, run: Run, reason: str) -> None:
         """Nothing of it is stored or acked, and the channel is closed."""
-        log.warning("%s: channel %s closed: %s", self, channel.path, reason)
+        told = ("%s: channel %s closed: %s", self, channel.path, reason)
+        self._refusals.add("channels refused", *told)
         now = self._around.clock()
         self._engine.consumed(run.channel, run.size, now)
         self._command(lambda: self._engine.close(run.channel, now))
@@ -436,9 +440,8 @@ class Session:
         self._receipting.close()
         self._around.groups.withdraw(self)
         self._chronicle.disconnected(closed)
-        self._around.counters.note_close(closed)
+        self._around.note_close(self, closed, how_ended(closed, "us"), admitted=self._admitted)
         if self._producer is not None:
             self._around.owners.leave(self, self._producer)
         self._around.ended(self)
         self._role.closed(self, closed)
-        log.info("%s %r", self, how_ended(closed, "us")[:400])

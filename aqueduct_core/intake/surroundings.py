@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,14 +12,18 @@ from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.news import Closed, Ended, Headers, News
 from aqueduct_core.dedupe.source_rows import RowNumbers
 from aqueduct_core.engine.close_codes import CloseOrigin
+from aqueduct_core.escape import escaped
 from aqueduct_core.intake.channel_owners import ChannelOwners
 from aqueduct_core.intake.groups import GroupCommit
 from aqueduct_core.intake.receipts import Commits
 from aqueduct_core.intake.records import Source
 from aqueduct_core.intake.tally import Tally
+from aqueduct_core.logs.refusals import RefusalLog
 
 if TYPE_CHECKING:
     from aqueduct_core.intake.session import Session
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +57,15 @@ class SessionCounters:
     violations: int = 0
     not_repeatable: int = 0
 
-    def note_close(self, closed: Closed) -> None:
-        """Count why we closed a connection."""
-        if not closed.by_peer and closed.origin is CloseOrigin.APPLICATION:
-            if closed.code == Code.RESOURCE_LIMIT:
-                self.over_limits += 1
-            elif Code.NO_ERROR < closed.code < Code.INTERNAL:
-                self.violations += 1
+    def note_close(self, closed: Closed) -> bool:
+        """Count why we closed a connection; whether it was for what the peer did."""
+        if closed.by_peer or closed.origin is not CloseOrigin.APPLICATION:
+            return False
+        over_limits = closed.code == Code.RESOURCE_LIMIT
+        violation = not over_limits and Code.NO_ERROR < closed.code < Code.INTERNAL
+        self.over_limits += over_limits
+        self.violations += violation
+        return over_limits or violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +77,24 @@ class Surroundings:
     wall_microseconds: Callable[[], int]
     ended: Callable[[Session], None]
     owners: ChannelOwners
+    refusals: RefusalLog
     counters: SessionCounters = field(default_factory=SessionCounters)
     commits: Commits = field(default_factory=lambda: Commits(0, {}))
     new_id: Callable[[], str] = lambda: secrets.token_hex(8)
     """Names a connection; no two of a spool may have one name."""
     spool_id: str = ""
+
+    def note_close(self, session: Session, closed: Closed, how: str, *, admitted: bool) -> None:
+        """Count and log the end of a connection. Strangers may bring about as many as they like,
+        so only ends of what was ``admitted`` have a line each."""
+        violated = self.counters.note_close(closed)
+        told = ("%s %s", session, escaped(how))
+        if violated:
+            self.refusals.add("violations of the protocol", *told)
+        elif admitted:
+            log.info(*told)
+        else:
+            self.refusals.add("connections that never opened", *told, level=logging.INFO)
 
 
 class Role(Protocol):

@@ -12,6 +12,7 @@ from typing import Any
 
 from aqueduct_core.engine.contract import Engine
 from aqueduct_core.errors import ConnectFailed
+from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.transport.address_tokens import AddressTokens, Standing
 from aqueduct_core.transport.address_validation import AddressValidation
 from aqueduct_core.transport.addresses import bound, resolve
@@ -150,6 +151,7 @@ class Listener:
         self._sessions = SessionTable(limits.sessions) if keeps else None
         self._resets = resets
         self._closing = False
+        self._refusals = RefusalLog(_logger, self._loop.call_later)
         self._socket: UdpSocket
 
     def open(self, socket: UdpSocket) -> None:
@@ -189,6 +191,7 @@ class Listener:
         for driver in list(self.drivers):
             await driver.wait_closed()
         self._socket.close()
+        self._refusals.close()
 
     def _burst(self, datagrams: list[tuple[bytes, Address]]) -> None:
         routes = self._routes
@@ -199,8 +202,7 @@ class Listener:
                 if not self._turns.add(driver, item):
                     self.counts.overrun += 1
             elif not data or not data[0] & LONG_HEADER:
-                self.counts.garbage += 1
-                self._reset(data, item[1])
+                self._garbage(data, item[1])
             elif len(self._strangers) < STRANGERS_WAITING:
                 self._strangers.append(item)
             else:
@@ -240,30 +242,29 @@ class Listener:
     def _accept(self, data: bytes, address: Address) -> Driver | None:
         hello = self._library.hello(data)
         if hello is None:
-            self.counts.garbage += 1
-            self._reset(data, address)
+            self._garbage(data, address)
             return None
         if not self._library.supports(hello.version):
             self.counts.unknown_version += 1
             self._socket.send([(self._library.negotiation(hello), address)])
             return None
-        limits = self.limits
-        if (
-            self._closing
-            or len(self.drivers) >= limits.connections
-            or self._addresses[address[0]] >= limits.per_address
-        ):
+        reason = self._refusal(address)
+        if reason is not None:
             self.counts.refused += 1
+            self._refusals.add(
+                "first packets refused", "%s:%d refused: %s", address[0], address[1], reason
+            )
             return None
         terms = self._terms(hello, address)
         if terms is None:
             return None
         if not self._library.authentic(data, hello):
-            self.counts.garbage += 1
+            self._garbage(data, address)
             return None
         if not self._make_room(address[0]):
             self.counts.refused += 1
             return None
+        limits = self.limits
         driver = Driver(
             self._library.accept(
                 share(self.settings, len(self.drivers), limits.shared_window),
@@ -292,6 +293,28 @@ class Listener:
                 self.counts.gave_way += 1
                 oldest.abandon("gave way to other connections")
         return not self._shaking.full(host)
+
+    def _refusal(self, address: Address) -> str | None:
+        """Why nobody at this address may connect now; None: they may."""
+        limits = self.limits
+        if self._closing:
+            return "the listener closes"
+        if len(self.drivers) >= limits.connections:
+            return f"{limits.connections} connections are there"
+        if self._addresses[address[0]] >= limits.per_address:
+            return f"{limits.per_address} connections of its address are there"
+        return None
+
+    def _garbage(self, data: bytes, address: Address) -> None:
+        """It is of no connection and opens none; whoever lost one learns so."""
+        self.counts.garbage += 1
+        self._refusals.add(
+            "packets that belong to no connection",
+            "%s:%d sent what belongs to no connection and opens none",
+            *address[:2],
+            level=logging.INFO,
+        )
+        self._reset(data, address)
 
     def _terms(self, hello: Hello, address: Address) -> Terms | None:
         """What the client is granted; None: it was told to prove its address first."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from aqueduct_core.errors import ChannelEnded, DataLoss, FinishTimeout, InvalidOption
+from aqueduct_core.escape import escaped
 from aqueduct_core.flight.client import MAX_WAIT, IntakeClient
 from aqueduct_core.flight.tickets import Ticket, View
 from aqueduct_spark.model.until import Finish, Idle
@@ -169,7 +170,11 @@ class Follower:
                 raise _channel_ended(failure)
         if asked.failures > self._told:
             for failure in asked.failed[self._told - asked.failures :]:
-                log.warning("onCancel=keep: channel %r: %s", failure.channel, failure.reason)
+                log.warning(
+                    "onCancel=keep: channel '%s': %s",
+                    escaped(failure.channel),
+                    escaped(failure.reason),
+                )
             self._told = asked.failures
         for endpoint in asked.endpoints:
             if endpoint.connected:

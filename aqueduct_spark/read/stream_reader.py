@@ -23,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from aqueduct_core.logs.lines import LineFormatter
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
 from aqueduct_spark.model.read_options import StreamReadOptions
@@ -120,7 +121,9 @@ def _quiet_grpc() -> None:
 
 def _log_to_driver() -> None:
     """Standard error of the planning process is that of the driver."""
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(LineFormatter())
+    logging.basicConfig(handlers=[handler])
     logging.getLogger("aqueduct_spark").setLevel(logging.INFO)
 
 

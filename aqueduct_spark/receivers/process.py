@@ -18,12 +18,12 @@ from typing import IO, NamedTuple
 
 from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight import faults
+from aqueduct_core.intake.layout import LOG_FILE
 from aqueduct_core.intake.settings import IntakeSettings
 from aqueduct_core.primitives.private_files import FILE_MODE, make_directories
 
-LOG_FILE = "intake.log"
-MAX_LOG_BYTES = 16 << 20
-"""A log that is longer when an intake starts is kept as ``intake.log.1`` and begun anew."""
+TAIL_BYTES = 16_384
+"""What is looked at of the end of a log."""
 
 MAX_LINE_BYTES = 1 << 20
 """Longest answer of an intake; it is a few hundred bytes with a few partitions."""
@@ -131,7 +131,9 @@ def _meaning(line: bytes, settings: IntakeSettings, log_path: Path) -> Started:
 def _last_line(log_path: Path) -> str:
     """What the process said last; a log of ours never holds a secret."""
     try:
-        lines = log_path.read_text("utf-8", "replace").split("\n")
+        with log_path.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
+            lines = log.read().decode("utf-8", "replace").split("\n")
     except OSError:
         lines = []
     said = [line.strip() for line in lines if line.strip()]
@@ -154,10 +156,9 @@ def _first_line(stream: IO[bytes], deadline: float) -> bytes | None:
 
 
 def _open_log(path: Path) -> IO[bytes]:
+    """To append to; the intake rotates it, for it may be there long after us, or beside another."""
     try:
         make_directories(path.parent)
-        if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
-            path.replace(path.with_name(path.name + ".1"))
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         return open(os.open(path, flags, FILE_MODE), "ab")
     except OSError as error:

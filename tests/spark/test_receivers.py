@@ -19,7 +19,8 @@ from aqueduct_core.errors import AqueductError, AuthFailed, DataLoss, IntakeFail
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.layout import settle_layout
+from aqueduct_core.intake.layout import LOG_FILE, settle_layout
+from aqueduct_core.intake.process import MAX_LOG_BYTES
 from aqueduct_core.intake.schema import SPOOL_SCHEMA, row_schema
 from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
@@ -28,12 +29,12 @@ from aqueduct_spark.planning.ranges import DataRange
 from aqueduct_spark.read import gaps, tasks
 from aqueduct_spark.receivers.launch import ensure_intake, launch_here, settle
 from aqueduct_spark.receivers.orders import launch_order
-from aqueduct_spark.receivers.process import LOG_FILE, Started, start_intake
+from aqueduct_spark.receivers.process import Started, start_intake
 from aqueduct_spark.receivers.registrations import Registration, winner
 from aqueduct_spark.receivers.rendezvous import Rendezvous, RendezvousClient
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import PATIENCE
-from tests.support.waiting import LONG, alive, ancestors, ended
+from tests.support.waiting import LONG, alive, ancestors, ended, wait_until
 
 HELD = Registration(0, "spool", 2, "h:1", 11, "h:2", "AA")
 
@@ -114,6 +115,22 @@ def test_tasks_at_once_start_one_intake(ground: Ground) -> None:
     assert os.getpid() not in ancestors(held[0].pid)
     log = (ground.home / "intake-0" / LOG_FILE).read_text()
     assert ground.credentials.token not in log
+
+
+def test_a_launched_intake_puts_its_log_aside_itself(ground: Ground) -> None:
+    """Its launcher has ended by then; one that finds the spool locked puts nothing aside."""
+    home = ground.home / "intake-0"
+    home.mkdir(parents=True)
+    log = home / LOG_FILE
+    log.write_bytes(b"an old line\n".ljust(MAX_LOG_BYTES))
+    settings = ground.order().settings
+    started = start_intake(settings, LONG)
+    with pytest.raises(SpoolFailed, match="LOCKED"):
+        start_intake(settings, LONG)
+    wait_until(lambda: f"spool {settings.spool} epoch" in log.read_text(), LONG, "its first line")
+    wait_until(lambda: "SPOOL.LOCKED" in log.read_text(), LONG, "the line of the second one")
+    assert log.with_name("intake.log.1").stat().st_size == MAX_LOG_BYTES
+    assert alive(started.pid)
 
 
 def test_a_lost_intake_comes_back_with_its_spool(ground: Ground) -> None:

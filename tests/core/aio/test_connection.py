@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import logging
 import socket
+import sys
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.conventions import CODE_ABORTED
 from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.errors import AqueductError, AuthFailed, ConnectFailed, TlsFailed
+from aqueduct_core.logs.refusals import LINES
 from aqueduct_core.transport.certificates import issue, make_authority, self_signed
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls import ClientTls, ServerTls
@@ -149,6 +151,42 @@ async def test_headers_go_both_ways() -> None:
         guest = await server.accept()
         assert client.headers == ((b"server", b"s"),)
         assert guest.headers == ((b"client", b"c"),)
+
+
+@in_loop
+async def test_refusals_are_logged_in_one_line_with_a_bound_and_a_count(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def verdict(headers: Headers) -> str:
+        return "no: " + dict(headers)[b"why"].decode()
+
+    caplog.set_level(logging.INFO, "aqueduct_core.aio.serve")
+    attempts = LINES + 3
+    async with serve("127.0.0.1", 0, tls=server_tls(), authorize=verdict) as server:
+        for _ in range(attempts):
+            await refused(server.url, headers={"why": "a\nforged line"})
+        assert server.refused == attempts
+    lines = [line for line in caplog.messages if "refused: no" in line]
+    assert len(lines) == LINES
+    assert all(line.endswith(r"refused: no: a\nforged line") for line in lines)
+    assert "connections refused: 3 more in the last 10 s, without a line each" in caplog.messages
+
+
+@in_loop
+async def test_connections_that_nobody_accepts_have_a_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.modules[serve.__module__], "BACKLOG", 2)
+    async with serve("127.0.0.1", 0, tls=server_tls()) as server:
+        first = await connect(server.url, tls=client_tls())
+        second = await connect(server.url, tls=client_tls())
+        error = await refused(server.url)
+        assert error.name == "AQUEDUCT_CONNECT.NO_REPLY"
+        assert "too many connections wait" in str(error)
+        await server.accept()
+        third = await connect(server.url, tls=client_tls())
+        for connection in (first, second, third):
+            await connection.close()
 
 
 @in_loop

@@ -67,6 +67,7 @@ class AskingScene:
             wall_microseconds=lambda: NOW + int(self.pair.now * 1_000_000),
             ended=lambda _: None,
             owners=b.owners,
+            refusals=b.refusals,
         )
         self.asking = Asking(
             self.pair.client,

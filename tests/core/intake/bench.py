@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,9 @@ from aqueduct_core.intake.event_rows import expand_events
 from aqueduct_core.intake.groups import GroupCommit
 from aqueduct_core.intake.offers import Receipt
 from aqueduct_core.intake.schema import SPOOL_SCHEMA, expand
+from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.spool import InlineSync, Spool, SpoolSettings
+from tests.core.logs.periods import Periods
 
 
 class Peer:
@@ -58,6 +61,7 @@ class Bench:
             failed=self.failures.append,
         )
         self.owners = ChannelOwners(self.groups.owner, lambda *key: self.groups.position(*key).next)
+        self.refusals = RefusalLog(logging.getLogger(__name__), Periods())
         spool.on_durable = self.groups.made_durable
 
     def fire(self) -> None:

@@ -48,6 +48,7 @@ class Scene:
             wall_microseconds=lambda: NOW + int(self.pair.now * 1_000_000),
             ended=self.ended.append,
             owners=b.owners,
+            refusals=b.refusals,
         )
         role = Accepting(self.pair.server, refusal, self.around.clock)
         self.session = Session("peer", self.pair.server, self.around, role)

@@ -15,6 +15,7 @@ from aioquic.quic.packet import QuicErrorCode, pull_quic_header
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.contract import Fact, LinkLost, StreamBytes
 from aqueduct_core.errors import ConnectFailed
+from aqueduct_core.logs.refusals import LINES
 from aqueduct_core.transport import Driver, LinkSettings, ListenLimits, listen
 from aqueduct_core.transport.aioquic_port.link import AioquicLink
 from aqueduct_core.transport.aioquic_port.making import client_link
@@ -306,6 +307,33 @@ def test_limits_on_connections_and_addresses_refuse_without_a_reply() -> None:
             await ended(third, ends[1][0])
 
     asyncio.run(main())
+
+
+def test_refusals_are_logged_with_a_bound_and_a_count(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "aqueduct_core.transport.listener")
+    pieces = 40
+
+    async def main() -> None:
+        async with serving(limits=ListenLimits(per_address=1)) as server:
+            counts = server.listener.counts
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+                for _ in range(pieces):
+                    sock.sendto(b"\x40garbage", ("127.0.0.1", server.port))
+            await until(lambda: counts.garbage == pieces)
+            driver, _ = await dialled(server)
+            with pytest.raises(ConnectFailed, match="NO_REPLY"):
+                await dialled(server, settings=QUICK)
+            assert counts.refused >= 1
+            await ended(driver)
+
+    asyncio.run(main())
+    lines = [line for line in caplog.messages if "belongs to no connection" in line]
+    assert len(lines) == LINES
+    assert (
+        f"packets that belong to no connection: {pieces - LINES} more in the last 10 s, "
+        "without a line each"
+    ) in caplog.messages
+    assert any("refused: 1 connections of its address are there" in m for m in caplog.messages)
 
 
 def test_unfinished_handshakes_end_by_their_timeout() -> None:

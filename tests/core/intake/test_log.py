@@ -1,0 +1,110 @@
+"""The log of a real intake: nobody forges a line, and nobody else says how long it gets."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from aqueduct_core.aio import connect
+from aqueduct_core.errors import AuthFailed
+from aqueduct_core.flight.client import IntakeClient
+from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.intake import process
+from aqueduct_core.intake.__main__ import main
+from aqueduct_core.intake.layout import LOG_FILE
+from aqueduct_core.intake.settings import AuthSettings
+from aqueduct_core.logs.refusals import LINES
+from aqueduct_core.logs.rotation import older
+from tests.core.intake.lives import run
+from tests.core.intake.processes import Site
+
+BEGINS = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ \S+: ")
+LOG_BYTES = 3_000
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def small_log() -> int:
+    """An intake whose log is rotated soon."""
+    process.MAX_LOG_BYTES = LOG_BYTES
+    return main()
+
+
+async def close_with(url: str, site: Site, reason: str, times: int = 1) -> None:
+    for _ in range(times):
+        connection = await connect(url, tls=site.client_tls)
+        connection.abort(reason)
+        await connection.wait_closed()
+
+
+def test_a_close_reason_forges_no_line(site: Site) -> None:
+    forged = "bye\n2030-01-01 00:00:00,000 INFO aqueduct_core: all is well\x1b[8m\u202e"
+    with site.intake() as intake:
+        run(close_with(intake.url, site, forged))
+        assert intake.terminate() == 0
+    lines = site.log.read_text().splitlines()
+    assert all(BEGINS.match(line) for line in lines)
+    (closed,) = [line for line in lines if "closed by peer" in line]
+    assert closed.endswith(
+        r"bye\n2030-01-01 00:00:00,000 INFO aqueduct_core: all is well\x1b[8m\u202e"
+    )
+
+
+def test_refusals_have_a_bounded_number_of_lines_and_a_count(site: Site) -> None:
+    attempts = LINES + 7
+
+    async def knock(url: str) -> None:
+        for i in range(attempts):
+            with contextlib.suppress(AuthFailed):
+                await connect(url, tls=site.client_tls, token=f"wrong-{i}")
+
+    with site.intake(auth=AuthSettings(token="right")) as intake:
+        run(knock(intake.url))
+        stranger = Credentials("wrong", site.credentials.authority)
+        with pytest.raises(AuthFailed), IntakeClient(intake.ready["flight"], stranger) as client:
+            client.status()
+        assert intake.terminate() == 0
+    log = site.log.read_text()
+    assert log.count("the bearer token is not accepted") <= 2 * LINES
+    assert "connections refused: 7 more in the last 10 s, without a line each" in log
+    assert "a Flight call is refused: the bearer token is not the right one" in log
+    assert "wrong-" not in log
+
+
+def test_the_log_is_rotated_by_size_through_kills_and_two_lives(site: Site) -> None:
+    site.spool.mkdir(parents=True)
+    site.log = site.spool / LOG_FILE
+    opened = 0
+    for life in range(3):
+        with site.intake(small_log) as intake:
+            for _ in range(4):
+                run(close_with(intake.url, site, "x" * 150, times=5))
+                opened += 5
+            if life < 2:
+                intake.signal(signal.SIGKILL)
+                intake.wait()
+            else:
+                with contextlib.suppress(Exception), site.intake(small_log):
+                    pass  # one more, which finds the spool locked
+                run(close_with(intake.url, site, "the last one"))
+                assert intake.terminate() == 0
+    kept = [site.log, older(site.log)]
+    assert sorted(each.name for each in site.spool.glob("intake.log*")) == [
+        each.name for each in kept
+    ]
+    longest = 1_000  # of what one write can add
+    assert all(each.stat().st_size < LOG_BYTES + longest for each in kept)
+    assert older(site.log).stat().st_size >= LOG_BYTES
+    assert "the last one" in site.log.read_text() + older(site.log).read_text()
+    assert all(
+        BEGINS.match(line) or "AQUEDUCT_SPOOL.LOCKED" in line
+        for each in kept
+        for line in each.read_text().splitlines()
+    )
