@@ -8,6 +8,7 @@ from typing import Any
 
 from aqueduct_core.aio.halves import Receiver
 from aqueduct_core.cli.output import JsonLines
+from aqueduct_core.cli.printing import Printer
 from aqueduct_core.cli.reading import Reading
 from tests.core.aio.scene import eventually, in_loop, scene
 
@@ -15,8 +16,8 @@ from tests.core.aio.scene import eventually, in_loop, scene
 @in_loop
 async def test_a_connection_that_is_lost_by_an_error_of_quic_says_so() -> None:
     out = io.BytesIO()
-    async with scene() as set_up:
-        reading = Reading(JsonLines(out), None)
+    async with scene() as set_up, Printer() as printer:
+        reading = Reading(JsonLines(out), printer, None)
         assert isinstance(set_up.guest.entrypoint, Receiver)
         reading.add(set_up.guest, set_up.guest.entrypoint)
         link: Any = set_up.client._driver.link

@@ -13,6 +13,7 @@ from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.contract import LinkLost
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.transport import LinkSettings, ListenLimits, listen
+from aqueduct_core.transport.address_validation import RetryMode
 from aqueduct_core.transport.port import Terms
 from aqueduct_core.transport.stateless_reset import (
     LONGEST,
@@ -155,9 +156,9 @@ def test_every_id_of_a_server_has_a_token_that_it_can_make_again() -> None:
     assert len(quic._peer_cid_available) == 7
 
 
-@pytest.mark.parametrize("retry", [False, True], ids=["", "behind a Retry"])
+@pytest.mark.parametrize("retry", ["never", "always"])
 @pytest.mark.parametrize("same", [True, False], ids=["the key was kept", "another key"])
-def test_a_listener_in_the_place_of_one_that_is_gone(same: bool, retry: bool) -> None:
+def test_a_listener_in_the_place_of_one_that_is_gone(same: bool, retry: RetryMode) -> None:
     async def main() -> None:
         limits = ListenLimits(retry=retry)
         async with serving(settings=PATIENT, limits=limits, reset_key=KEY) as server:
