@@ -14,7 +14,7 @@ from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import channel
 from tests.core.intake.processes import Site
 from tests.faults.batches import logged
-from tests.faults.bridged import ReceiverTable, reconcile
+from tests.faults.bridged import Received
 from tests.faults.ledger import Entry, payload
 from tests.spark.producing import INSECURE
 from tests.spark.scene import PATIENCE, Scene
@@ -69,7 +69,7 @@ def test_fault_40_each_batch_is_done_again_after_the_lease(scene: Scene, tmp_pat
     }
     (tmp_path / "receiver").mkdir()
     site = Site(tmp_path / "receiver")
-    table = ReceiverTable(site.spool, dict.fromkeys(channels, SIZE))
+    received = Received(site.spool, dict.fromkeys(channels, SIZE))
     authority = tmp_path / "ca.pem"
     assert site.client_tls.ca_pem is not None
     authority.write_bytes(site.client_tls.ca_pem)
@@ -92,7 +92,7 @@ def test_fault_40_each_batch_is_done_again_after_the_lease(scene: Scene, tmp_pat
         for turn in range(2):
             asyncio.run(send(scene.endpoint(), channels, turn * each, each))
             rows = (turn + 1) * PARTITIONS * ROWS
-            wait_until(lambda rows=rows: table.read().num_rows >= rows, PATIENCE, f"{rows} rows")
+            wait_until(lambda rows=rows: received.rows >= rows, PATIENCE, f"{rows} rows")
             intake = scene.intake()["pid"]
             batch = logged(scene.checkpoint, "offsets")[-1]
             wait_until(lambda batch=batch: done(batch), PATIENCE, "the end of the batch")
@@ -103,5 +103,5 @@ def test_fault_40_each_batch_is_done_again_after_the_lease(scene: Scene, tmp_pat
             wait_until(lambda batch=batch: done(batch), PATIENCE, "the batch once more")
             sent = (turn + 1) * each
             entries = [Entry(name, "ordered", PRODUCER, sent, ((0, sent),)) for name in channels]
-            bad = [str(v) for v in reconcile(table.read(), entries) if not v.good]
+            bad = [str(v) for v in received.verdicts(entries) if not v.good]
             assert not bad, "\n".join(bad)
