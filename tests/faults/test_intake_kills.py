@@ -10,7 +10,7 @@ import pytest
 
 from tests.core.intake.processes import Site
 from tests.faults.load import Load
-from tests.faults.producer import Flow
+from tests.faults.producer import PATIENT, Flow
 from tests.spark.producing import free_port
 from tests.support.waiting import LONG, SOON, ended
 
@@ -74,7 +74,8 @@ def test_fault_02_nothing_is_sent_again_after_a_drain_at_rest(site: Site, produc
     listen = f"127.0.0.1:{free_port()}"
     flows = [Flow("ordered", "readings", 2000.0, 100, most=500)]
     with site.intake(listen=listen) as intake:
-        producers.start(intake.url, "p", flows=flows, tls=site.client_tls)
+        tls = site.client_tls
+        producers.start(intake.url, "p", flows=flows, tls=tls, settings=PATIENT)
         producers.more_acks(500)
         assert intake.terminate() == 0
     with site.intake(listen=listen) as intake:

@@ -69,11 +69,11 @@ def test_fault_33_a_whole_history_sent_again_is_stored_once(site: Site, producer
     longer = [Flow(flow.mode, flow.name, flow.rate, flow.size, most=1_500) for flow in first]
     listen = f"127.0.0.1:{free_port()}"
     with site.intake(listen=listen) as intake:
-        producers.start(intake.url, "p", flows=first, tls=site.client_tls)
+        tls = site.client_tls
+        producers.start(intake.url, "p", flows=first, tls=tls, settings=PATIENT)
         producers.run_out()
         intake.kill()
     with site.intake(listen=listen) as intake:
-        tls = site.client_tls
         again = producers.start(intake.url, "p", flows=longer, tls=tls, settings=PATIENT, start=0)
         producers.run_out()
         lines = balance(stored(intake), again[0].entries)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -15,7 +17,7 @@ from jobs import bridge, config, replay
 from jobs.demo.run import spark_submit
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.spark.producing import free_port, numbered, produce
-from tests.support.waiting import LONG, Output, environment, intake_status
+from tests.support.waiting import LONG, Output, ended, environment, intake_status
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,7 +62,7 @@ def test_a_bridge_and_the_replay_of_its_spool(tmp_path: Path) -> None:
         settings = words(
             source__listen=f"127.0.0.1:{port}",
             source__spool=str(tmp_path / "spool"),
-            source__lease="2s",
+            source__lease=f"{LONG:.0f}s",
             source__retention="1h",
             select__columns="value",
             query__checkpointLocation=str(tmp_path / "checkpoint"),
@@ -84,6 +86,8 @@ def test_a_bridge_and_the_replay_of_its_spool(tmp_path: Path) -> None:
             stop.touch()
             output.wait_for(f"bridge: {ROWS + 1} rows", LONG)  # and the entrypoint message
             assert process.wait(LONG) == 0
+            os.kill(near["pid"], signal.SIGTERM)
+            ended(near["pid"], LONG)
         finally:
             process.kill()
             process.wait()

@@ -47,7 +47,7 @@ def test_the_demo_accounts_for_every_message(tmp_path: Path) -> None:
 def test_an_intake_is_no_child_of_the_driver_and_ends_after_its_lease(tmp_path: Path) -> None:
     aqueduct = [sys.executable, "-m", "aqueduct_core.cli.main"]
     subprocess.run([*aqueduct, "cert", str(tmp_path / "tls")], check=True, capture_output=True)
-    command = [*ingest_command(tmp_path), "--set", "source.lease=3s"]
+    command = [*ingest_command(tmp_path), "--set", "source.lease=10s"]
     job = subprocess.Popen(
         command,
         cwd=ROOT,

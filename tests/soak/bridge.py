@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.faults.batches import logged
-from tests.faults.bridged import ReceiverTable, reconcile
+from tests.faults.bridged import Received
 from tests.faults.ledger import Entry, Verdict
 from tests.soak import kills
 from tests.soak.progress import Progress
@@ -47,7 +47,7 @@ class Bridge(World):
         assert self._site.client_tls.ca_pem is not None
         ca.write_bytes(self._site.client_tls.ca_pem)
         sizes = {f.split(":")[1]: size for flows in self._flows.values() for f in flows}
-        self.table = ReceiverTable(self._site.spool, sizes)
+        self.received = Received(self._site.spool, sizes)
         self.plan.sink = "bridge"
         self.plan.endpoint = {"endpoint": f"aqueduct://{self._listen}", "tls.caFile": str(ca)}
         self.plan.trigger = {"processingTime": "1 second"}
@@ -64,7 +64,10 @@ class Bridge(World):
         return [*flows, f"unreliable:{producer}-d:{0.05 * rate:.1f}:{size}"]
 
     def verdicts(self, entries: list[Entry], *, complete: bool) -> list[Verdict]:
-        return reconcile(self.table.read(), entries, complete=complete)
+        return self.received.verdicts(entries, complete=complete)
+
+    def rows(self) -> int:
+        return self.received.rows
 
     def start_producing(self) -> None:
         self._start_receiver()

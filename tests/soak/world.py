@@ -72,6 +72,10 @@ class World:
         """The table as it is against these ledgers."""
         return reconcile(self.table.read(), entries, complete=complete)
 
+    def rows(self) -> int:
+        """How many are in the table by now."""
+        return self.table.rows
+
     def start(self) -> None:
         """On return rows flow."""
         self.start_producing()
@@ -194,8 +198,7 @@ class World:
 
     def complete(self, entries: list[Entry]) -> bool:
         """Whether the table has everything that these ledgers call acked."""
-        table = self.table.read()
-        if table.num_rows < sum(entry.acked_count for entry in entries):
+        if self.rows() < sum(entry.acked_count for entry in entries):
             return False
         return not any(v.lost_after_ack for v in self.verdicts(entries, complete=False))
 

@@ -14,11 +14,11 @@ from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import channel
 from tests.core.intake.processes import Site
 from tests.faults.batches import logged
-from tests.faults.bridged import ReceiverTable, reconcile
+from tests.faults.bridged import Received
 from tests.faults.ledger import Entry, payload
 from tests.spark.producing import INSECURE
 from tests.spark.scene import PATIENCE, Scene
-from tests.support.waiting import ended, wait_until
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -56,12 +56,11 @@ async def send(url: str, channels: list[str], start: int, count: int) -> None:
         await asyncio.gather(*map(fill, channels))
 
 
-def test_fault_40_each_batch_is_done_again_after_the_lease(scene: Scene, tmp_path: Path) -> None:
-    """Six tasks of 10,000 rows; after each batch the query stops, its intake ends with the lease,
-    Spark forgets that the batch was done, and it is done again by a query that has to launch an
-    intake first."""
+def test_fault_40_each_batch_is_done_again_behind_a_launch(scene: Scene, tmp_path: Path) -> None:
+    """Six tasks of 10,000 rows; after each batch the query stops, its intake ends as with the
+    lease, Spark forgets that the batch was done, and it is done again by a query that has to
+    launch an intake first."""
     channels, each = names(), ROWS // 2
-    scene.lease = "3s"
     scene.options = {
         "partitionsPerIntake": str(PARTITIONS),
         "minOffsetsPerTrigger": str(PARTITIONS * ROWS),
@@ -69,7 +68,7 @@ def test_fault_40_each_batch_is_done_again_after_the_lease(scene: Scene, tmp_pat
     }
     (tmp_path / "receiver").mkdir()
     site = Site(tmp_path / "receiver")
-    table = ReceiverTable(site.spool, dict.fromkeys(channels, SIZE))
+    received = Received(site.spool, dict.fromkeys(channels, SIZE))
     authority = tmp_path / "ca.pem"
     assert site.client_tls.ca_pem is not None
     authority.write_bytes(site.client_tls.ca_pem)
@@ -92,16 +91,15 @@ def test_fault_40_each_batch_is_done_again_after_the_lease(scene: Scene, tmp_pat
         for turn in range(2):
             asyncio.run(send(scene.endpoint(), channels, turn * each, each))
             rows = (turn + 1) * PARTITIONS * ROWS
-            wait_until(lambda rows=rows: table.read().num_rows >= rows, PATIENCE, f"{rows} rows")
-            intake = scene.intake()["pid"]
+            wait_until(lambda rows=rows: received.rows >= rows, PATIENCE, f"{rows} rows")
             batch = logged(scene.checkpoint, "offsets")[-1]
             wait_until(lambda batch=batch: done(batch), PATIENCE, "the end of the batch")
             queries[-1].stop()
-            ended(intake, PATIENCE)
+            scene.retire()
             (scene.checkpoint / "commits" / str(batch)).unlink()
             start()
             wait_until(lambda batch=batch: done(batch), PATIENCE, "the batch once more")
             sent = (turn + 1) * each
             entries = [Entry(name, "ordered", PRODUCER, sent, ((0, sent),)) for name in channels]
-            bad = [str(v) for v in reconcile(table.read(), entries) if not v.good]
+            bad = [str(v) for v in received.verdicts(entries) if not v.good]
             assert not bad, "\n".join(bad)

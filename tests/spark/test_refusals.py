@@ -12,7 +12,7 @@ from pyspark.sql.streaming import StreamingQuery
 from aqueduct_core.errors import AqueductError
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import PATIENCE, Scene, error_line
-from tests.support.waiting import alive, ended, wait_until
+from tests.support.waiting import alive, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -71,7 +71,6 @@ def test_fault_32_a_cursor_of_another_query(scene: Scene) -> None:
 def test_fault_41_a_cursor_of_another_query_that_has_ended(scene: Scene, tmp_path: Path) -> None:
     """Start, stop, start anew, as after the loss of a checkpoint. Other settings of the listener:
     test_streams_owned."""
-    scene.lease = "1s"
     token = tmp_path / "token"
     token.write_text("of-producers\n")
     scene.options["auth.tokenFile"] = str(token)
@@ -80,7 +79,7 @@ def test_fault_41_a_cursor_of_another_query_that_has_ended(scene: Scene, tmp_pat
     scene.await_rows(first, 10)
     ours = scene.checkpoint, scene.table
     first.stop()
-    ended(scene.intake()["pid"], PATIENCE)
+    scene.retire()
     scene.checkpoint, scene.table = (path.with_name(f"second-{path.name}") for path in ours)
     line = failure_of(scene.start())
     assert line.startswith("[AQUEDUCT_SPOOL.CURSOR_IN_USE] cursor 'query'")

@@ -128,11 +128,11 @@ def test_a_quiet_stream_commits_and_then_is_still(scene: Scene) -> None:
 
 @pytest.mark.long
 def test_latest_leaves_out_what_was_stored_before(scene: Scene) -> None:
-    scene.lease = "1s"  # the first intake has to let go of the spool
     first = scene.start()
     produce(scene.endpoint(), numbered(10), name="old")
     scene.await_rows(first, 10)
     first.stop()
+    scene.retire()  # it has to let go of the spool
     scene.checkpoint = scene.checkpoint.with_name("other")
     scene.table = scene.table.with_name("other-table")
     second = scene.start(scene.frame(startingOffsets="latest", cursor="other"))

@@ -120,7 +120,7 @@ def test_a_command_that_gives_up_says_where_to_resume(site: Site, tmp_path: Path
     with site.intake() as intake:
         process = subprocess.Popen(
             [*AQUEDUCT, "send", intake.url, "--ca", str(ca(site, tmp_path)), "--producer", "p",
-             "--ack-timeout", "1s"],
+             "--ack-timeout", "10s"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=environment(),
         )  # fmt: skip
