@@ -15,7 +15,12 @@ from aqueduct_core.aio.wire import Wire
 from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.connection import Connection as Engine
-from aqueduct_core.aqueduct.conventions import CODE_REJECTED, connection_headers
+from aqueduct_core.aqueduct.conventions import (
+    CODE_FENCED,
+    CODE_NOT_REPEATABLE,
+    CODE_REJECTED,
+    connection_headers,
+)
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.news import Closed, Headers
 from aqueduct_core.errors import (
@@ -23,9 +28,11 @@ from aqueduct_core.errors import (
     AuthFailed,
     ConnectFailed,
     ProtocolViolation,
+    SinkFailed,
     VersionMismatch,
 )
 from aqueduct_core.transport.dialer import dial
+from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.port import SILENCE
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tickets import TicketStore
@@ -169,8 +176,7 @@ class Connecting:
         assert wire is not None
         wire.driver = driver
         if driver.link.early:
-            # Whoever does not ask for the answer is not told about its failure either.
-            answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._expect(answer, driver)
             return ClientConnection(wire, driver, (), answer)
         try:
             async with asyncio.timeout(self._settings.handshake_timeout):
@@ -180,14 +186,36 @@ class Connecting:
             if answer.done() and not answer.cancelled():
                 answer.exception()
             if isinstance(error, TimeoutError):
-                raise ConnectFailed(
-                    "TIMEOUT",
-                    f"{self._where} did not answer the connection headers in "
-                    f"{self._settings.handshake_timeout:g} s",
-                    "Try again, or look into the log of the server",
-                ) from None
+                raise self._unanswered() from None
             raise
         return ClientConnection(wire, driver, headers)
+
+    def _expect(self, answer: asyncio.Future[Headers], driver: Driver) -> None:
+        """End a connection that was made with early data when its answer is late: behind the time
+        for the handshake, by which the link ends it."""
+
+        def late() -> None:
+            if not answer.done():
+                answer.set_exception(self._unanswered())
+                driver.abandon()
+
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(2 * self._settings.handshake_timeout, late)
+
+        def answered(done: asyncio.Future[Headers]) -> None:
+            timer.cancel()
+            if not done.cancelled():
+                done.exception()  # whoever does not ask for the answer is not told of its failure
+
+        answer.add_done_callback(answered)
+
+    def _unanswered(self) -> ConnectFailed:
+        return ConnectFailed(
+            "TIMEOUT",
+            f"{self._where} did not answer the connection headers in "
+            f"{self._settings.handshake_timeout:g} s",
+            "Try again, or look into the log of the server",
+        )
 
 
 def broken(closed: Closed) -> bool:
@@ -222,3 +250,22 @@ def refusal(where: HostPort, closed: Closed) -> AqueductError:
         f"{where} closed the connection before it was accepted (code {closed.code}): {reason}",
         "Try again, or look into the log of the server",
     )
+
+
+def put_out(where: HostPort, producer: str, closed: Closed) -> SinkFailed | None:
+    """The error for a producer whose server closed the connection for a reason that no new
+    connection changes."""
+    if closed.by_peer and closed.code == CODE_NOT_REPEATABLE:
+        return SinkFailed(
+            "NOT_REPEATABLE",
+            f"{where} refused what producer {producer!r} sends: {closed.reason[:200]}",
+            "Send other content under another identity or channel, or behind the numbers that "
+            "are stored",
+        )
+    if closed.by_peer and closed.code == CODE_FENCED:
+        return SinkFailed(
+            "FENCED",
+            f"producer {producer!r} was put out of its place at {where}: {closed.reason[:200]}",
+            "Give each producer that runs at the same time an identity of its own, or a channel",
+        )
+    return None
