@@ -178,6 +178,34 @@ def test_a_producer_sends_early_to_an_intake_that_was_killed_and_started_again(
     run(main())
 
 
+def test_a_new_run_waits_for_what_the_intake_says_of_its_channel(site: Site) -> None:
+    """Its first connection is early, and nothing is known yet of where the channel stands."""
+    tickets = MemoryTickets()
+
+    async def visit(intake: IntakeProcess, *payloads: bytes) -> tuple[int, bool | None]:
+        producing = Producer(
+            intake.url, producer="p", tls=site.client_tls, tickets=tickets, early_data=True
+        )
+        cpu = producing.channel("cpu")  # before it is opened: it is carried at once
+        async with producing:
+            first = await cpu.send(payloads[0])
+            await cpu.send_many(payloads[1:])
+            await cpu.finish()
+            await eventually(lambda: sessions(tickets) > 0)
+            assert producing._connection is not None
+            return first, producing._connection.early_data
+
+    with site.intake(early_data=True) as intake:
+        assert run(visit(intake, b"0", b"1")) == (0, None)
+        assert run(visit(intake, b"2")) == (2, True)
+        assert values(intake, "cpu") == [b"0", b"1", b"2"]
+        listen = intake.listen
+        assert intake.terminate() == 0
+    with site.intake(early_data=True, listen=listen) as intake:
+        assert run(visit(intake, b"3")) == (3, False)
+        assert values(intake, "cpu") == [b"0", b"1", b"2", b"3"]
+
+
 def test_an_intake_that_dials_keeps_sessions_with_its_spool(site: Site, tmp_path: Path) -> None:
     scripts = {"a": Script(messages=20, end="stay")}
     options: dict[str, Any] = {"producer": "remote", "sequence_start": 0, "limits": EARLY}
@@ -231,3 +259,5 @@ def test_a_remote_that_is_another_one_is_told_nothing_and_named_as_without_early
         until(intake, failed)
         assert impostor.connections == 0
         assert b"state" not in file.read_bytes()  # it was used
+    # The early attempt was named in the same way, before those behind it.
+    assert "AQUEDUCT_CONNECT" not in site.log.read_text()
