@@ -46,7 +46,7 @@ def test_what_the_example_leaves_out_is_right_too(tmp_path: Path) -> None:
     more = "\n".join(found[1] for found in map(option.fullmatch, limits.splitlines()) if found)
     text = f'spool = "{tmp_path}/s"\nlisten = "[::1]:0"\n[limits]\n{more}'
     settings, _ = read(written(tmp_path, text))
-    assert settings.limits == Limits(4096, 1024, 65536, 1024, 64 << 10, 10.0)
+    assert settings.limits == Limits(4096, 1024, 512, 128, "auto", 65536, 1024, 64 << 10, 10.0)
 
 
 @pytest.mark.parametrize(
