@@ -33,6 +33,7 @@ from aqueduct_core.errors import (
     VersionMismatch,
 )
 from aqueduct_core.transport.dialer import dial
+from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tickets import TicketStore
 from aqueduct_core.transport.tls import ClientTls
@@ -175,8 +176,7 @@ class Connecting:
         assert wire is not None
         wire.driver = driver
         if driver.link.early:
-            # Whoever does not ask for the answer is not told about its failure either.
-            answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._expect(answer, driver)
             return ClientConnection(wire, driver, (), answer)
         try:
             async with asyncio.timeout(self._settings.handshake_timeout):
@@ -186,14 +186,36 @@ class Connecting:
             if answer.done() and not answer.cancelled():
                 answer.exception()
             if isinstance(error, TimeoutError):
-                raise ConnectFailed(
-                    "TIMEOUT",
-                    f"{self._where} did not answer the connection headers in "
-                    f"{self._settings.handshake_timeout:g} s",
-                    "Try again, or look into the log of the server",
-                ) from None
+                raise self._unanswered() from None
             raise
         return ClientConnection(wire, driver, headers)
+
+    def _expect(self, answer: asyncio.Future[Headers], driver: Driver) -> None:
+        """End a connection that was made with early data when its answer is late: behind the time
+        for the handshake, by which the link ends it."""
+
+        def late() -> None:
+            if not answer.done():
+                answer.set_exception(self._unanswered())
+                driver.abandon()
+
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(2 * self._settings.handshake_timeout, late)
+
+        def answered(done: asyncio.Future[Headers]) -> None:
+            timer.cancel()
+            if not done.cancelled():
+                done.exception()  # whoever does not ask for the answer is not told of its failure
+
+        answer.add_done_callback(answered)
+
+    def _unanswered(self) -> ConnectFailed:
+        return ConnectFailed(
+            "TIMEOUT",
+            f"{self._where} did not answer the connection headers in "
+            f"{self._settings.handshake_timeout:g} s",
+            "Try again, or look into the log of the server",
+        )
 
 
 def broken(closed: Closed) -> bool:

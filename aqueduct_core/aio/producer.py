@@ -23,6 +23,7 @@ import copy
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 
 from aqueduct_core.aio import defaults
@@ -41,6 +42,7 @@ from aqueduct_core.aqueduct.conventions import connection_headers
 from aqueduct_core.aqueduct.positions import Position
 from aqueduct_core.errors import AqueductError, ConnectFailed, ProtocolViolation
 from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_core.transport.tickets import TicketStore
 from aqueduct_core.transport.tls import ClientTls
 
 IDLE_TIMEOUT = 10.0
@@ -80,7 +82,9 @@ class Producer:
         give_up_after: seconds without a connection; None: never.
         wait_for_server: False: the first connection must come about at once.
         chance: a random number in [0, 1) for the jitter of the back-off.
-        Others as for ``connect``.
+        Others as for ``connect``. With ``early_data`` channels whose place at the server is known
+            are sent on before it has accepted the connection: after a reconnect, and unreliable
+            ones.
     """
 
     def __init__(
@@ -94,6 +98,8 @@ class Producer:
         config: Config | None = None,
         settings: LinkSettings | None = None,
         transport: str = "aioquic",
+        tickets: TicketStore | None = None,
+        early_data: bool = False,
         max_kept_bytes: int = 32 * 1024 * 1024,
         give_up_after: float | None = 120.0,
         wait_for_server: bool = True,
@@ -103,14 +109,8 @@ class Producer:
     ) -> None:
         connection_headers(token=token, producer=producer)
         self._where = parse_url(url)
-        self._url = url
         self._producer = producer
-        self._tls = tls
-        self._token = token
-        self._headers = as_headers(headers)
         self._config = config
-        self._settings = settings or LinkSettings(idle_timeout=IDLE_TIMEOUT)
-        self._transport = transport
         self._max_kept = max_kept_bytes
         self._give_up_after = give_up_after
         self._impatient = not wait_for_server
@@ -120,6 +120,19 @@ class Producer:
         self.connected = False
         self.receipts = ProducerReceipts(self.changed)
         self.positions = ProducerPositions(producer)
+        self._dial = partial(
+            connect,
+            url,
+            tls=tls,
+            headers=(*self.positions.headers, *as_headers(headers)),
+            token=token,
+            producer=producer,
+            config=config,
+            settings=settings or LinkSettings(idle_timeout=IDLE_TIMEOUT),
+            transport=transport,
+            tickets=tickets,
+            early_data=early_data,
+        )
         self._kept = 0
         self._reconnects = 0
         self._channels: dict[str, ProducerChannel] = {}
@@ -295,16 +308,7 @@ class Producer:
         lost_at = loop.time()
         while not self._closing and self.failure is None:
             try:
-                connection = await connect(
-                    self._url,
-                    tls=self._tls,
-                    headers=(*self.positions.headers, *self._headers),
-                    token=self._token,
-                    producer=self._producer,
-                    config=self._config,
-                    settings=self._settings,
-                    transport=self._transport,
-                )
+                await self._use(await self._dial())
             except (ConnectFailed, ProtocolViolation) as error:
                 if self._impatient:
                     self._fail(error)
@@ -319,15 +323,16 @@ class Producer:
                 self._fail(error)
                 return
             self._impatient = False
-            await self._use(connection)
             lost_at = loop.time()
             if self.failure is None:
                 self._reconnects += 1
 
     async def _use(self, connection: ClientConnection) -> None:
-        """Carry all channels over this connection until it is lost."""
+        """Carry all channels over this connection until it is lost.
+
+        Raises: why the server did not accept it, where it did not (only with early data).
+        """
         self._connection = connection
-        self.connected = True
 
         def settled(reliable: bool, first: int, stop: int, acked: bool) -> None:
             if acked and reliable:
@@ -335,37 +340,45 @@ class Producer:
 
         connection.entrypoint.observe(settled, self.changed.fire)
         connection.when_closed(self.changed.fire)
-        self.changed.fire()
+        loop = asyncio.get_running_loop()
+        accepting = loop.create_task(self._await_acceptance(connection), name="acceptance")
         hearing: asyncio.Task[None] | None = None
         try:
             while connection.closed is None:
                 if hearing is None and self.receipts.wanted:
-                    hearing = asyncio.get_running_loop().create_task(
-                        self.receipts.hear(connection), name="receipts"
-                    )
+                    hearing = loop.create_task(self.receipts.hear(connection), name="receipts")
                 for channel in self._channels.values():
                     if not channel.finished and channel not in self._carrying:
-                        self._carrying[channel] = asyncio.get_running_loop().create_task(
+                        self._carrying[channel] = loop.create_task(
                             self._carry(channel, connection), name=f"channel {channel.name}"
                         )
                 await self.changed.wait()
         finally:
             self.connected = False
             self.receipts.refused = None
-            carrying = list(self._carrying.values())
+            carrying = [accepting, *self._carrying.values()]
             if hearing is not None:
                 carrying.append(hearing)
             self._carrying.clear()
             for task in carrying:
                 task.cancel()
-            if carrying:
-                await asyncio.wait(carrying)
+            await asyncio.wait(carrying)
             if connection.closed is not None:
                 refused = refusal_for_good(self._where, self._producer, connection.closed)
                 if refused is not None:
                     self._fail(refused)
             self.changed.fire()
         await connection.wait_closed()
+        if not self._closing:
+            await connection.accepted()
+
+    async def _await_acceptance(self, connection: ClientConnection) -> None:
+        try:
+            await connection.accepted()
+        except AqueductError:
+            return  # the connection is over, and `_use` tells why
+        self.connected = True
+        self.changed.fire()
 
     async def _carry(self, channel: ProducerChannel, connection: ClientConnection) -> None:
         """Carry one channel; a receiver that closed it gets it anew after a wait, since what it
@@ -404,7 +417,7 @@ class Producer:
         return given
 
     def _fail(self, error: Exception) -> None:
-        self.failure = error
+        self.failure = self.failure or error
         if self._connection is not None:
             self._connection.abort("the producer gives up")
         self.changed.fire()

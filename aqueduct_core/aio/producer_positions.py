@@ -8,7 +8,7 @@ import secrets
 
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import oneshot
-from aqueduct_core.aio.outcomes import Cancelled, LostInTransit, Overflowed
+from aqueduct_core.aio.outcomes import Cancelled, ConnectionLost, LostInTransit, Overflowed
 from aqueduct_core.aqueduct.conventions import (
     POSITIONS,
     TELLS,
@@ -17,7 +17,7 @@ from aqueduct_core.aqueduct.conventions import (
 )
 from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.aqueduct.positions import BadPosition, Position, from_payload
-from aqueduct_core.errors import ProtocolViolation
+from aqueduct_core.errors import AqueductError, ProtocolViolation
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,11 @@ class ProducerPositions:
         return self._known[name]
 
     async def _ask(self, connection: ClientConnection, name: str) -> Position | None:
-        if (TELLS, POSITIONS) not in connection.headers:
+        try:
+            told = await connection.accepted()
+        except AqueductError as error:
+            raise ConnectionLost(f"the question for channel {name!r}", reason=error.what) from None
+        if (TELLS, POSITIONS) not in told:
             if not self._warned:
                 self._warned = True
                 log.warning(

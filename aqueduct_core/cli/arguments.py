@@ -9,6 +9,8 @@ from pathlib import Path
 
 from aqueduct_core.aio import token_file
 from aqueduct_core.aqueduct.conventions import parse_decimal
+from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_core.transport.ticket_file import FileTickets
 from aqueduct_core.transport.tls import ClientTls
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -109,6 +111,29 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--server-name", metavar="NAME", help="name to look for in the certificate")
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with a bearer token")
+
+
+def add_sessions(parser: argparse.ArgumentParser) -> None:
+    """The options that say how a dialled server is met again."""
+    parser.add_argument(
+        "--early-data",
+        action="store_true",
+        help="send before the handshake is complete, where an earlier connection left a session "
+        "for that (0-RTT)",
+    )
+    parser.add_argument(
+        "--session-directory",
+        type=Path,
+        metavar="DIR",
+        help="keep the sessions and address tokens of servers there for the next command, for "
+        "this user alone (default: in memory)",
+    )
+
+
+def sessions(options: argparse.Namespace) -> FileTickets | None:
+    """Where sessions are kept; None: in memory. Raises: InvalidOption.BAD_VALUE."""
+    directory = options.session_directory
+    return None if directory is None else FileTickets.in_directory(directory, LinkSettings().alpn)
 
 
 def client_tls(options: argparse.Namespace) -> ClientTls:

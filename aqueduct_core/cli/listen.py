@@ -8,6 +8,7 @@ import contextlib
 import sys
 import time
 from pathlib import Path
+from typing import get_args
 
 from aqueduct_core.aio.address import HostPort, parse_listen
 from aqueduct_core.aio.serve import Server, bearer, serve
@@ -17,6 +18,8 @@ from aqueduct_core.cli.output import Output, make_output
 from aqueduct_core.cli.printing import Printer
 from aqueduct_core.cli.reading import Reading
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.transport.address_validation import RetryMode
+from aqueduct_core.transport.settings import ListenLimits
 from aqueduct_core.transport.tls import ServerTls, is_loopback
 
 SETTLE = 0.25
@@ -42,6 +45,18 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--self-signed", action="store_true", help="make a certificate and print its fingerprint"
     )
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="demand this bearer token")
+    parser.add_argument(
+        "--early-data",
+        action="store_true",
+        help="give clients sessions, and take what they send before the next handshake is complete",
+    )
+    parser.add_argument(
+        "--retry",
+        choices=get_args(RetryMode),
+        default="auto",
+        help="whether clients have to prove their address first, for a round trip (default: auto, "
+        "under pressure)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -84,7 +99,11 @@ async def _listen(options: argparse.Namespace, where: HostPort, tls: ServerTls) 
         reading = Reading(output_for(options, printer), printer, options.count)
         token = arguments.read_token(options.token_file)
         async with serve(
-            where.host, where.port, tls=tls, authorize=bearer(token) if token else None
+            where.host,
+            where.port,
+            tls=tls,
+            authorize=bearer(token) if token else None,
+            limits=ListenLimits(early_data=options.early_data, retry=options.retry),
         ) as server:
             told = f"listening on {HostPort(*server.address)}\n"
             if options.self_signed:

@@ -13,7 +13,6 @@ from typing import Protocol
 
 from tqdm import tqdm
 
-from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Sender, channel
 from aqueduct_core.aio.ledger import SenderStatistics
@@ -24,6 +23,7 @@ from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.aqueduct.positions import Position
 from aqueduct_core.cli import arguments
 from aqueduct_core.cli.beginning import beginning
+from aqueduct_core.cli.dialling import dialled
 from aqueduct_core.cli.input import payloads
 from aqueduct_core.cli.interrupts import run_interruptible
 from aqueduct_core.cli.printing import ProgressFile
@@ -113,6 +113,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "(default: 60s)",
     )
     arguments.add_trust(parser)
+    arguments.add_sessions(parser)
     parser.set_defaults(run=run)
 
 
@@ -254,11 +255,7 @@ async def _acked(sender: _Outlet, settle: Callable[[], Awaitable[None]], timeout
 
 @contextlib.asynccontextmanager
 async def _connect(options: argparse.Namespace) -> AsyncIterator[tuple[_Outlet, int]]:
-    async with connect(
-        options.url,
-        tls=arguments.client_tls(options),
-        token=arguments.read_token(options.token_file),
-    ) as connection:
+    async with dialled(options) as connection:
         yield await _open(connection, options), 0
 
 
@@ -280,6 +277,8 @@ async def _produce(options: argparse.Namespace) -> AsyncIterator[tuple[_Outlet, 
         producer=options.producer,
         tls=arguments.client_tls(options),
         token=arguments.read_token(options.token_file),
+        tickets=arguments.sessions(options),
+        early_data=options.early_data,
         wait_for_server=False,
         give_up_after=options.ack_timeout,
     ) as producer:

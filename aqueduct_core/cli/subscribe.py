@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Receiver, channel
 from aqueduct_core.cli import arguments
+from aqueduct_core.cli.dialling import dialled
 from aqueduct_core.cli.interrupts import run_interruptible
 from aqueduct_core.cli.listen import add_output, output_for
 from aqueduct_core.cli.printing import Printer
@@ -39,6 +39,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="payload of each request; {name} in it stands for the name",
     )
     arguments.add_trust(parser)
+    arguments.add_sessions(parser)
     parser.set_defaults(run=run)
 
 
@@ -49,15 +50,11 @@ def run(options: argparse.Namespace) -> int:
 async def _subscribe(options: argparse.Namespace) -> int:
     async with Printer() as printer:
         reading = Reading(output_for(options, printer), printer, options.count)
-        async with connect(
-            options.url,
-            tls=arguments.client_tls(options),
-            token=arguments.read_token(options.token_file),
-        ) as connection:
+        async with dialled(options) as connection:
             connection.when_closed(reading.changed.fire)
-            reading.add(
-                connection, *[await _ask(connection, options, name) for name in _names(options)]
-            )
+            asked = [await _ask(connection, options, name) for name in _names(options)]
+            await connection.accepted()
+            reading.add(connection, *asked)
             try:
                 await reading.changed.until(lambda: _over(options, reading, connection))
                 reading.check()

@@ -21,6 +21,8 @@ from aqueduct_core.intake.line import Line
 from aqueduct_core.intake.session import Session, Surroundings
 from aqueduct_core.intake.settings import IntakeSettings
 from aqueduct_core.transport.registry import stack
+from aqueduct_core.transport.ticket_file import FileTickets
+from aqueduct_core.transport.tickets import TicketStore
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +46,7 @@ class Dialing:
         self._link = replace(link_settings(settings), idle_timeout=connect.idle_timeout)
         self._transport = settings.transport
         self._directory = Path(settings.spool)
+        self._early_data = settings.early_data
         self._fulfilled = Fulfilled(self._directory, connect.subscriptions)
         self._lines: list[Line] = []
         self._claims: tuple[str, ...] = ()
@@ -80,6 +83,9 @@ class Dialing:
         if shared is not None:
             endpoints = claimed(self._directory, endpoints, shared, self._connect.elsewhere)
             self._claims = claims_of(self._directory)
+        tickets: TicketStore | None = None
+        if self._early_data:
+            tickets = FileTickets.in_directory(self._directory, self._link.alpn)
         for endpoint in endpoints:
             demand = Demand(endpoint, self._connect, fulfilled=self._fulfilled.of(endpoint))
             self._lines.append(
@@ -90,6 +96,8 @@ class Dialing:
                     config=self._config,
                     link=self._link,
                     transport=self._transport,
+                    tickets=tickets,
+                    early_data=self._early_data,
                     around=around,
                     joined=joined,
                     moved=self._moved,

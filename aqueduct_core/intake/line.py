@@ -36,6 +36,7 @@ from aqueduct_core.intake.session import Session, Surroundings
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_core.transport.tickets import TicketStore
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +68,8 @@ class Line:
         config: Config,
         link: LinkSettings,
         transport: str,
+        tickets: TicketStore | None,
+        early_data: bool,
         around: Surroundings,
         joined: Callable[[Session], None],
         moved: Callable[[], None],
@@ -78,6 +81,8 @@ class Line:
         self._config = config
         self._link = link
         self._transport = transport
+        self._tickets = tickets
+        self._early_data = early_data
         self._around = around
         self._joined = joined
         self._moved = moved
@@ -158,6 +163,8 @@ class Line:
             make_engine=make_engine,
             on_news=on_news,
             transport=self._transport,
+            tickets=self._tickets,
+            early_data=self._early_data,
         )
         assert session is not None
         self.driver = driver
@@ -213,7 +220,13 @@ class Line:
         admitted, self._connected = self._connected, False
         if self._done:
             return
-        self._failed(_lost(self.where, closed) if admitted else refusal(self.where, closed))
+        driver = self.driver
+        if admitted:
+            self._failed(_lost(self.where, closed))
+        elif driver is not None and not driver.link.ready:  # it was written to early
+            self._failed(driver.why_not_ready())
+        else:
+            self._failed(refusal(self.where, closed))
         lasted = self._loop.time() - self._since >= self._settings.longest_wait
         if admitted and (lasted or self._asking.progress):
             self._backoff.reset()

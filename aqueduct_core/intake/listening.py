@@ -128,6 +128,7 @@ def listen_limits(settings: IntakeSettings) -> ListenLimits:
     limits = settings.limits
     return ListenLimits(
         shared_window=SHARED_WINDOW,
+        early_data=settings.early_data,
         **given(
             connections=limits.connections,
             per_address=limits.connections_per_address,

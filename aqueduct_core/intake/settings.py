@@ -84,6 +84,8 @@ class IntakeSettings:
         group_bytes: payload bytes that end a group at once.
         spool_max_bytes: size on disk at which producers are pushed back.
         retention: seconds to keep data after it was stored, though it is committed.
+        early_data: producers are given sessions and their 0-RTT data is taken; remotes that are
+            dialled are resumed, and what is said first to them is 0-RTT data.
         name: of the query or intake, for logs.
     """
 
@@ -107,6 +109,7 @@ class IntakeSettings:
     retention: float = 0.0
     max_message_bytes: int = 16 << 20
     transport: str = "aioquic"
+    early_data: bool = False
     name: str = "intake"
 
     def __post_init__(self) -> None:
@@ -116,6 +119,8 @@ class IntakeSettings:
         _within("maxMessageBytes", self.max_message_bytes, 1, 1 << 30)
         if self.lease is not None:
             _within("lease", self.lease, 0.1, 1e9)
+        if not isinstance(self.early_data, bool):
+            raise _bad("option earlyData", f"is {self.early_data!r}, allowed are true and false")
         if (self.listen is None) is (self.connect is None):
             raise InvalidOption(
                 "MISSING" if self.listen is None else "CONFLICT",
@@ -170,6 +175,7 @@ class IntakeSettings:
                 "retention": self.retention,
                 "maxMessageBytes": self.max_message_bytes,
                 "transport": self.transport,
+                "earlyData": self.early_data,
                 "name": self.name,
             }
         )
@@ -244,6 +250,7 @@ _PLAIN = {
     "retention": "retention",
     "maxMessageBytes": "max_message_bytes",
     "transport": "transport",
+    "earlyData": "early_data",
     "name": "name",
 }
 _LIMITS = {

@@ -39,6 +39,7 @@ def in_force(settings: IntakeSettings) -> dict[str, str]:
         "retention": settings.retention,
         "maxMessageBytes": settings.max_message_bytes,
         "transport": settings.transport,
+        "earlyData": settings.early_data,
         "limits.connections": settings.limits.connections,
         "limits.connectionsPerAddress": settings.limits.connections_per_address,
         "limits.handshakes": settings.limits.handshakes,

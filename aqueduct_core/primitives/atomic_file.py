@@ -9,18 +9,22 @@ from pathlib import Path
 from aqueduct_core.primitives.private_files import FILE_MODE
 
 
-def replace(path: Path, content: bytes, mode: int = FILE_MODE) -> None:
-    """Give ``path`` this content, durably: after a crash it has the old one or the new one.
+def replace(path: Path, content: bytes, mode: int = FILE_MODE, *, durable: bool = True) -> None:
+    """Give ``path`` this content: whoever reads it, whenever, finds the old one or the new one.
+
+    So does who reads it after a crash of the host where it is ``durable``, which waits for the
+    disk; else that may find a part of it.
 
     Raises: OSError.
     """
-    draft = _draft(path, content, mode)
+    draft = _draft(path, content, mode, durable)
     try:
         os.replace(draft, path)
     except BaseException:
         draft.unlink()
         raise
-    _sync(path.parent)
+    if durable:
+        _sync(path.parent)
 
 
 def create(path: Path, content: bytes, mode: int = FILE_MODE) -> bool:
@@ -29,7 +33,7 @@ def create(path: Path, content: bytes, mode: int = FILE_MODE) -> bool:
 
     Raises: OSError.
     """
-    draft = _draft(path, content, mode)
+    draft = _draft(path, content, mode, durable=True)
     try:
         os.link(draft, path)
     except FileExistsError:
@@ -40,14 +44,15 @@ def create(path: Path, content: bytes, mode: int = FILE_MODE) -> bool:
     return True
 
 
-def _draft(path: Path, content: bytes, mode: int) -> Path:
+def _draft(path: Path, content: bytes, mode: int, durable: bool) -> Path:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
     except BaseException:
         draft.unlink()
         raise

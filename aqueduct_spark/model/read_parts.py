@@ -114,6 +114,7 @@ class IntakeOptions:
     group_commit: float
     max_message_bytes: int
     transport: str
+    early_data: bool
     limits: LimitOptions
 
     @classmethod
@@ -124,6 +125,7 @@ class IntakeOptions:
             group_commit=found["groupCommit"],
             max_message_bytes=found["maxMessageBytes"],
             transport=found["transport"],
+            early_data=found["earlyData"],
             limits=LimitOptions(
                 connections=found["limits.connections"],
                 connections_per_address=found["limits.connectionsPerAddress"],

@@ -94,6 +94,7 @@ _TIED: dict[str, set[str]] = {
     "groupCommit": _OF_INTAKES,
     "lease": _OF_INTAKES,
     "transport": _OF_INTAKES,
+    "earlyData": _OF_INTAKES,
     "maxMessageBytes": _OF_INTAKES,
     "tls.caFile": {"endpoint", "intakes"},
     "tls.serverName": {"endpoint"},

@@ -206,6 +206,16 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         only=("aioquic",),
     ),
     OptionSpec(
+        "earlyData",
+        values.boolean,
+        "false",
+        READ | WRITE,
+        READ | WRITE,
+        "Resume TLS sessions, and take or send what comes before a handshake is complete (0-RTT). "
+        "A listener gives sessions, each for one use; a read that dials keeps them in the spool of "
+        "its intake, a write in sessionDirectory.",
+    ),
+    OptionSpec(
         "maxMessageBytes",
         values.size_within("1b", "1g"),
         "16m",

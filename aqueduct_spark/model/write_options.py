@@ -18,6 +18,7 @@ class WriteOptions:
     Args:
         writer_id: None: a fresh one for a batch, the id of the query for a stream.
         batch_id: of a batch write; None for a stream, whose batches have numbers.
+        session_directory: where sessions are kept; None: in the memory of the worker process.
         keeps_connections: connections stay open from one micro-batch to the next.
     """
 
@@ -37,6 +38,8 @@ class WriteOptions:
     tls: DialTls
     auth: TokenSource | None
     transport: str
+    early_data: bool
+    session_directory: str | None
     max_message_bytes: int
     keeps_connections: bool
 
@@ -87,6 +90,8 @@ class WriteOptions:
             tls=dial_tls(found, target),
             auth=token_source(found),
             transport=found["transport"],
+            early_data=found["earlyData"],
+            session_directory=found["sessionDirectory"],
             max_message_bytes=found["maxMessageBytes"],
             keeps_connections=streaming,
         )

@@ -96,6 +96,15 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         "Bytes sent and not yet acked, for each connection.",
     ),
     OptionSpec(
+        "sessionDirectory",
+        values.path,
+        None,
+        WRITE,
+        WRITE,
+        "Directory on the executors, of their user alone, where TLS sessions and address tokens of "
+        "the endpoint are kept for other worker processes; by default each has its own in memory.",
+    ),
+    OptionSpec(
         "finish",
         values.boolean,
         None,

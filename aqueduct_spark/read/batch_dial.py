@@ -106,6 +106,7 @@ def _settings(
         spool_max_bytes=told.spool_max_bytes,
         max_message_bytes=told.max_message_bytes,
         transport=told.transport,
+        early_data=told.early_data,
         name=f"read-{partition.intake}",
     )
 

@@ -74,6 +74,7 @@ def launch_order(
         retention=told.retention,
         max_message_bytes=told.max_message_bytes,
         transport=told.transport,
+        early_data=told.early_data,
         name=f"intake-{intake}",
     )
     return LaunchOrder(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +17,7 @@ from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aqueduct.conventions import BY_SEQUENCE, BY_SOURCE, DEDUPLICATES
 from aqueduct_core.dedupe.questions import question_header
 from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_core.transport.ticket_file import FileTickets
 from aqueduct_core.transport.tls import ClientTls
 from aqueduct_spark.model.values import Address
 from aqueduct_spark.model.write_options import WriteOptions
@@ -24,7 +27,6 @@ SILENT_SECONDS = 3.0
 """A receiver that says nothing for so long is dead, or its host or network is. One that is there
 answers pings, a third of that apart, whatever becomes of its acks; and where it was only slow,
 nothing is lost but a handshake."""
-
 
 MAX_HEADERS_BYTES = 17 << 20
 """More than any intake takes (``limits.headerBytes``): what a receiver takes is for it to say."""
@@ -80,7 +82,9 @@ class Line:
 
 
 async def dial(address: Address, options: WriteOptions, *, token: str | None, writer: str) -> Line:
-    """
+    """Connect, and return when the receiver has accepted: what it says decides how rows are sent,
+    so no row is early data.
+
     Raises:
         ConnectFailed, TlsFailed, AuthFailed, VersionMismatch, ProtocolViolation: the endpoint
             cannot be used; nothing was sent.
@@ -90,6 +94,7 @@ async def dial(address: Address, options: WriteOptions, *, token: str | None, wr
         server_name=options.tls.server_name,
         insecure=options.tls.insecure,
     )
+    settings = LinkSettings(idle_timeout=SILENT_SECONDS)
     connection = await connect(
         f"aqueduct://{address}",
         tls=tls,
@@ -101,7 +106,24 @@ async def dial(address: Address, options: WriteOptions, *, token: str | None, wr
             max_headers_bytes=MAX_HEADERS_BYTES,
             max_header_pairs=defaults.CONFIG.max_header_pairs + 2,  # batch and row
         ),
-        settings=LinkSettings(idle_timeout=SILENT_SECONDS),
+        settings=settings,
         transport=options.transport,
+        tickets=_sessions(options.session_directory, settings.alpn),
+        early_data=options.early_data,
     )
+    try:
+        await connection.accepted()
+    except BaseException:
+        connection.abort()
+        raise
     return Line(address, connection)
+
+
+def _sessions(directory: str | None, alpn: str) -> FileTickets | None:
+    """One store for all connections of the process; None: that in its memory."""
+    return None if directory is None else _sessions_in(directory, alpn, os.getpid())
+
+
+@cache
+def _sessions_in(directory: str, alpn: str, process: int) -> FileTickets:
+    return FileTickets.in_directory(Path(directory), alpn)

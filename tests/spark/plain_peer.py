@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from aqueduct_core.aio.connection import ServerConnection
 from aqueduct_core.aio.halves import Receiver, Sender
@@ -113,8 +114,12 @@ async def listening(
     port: int = 0,
     config: Config | None = None,
     headers: tuple[tuple[str, str], ...] = (),
+    **options: Any,
 ) -> AsyncIterator[Server]:
-    async with serve("127.0.0.1", port, tls=tls, config=config, headers=headers) as server:
+    """Further options go to ``serve``."""
+    async with serve(
+        "127.0.0.1", port, tls=tls, config=config, headers=headers, **options
+    ) as server:
         peer.url = server.url
         task = asyncio.ensure_future(peer.serve(server))
         try:

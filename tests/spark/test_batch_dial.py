@@ -20,6 +20,7 @@ from aqueduct_core.errors import (
     InvalidOption,
     TlsFailed,
 )
+from aqueduct_core.transport.settings import ListenLimits
 from aqueduct_spark.model.read_options import BatchReadOptions
 from aqueduct_spark.model.tokens import Token
 from aqueduct_spark.read import batch_dial
@@ -115,6 +116,16 @@ def test_more_than_a_spool_holds(home: Path, tmp_path: Path) -> None:
     with RemoteThread({"a": script}, tmp_path) as remote:
         rows = read(remote, home, subscribe="a", spoolMaxBytes="4m")
     assert values(rows, "a") == payloads("a", script)
+
+
+def test_with_early_data_a_lost_connection_is_resumed(home: Path, tmp_path: Path) -> None:
+    scripts = {"a": [Script(5, "vanish"), Script(10)]}
+    options: dict[str, Any] = {"producer": "remote", "sequence_start": 0}
+    limits = ListenLimits(early_data=True)
+    with RemoteThread(scripts, tmp_path, limits=limits, **options) as remote:
+        rows = read(remote, home, subscribe="a", earlyData="true")
+        assert remote.early == [False, True]
+    assert values(rows, "a") == payloads("a", Script(10))
 
 
 @pytest.mark.parametrize(

@@ -395,6 +395,7 @@ def test_an_intake_is_told_its_limits_and_where_it_listens(tmp_path: Path) -> No
             "limits.connections": "7",
             "limits.headerBytes": "2k",
             "limits.handshakeTimeout": "3s",
+            "earlyData": "true",
         }
     )
     settings = launch_order(options, 2, Credentials.fresh(), "h:1", None).settings
@@ -402,6 +403,7 @@ def test_an_intake_is_told_its_limits_and_where_it_listens(tmp_path: Path) -> No
     assert settings.limits.connections == 7
     assert settings.limits.header_bytes == 2048
     assert settings.limits.handshake_seconds == 3
+    assert settings.early_data
 
 
 def test_an_intake_is_told_whom_to_dial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

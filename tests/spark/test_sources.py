@@ -94,6 +94,7 @@ STREAM_REFUSALS = [
     (INTAKES | {"spool": "/s"}, "CONFLICT", "'spool' has no meaning with 'intakes'"),
     (INTAKES | {"numIntakes": "2"}, "CONFLICT", "'numIntakes' has no meaning"),
     (INTAKES | {"lease": "9s"}, "CONFLICT", "'lease' has no meaning"),
+    (INTAKES | {"earlyData": "true"}, "CONFLICT", "'earlyData' has no meaning"),
     (INTAKES | {"limits.channels": "9"}, "CONFLICT", "'limits.channels' has no meaning"),
     (INTAKES | {"startingOffsets": '{"0":{"0":1}}'}, "BAD_VALUE", "intakes 0 to 1"),
 ]

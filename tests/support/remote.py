@@ -29,6 +29,8 @@ from aqueduct_core.aio.outcomes import Misuse, Outcome
 from aqueduct_core.aio.serve import Server, bearer, serve
 from aqueduct_core.aqueduct.conventions import connection_headers
 from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.transport.sessions import SessionTable
+from aqueduct_core.transport.settings import ListenLimits
 from aqueduct_core.transport.tls import ClientTls, ServerTls
 from tests.support.waiting import LONG
 
@@ -84,6 +86,7 @@ class Remote:
     server: Server
     requests: list[Request] = field(default_factory=list)
     connections: int = 0
+    early: list[bool] = field(default_factory=list)
     acked: dict[str, int] = field(default_factory=dict)
     """Messages of each channel that were acked, over all requests for it that have ended."""
     _open: set[ServerConnection] = field(default_factory=set)
@@ -111,6 +114,7 @@ class Remote:
     async def accept(self) -> None:
         async for connection in self.server:
             self.connections += 1
+            self.early.append(connection._driver.link.early_accepted is True)
             self._open.add(connection)
             connection.when_closed(lambda gone=connection: self._open.discard(gone))  # type: ignore[misc]
             self.start(self._serve(connection))
@@ -213,6 +217,7 @@ async def serving(
     token: str | None = None,
     producer: str | None = None,
     sequence_start: int | None = None,
+    limits: ListenLimits | None = None,
 ) -> AsyncIterator[Remote]:
     """A remote in this event loop; ``tls`` None: a fresh self-signed certificate."""
     async with serve(
@@ -221,6 +226,7 @@ async def serving(
         tls=tls or ServerTls.self_signed(),
         headers=connection_headers(producer=producer, sequence_start=sequence_start),
         authorize=bearer(token) if token else None,
+        limits=limits,
     ) as server:
         remote = Remote(scripts, server)
         remote.start(remote.accept())
@@ -268,8 +274,16 @@ class RemoteThread:
     def acked(self) -> dict[str, int]:
         return dict(self._remote.acked)
 
-    def vanish(self) -> None:
-        """Abort every connection; new ones are taken."""
+    @property
+    def early(self) -> list[bool]:
+        """Of each connection, whether early data was taken."""
+        return list(self._remote.early)
+
+    def vanish(self, *, forgetting: bool = False) -> None:
+        """Abort every connection; new ones are taken. ``forgetting`` all sessions, as a process
+        that was started again has."""
+        if forgetting:
+            self._remote.server.listener._sessions = SessionTable(16)
         self._loop.call_soon_threadsafe(self._remote.vanish)
 
     def __enter__(self) -> RemoteThread:

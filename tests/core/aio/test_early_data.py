@@ -182,7 +182,9 @@ def test_a_program_that_is_started_again_uses_what_is_in_its_file(tmp_path: Path
     async def main() -> None:
         path = tmp_path / "tickets"
         async with listening() as server:
-            await visit(server, FileTickets(path))
+            before = FileTickets(path)
+            await visit(server, before)
+            before.flush()
             async with connect(
                 server.url, tls=client_tls(), tickets=FileTickets(path), early_data=True
             ) as client:
@@ -190,6 +192,32 @@ def test_a_program_that_is_started_again_uses_what_is_in_its_file(tmp_path: Path
                 guest = await server.accept()
                 assert bytes((await guest.entrypoint.receive()).payload) == b"hello again"
                 assert client.early_data is True
+
+    main()
+
+
+@rule("AQ-0RTT-2", "AQ-0RTT-5")
+def test_a_session_that_two_programs_have_from_one_file_is_taken_once(tmp_path: Path) -> None:
+    @in_loop
+    async def main() -> None:
+        path = tmp_path / "tickets"
+        async with listening() as server:
+            before = FileTickets(path)
+            await visit(server, before)
+            before.flush()
+            taken = []
+            for tickets in [FileTickets(path), FileTickets(path)]:
+                async with connect(
+                    server.url, tls=client_tls(), tickets=tickets, early_data=True
+                ) as client:
+                    assert not client._driver.link.ready
+                    said = await say_all(client, random.Random(3))
+                    heard = await hear_all(await server.accept())
+                    heard["unordered"].sort()
+                    said["unordered"].sort()
+                    assert heard == said
+                    taken.append(client.early_data)
+            assert taken == [True, False]
 
     main()
 

@@ -89,9 +89,11 @@ class Store:
 
 
 @asynccontextmanager
-async def storing(port: int = 0) -> AsyncIterator[tuple[Server, Store]]:
+async def storing(port: int = 0, **options: Any) -> AsyncIterator[tuple[Server, Store]]:
+    """Options go to ``serve``."""
     store = Store()
-    async with serve("127.0.0.1", port, tls=server_tls()) as server:
+    options.setdefault("tls", server_tls())
+    async with serve("127.0.0.1", port, **options) as server:
         taking = asyncio.ensure_future(store.take(server))
         try:
             yield server, store
@@ -104,7 +106,8 @@ async def storing(port: int = 0) -> AsyncIterator[tuple[Server, Store]]:
 def producer(url: str, **options: Any) -> Producer:
     options.setdefault("first_wait", 0.01)
     options.setdefault("longest_wait", 0.05)
-    return Producer(url, producer="p-1", tls=client_tls(), **options)
+    options.setdefault("tls", client_tls())
+    return Producer(url, producer="p-1", **options)
 
 
 @pytest.mark.parametrize("mode", ["ordered", "unordered"])

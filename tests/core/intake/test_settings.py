@@ -32,6 +32,7 @@ def test_settings_come_back_from_their_json() -> None:
         limits=Limits(connections=5, handshake_seconds=2.5),
         lease=15.0,
         group_commit=0.01,
+        early_data=True,
         name="q",
     )
     line = settings.to_json()
@@ -80,6 +81,7 @@ def test_bad_settings_are_one_clear_error(text: str, message: str) -> None:
         {"listen": "4433"},
         {"listen": "host:99999"},
         {"flight": ":4433"},
+        {"early_data": "false"},
     ],
 )
 def test_values_out_of_bounds_are_refused(given: dict[str, Any]) -> None:

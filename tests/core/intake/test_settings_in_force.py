@@ -22,6 +22,7 @@ TOLD: dict[str, tuple[Any, str]] = {
     "retention": (5.0, "retention"),
     "max_message_bytes": (1 << 10, "maxMessageBytes"),
     "transport": ("other", "transport"),
+    "early_data": (True, "earlyData"),
     "tls": (TlsSettings(cert_file="/c"), "tls.certFile"),
     "auth": (AuthSettings(token="s3cret", token_env="T"), "auth.tokenEnv"),
     "limits.connections": (3, "limits.connections"),
