@@ -370,6 +370,24 @@ def test_more_credit_than_was_sent() -> None:
 
 
 @rule("AQ-FLOW-8")
+def test_one_byte_more_of_credit_than_was_sent() -> None:
+    for credit, code in (("07", None), ("08", Code.ACK)):
+        wire = client(10)
+        wire.engine.send(0, b"hi", now=0)
+        wire.stream("03000c" + credit)
+        assert wire.code == code
+
+
+@rule("AQ-FLOW-8")
+def test_one_byte_of_credit_for_a_message_that_is_nacked() -> None:
+    wire = client(10)
+    wire.engine.send(0, b"hi", now=0, mode=Mode.UNRELIABLE)
+    wire.advance(0.2)
+    wire.stream("0300" + "0c01" + "09020001")
+    assert wire.code == Code.ACK
+
+
+@rule("AQ-FLOW-8")
 def test_credit_and_nack_of_the_same_message() -> None:
     wire = client(10)
     wire.engine.send(0, b"hi", now=0, mode=Mode.UNRELIABLE)

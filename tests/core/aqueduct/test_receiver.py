@@ -152,6 +152,21 @@ def test_each_batch_is_answered_at_its_own_deadline() -> None:
     assert server.news(Nacked) == [Nacked(8, 0, 3), Nacked(8, 3, 4)]
 
 
+@rule("AQ-ACK-6", "AQ-ACK-13")
+def test_declarations_above_the_limit_are_answered_with_the_last() -> None:
+    server = known(config=Config(auto_accept=True, max_unanswered_declarations=2))
+    control = server.stream("03080501")
+    for _ in range(2):
+        server.advance(0.1)
+        server.stream("0501", control)
+    server.advance(0.8)
+    assert server.sent() == ["7: 09020001"]
+    server.advance(0.1)
+    assert server.sent() == []
+    server.advance(0.1)
+    assert server.sent() == ["7: 09020002"]
+
+
 @rule("AQ-ACK-11")
 def test_a_datagram_number_twice() -> None:
     server = known()
@@ -234,6 +249,7 @@ def test_windows() -> None:
     assert server.code == Code.RESOURCE_LIMIT
 
 
+@rule("AQ-ACK-14")
 def test_holes_are_bounded() -> None:
     server = Wire.server(Config(auto_accept=True, max_ranges_per_space=3))
     for number in (0, 2, 4):
@@ -253,6 +269,15 @@ def test_a_huge_declaration_costs_nothing() -> None:
     assert server.news(Run) == []
 
 
+@rule("AQ-FRAME-14")
+@pytest.mark.parametrize(("total", "code"), [((1 << 62) - 1, None), (1 << 62, Code.RESOURCE_LIMIT)])
+def test_the_sum_of_declarations_ends_below_two_to_the_62(total: int, code: Code | None) -> None:
+    server = known()
+    half = 1 << 61
+    server.stream("0308" + "".join(f"05{varint.encode(n).hex()}" for n in (half, total - half)))
+    assert server.code == code
+
+
 @rule("AQ-LIFE-16")
 @pytest.mark.parametrize(
     ("first", "then"),
@@ -270,6 +295,17 @@ def test_what_contradicts_a_finish(first: str, then: str) -> None:
     assert server.code is None
     server.stream(then, stream)
     assert server.code == Code.STATE
+
+
+@rule("AQ-LIFE-16")
+@pytest.mark.parametrize(("received", "finish"), [((0, 2), 2), ((5,), 1), ((0, 1, 9), 9)])
+def test_a_finish_below_a_message_behind_a_hole(received: tuple[int, ...], finish: int) -> None:
+    """What counts is the highest number that came, not how many did."""
+    for least in (finish, received[-1] + 1):
+        server = known()
+        stream = server.stream("0308" + "".join(map(message, received)))
+        server.stream(f"06{least:02x}", stream)
+        assert server.code == (Code.STATE if least == finish else None)
 
 
 @rule("AQ-LIFE-16")
@@ -460,6 +496,7 @@ def test_what_is_before_a_fault_counts_however_the_bytes_are_split(before: str, 
         assert server.code == (Code.STATE if before == message(3) else None)
 
 
+@rule("AQ-ACK-14")
 def test_a_block_longer_than_the_window() -> None:
     server = Wire.server(Config(auto_accept=True, max_reliable_window=10))
     server.stream("0300" + "".join(message(n) for n in range(100)))
