@@ -322,6 +322,33 @@ def test_credit_goes_at_a_quarter_of_the_buffer_or_after_a_while() -> None:
 
 
 @rule("AQ-FLOW-6")
+def test_credit_that_went_leaves_no_alarm() -> None:
+    wire = server(40)
+    wire.stream("0300" + HI + "6869" + "0401000006" + "68" * 6)
+    wire.engine.consumed(0, 3, wire.now)
+    assert wire.sent() == []
+    assert wire.engine.wake_at == wire.now + 0.02
+    wire.engine.consumed(0, 15, wire.now)
+    assert wire.sent() == ["7: 0300" + "08020002" + "0c12"]
+    assert wire.engine.wake_at is None
+
+
+@rule("AQ-FLOW-6")
+@pytest.mark.parametrize("mode", AckMode)
+def test_credit_does_not_wait_for_datagrams_that_are_not_consumed_yet(mode: AckMode) -> None:
+    wire = server(40, ack_mode=mode)
+    wire.stream("0300" + HI + "6869")
+    wire.datagram("0300" + HI + "6869")
+    wire.engine.consumed(0, 7, wire.now)
+    wire.advance(0.02)
+    assert "0c07" in wire.sent()[0]
+    if mode is AckMode.ON_RECEIPT:  # it is received, so it will be acked
+        wire.engine.consumed(0, 7, wire.now)
+        wire.advance(0.02)
+        assert wire.sent() == ["7: 0c07"]
+
+
+@rule("AQ-FLOW-6")
 def test_no_credit_after_the_receiver_closed() -> None:
     wire = server(1000)
     wire.stream("0300" + HI + "6869")
