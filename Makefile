@@ -7,6 +7,8 @@ BIN := .venv/bin
 DEMO_SECONDS ?= 30
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= codec grammar engine operations parsers
+MUTANTS ?= acks flow tombstones
+MUTANT_WORKERS ?= 2
 SEEDS ?= 20000
 SINK_RUNS ?= 10000
 SOAK ?= restarts kills bridge backpressure many cluster
@@ -28,7 +30,7 @@ PYTEST := .ci/quick-start $(SHORT_LIFE); OPENBLAS_NUM_THREADS=1 \
   SPARK_SUBMIT_OPTS='$(SHORT_LIFE) $(SHARED_CLASSES)' SPARK_LAUNCHER_OPTS="$(SHORT_LIFE)" $(JAVA) \
   $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-.PHONY: demo test test-all check bench soak simulate fuzz pages setup clean
+.PHONY: demo test test-all check bench soak simulate fuzz mutants pages setup clean
 
 setup:
 	@.ci/setup
@@ -74,6 +76,16 @@ fuzz: setup
 	@for target in $(FUZZ_TARGETS); do \
 	  $(BIN)/python -m tests.fuzz.run $$target $(FUZZ_SECONDS) || exit 1; done
 
+# small changes of the engine, and which of them no test notices (mutmut; its working copy is
+# mutants/). MUTANTS names modules of aqueduct_core/aqueduct and aqueduct_core/primitives, '*' all;
+# .venv/bin/mutmut show NAME prints one. It changes no properties and no tables.
+mutants: setup
+	@$(BIN)/python -c 'import mutmut' 2>/dev/null || \
+	  $(BIN)/python -m pip install -q -c .ci/constraints.txt \
+	  --config-settings editable_mode=compat -e '.[mutants]'
+	@$(BIN)/mutmut run --max-children $(MUTANT_WORKERS) $(MUTANTS:%='aqueduct_core.*.%.*')
+	@$(BIN)/mutmut results | grep -v ': not checked$$' || true
+
 # the pages below docs/ that are made from code and tests
 pages: setup
 	@$(BIN)/python -m tests.support.conformance
@@ -81,4 +93,4 @@ pages: setup
 	@$(BIN)/python -m tests.support.options_page
 
 clean:
-	rm -rf .venv .java demo-out soak-out spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf .venv .java demo-out soak-out mutants spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

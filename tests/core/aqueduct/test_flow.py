@@ -29,6 +29,7 @@ from aqueduct_core.aqueduct.news import (
     Run,
     Writable,
 )
+from aqueduct_core.engine.contract import DatagramRefused, SendDatagram
 from tests.support.rules import rule
 from tests.support.wire import Wire
 
@@ -199,6 +200,33 @@ def test_the_sum_over_all_channels_binds_and_a_large_message_is_not_overtaken() 
     assert wire.engine.statistics.outstanding == 14
 
 
+@rule("AQ-FLOW-4")
+@pytest.mark.parametrize("bulk", [False, True])
+@pytest.mark.parametrize(
+    ("per_channel", "all_channels", "count"),
+    [(21, 0, 3), (20, 0, 2), (0, 21, 3), (0, 20, 2), (21, 28, 3), (28, 21, 3), (0, 0, 5)],
+)
+def test_what_fills_a_buffer_to_its_last_byte_goes(
+    per_channel: int, all_channels: int, count: int, bulk: bool
+) -> None:
+    wire = client(per_channel, all_channels)
+    assert wire.engine.send(0, b"hi", now=0).number == 0
+    if bulk:
+        assert wire.engine.send_many(0, [b"hi"] * 4, now=0) == (1, count)
+    else:
+        numbers = [wire.engine.send(0, b"hi", now=0).number for _ in range(4)]
+        assert numbers == [*range(1, count), *[None] * (5 - count)]
+
+
+@rule("AQ-FLOW-4")
+def test_a_bulk_send_does_not_overtake_what_waits_for_the_total() -> None:
+    wire = client(0, 20)
+    a, b = wire.engine.send(0, b"", now=0, attach=[Attach(True), Attach(True)]).attached
+    assert wire.engine.send(a, b"x" * 100, now=0).number is None
+    wire.pump()
+    assert wire.engine.send_many(b, [b"hi"], now=0) == (0, 0)
+
+
 @rule("AQ-FLOW-5")
 def test_a_queue_that_is_full_refuses_until_there_is_room() -> None:
     wire = client(10, send_queue_messages=2)
@@ -294,6 +322,33 @@ def test_credit_goes_at_a_quarter_of_the_buffer_or_after_a_while() -> None:
 
 
 @rule("AQ-FLOW-6")
+def test_credit_that_went_leaves_no_alarm() -> None:
+    wire = server(40)
+    wire.stream("0300" + HI + "6869" + "0401000006" + "68" * 6)
+    wire.engine.consumed(0, 3, wire.now)
+    assert wire.sent() == []
+    assert wire.engine.wake_at == wire.now + 0.02
+    wire.engine.consumed(0, 15, wire.now)
+    assert wire.sent() == ["7: 0300" + "08020002" + "0c12"]
+    assert wire.engine.wake_at is None
+
+
+@rule("AQ-FLOW-6")
+@pytest.mark.parametrize("mode", AckMode)
+def test_credit_does_not_wait_for_datagrams_that_are_not_consumed_yet(mode: AckMode) -> None:
+    wire = server(40, ack_mode=mode)
+    wire.stream("0300" + HI + "6869")
+    wire.datagram("0300" + HI + "6869")
+    wire.engine.consumed(0, 7, wire.now)
+    wire.advance(0.02)
+    assert "0c07" in wire.sent()[0]
+    if mode is AckMode.ON_RECEIPT:  # it is received, so it will be acked
+        wire.engine.consumed(0, 7, wire.now)
+        wire.advance(0.02)
+        assert wire.sent() == ["7: 0c07"]
+
+
+@rule("AQ-FLOW-6")
 def test_no_credit_after_the_receiver_closed() -> None:
     wire = server(1000)
     wire.stream("0300" + HI + "6869")
@@ -370,6 +425,24 @@ def test_more_credit_than_was_sent() -> None:
 
 
 @rule("AQ-FLOW-8")
+def test_one_byte_more_of_credit_than_was_sent() -> None:
+    for credit, code in (("07", None), ("08", Code.ACK)):
+        wire = client(10)
+        wire.engine.send(0, b"hi", now=0)
+        wire.stream("03000c" + credit)
+        assert wire.code == code
+
+
+@rule("AQ-FLOW-8")
+def test_one_byte_of_credit_for_a_message_that_is_nacked() -> None:
+    wire = client(10)
+    wire.engine.send(0, b"hi", now=0, mode=Mode.UNRELIABLE)
+    wire.advance(0.2)
+    wire.stream("0300" + "0c01" + "09020001")
+    assert wire.code == Code.ACK
+
+
+@rule("AQ-FLOW-8")
 def test_credit_and_nack_of_the_same_message() -> None:
     wire = client(10)
     wire.engine.send(0, b"hi", now=0, mode=Mode.UNRELIABLE)
@@ -393,6 +466,30 @@ def test_nacked_bytes_come_back_and_acked_ones_do_not() -> None:
     wire.pump()
     assert (wire.engine.statistics.outstanding, wire.engine.statistics.waiting) == (14, 0)
     assert [news.acked for news in wire.news(Delivered)] == [True, False]
+
+
+@rule("AQ-FLOW-4")
+def test_of_many_answers_the_bytes_that_were_nacked_come_back() -> None:
+    wire = client(1000)
+    for size in range(1, 6):  # frames of 6 to 10 bytes
+        wire.engine.send(0, b"x" * size, now=0, mode=Mode.UNRELIABLE)
+    wire.advance(0.2)
+    wire.stream("0300" + "0904" + "01020101")
+    assert wire.engine.statistics.outstanding == 6 + 9
+
+
+@rule("AQ-SEND-5", "AQ-FLOW-4")
+def test_a_datagram_that_goes_on_a_stream_counts_once() -> None:
+    wire = client(1000)
+    wire.engine.send(0, b"hi", now=0, mode=Mode.UNRELIABLE)
+    (token,) = (order.token for order in wire.engine.orders() if isinstance(order, SendDatagram))
+    wire.engine.absorb(DatagramRefused(token), 0)
+    assert wire.engine.statistics.outstanding == 7
+    wire.engine.send(0, b"x", now=0, mode=Mode.UNRELIABLE)
+    assert wire.engine.statistics.outstanding == 7 + 6
+    wire.advance(0.2)
+    wire.stream("0300" + "0902" + "0001")
+    assert wire.engine.statistics.outstanding == 7
 
 
 @rule("AQ-ACK-9", "AQ-FLOW-6")
@@ -441,7 +538,8 @@ def test_a_receiver_closes_on_its_own_limits_alone() -> None:
 
 
 @rule("AQ-FLOW-10")
-def test_a_channel_has_a_buffer_of_its_own() -> None:
+@pytest.mark.parametrize("bulk", [False, True])
+def test_a_channel_has_a_buffer_of_its_own(bulk: bool) -> None:
     """The client made channel 2 and receives on it, with a buffer of 20 in place of 10."""
     config = Config(auto_accept=True, flow_per_channel=0)
     wire = Wire(Connection(Side.SERVER, (), config))
@@ -450,8 +548,11 @@ def test_a_channel_has_a_buffer_of_its_own() -> None:
     region = "02" + head
     wire.stream(f"0300040000{len(region) // 2:02x}{region}00", 6)
     assert wire.code is None
-    numbers = [wire.engine.send(2, b"hi", now=0).number for _ in range(4)]
-    assert numbers == [0, 1, None, None]
+    if bulk:
+        assert wire.engine.send_many(2, [b"hi"] * 4, now=0) == (0, 2)
+    else:
+        numbers = [wire.engine.send(2, b"hi", now=0).number for _ in range(4)]
+        assert numbers == [0, 1, None, None]
     assert wire.news(Ignored) == []
 
 
@@ -534,6 +635,7 @@ def test_a_oneshot_that_waits_finishes_behind_its_message() -> None:
     assert wire.sent() == [f"14: 03{channel:02x}" + "040000000172" + "0601 FIN"]
 
 
+@rule("AQ-FLOW-4")
 def test_bulk_sends_take_what_has_credit() -> None:
     wire = client(20)
     assert wire.engine.send_many(0, [b"hi"] * 5, now=0) == (0, 2)
@@ -547,6 +649,7 @@ def test_bulk_sends_take_what_has_credit() -> None:
     assert wire.engine.statistics.outstanding == 105
 
 
+@rule("AQ-FLOW-4")
 @pytest.mark.parametrize("mode", [Mode.UNORDERED, Mode.UNRELIABLE])
 def test_bulk_sends_in_other_modes(mode: Mode) -> None:
     wire = client(20)

@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 from aqueduct_core.aqueduct import codec
-from aqueduct_core.aqueduct.connection import AckMode, Config
+from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Mode
 from aqueduct_core.aqueduct.faults import BadArgument, Code
-from aqueduct_core.aqueduct.news import End, Ended, Nacked, Run
+from aqueduct_core.aqueduct.news import Complete, Counts, End, Ended, Nacked, Run
 from aqueduct_core.aqueduct.receiver import (
     RECEIVER_TABLE,
     VIOLATION,
@@ -29,6 +29,11 @@ def ends(wire: Wire) -> list[tuple[int, End]]:
 
 def message(number: int, payload: str = "78") -> str:
     return f"04{varint.encode(number).hex()}0000{len(payload) // 2:02x}{payload}"
+
+
+def carrier(number: int, channel: int) -> str:
+    """A message that carries ``channel``."""
+    return f"04{number:02x}0002{channel:02x}0000"
 
 
 def known(channel: int = 8, config: Config | None = None) -> Wire:
@@ -152,6 +157,21 @@ def test_each_batch_is_answered_at_its_own_deadline() -> None:
     assert server.news(Nacked) == [Nacked(8, 0, 3), Nacked(8, 3, 4)]
 
 
+@rule("AQ-ACK-6", "AQ-ACK-13")
+def test_declarations_above_the_limit_are_answered_with_the_last() -> None:
+    server = known(config=Config(auto_accept=True, max_unanswered_declarations=2))
+    control = server.stream("03080501")
+    for _ in range(2):
+        server.advance(0.1)
+        server.stream("0501", control)
+    server.advance(0.8)
+    assert server.sent() == ["7: 09020001"]
+    server.advance(0.1)
+    assert server.sent() == []
+    server.advance(0.1)
+    assert server.sent() == ["7: 09020002"]
+
+
 @rule("AQ-ACK-11")
 def test_a_datagram_number_twice() -> None:
     server = known()
@@ -234,6 +254,7 @@ def test_windows() -> None:
     assert server.code == Code.RESOURCE_LIMIT
 
 
+@rule("AQ-ACK-14")
 def test_holes_are_bounded() -> None:
     server = Wire.server(Config(auto_accept=True, max_ranges_per_space=3))
     for number in (0, 2, 4):
@@ -253,6 +274,15 @@ def test_a_huge_declaration_costs_nothing() -> None:
     assert server.news(Run) == []
 
 
+@rule("AQ-FRAME-14")
+@pytest.mark.parametrize(("total", "code"), [((1 << 62) - 1, None), (1 << 62, Code.RESOURCE_LIMIT)])
+def test_the_sum_of_declarations_ends_below_two_to_the_62(total: int, code: Code | None) -> None:
+    server = known()
+    half = 1 << 61
+    server.stream("0308" + "".join(f"05{varint.encode(n).hex()}" for n in (half, total - half)))
+    assert server.code == code
+
+
 @rule("AQ-LIFE-16")
 @pytest.mark.parametrize(
     ("first", "then"),
@@ -270,6 +300,17 @@ def test_what_contradicts_a_finish(first: str, then: str) -> None:
     assert server.code is None
     server.stream(then, stream)
     assert server.code == Code.STATE
+
+
+@rule("AQ-LIFE-16")
+@pytest.mark.parametrize(("received", "finish"), [((0, 2), 2), ((5,), 1), ((0, 1, 9), 9)])
+def test_a_finish_below_a_message_behind_a_hole(received: tuple[int, ...], finish: int) -> None:
+    """What counts is the highest number that came, not how many did."""
+    for least in (finish, received[-1] + 1):
+        server = known()
+        stream = server.stream("0308" + "".join(map(message, received)))
+        server.stream(f"06{least:02x}", stream)
+        assert server.code == (Code.STATE if least == finish else None)
 
 
 @rule("AQ-LIFE-16")
@@ -304,6 +345,27 @@ def test_one_message_in_each_space_of_a_oneshot_channel() -> None:
         if not stream_first:
             server.stream("0304" + message(0))
         assert server.code == Code.STATE
+
+
+@rule("AQ-SEND-14")
+def test_the_one_message_may_be_a_datagram() -> None:
+    server = known(4)
+    server.datagram("0304" + message(0))
+    server.stream("0304" + "0501" + "0600", end=True)
+    assert server.code is None
+    assert ends(server) == [(4, End.FINISHED)]
+
+
+@rule("AQ-SEND-14", "AQ-SEQ-9")
+@pytest.mark.parametrize("step", [2, 1000])
+def test_the_one_message_counts_however_its_successor_came(step: int) -> None:
+    server = known(4)
+    stream = server.stream("0304")
+    frames = message(0) + message(1)
+    for i in range(0, len(frames), step):
+        server.stream(frames[i : i + step], stream)
+    assert [run.count for run in server.news(Run)] == [1]
+    assert server.code == Code.STATE
 
 
 @rule("AQ-SEND-13")
@@ -460,6 +522,7 @@ def test_what_is_before_a_fault_counts_however_the_bytes_are_split(before: str, 
         assert server.code == (Code.STATE if before == message(3) else None)
 
 
+@rule("AQ-ACK-14")
 def test_a_block_longer_than_the_window() -> None:
     server = Wire.server(Config(auto_accept=True, max_reliable_window=10))
     server.stream("0300" + "".join(message(n) for n in range(100)))
@@ -479,3 +542,125 @@ def test_refused_datagrams_are_nacked() -> None:
     server.engine.refused(8, 1, 2, now=0)
     server.advance(1)
     assert server.sent() == ["7: 09020101"]
+
+
+@rule("AQ-SEND-4", "AQ-SEND-13")
+def test_what_waits_for_its_carrier_stays_in_its_number_space() -> None:
+    server = Wire.server()
+    stream = server.stream("0308" + message(0) + message(1))
+    for number in (2, 3):
+        server.stream(message(number), stream)
+    server.datagram("0308" + message(4))
+    server.datagram("0308" + message(5))
+    server.stream(message(6), stream)
+    assert server.engine._wiring.credit.pieces == 3
+    server.stream("030004000002080000")
+    assert [
+        (run.reliable, run.first, run.count) for run in server.news(Run) if run.channel == 8
+    ] == [(True, 0, 4), (False, 4, 2), (True, 6, 1)]
+
+
+def test_the_counts_of_a_receiver_are_those_of_all_its_acks() -> None:
+    server = known()
+    control = server.stream("03080502")
+    server.datagram("0308" + message(0))
+    server.stream("0308" + message(0) + message(1))
+    server.advance(1.1)  # datagram 0 is acked, 1 is nacked
+    for _ in range(2):
+        server.datagram("0308" + message(1))
+    server.datagram("0308" + message(2))
+    server.datagram("0308" + message(3))
+    server.stream("0502" + "0604", control)
+    server.stream("0308" + message(2) + message(3))
+    (ended,) = server.news(Ended)
+    assert ended.counts == Counts(
+        reliable_sent=4,
+        reliable_received=4,
+        unreliable_sent=4,
+        acked=7,
+        nacked=1,
+        late=2,
+        unreliable_acked=3,
+    )
+
+
+@rule("AQ-LOST-2", "AQ-LOST-3")
+def test_each_datagram_that_carries_a_channel_decides_over_its_own() -> None:
+    """Of five datagrams the second is missing and the fourth was not stored."""
+    server = known(config=STORED)
+    for number, channel in ((0, 16), (2, 24), (3, 32), (4, 40)):
+        server.datagram("0308" + carrier(number, channel))
+    server.stream("03080505")
+    server.pump()
+    for number in (0, 2, 4):
+        server.engine.stored(8, number, number + 1, reliable=False, now=server.now)
+    server.engine.refused(8, 3, 4, now=server.now)
+    server.advance(1)
+    assert "7: 09050101010101" in server.sent()
+    assert ends(server) == [(32, End.LOST)]
+    server.engine.close(8, server.now)
+    assert ends(server) == [(8, End.CLOSED)]
+    assert [server.engine.half_open(channel) for channel in (16, 24, 40)] == [True] * 3
+
+
+@rule("AQ-LIFE-22", "AQ-LOST-2")
+@pytest.mark.parametrize("declared", [1, 2])
+def test_a_datagram_that_was_acked_before_its_channel_was_known(declared: int) -> None:
+    server = Wire.server()
+    server.datagram("0308" + carrier(0, 16))
+    server.stream(f"030805{declared:02x}")
+    server.advance(1)
+    server.datagram("0308" + carrier(declared, 24))  # not answered yet
+    server.stream("0300" + carrier(0, 8))
+    server.engine.close(8, server.now)
+    server.pump()
+    assert ends(server) == [(8, End.CLOSED)]
+    assert server.engine.half_open(16)
+    assert server.engine.half_open(24)  # the close has acked it
+
+
+@rule("AQ-LIFE-15")
+def test_nothing_is_complete_while_something_is_missing_or_nobody_knows_the_channel() -> None:
+    config = Config(auto_accept=True, confirm_finish=True)
+    server = known(config=config)
+    server.stream("0308" + message(1) + "0602")
+    assert server.news(Complete) == []
+    server.stream("0308" + message(0))
+    (told,) = server.news(Complete)
+    assert told.channel == 8
+    unknown = Wire.server(config)
+    unknown.stream("0308" + message(0) + "0601")
+    assert unknown.news(Complete) == []
+    unknown.stream("0300" + carrier(0, 8))
+    (told,) = unknown.news(Complete)
+    assert told.channel == 8
+
+
+@rule("AQ-LOST-4")
+def test_a_receiver_of_ours_that_was_routed_is_forgotten_when_it_is_lost() -> None:
+    for routed in (True, False):
+        client = Wire.client()
+        (channel,) = client.engine.send(
+            0, b"", now=0, mode=Mode.UNRELIABLE, attach=[Attach(False)]
+        ).attached
+        client.advance(0.2)
+        control = client.stream("0300")
+        if routed:
+            client.stream(f"03{channel:02x}" + message(0))
+            client.advance(0.1)
+        client.sent()
+        client.stream("09020001", control)
+        client.advance(0.1)
+        assert (f"03{channel:02x}0b" in " ".join(client.sent())) is routed
+
+
+@rule("AQ-LIFE-11")
+def test_after_a_close_nothing_is_due() -> None:
+    server = known()
+    server.stream("0308" + message(0) + "0501")
+    assert server.engine.wake_at is not None
+    server.engine.close(8, server.now)
+    server.pump()
+    (ended,) = server.news(Ended)
+    assert (ended.counts.reliable_sent, ended.counts.reliable_received) == (0, 1)
+    assert server.engine.wake_at is None
