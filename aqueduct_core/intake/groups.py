@@ -91,7 +91,7 @@ class GroupCommit:
         self._under_way: dict[int, Due] = {}
         self._backlog = Backlog()
         self._nacks = Nacks()
-        self._rejections = Rejections()
+        self._rejections = Rejections(later, self._begin)
         self._unwritten = False
         self._retrying = False
 
@@ -136,8 +136,8 @@ class GroupCommit:
         if self._broken or (self._stopped and occurrence.confirms):
             return
         if occurrence.event.kind == "rejected" and not self._rejections.single(occurrence):
-            self._begin()
-        elif self._stopped or not (self._backlog or self._store.full):
+            return  # it is told with others, later
+        if self._stopped or not (self._backlog or self._store.full):
             self._accept_event(occurrence)
         else:
             self._backlog.add(occurrence)
@@ -370,8 +370,10 @@ class GroupCommit:
 
     def _gather(self) -> None:
         """What was summed up joins the group, unless there is no room for events."""
+        if self._stopped:
+            self._rejections.over()
         if self._broken or (not self._stopped and (self._backlog or self._store.full)):
-            if self._nacks or self._rejections.more:
+            if self._nacks or self._rejections.due:
                 self._retry_later()
             return
         for nacked in self._nacks.take_all():
@@ -431,5 +433,5 @@ class GroupCommit:
             return
         if not self._stopped:
             self._backlog.awake()
-        if self._nacks or self._rejections.more:
+        if self._nacks or self._rejections.due:
             self.flush()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from aqueduct_core.intake.events import Event
@@ -9,8 +11,10 @@ from aqueduct_core.intake.offers import Occurrence, Party
 from aqueduct_core.intake.records import Source
 from aqueduct_core.primitives.ranges import RangeSet
 
-MAX_REJECTED = 64
-"""Refused connections told one by one in a group; of more only their number is told."""
+PERIOD = 10.0
+"""Seconds over which refused connections are counted."""
+MAX_REJECTED = 16
+"""Of them told one by one: some 60 MB of events a day, whoever comes; of more only their number."""
 
 
 @dataclass(slots=True)
@@ -76,29 +80,57 @@ def _events(pending: _Pending) -> list[Occurrence]:
 
 
 class Rejections:
-    """Whoever tries tokens in a loop must not fill the log: of a group's refusals the first
-    `MAX_REJECTED` are events of their own, of the others their number is one."""
+    """Whoever tries tokens in a loop must not fill the disk: of the refusals of a `PERIOD` the
+    first `MAX_REJECTED` are events of their own, of the others their number is one, at its end.
+    Those of producers that were admitted before are counted apart from those of strangers.
 
-    def __init__(self) -> None:
-        self.more = 0
-        self._told = 0
-        self._last: Occurrence | None = None
+    Args:
+        later: ``later(seconds, call)`` as of an event loop.
+        notify: called when there is something to `take`.
+    """
+
+    def __init__(
+        self, later: Callable[[float, Callable[[], None]], object], notify: Callable[[], None]
+    ) -> None:
+        self._later = later
+        self._notify = notify
+        self._timed = False
+        self._told: Counter[bool] = Counter()
+        self._more: Counter[bool] = Counter()
+        self._last: dict[bool, Occurrence] = {}
+        self._due: list[Occurrence] = []
+
+    @property
+    def due(self) -> bool:
+        """Whether there is something to `take`."""
+        return bool(self._due)
 
     def single(self, occurrence: Occurrence) -> bool:
         """Whether this one is an event of its own."""
-        self._told += 1
-        if self._told <= MAX_REJECTED:
+        if not self._timed:
+            self._timed = True
+            self._later(PERIOD, self.over)
+        known = occurrence.event.producer is not None
+        self._told[known] += 1
+        if self._told[known] <= MAX_REJECTED:
             return True
-        self.more += 1
-        self._last = occurrence
+        self._more[known] += 1
+        self._last[known] = occurrence
         return False
 
+    def over(self) -> None:
+        """The period is over, or the end has come: what was left out is to be told."""
+        self._timed = False
+        for known, last in self._last.items():
+            more = self._more[known]
+            reason = f"{more} more connections were refused, the last one: {last.event.reason}"
+            self._due.append(last._replace(event=replace(last.event, reason=reason)))
+        for counts in (self._told, self._more, self._last):
+            counts.clear()
+        if self._due:
+            self._notify()
+
     def take(self) -> list[Occurrence]:
-        """What is to be told of the others; a new count begins."""
-        self._told = 0
-        if self._last is None:
-            return []
-        last, more = self._last, self.more
-        self._last, self.more = None, 0
-        reason = f"{more} more connections were refused, the last one: {last.event.reason}"
-        return [last._replace(event=replace(last.event, reason=reason))]
+        """What is to be told of those that were left out."""
+        due, self._due = self._due, []
+        return due
