@@ -101,6 +101,7 @@ class ConnectFailed(AqueductError):
         "TIMEOUT": "08001",
         "DNS": "08001",
         "NO_REPLY": "08001",
+        "NO_MEMORY": "53200",
     }
 
 

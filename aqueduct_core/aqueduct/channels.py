@@ -52,6 +52,16 @@ class Channels:
             self._make_receiver(chanid.ENTRYPOINT, visible=True)
             self._claims.claim(chanid.ENTRYPOINT, alive=False)
 
+    @property
+    def ranges(self) -> int:
+        """Ranges of channels that are remembered, whether they are there or not."""
+        return self._tombstones.ranges + self._claims.ranges
+
+    @property
+    def records(self) -> int:
+        """What is kept of channels apart from their halves."""
+        return self._claims.records + len(self.lineage) + len(self._wiring.heirs)
+
     def remote(self, channel: int) -> bool:
         """Whether the peer created it."""
         return chanid.creator(channel) is not self._side

@@ -34,6 +34,16 @@ class Claims:
         self._records: dict[int, Record] = {}
         self.bytes = 0
 
+    @property
+    def ranges(self) -> int:
+        """Of the channels that a message carried."""
+        return self._claimed.ranges
+
+    @property
+    def records(self) -> int:
+        """Channels that ended, or wait, without a claim."""
+        return len(self._waiting) + len(self._records)
+
     def made(self, channel: int) -> None:
         """A machine was made with no claim (AQ-LIFE-21)."""
         self._waiting.add(channel)

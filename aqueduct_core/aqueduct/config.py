@@ -87,6 +87,10 @@ class Config:
     reserved_control_streams: int = 16
     """The last streams that the peer allows are kept for acks, ends and FORGET_CHANNEL (H12)."""
 
+    max_waiting_streams: int = 8_192
+    """Streams of ours, all of them for control, that wait until the peer allows more; each takes a
+    hundred times the bytes that made us open it."""
+
     # One frame: refused as soon as the length is known (AQ-BYTES-2).
     max_payload_bytes: int = 16_000_000
     max_headers_bytes: int = 64_000

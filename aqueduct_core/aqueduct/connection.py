@@ -28,6 +28,7 @@ from aqueduct_core.aqueduct.faults import (
     PeerFault,
 )
 from aqueduct_core.aqueduct.flow import BadFlowHeader, Flow, without_flow_control
+from aqueduct_core.aqueduct.footprint import footprint
 from aqueduct_core.aqueduct.handshake import Handshake
 from aqueduct_core.aqueduct.inflow import Inflow
 from aqueduct_core.aqueduct.news import (
@@ -49,6 +50,7 @@ from aqueduct_core.aqueduct.wiring import Alarm, AlarmKey, Wiring
 from aqueduct_core.engine.contract import (
     Datagram,
     Fact,
+    Footprint,
     LinkLost,
     Order,
     StreamBytes,
@@ -224,6 +226,7 @@ class Connection:
                 self._channels.flush(self._now)
                 self._outflow.release(self._now)
                 self._inflow.flush()
+                self._outbox.check_waiting(self.config.max_waiting_streams)
             self._wiring.refusable.turn()
         return self._outbox.take()
 
@@ -424,6 +427,11 @@ class Connection:
             len(self._wiring.queues),
             self._wiring.flow.total,
         )
+
+    @property
+    def footprint(self) -> Footprint:
+        """Memory that the peer makes us hold, about."""
+        return footprint(self._wiring, self._channels, self._inflow, self._handshake)
 
     def _live(self, now: float) -> None:
         if self.closed is not None:

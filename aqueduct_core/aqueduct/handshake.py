@@ -14,6 +14,9 @@ from aqueduct_core.aqueduct.frames import AckVersion, ConnectionHeaders, Preambl
 from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.aqueduct.outbox import Outbox, Rank
 
+PAIR_BYTES = 150
+"""The objects of a header, beside its bytes."""
+
 
 class Handshake:
     """Ends when both sides' headers and ACK_VERSIONs went over; some of it may never."""
@@ -27,6 +30,8 @@ class Handshake:
         self._headers_due: Headers | None = None
         self._headers_given = False
         self.peer_headers: Headers | None = None
+        self.size = 0
+        """Memory of the peer's headers, about."""
 
     @property
     def version_required(self) -> bool:
@@ -85,6 +90,7 @@ class Handshake:
         if self.peer_headers is not None:
             raise PeerFault(Code.HEADERS, "connection headers came twice")
         self.peer_headers = frame.headers
+        self.size = codec.headers_size(frame.headers) + PAIR_BYTES * len(frame.headers)
         return True
 
     def flush(self, outbox: Outbox) -> None:

@@ -9,9 +9,11 @@ from aqueduct_core.aqueduct.grammar import SequenceReader
 
 class Inbound:
     """Holds: ``early``, the bytes of the incomplete frame whose credit went back already;
-    ``held``, the bytes that wait for the gate. ``cut``: a reset came while frames waited."""
+    ``held``, the bytes that wait for the gate. ``cut``: a reset came while frames waited.
+    ``counted``: its bytes in the total of what waits."""
 
-    __slots__ = ("_settled", "cut", "early", "ended", "half", "held", "reader", "stream_id")
+    __slots__ = ("_settled", "counted", "cut", "early", "ended", "half", "held", "reader",
+                 "stream_id")  # fmt: skip
 
     def __init__(self, stream_id: int, reader: SequenceReader) -> None:
         self.stream_id = stream_id
@@ -20,6 +22,7 @@ class Inbound:
         self.ended = False
         self.cut = False
         self.early = 0
+        self.counted = 0
         self.held = 0
         self._settled = 0
 

@@ -61,6 +61,13 @@ class Inflow:
         self._paused = False
         self._waiting: dict[Inbound, None] = {}
         self.datagrams_dropped = 0
+        self.unread = 0
+        """Bytes that are no whole frame yet, or wait for the peer's headers or for ``resume``."""
+
+    @property
+    def streams(self) -> int:
+        """Sequences of the peer that are not over, and datagrams that wait."""
+        return len(self._streams) + self._held_datagrams
 
     def stream_bytes(self, fact: StreamBytes, now: float) -> None:
         stream_id = fact.stream_id
@@ -76,6 +83,12 @@ class Inflow:
             self._waiting[inbound] = None
         else:
             self._pump(inbound, now)
+        self._count(inbound)
+
+    def _count(self, inbound: Inbound) -> None:
+        waiting = inbound.reader.waiting
+        self.unread += waiting - inbound.counted
+        inbound.counted = waiting
 
     def pause(self) -> None:
         """Take no frames in until ``resume``; transport credit bounds the bytes that wait."""
@@ -87,6 +100,7 @@ class Inflow:
         waiting, self._waiting = self._waiting, {}
         for inbound in waiting:
             self._pump(inbound, now)
+            self._count(inbound)
             if inbound.cut:
                 self.stream_reset(inbound.stream_id)
 
@@ -100,6 +114,7 @@ class Inflow:
             return
         del self._streams[stream_id]
         inbound.reader.discard()
+        self._count(inbound)
         self._partial -= inbound.early
         self._outbox.consumed(stream_id, inbound.parsed())
         if inbound in self._held:
@@ -140,6 +155,8 @@ class Inflow:
         reader.feed(data)
         inbound.ended = True
         self._pump(inbound, now)
+        if inbound in self._held:
+            self._count(inbound)
 
     def release(self, now: float) -> None:
         """The gate is open: process what was held, in order of arrival (AQ-HDR-4)."""
@@ -147,6 +164,7 @@ class Inflow:
         self._held_bytes = self._held_datagrams = 0
         for inbound in held:
             self._pump(inbound, now)
+            self._count(inbound)
 
     def _pump(self, inbound: Inbound, now: float) -> None:
         """Process every frame that is all here."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import IntEnum
 
 from aqueduct_core.aqueduct.chanid import Side
-from aqueduct_core.aqueduct.faults import ResetCode
+from aqueduct_core.aqueduct.faults import Code, PeerFault, ResetCode
 from aqueduct_core.engine.contract import (
     Admit,
     CloseLink,
@@ -62,6 +62,15 @@ class Outbox:
     def streams_left(self) -> int | None:
         """Streams that may still be opened before the peer allows more; None: not known."""
         return None if self.stream_limit is None else self.stream_limit - (self._next_stream >> 2)
+
+    def check_waiting(self, most: int) -> None:
+        """Raises PeerFault where more streams of ours than that wait until the peer allows them."""
+        left = self.streams_left
+        if left is not None and -left > most:
+            raise PeerFault(
+                Code.RESOURCE_LIMIT,
+                f"{-left} streams wait for this peer, which allows {self.stream_limit} in all",
+            )
 
     def open(self, rank: Rank) -> int:
         """A new stream, whose sequence starts with VERSION while that is owed (AQ-VER-1)."""

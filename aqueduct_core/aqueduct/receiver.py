@@ -107,6 +107,12 @@ class ReceiverHalf:
         self._unreliable_acked = 0
         self._confirmed = not wiring.config.confirm_finish
         self._announced = False
+        self._ranges = 0  # of its numbers, as far as they are counted in all
+
+    def _count_ranges(self) -> None:
+        now = 0 if self.gone else len(self._reliable.received) + len(self._unreliable.received)
+        self._wiring.ranges += now - self._ranges
+        self._ranges = now
 
     @property
     def gone(self) -> bool:
@@ -144,6 +150,8 @@ class ReceiverHalf:
         if chanid.oneshot(self.channel) and (stop > 1 or self._unreliable_received):
             raise PeerFault(Code.STATE, f"a second message on oneshot channel {self.channel}")
         self._reliable.arrive(first, stop)
+        if len(self._reliable.received) != self._ranges:
+            self._count_ranges()
         if self._reliable.owing:
             self._ack_shortly(now)
 
@@ -161,6 +169,7 @@ class ReceiverHalf:
             self._late += number < self._unreliable.frozen
             return False
         self._unreliable_received += 1
+        self._count_ranges()
         if self._wiring.flow.active and self._wiring.config.ack_mode is AckMode.ON_STORED:
             self._giveback.doubt(number, size)
         self._ack_early(now)
@@ -321,6 +330,7 @@ class ReceiverHalf:
         for i in range(0, len(lengths), 2 * _RANGES_A_FRAME):
             part_lengths = lengths[i : i + 2 * _RANGES_A_FRAME]
             outbox.write(stream_id, codec.encode_ack_nack(part_lengths), Rank.RECEIVER)
+        self._count_ranges()
         self._unreliable_acked += sum(lengths[::2])
         self._acked += sum(stop - first for first, stop in ranges) + sum(lengths[::2])
         self._settle(ranges, lengths, nacked)
@@ -411,6 +421,7 @@ class ReceiverHalf:
         self._cancel_alarms()
 
     def _cancel_alarms(self) -> None:
+        self._count_ranges()
         self._wiring.timers.cancel((Alarm.ACK, self.channel))
         self._wiring.timers.cancel((Alarm.RECEIPT_DEADLINE, self.channel))
         self._wiring.timers.cancel((Alarm.DEQUEUE, self.channel))

@@ -390,8 +390,10 @@ class SenderHalf:
         if frame.ranges[-1][1] > self.reliable_sent:
             raise PeerFault(Code.ACK, f"an ack on channel {self.channel} of a message never sent")
         new: list[Range] = []
+        ranges = len(self._acked)
         for first, stop in frame.ranges:
             new.extend(self._acked.add(first, stop))
+        self._wiring.ranges += len(self._acked) - ranges
         if len(self._acked) > self._wiring.config.max_ranges_per_space:
             raise PeerFault(Code.RESOURCE_LIMIT, "too many holes in the acked numbers")
         if self._own_streams:
@@ -434,6 +436,7 @@ class SenderHalf:
         self.drop_queue()
         self._drop_streams(code)
         self._wiring.flow.closed(self.account)
+        self._wiring.ranges -= len(self._acked)
         self._wiring.timers.cancel((Alarm.DECLARE, self.channel))
 
     def counts(self) -> Counts:

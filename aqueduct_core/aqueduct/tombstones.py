@@ -37,6 +37,10 @@ class ChannelSet:
         """From now on ``ranges`` are those of ``kind``, the low three bits of its channels."""
         self._kinds[kind] = ranges
 
+    @property
+    def ranges(self) -> int:
+        return sum(map(len, self._kinds.values()))
+
     def __contains__(self, channel: int) -> bool:
         ranges = self._kinds.get(channel & 7)
         return ranges is not None and chanid.index(channel) in ranges
@@ -61,6 +65,11 @@ class Tombstones:
 
     def __contains__(self, channel: int) -> bool:
         return channel in self._channels
+
+    @property
+    def ranges(self) -> int:
+        """Ranges, and those that are too young to go."""
+        return self._channels.ranges + len(self._recent)
 
     def add(self, channel: int, now: float) -> None:
         if channel == chanid.ENTRYPOINT:

@@ -35,7 +35,8 @@ AlarmKey = tuple[Alarm, int]
 @dataclass(slots=True)
 class Wiring:
     """``due`` names the channels that have frames to write with the next orders; ``rtt`` is the
-    round-trip time of the link in seconds, as far as it is known."""
+    round-trip time of the link in seconds, as far as it is known; ``ranges`` are those of the
+    numbers of all channels."""
 
     config: Config
     outbox: Outbox
@@ -49,6 +50,7 @@ class Wiring:
     link: LinkQueue
     rtt: float | None = None
     reserved_streams: int = 0
+    ranges: int = 0
     due: dict[int, None] = field(default_factory=dict)
     heirs: Heirs = field(default_factory=Heirs)
 

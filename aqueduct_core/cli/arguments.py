@@ -9,11 +9,13 @@ from pathlib import Path
 
 from aqueduct_core.aio import token_file
 from aqueduct_core.aqueduct.conventions import parse_decimal
+from aqueduct_core.primitives.units import size
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.ticket_file import FileTickets
 from aqueduct_core.transport.tls import ClientTls
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+LEAST_MEMORY = 8 << 20
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
 
 
@@ -57,6 +59,17 @@ def count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no count: write a whole number from 1 on")
     return int(text)
+
+
+def memory(text: str) -> int:
+    """Bytes, from 8 MiB on, as ``64m`` or ``1g``."""
+    try:
+        found = size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if found < LEAST_MEMORY:
+        raise argparse.ArgumentTypeError(f"{text!r} is too little: write 8m at least")
+    return found
 
 
 def number(text: str) -> int:

@@ -57,6 +57,14 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="whether clients have to prove their address first, for a round trip (default: auto, "
         "under pressure)",
     )
+    parser.add_argument(
+        "--memory",
+        type=arguments.memory,
+        default=ListenLimits().memory,
+        metavar="SIZE",
+        help="what all connections together may take, such as 64m (default: 512m); who has proven "
+        "least and holds most is closed for others",
+    )
     parser.set_defaults(run=run)
 
 
@@ -103,7 +111,9 @@ async def _listen(options: argparse.Namespace, where: HostPort, tls: ServerTls) 
             where.port,
             tls=tls,
             authorize=bearer(token) if token else None,
-            limits=ListenLimits(early_data=options.early_data, retry=options.retry),
+            limits=ListenLimits(
+                early_data=options.early_data, retry=options.retry, memory=options.memory
+            ),
         ) as server:
             told = f"listening on {HostPort(*server.address)}\n"
             if options.self_signed:

@@ -226,6 +226,19 @@ Order: TypeAlias = (
     WriteStream | ResetStream | StopStream | SendDatagram | Consumed | Admit | CloseLink
 )
 
+
+class Footprint(NamedTuple):
+    """Memory that a peer makes this side hold: bytes, about, with the overhead of objects.
+
+    ``waiting`` of the ``size`` are messages that the application is not done with: for these the
+    peer waits for us, and has no more of them where it is given less credit. All else is its own
+    making.
+    """
+
+    size: int
+    waiting: int = 0
+
+
 NewsT = TypeVar("NewsT")
 
 
@@ -241,6 +254,10 @@ class Engine(Protocol, Generic[NewsT]):
     @property
     def wake_at(self) -> float | None:
         """When ``tick`` is wanted next; None: never, unless something happens."""
+
+    @property
+    def footprint(self) -> Footprint:
+        """What the engine holds now for its peer. Asked once a turn, so it comes from counters."""
 
     def orders(self) -> list[Order]:
         """Take what the transport has to do since the last call."""

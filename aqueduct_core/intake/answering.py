@@ -25,6 +25,8 @@ MAX_SEQUENCES = 65_536
 """Sequences of one connection of which repeats are counted for an answer, as many as channels may
 be open; those that were not asked about for longest go first, and are answered as 0."""
 
+SEQUENCE_BYTES = 400
+"""What each of them takes, about."""
 
 MAX_ANSWERS = 256
 """On their way to a peer, some 20 kB each at most: one that asks and does not take them gets no
@@ -47,6 +49,11 @@ class Answering:
         self._clock = clock
         self._counts: OrderedDict[tuple[str, str, int], RepeatCount] = OrderedDict()
         self._answers: set[int] = set()
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the peer's sequences take here, about."""
+        return SEQUENCE_BYTES * len(self._counts)
 
     def tells_position(
         self, attachment: Attachment, asker: Writer, producer: str | None, run: int | None

@@ -42,6 +42,10 @@ class Backlog:
     def __len__(self) -> int:
         return len(self._items)
 
+    def memory_of(self, party: Party) -> int:
+        """What the items of one connection take beside their payload, about."""
+        return ITEM_BYTES * self._counts.get(party, 0)
+
     @property
     def crowded(self) -> bool:
         return len(self._items) >= ALL_ITEMS

@@ -25,6 +25,7 @@ _UNITS: dict[str, Callable[[str], float]] = {
     "spoolMaxBytes": size,
     "maxMessageBytes": size,
     "limits.headerBytes": size,
+    "limits.memory": size,
     "limits.handshakeSeconds": duration,
     "connect.firstWait": duration,
     "connect.longestWait": duration,

@@ -117,6 +117,10 @@ class GroupCommit:
         under_way = sum(due.size for due in self._under_way.values())
         return self._backlog.size + self._open.size + under_way
 
+    def memory_of(self, party: Party) -> int:
+        """Memory of what waits of one connection beside its payload, about."""
+        return self._backlog.memory_of(party)
+
     def offer(self, offer: Offer) -> None:
         """Store a run. While the spool is full it waits (bounded by the credit of its peer),
         except datagrams: for these no credit exists, so they are dropped and will be nacked."""

@@ -19,14 +19,22 @@ from aqueduct_core.intake.session import Session, Surroundings
 from aqueduct_core.intake.settings import IntakeSettings
 from aqueduct_core.transport.driver import OnNews
 from aqueduct_core.transport.listener import Listener, PeerInfo, listen
-from aqueduct_core.transport.settings import ListenLimits
+from aqueduct_core.transport.settings import LEAST_WINDOW, ListenLimits
 from aqueduct_core.transport.tls import ServerTls, is_loopback
 
 log = logging.getLogger(__name__)
 
 SHARED_WINDOW = 128 << 20
 """Bytes. While the spool is full each producer may fill its window, and all of that is in memory:
-8 producers have the full window each, 500 have about 650 MB in all."""
+8 producers have the full window each, 500 have about 650 MB in all, and those above
+``limits.memory`` are held back. Never more than a part of that limit."""
+
+WINDOW_PART = 4
+"""One in so many bytes of ``limits.memory`` are shared out as windows."""
+
+OUTGOING = 32 << 20
+"""Bytes that may wait for one producer: acks, receipts and answers, with the streams of 65,536
+channels that were attached at once in part. An intake sends nothing else."""
 
 
 class Listening:
@@ -63,12 +71,17 @@ class Listening:
         """``connections_refused``: the first packets that found a limit reached (a client repeats
         them); ``garbage_packets``: those that belong to no connection and open none; and
         ``stateless_resets``: how many of these were answered so, as they may be of connections
-        that were here before a restart."""
-        counts = self._listener.counts
+        that were here before a restart. ``connections_evicted``: those that were closed for want of
+        memory; ``connections_held_back``: how often one was given no credit for it; and
+        ``connections_memory``: the bytes that they take now, of ``limits.memory``."""
+        counts, memory = self._listener.counts, self._listener.memory_counts
         return {
             "connections_refused": counts.refused,
             "garbage_packets": counts.garbage + counts.unknown_version,
             "stateless_resets": counts.resets,
+            "connections_evicted": memory.evicted,
+            "connections_held_back": memory.held_back,
+            "connections_memory": self._listener.memory,
         }
 
     @property
@@ -126,8 +139,11 @@ class Listening:
 
 def listen_limits(settings: IntakeSettings) -> ListenLimits:
     limits = settings.limits
+    memory = ListenLimits().memory if limits.memory is None else limits.memory
     return ListenLimits(
-        shared_window=SHARED_WINDOW,
+        memory=memory,
+        shared_window=max(LEAST_WINDOW, min(SHARED_WINDOW, memory // WINDOW_PART)),
+        outgoing=max(LEAST_WINDOW, min(OUTGOING, memory // WINDOW_PART)),
         early_data=settings.early_data,
         **given(
             connections=limits.connections,
@@ -135,6 +151,7 @@ def listen_limits(settings: IntakeSettings) -> ListenLimits:
             handshakes=limits.handshakes,
             handshakes_per_network=limits.handshakes_per_network,
             retry=limits.retry,
+            connection_share=limits.connection_share,
         ),
     )
 

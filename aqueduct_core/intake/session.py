@@ -39,6 +39,7 @@ from aqueduct_core.intake.channel_owners import position_questions, run_number
 from aqueduct_core.intake.chronicle import Chronicle, how_ended
 from aqueduct_core.intake.engine_settings import check_row_headers
 from aqueduct_core.intake.offers import Offer, Receipt
+from aqueduct_core.intake.open_channels import OpenChannels
 from aqueduct_core.intake.receipting import Receipting
 from aqueduct_core.intake.records import Source
 from aqueduct_core.intake.surroundings import Channel, Role, SessionCounters, Surroundings
@@ -48,7 +49,6 @@ from aqueduct_core.transport.driver import Driver
 __all__ = ["MAX_PATH", "Channel", "Role", "Session", "SessionCounters", "Surroundings"]
 
 log = logging.getLogger(__name__)
-
 MAX_PATH = 256
 """Bytes, as of a name. The path of a channel deeper in the tree begins with an ellipsis, so that a
 deep tree costs each channel the same; the number at its end is unique on the connection."""
@@ -71,11 +71,10 @@ class Session:
         self._engine = engine
         self._driver: Driver | None = None
         self._around = around
-        self._channels: dict[int, Channel] = {}
+        self._channels = OpenChannels()
         self._receipting = Receipting(engine, around.commits, around.clock, self.kick)
         self._answering = Answering(engine, around.groups, around.owners, around.clock)
         self._chronicle = Chronicle(self, self.id, around.groups, around.wall_microseconds)
-        self._refusals = around.refusals
         self._admitted = False
         self._headers: Headers = ()
         self._producer: str | None = None
@@ -94,6 +93,7 @@ class Session:
     def on_news(self, driver: Driver, news: list[News]) -> None:
         """Take in all news of one turn."""
         self._driver = driver
+        driver.held = self._memory
         timestamp = self._around.wall_microseconds()
         for item in news:
             if self._fenced and isinstance(item, Run | Complete):
@@ -115,10 +115,14 @@ class Session:
                     self._receipting.writable(item.channel)
                 self._role.told(item)
 
+    def _memory(self) -> int:
+        own = self._channels.memory + self._answering.memory
+        return own + self._around.groups.memory_of(self)
+
     def refuse(self, reason: str) -> None:
         """Close the connection because of headers of ours; the peer is told the reason."""
         self._around.counters.rejected += 1
-        self._refusals.add("connections refused", "%s refused: %s", self, reason)
+        self._around.refusals.add("connections refused", "%s refused: %s", self, reason)
         self._chronicle.rejected(reason)
         self._engine.shutdown(CODE_REJECTED, reason, self._around.clock())
         self.kick()
@@ -200,7 +204,7 @@ class Session:
             f"channel {source.channel!r}{whose} repeats {tally.deduped} of the numbers "
             f"{tally.first} to {tally.last} that are stored: {reason}"
         )
-        self._refusals.add("connections refused", "%s refused: %s", self, what)
+        self._around.refusals.add("connections refused", "%s refused: %s", self, what)
         self._chronicle.unrepeatable(source, tally, reason)
         self._engine.shutdown(CODE_NOT_REPEATABLE, what, self._around.clock())
         self.kick()
@@ -238,7 +242,7 @@ class Session:
 
     @property
     def sent(self) -> bool:
-        """Nothing is on its way to the peer any more."""
+        """Nothing is on its way to the peer."""
         return self._engine.closed is not None or self._driver is None or self._driver.unsent == 0
 
     def kick(self) -> None:
@@ -302,7 +306,7 @@ class Session:
     def _refuse_run(self, channel: Channel, run: Run, reason: str) -> None:
         """Nothing of it is stored or acked, and the channel is closed."""
         told = ("%s: channel %s closed: %s", self, channel.path, reason)
-        self._refusals.add("channels refused", *told)
+        self._around.refusals.add("channels refused", *told)
         now = self._around.clock()
         self._engine.consumed(run.channel, run.size, now)
         self._command(lambda: self._engine.close(run.channel, now))
@@ -394,8 +398,7 @@ class Session:
     def _complete(self, complete: Complete) -> None:
         channel = self._channels.get(complete.channel)
         if channel is None:
-            now = self._around.clock()
-            self._command(lambda: self._engine.confirm(complete.channel, now))
+            self._command(lambda: self._engine.confirm(complete.channel, self._around.clock()))
         else:
             self._role.told(complete)
             self._chronicle.complete(
@@ -409,7 +412,7 @@ class Session:
             self._chronicle.nacked(channel.source, nacked.first, nacked.stop)
 
     def _ended(self, ended: Ended) -> None:
-        channel = self._channels.pop(ended.channel, None)
+        channel = self._channels.end(ended.channel)
         if channel is None:
             self._answering.ended(ended.channel)
             self._receipting.ended(ended.channel)

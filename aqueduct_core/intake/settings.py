@@ -60,6 +60,8 @@ class Limits:
     channels: int | None = None
     attachments: int | None = None
     header_bytes: int | None = None
+    memory: int | None = None
+    connection_share: float | None = None
     handshake_seconds: float | None = None
 
 
@@ -166,6 +168,8 @@ class IntakeSettings:
                     "channels": self.limits.channels,
                     "attachments": self.limits.attachments,
                     "headerBytes": self.limits.header_bytes,
+                    "memory": self.limits.memory,
+                    "connectionShare": self.limits.connection_share,
                     "handshakeSeconds": self.limits.handshake_seconds,
                 },
                 "lease": self.lease,
@@ -262,6 +266,8 @@ _LIMITS = {
     "channels": "channels",
     "attachments": "attachments",
     "headerBytes": "header_bytes",
+    "memory": "memory",
+    "connectionShare": "connection_share",
     "handshakeSeconds": "handshake_seconds",
 }
 _KEYS = {"v", "spool", "givenOut", "credentials", "connect", "tls", "auth", "limits", *_PLAIN}

@@ -48,6 +48,8 @@ def in_force(settings: IntakeSettings) -> dict[str, str]:
         "limits.channels": settings.limits.channels,
         "limits.attachments": settings.limits.attachments,
         "limits.headerBytes": settings.limits.header_bytes,
+        "limits.memory": settings.limits.memory,
+        "limits.connectionShare": settings.limits.connection_share,
         "limits.handshakeTimeout": settings.limits.handshake_seconds,
     }
     secret: dict[str, Any] = {}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from aqueduct_core.engine.close_codes import how_lost
-from aqueduct_core.engine.contract import CloseLink, Engine, Fact, LinkLost
+from aqueduct_core.engine.contract import CloseLink, Engine, Fact, Footprint, LinkLost
 from aqueduct_core.errors import AqueductError, ConnectFailed
 from aqueduct_core.transport.port import Address, Link, LinkCounts
 
@@ -23,6 +23,8 @@ ROUNDS_PER_TURN = 16
 """Facts that orders bring about (a datagram refused) are absorbed in the same turn, this often, and
 so are those that come with what was sent (datagrams left)."""
 HIGH_WATER = 4 * 1024 * 1024
+DRIVER_BYTES = 4 << 10
+"""A driver, its timer, and its places in the tables of a listener."""
 
 OnNews: TypeAlias = Callable[["Driver", list[Any]], None]
 """Called once a turn with all news, inside the event loop's thread; must not block."""
@@ -57,6 +59,9 @@ class Driver:
         self.peer = peer
         self.failure: Exception | None = None
         """What ``make_engine`` raised, if it did."""
+        self.held: Callable[[], int] | None = None
+        """Says how much memory the application holds for this connection, beside the messages that
+        it has not consumed; asked once a turn. For the application to set."""
         self._explain = explain or lost_before_ready
         self._loop = asyncio.get_running_loop()
         self._make_engine = make_engine
@@ -107,6 +112,16 @@ class Driver:
         """Bytes handed to the link and not acknowledged by the peer yet."""
         return self.link.unsent
 
+    @property
+    def footprint(self) -> Footprint:
+        """Memory that the connection takes, about: of link, engine and application."""
+        held = 0 if self.held is None else self.held()
+        own = DRIVER_BYTES + self.link.footprint + held
+        if self._engine is None:
+            return Footprint(own)
+        size, waiting = self._engine.footprint
+        return Footprint(own + size, waiting)
+
     def now(self) -> float:
         """Monotonic seconds: the clock of the engine."""
         return self._loop.time()
@@ -149,6 +164,12 @@ class Driver:
         """Close the link at once, without asking the engine; it learns ``LinkLost``."""
         if not self._done:
             self.link.close(code, reason)
+            self.turn((), self.now())
+
+    def refuse(self, reason: str) -> None:
+        """As ``close``, but as the transport: the peer may come again."""
+        if not self._done:
+            self.link.refuse(reason)
             self.turn((), self.now())
 
     def abandon(self, reason: str = "abandoned") -> None:
@@ -330,7 +351,7 @@ class Driver:
         self.link.free()
         # Those who are told of the end hold this driver, and must not be held by it any more.
         del self._make_engine, self._on_turn, self._send
-        self._on_news = None
+        self._on_news = self.held = None
 
 
 def lost_before_ready(driver: Driver) -> AqueductError:

@@ -17,8 +17,9 @@ from aqueduct_core.transport.address_tokens import AddressTokens, Standing
 from aqueduct_core.transport.address_validation import AddressValidation
 from aqueduct_core.transport.addresses import bound, resolve
 from aqueduct_core.transport.driver import Driver, OnNews
-from aqueduct_core.transport.fair_turns import FairTurns
+from aqueduct_core.transport.fair_turns import ROUND, FairTurns
 from aqueduct_core.transport.half_open import HalfOpen
+from aqueduct_core.transport.memory_guard import GuardCounts, MemoryGuard
 from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Hello, Stack, Terms
 from aqueduct_core.transport.registry import stack
 from aqueduct_core.transport.sessions import SessionTable
@@ -29,13 +30,13 @@ from aqueduct_core.transport.udp import UdpSocket
 
 LONG_HEADER = 0x80
 
-LONGEST_SERVED = 0.02
-"""Seconds of work for what was read, before the socket is read again."""
 STRANGERS_SHARE = 0.002
 """Seconds of a turn for datagrams that may open connections, those of established ones having been
 seen to. The rest of them waits for the next turn, and so takes a part of the time at most."""
 STRANGERS_WAITING = 1_024
 """Datagrams that wait for that; beyond them they are dropped, and honest clients send again."""
+STRANGERS_BYTES = 4 << 20
+"""The same of their bytes: an Initial has some 1,200, but may have 64 KiB."""
 UNPROVED_PART = 4
 """Clients are asked to prove their address from one in so many handshakes on that may be under way
 and are without proof."""
@@ -144,14 +145,18 @@ class Listener:
         self._addresses: Counter[str] = Counter()
         self._tokens = AddressTokens() if limits.retry != "never" else None
         self._validation = AddressValidation(limits.retry, limits.handshakes // UNPROVED_PART)
-        self._turns: FairTurns[Driver, tuple[bytes, Address]] = FairTurns()
+        self._turns: FairTurns[Driver, tuple[bytes, Address]] = FairTurns(limits.connection_share)
         self._strangers: deque[tuple[bytes, Address]] = deque()
+        self._strangers_bytes = 0
         self._waits = False
         keeps = limits.resume or limits.early_data
         self._sessions = SessionTable(limits.sessions) if keeps else None
         self._resets = resets
         self._closing = False
         self._refusals = RefusalLog(_logger, self._loop.call_later)
+        self._guard = MemoryGuard(
+            limits.memory, limits.outgoing, self._refusals, self._loop.call_soon
+        )
         self._socket: UdpSocket
 
     def open(self, socket: UdpSocket) -> None:
@@ -166,6 +171,15 @@ class Listener:
     @property
     def socket_counts(self) -> Any:
         return self._socket.counts
+
+    @property
+    def memory_counts(self) -> GuardCounts:
+        return self._guard.counts
+
+    @property
+    def memory(self) -> int:
+        """Bytes that all connections are charged with, of ``ListenLimits.memory``."""
+        return self._guard.budget.used
 
     def renew(self, identity: Identity) -> None:
         """Show this certificate to those who come from now on; connections that are there stay."""
@@ -199,12 +213,15 @@ class Listener:
             data = item[0]
             driver = routes.get(_destination(data))
             if driver is not None:
-                if not self._turns.add(driver, item):
+                if not self._turns.add(driver, item, len(data)):
                     self.counts.overrun += 1
             elif not data or not data[0] & LONG_HEADER:
                 self._garbage(data, item[1])
-            elif len(self._strangers) < STRANGERS_WAITING:
+            elif (
+                len(self._strangers) < STRANGERS_WAITING and self._strangers_bytes < STRANGERS_BYTES
+            ):
                 self._strangers.append(item)
+                self._strangers_bytes += len(data)
             else:
                 self.counts.overrun += 1
         if not self._waits:
@@ -214,7 +231,11 @@ class Listener:
         """Take in what waits, for a while; then the socket is read again before the rest."""
         self._waits = False
         begun = now = self._loop.time()
-        while now < begun + LONGEST_SERVED and (turn := self._turns.next()) is not None:
+        self._turns.begin()
+        while now < begun + ROUND:
+            turn = self._turns.next(others=bool(self._strangers))
+            if turn is None:
+                break
             driver, batch = turn
             driver.turn(batch, now)
             before, now = now, self._loop.time()
@@ -230,12 +251,14 @@ class Listener:
         strangers = self._strangers
         while strangers and now < begun + STRANGERS_SHARE:
             data, address = strangers.popleft()
+            self._strangers_bytes -= len(data)
             destination = _destination(data)
             driver = self._routes.get(destination) or self._accept(data, address)
             if driver is not None:
                 batch = [(data, address)]
                 while strangers and _destination(strangers[0][0]) == destination:
                     batch.append(strangers.popleft())  # 0-RTT comes right behind its Initial
+                    self._strangers_bytes -= len(batch[-1][0])
                 driver.turn(batch, now)
             now = self._loop.time()
 
@@ -303,7 +326,7 @@ class Listener:
             return f"{limits.connections} connections are there"
         if self._addresses[address[0]] >= limits.per_address:
             return f"{limits.per_address} connections of its address are there"
-        return None
+        return self._guard.refusal()
 
     def _garbage(self, data: bytes, address: Address) -> None:
         """It is of no connection and opens none; whoever lost one learns so."""
@@ -365,6 +388,8 @@ class Listener:
             self._shaking.prove(driver)
         if driver.closed:
             self._forget(driver)
+        elif driver in self.drivers:
+            self._guard.charge(driver, self._turns.memory(driver))
 
     def _route(self, driver: Driver) -> None:
         issued, retired = driver.link.routes()
@@ -383,6 +408,7 @@ class Listener:
             return
         self.drivers.discard(driver)
         self._turns.forget(driver)
+        self._guard.forget(driver)
         self._shaking.discard(driver)
         host = driver.peer[0]
         self._addresses[host] -= 1

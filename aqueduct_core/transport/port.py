@@ -42,6 +42,7 @@ class LinkCounts:
     bytes_sent: int = 0
     datagram_frames_refused: int = 0
     early_datagrams_dropped: int = 0
+    datagrams_held_back: int = 0
 
 
 class Link(Protocol):
@@ -60,6 +61,14 @@ class Link(Protocol):
     @property
     def unsent(self) -> int:
         """Bytes that ``apply`` took and the peer has not acknowledged, and queued datagrams."""
+
+    @property
+    def outgoing(self) -> int:
+        """Memory of what waits for the peer to take or acknowledge it: ``unsent``, with streams."""
+
+    @property
+    def footprint(self) -> int:
+        """Memory that the connection takes, about, in bytes; 0 once it is free. From counters."""
 
     @property
     def backlogged(self) -> bool:
@@ -125,6 +134,14 @@ class Link(Protocol):
 
     def close(self, code: int, reason: str) -> None:
         """Close with an application code, also before the handshake is complete."""
+
+    def refuse(self, reason: str) -> None:
+        """Close with CONNECTION_REFUSED of QUIC, also before the handshake is complete: no fault
+        of the application, and the peer may come again."""
+
+    def hold_back(self, on: bool) -> None:
+        """While it is on, the peer gets no credit for more bytes of streams, and its datagrams are
+        dropped, which is what may become of any."""
 
     def free(self) -> None:
         """It is over: be ``closed``, and hold nothing that a peer has sent or was to get."""

@@ -10,6 +10,8 @@ from aqueduct_core.transport.address_validation import RetryMode
 
 SMALLEST_DATAGRAM = 1_200
 LARGEST_DATAGRAM = 65_000
+LEAST_MEMORY = 1 << 20
+"""A handful of connections."""
 LEAST_WINDOW = 256 * 1024
 """Enough for 5 MB/s over a path of 50 ms; a message may be larger than the window."""
 
@@ -86,6 +88,12 @@ class ListenLimits:
             It is held, within the windows of ``LinkSettings``, and seen by nobody until then,
             so it cannot be replayed (AQ-0RTT-3).
         sessions: sessions remembered, each for one use; the oldest are forgotten first.
+        memory: bytes of memory, about, that all connections of the listener may take together;
+            who has proven least and holds most gives way first (`MemoryBudget`).
+        outgoing: bytes, with those of streams, that may wait for one peer to take or acknowledge
+            them; beyond it the connection is closed. None: no bound but ``memory``, for
+            applications that send much at once.
+        connection_share: of the time of a busy loop, that one connection has while others wait.
         shared_window: bytes that all connections share in fair parts as their connection window, so
             that many of them together cannot make us hold a window each; None: each has the window
             of ``LinkSettings``. See ``share``.
@@ -99,6 +107,9 @@ class ListenLimits:
     resume: bool = False
     early_data: bool = False
     sessions: int = 4_096
+    memory: int = 512 << 20
+    outgoing: int | None = None
+    connection_share: float = 0.5
     shared_window: int | None = None
 
     def __post_init__(self) -> None:
@@ -106,6 +117,10 @@ class ListenLimits:
             "connections", "per_address", "handshakes", "handshakes_per_network", "sessions",
         ):  # fmt: skip
             _within(self, name, 1, 1 << 30)
+        _within(self, "memory", LEAST_MEMORY, 1 << 50)
+        _within(self, "connection_share", 0.01, 1.0)
+        if self.outgoing is not None:
+            _within(self, "outgoing", LEAST_WINDOW, 1 << 50)
         if self.retry not in get_args(RetryMode):
             raise InvalidOption(
                 "BAD_VALUE", f"retry is {self.retry!r}", "Use auto, always or never"

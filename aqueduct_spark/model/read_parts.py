@@ -102,6 +102,8 @@ class LimitOptions:
     channels: int
     attachments: int
     header_bytes: int
+    memory: int | None
+    connection_share: float | None
     handshake_seconds: float
 
 
@@ -135,6 +137,8 @@ class IntakeOptions:
                 channels=found["limits.channels"],
                 attachments=found["limits.attachments"],
                 header_bytes=found["limits.headerBytes"],
+                memory=found["limits.memory"],
+                connection_share=found["limits.connectionShare"],
                 handshake_seconds=found["limits.handshakeTimeout"],
             ),
         )

@@ -109,6 +109,8 @@ _TIED: dict[str, set[str]] = {
     "limits.handshakes": {"listen"},
     "limits.handshakesPerNetwork": {"listen"},
     "limits.retry": {"listen"},
+    "limits.memory": {"listen"},
+    "limits.connectionShare": {"listen"},
 }
 _TIED |= {
     spec.name: _OF_INTAKES

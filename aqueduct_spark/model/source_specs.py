@@ -288,6 +288,23 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         "Header data of a connection, channel or message.",
     ),
     OptionSpec(
+        "limits.memory",
+        values.size_within("8m", "1t"),
+        "512m",
+        READ,
+        STREAM_READ,
+        "Memory of all connections of one intake. Those that have proven least and hold most are "
+        "closed for it; a producer that waits for its acks is held back first.",
+    ),
+    OptionSpec(
+        "limits.connectionShare",
+        values.share,
+        "0.5",
+        READ,
+        STREAM_READ,
+        "The share of a busy intake's time that one connection has while others wait.",
+    ),
+    OptionSpec(
         "limits.handshakeTimeout",
         values.duration_within("100ms", "10m"),
         "10s",

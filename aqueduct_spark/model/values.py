@@ -154,12 +154,21 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 def ratio(value: str) -> float:
+    return _number(value, 0.0, 1.0)
+
+
+def share(value: str) -> float:
+    """A part of something that is never nothing."""
+    return _number(value, 0.01, 1.0)
+
+
+def _number(value: str, low: float, high: float) -> float:
     try:
         number = float(value)
     except ValueError:
-        raise ValueError("a number from 0.0 to 1.0") from None
-    if not 0.0 <= number <= 1.0:
-        raise ValueError("a number from 0.0 to 1.0")
+        raise ValueError(f"a number from {low} to {high}") from None
+    if not low <= number <= high:
+        raise ValueError(f"a number from {low} to {high}")
     return number
 
 

@@ -125,6 +125,8 @@ def limits(options: LimitOptions) -> Limits:
         channels=options.channels,
         attachments=options.attachments,
         header_bytes=options.header_bytes,
+        memory=options.memory,
+        connection_share=options.connection_share,
         handshake_seconds=options.handshake_seconds,
     )
 

@@ -29,6 +29,7 @@ from aqueduct_core.engine.contract import (
     Admit,
     Consumed,
     Fact,
+    Footprint,
     LinkReady,
     Order,
     StreamBytes,
@@ -73,6 +74,7 @@ class Counting:
     """An engine that counts and consumes."""
 
     wake_at = None
+    footprint = Footprint(0)
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
@@ -99,6 +101,7 @@ class Sending:
     """An engine that writes what it is told."""
 
     wake_at = None
+    footprint = Footprint(0)
 
     def __init__(self) -> None:
         self.queue: list[Order] = []

@@ -205,6 +205,8 @@ def test_limits_have_the_defaults_of_the_parts_that_keep_them() -> None:
     assert limits.handshakes == ListenLimits().handshakes
     assert limits.handshakes_per_network == ListenLimits().handshakes_per_network
     assert limits.retry == ListenLimits().retry
+    assert limits.memory == ListenLimits().memory
+    assert limits.connection_share == ListenLimits().connection_share
     config = Config()
     assert limits.channels == config.max_channels
     assert limits.attachments == config.max_attachments
@@ -218,6 +220,7 @@ def test_every_option_of_a_read_is_built() -> None:
     listener = {"listen", "tls.certFile", "tls.keyFile", "tls.selfSigned"}
     listener |= {"limits.connections", "limits.connectionsPerAddress", "limits.retry"}
     listener |= {"limits.handshakes", "limits.handshakesPerNetwork"}
+    listener |= {"limits.memory", "limits.connectionShare"}
     for spec in OPTION_SPECS:
         wanted = {kind for kind in reads if kind in spec.kinds}
         if spec.name in listener:

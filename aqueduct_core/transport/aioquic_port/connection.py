@@ -103,11 +103,17 @@ class CreditedConnection(DatagramConnection):
     ) -> None:
         super().__init__(configuration=configuration, **start)
         self.unacknowledged = 0
+        self.untaken = 0
+        """Streams of ours with bytes that are not acknowledged."""
+        self.ranges = 0
+        """Ranges that wait behind holes, in all streams."""
+        self.scattered = 0
+        """Their bytes."""
+        self._held_back = False
         self._stream_window = configuration.max_stream_data
         self._connection_window = configuration.max_data
         self._consumed = 0
         self._most_streams = max_streams_uni
-        self._ranges = 0  # that wait behind holes, in all streams
         self._look_at = MOST_ANSWERS  # remembered packets, to look for those that only acknowledge
         self._implicit = RangeSet()  # streams of the peer that it skipped over
         self._skipped = RangeSet()  # ours
@@ -211,6 +217,11 @@ class CreditedConnection(DatagramConnection):
         self._local_max_streams_uni.value += max(0, count - self._most_streams)
         self._most_streams = max(count, self._most_streams)
 
+    def hold_back(self, on: bool) -> None:
+        """Give no more credit for bytes, until it is off again: the peer comes to rest."""
+        self._held_back = on
+        self._raise_connection_limit()
+
     # What the streams of this connection tell it
 
     def wake(self, stream_id: int) -> None:
@@ -224,16 +235,19 @@ class CreditedConnection(DatagramConnection):
         self._consumed += count
         self._raise_connection_limit()
 
-    def scatter(self, ranges: int) -> None:
-        self._ranges += ranges
-        if self._ranges > MAX_CONNECTION_RANGES:
+    def scatter(self, ranges: int, size: int) -> None:
+        self.ranges += ranges
+        self.scattered += size
+        if self.ranges > MAX_CONNECTION_RANGES:
             raise QuicConnectionError(
                 error_code=QuicErrorCode.INTERNAL_ERROR,
                 frame_type=QuicFrameType.STREAM_BASE,
-                reason_phrase=f"{self._ranges} ranges of all streams wait",
+                reason_phrase=f"{self.ranges} ranges of all streams wait",
             )
 
     def _raise_connection_limit(self) -> None:
+        if self._held_back:
+            return
         target = self._consumed + self._connection_window
         if 2 * (target - self._local_max_data.value) >= self._connection_window:
             self._local_max_data.value = target

@@ -55,6 +55,11 @@ class DatagramConnection(FactsConnection):
         """There are datagrams that have not left."""
         return bool(self._tokens)
 
+    @property
+    def datagrams_waiting(self) -> int:
+        """How many have not left."""
+        return len(self._tokens)
+
     def send_datagram(self, data: bytes, token: int) -> None:
         self.queued_datagrams += len(data)
         self._tokens.append(token)

@@ -32,6 +32,8 @@ from aqueduct_core.engine.contract import (
     StreamStopped,
     WriteStream,
 )
+from aqueduct_core.transport.aioquic_port.farewell import Farewell
+from aqueduct_core.transport.aioquic_port.footprint import STREAM_BYTES, footprint
 from aqueduct_core.transport.aioquic_port.hints import Hints
 from aqueduct_core.transport.aioquic_port.resets import ResettableConnection
 from aqueduct_core.transport.port import Address, LinkCounts
@@ -49,6 +51,7 @@ never sends one that does not fit, nor any behind it."""
 EARLY_DATAGRAMS = 256
 """Datagrams of a client that a server holds until the handshake is complete; more are dropped,
 which is what may become of any datagram. Bytes of streams are bounded by the windows."""
+STOPPED_BYTES = 96
 
 _logger = logging.getLogger(__name__)
 
@@ -74,6 +77,8 @@ class AioquicLink:
         self._early = False
         self._early_accepted: bool | None = None
         self._early_datagrams = 0
+        self._early_bytes = 0
+        self._held_back = False
         self._facts: list[Fact] = []
         self._hints = Hints(connection)
         self._left: int | None = None
@@ -88,11 +93,9 @@ class AioquicLink:
         self._handshake_until: float | None = None
         self._ping_at: float | None = None
         self._pings = 0
-        self._farewell: list[tuple[bytes, Address]] = []
+        self._farewell = Farewell()
         self._fingerprint: str | None = None
         self._freed = False
-        self._knocks = 0
-        self._patience = 0
 
     @property
     def timer(self) -> float | None:
@@ -107,6 +110,17 @@ class AioquicLink:
     @property
     def unsent(self) -> int:
         return 0 if self._lost else self._quic.unacknowledged + self._quic.queued_datagrams
+
+    @property
+    def outgoing(self) -> int:
+        return self.unsent + (0 if self._lost else STREAM_BYTES * self._quic.untaken)
+
+    @property
+    def footprint(self) -> int:
+        if self._freed:
+            return 0
+        early = 0 if self._ready else self._early_bytes
+        return footprint(self._quic) + early + STOPPED_BYTES * len(self._stopped)
 
     @property
     def backlogged(self) -> bool:
@@ -175,7 +189,7 @@ class AioquicLink:
     def receive(self, datagrams: Sequence[tuple[bytes, Address]], now: float) -> None:
         quic = self._quic
         if self._farewell:
-            self._knocks += len(datagrams)
+            self._farewell.knock(len(datagrams))
             return
         if self._handshake_until is None and not self._ready:
             self._handshake_until = now + self._settings.handshake_timeout
@@ -227,17 +241,16 @@ class AioquicLink:
     def transmit(self, now: float) -> list[tuple[bytes, Address]]:
         quic = self._quic
         if self._farewell:
-            return self._repeat_farewell()
+            return [] if quic.terminated else self._count(self._farewell.again())
         if not quic.has_path or quic.rest(now):
             return []
         out: list[tuple[bytes, Address]] = quic.datagrams_to_send(now)
         self._tell_left()
         if self._lost is not None and not self._lost.by_peer and out:
-            self._farewell = out
+            self._farewell.keep(out)
         elif self._lost is None:
             self._collect(now)
-        self._count(out)
-        return out
+        return self._count(out)
 
     def fire(self, now: float) -> None:
         quic = self._quic
@@ -260,9 +273,21 @@ class AioquicLink:
 
     def close(self, code: int, reason: str) -> None:
         if self._lost is None:
-            text = reason.encode()[:LONGEST_REASON].decode(errors="ignore")
+            text = _cut(reason)
             self._quic.close(error_code=code, reason_phrase=text)
             self._lose(LinkLost(code, text, by_peer=False))
+
+    def refuse(self, reason: str) -> None:
+        if self._lost is None:
+            text = _cut(reason)
+            code = QuicErrorCode.CONNECTION_REFUSED
+            self._quic.close(code, QuicFrameType.PADDING, text)
+            self._lose(LinkLost(int(code), text, by_peer=False, origin=CloseOrigin.TRANSPORT))
+
+    def hold_back(self, on: bool) -> None:
+        self._held_back = on
+        if not self._freed:
+            self._quic.hold_back(on)
 
     def abandon(self, reason: str) -> None:
         if self._lost is None:
@@ -309,7 +334,7 @@ class AioquicLink:
                 continue
             if isinstance(event, events.DatagramFrameReceived):
                 # Datagrams have no order among the bytes of streams, so they break no run.
-                if self._ready or self._room_for_early_datagram():
+                if (self._ready and not self._held_back) or self._takes_datagram(event.data):
                     facts.append(Datagram(event.data))
                 continue
             if current >= 0:
@@ -341,11 +366,15 @@ class AioquicLink:
             case events.HandshakeCompleted(alpn_protocol=alpn, early_data_accepted=accepted):
                 self._complete(alpn, accepted, now)
 
-    def _room_for_early_datagram(self) -> bool:
+    def _takes_datagram(self, data: bytes) -> bool:
+        if self._held_back:
+            self.counts.datagrams_held_back += 1
+            return False
         if self._early_datagrams >= EARLY_DATAGRAMS:
             self.counts.early_datagrams_dropped += 1
             return False
         self._early_datagrams += 1
+        self._early_bytes += len(data)
         return True
 
     def _complete(self, alpn: str | None, accepted: bool, now: float) -> None:
@@ -409,17 +438,11 @@ class AioquicLink:
         self._handshake_until = self._ping_at = None
         self._facts.append(lost)
 
-    def _repeat_farewell(self) -> list[tuple[bytes, Address]]:
-        """Answer a peer that goes on sending, ever more rarely (RFC 9000 §10.2.1)."""
-        knocks, self._knocks = self._knocks, 0
-        if not knocks or self._quic.terminated:
-            return []
-        self._patience += 1
-        if self._patience & (self._patience - 1):
-            return []
-        self._count(self._farewell)
-        return self._farewell
-
-    def _count(self, out: list[tuple[bytes, Address]]) -> None:
+    def _count(self, out: list[tuple[bytes, Address]]) -> list[tuple[bytes, Address]]:
         self.counts.datagrams_sent += len(out)
         self.counts.bytes_sent += sum(len(data) for data, _ in out)
+        return out
+
+
+def _cut(reason: str) -> str:
+    return reason.encode()[:LONGEST_REASON].decode(errors="ignore")

@@ -22,6 +22,7 @@ class Owner(Protocol):
     """What the halves of a stream ask of their connection."""
 
     unacknowledged: int
+    untaken: int
 
     def wake(self, stream_id: int) -> None:
         """The stream has something to send, to repeat, or to be discarded for."""
@@ -29,8 +30,8 @@ class Owner(Protocol):
     def release(self, count: int) -> None:
         """Bytes that will never reach the application no longer count as held."""
 
-    def scatter(self, ranges: int) -> None:
-        """So many ranges more, or less, wait behind holes in a stream.
+    def scatter(self, ranges: int, size: int) -> None:
+        """So many ranges and bytes more, or less, wait behind holes in a stream.
 
         Raises:
             QuicConnectionError: the connection has too many of them.
@@ -40,6 +41,10 @@ class Owner(Protocol):
 MAX_RANGES = 256
 """Ranges behind holes that a stream may have. A path that loses so much at once that an honest peer
 needs more has made it slow down long before."""
+
+MAX_CRYPTO = 256 << 10
+"""Bytes of CRYPTO streams that a peer may send in all, of each epoch: far more than certificates
+take. What is not a whole message of TLS yet is held, and joined anew with each piece."""
 
 MAX_CONNECTION_RANGES = 8_192
 """The same for all streams of a connection: about a megabyte of what is beside the bytes."""
@@ -99,6 +104,8 @@ class Sender(QuicStreamSender):
 
     def write(self, data: bytes, end_stream: bool = False) -> None:
         super().write(data, end_stream)
+        if data and not self._held:
+            self._owner.untaken += 1
         self._held += len(data)
         self._owner.unacknowledged += len(data)
         self._owner.wake(self._number)
@@ -147,8 +154,12 @@ class Sender(QuicStreamSender):
 
     def _drop(self, count: int) -> None:
         count = min(count, self._held)
+        if not count:
+            return
         self._held -= count
         self._owner.unacknowledged -= count
+        if not self._held:
+            self._owner.untaken -= 1
 
 
 class Receiver(QuicStreamReceiver):
@@ -202,13 +213,13 @@ class Receiver(QuicStreamReceiver):
 
     def _take(self, frame: QuicStreamFrame) -> bytes:
         waiting = self._waiting
-        before = waiting.ranges
+        before, held = waiting.ranges, waiting.held
         try:
             data = waiting.add(frame.offset, frame.data)
         except TooScattered as error:
             raise _too_scattered(QuicErrorCode.INTERNAL_ERROR, str(error)) from None
-        if waiting.ranges != before:
-            self._owner.scatter(waiting.ranges - before)
+        if waiting.held != held:
+            self._owner.scatter(waiting.ranges - before, waiting.held - held)
         return data
 
     def handle_reset(
@@ -217,7 +228,7 @@ class Receiver(QuicStreamReceiver):
         event = super().handle_reset(final_size=final_size, error_code=error_code)
         if event is not None:
             self._owner.release(final_size - self._waiting.position)
-            self._owner.scatter(-self._waiting.ranges)
+            self._owner.scatter(-self._waiting.ranges, -self._waiting.held)
             self._waiting.clear()
         self._owner.wake(self._number)
         return event
@@ -247,10 +258,19 @@ class CryptoReceiver(QuicStreamReceiver):
         super().__init__(None, readable=True)
         self._waiting = Reassembly(MAX_RANGES)
 
+    @property
+    def held(self) -> int:
+        """Bytes that came, at most: those that TLS has, and those behind a hole."""
+        return self._waiting.position + self._waiting.held
+
     def starting_offset(self) -> int:
         return self._waiting.position
 
     def handle_frame(self, frame: QuicStreamFrame) -> StreamDataReceived | None:
+        if frame.offset + len(frame.data) > MAX_CRYPTO:
+            raise _too_scattered(
+                QuicErrorCode.CRYPTO_BUFFER_EXCEEDED, f"more than {MAX_CRYPTO} bytes of a handshake"
+            )
         try:
             data = self._waiting.add(frame.offset, frame.data)
         except TooScattered as error:

@@ -55,6 +55,8 @@ def test_what_the_example_leaves_out_is_right_too(tmp_path: Path) -> None:
         channels=65536,
         attachments=1024,
         header_bytes=64 << 10,
+        memory=512 << 20,
+        connection_share=0.5,
         handshake_seconds=10.0,
     )
 

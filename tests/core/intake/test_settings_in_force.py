@@ -33,6 +33,8 @@ TOLD: dict[str, tuple[Any, str]] = {
     "limits.channels": (3, "limits.channels"),
     "limits.attachments": (3, "limits.attachments"),
     "limits.header_bytes": (3, "limits.headerBytes"),
+    "limits.memory": (1 << 30, "limits.memory"),
+    "limits.connection_share": (0.25, "limits.connectionShare"),
     "limits.handshake_seconds": (3.0, "limits.handshakeTimeout"),
     "connect.endpoints": (("a:1", "c:3"), "endpoint"),
     "connect.subscriptions": ((Subscription("x"), Subscription("y")), "subscribe"),

@@ -14,6 +14,7 @@ from aqueduct_core.engine.contract import (
     Datagram,
     DatagramRefused,
     Fact,
+    Footprint,
     LinkLost,
     LinkReady,
     Order,
@@ -25,6 +26,8 @@ from aqueduct_core.engine.contract import (
     StreamStopped,
     WriteStream,
 )
+
+NOTHING = Footprint(0)
 
 
 class Got(NamedTuple):
@@ -59,6 +62,7 @@ class Probe:
     wake_at: float | None = None
     opened: int = 0
     owed: list[Consumed] = field(default_factory=list)
+    footprint: Footprint = NOTHING
     _orders: list[Order] = field(default_factory=list)
     _news: list[Got] = field(default_factory=list)
     _partners: dict[int, int] = field(default_factory=dict)

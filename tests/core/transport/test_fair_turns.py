@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.transport.fair_turns import LONGEST_TURN, WAITING, FairTurns
+from aqueduct_core.transport.fair_turns import (
+    LONGEST_TURN,
+    ROUND,
+    WAITING,
+    WAITING_BYTES,
+    FairTurns,
+)
 
 Turns = FairTurns[str, int]
 
@@ -14,14 +20,32 @@ def run(turns: Turns, costs: dict[str, float], seconds: float) -> dict[str, tupl
     of each."""
     done: dict[str, tuple[int, float]] = dict.fromkeys(costs, (0, 0.0))
     total = 0.0
-    while total < seconds and (turn := turns.next()) is not None:
+    while total < seconds and turns:
+        took = a_round(turns, costs, done)
+        total += took
+        if not took:
+            break
+    return done
+
+
+def a_round(
+    turns: Turns,
+    costs: dict[str, float],
+    done: dict[str, tuple[int, float]],
+    *,
+    others: bool = False,
+) -> float:
+    """One round on a clock of its own; the seconds that it took."""
+    now = 0.0
+    turns.begin()
+    while now < ROUND and (turn := turns.next(others=others)) is not None:
         who, batch = turn
         took = len(batch) * costs[who]
         turns.spent(who, len(batch), took)
         count, time = done[who]
         done[who] = count + len(batch), time + took
-        total += took
-    return done
+        now += took
+    return now
 
 
 def fill(turns: Turns, who: str, count: int) -> int:
@@ -110,3 +134,74 @@ def test_what_waits_for_one_that_is_gone_goes_with_it() -> None:
     assert turns.next() is None
     turns.spent("gone", 1, 1.0)
     assert not turns
+
+
+SHARES = [
+    # share, who waits, strangers wait, the part of a round that "a" has, about
+    (0.5, "a", False, 1.0),
+    (0.5, "a", True, 0.5),
+    (0.5, "ab", False, 0.5),
+    (0.25, "a", False, 1.0),
+    (0.25, "a", True, 0.25),
+    (0.25, "ab", False, 0.25),
+    (0.25, "abcdefgh", False, 0.125),
+    (1.0, "a", True, 1.0),
+    (1.0, "ab", False, 0.5),
+    (0.1, "ab", True, 0.1),
+]
+
+
+@pytest.mark.parametrize(("share", "waiting", "others", "part"), SHARES)
+def test_one_connection_has_its_share_of_a_round_while_others_wait(
+    share: float, waiting: str, others: bool, part: float
+) -> None:
+    turns: Turns = FairTurns(share)
+    costs = dict.fromkeys(waiting, 2e-5)
+    rounds = 20
+    done: dict[str, tuple[int, float]] = dict.fromkeys(costs, (0, 0.0))
+    for _ in range(rounds):
+        for who in waiting:
+            fill(turns, who, 900)
+        a_round(turns, costs, done, others=others)
+    assert done["a"][1] / rounds == pytest.approx(part * ROUND, rel=0.25)
+
+
+def test_who_has_had_its_share_waits_for_the_next_round_and_loses_nothing() -> None:
+    turns: Turns = FairTurns(0.25)
+    fill(turns, "a", 600)
+    seen: list[int] = []
+    rounds = 0
+    while turns:
+        rounds += 1
+        turns.begin()
+        while (turn := turns.next(others=True)) is not None:
+            seen += turn[1]
+            turns.spent("a", len(turn[1]), 2e-5 * len(turn[1]))
+    assert seen == list(range(600))
+    assert 2 <= rounds <= 4
+
+
+def test_a_resting_connection_that_is_forgotten_has_no_turn() -> None:
+    turns: Turns = FairTurns(0.1)
+    fill(turns, "a", 600)
+    turns.begin()
+    while (turn := turns.next(others=True)) is not None:
+        turns.spent("a", len(turn[1]), 1.0)
+    assert turns
+    turns.forget("a")
+    turns.begin()
+    assert turns.next() is None
+    assert not turns
+
+
+def test_bytes_that_wait_are_bounded_and_counted() -> None:
+    turns: Turns = FairTurns()
+    size = 65_000
+    taken = sum(turns.add("flood", number, size) for number in range(1_000))
+    assert taken == -(-WAITING_BYTES // size)
+    assert turns.memory("flood") > taken * size
+    assert turns.add("good", 0, 1_200)
+    assert not turns.add("flood", 0, size)
+    while (turn := turns.next()) is not None:
+        turns.spent(turn[0], len(turn[1]), 0.0)
+    assert (turns.memory("flood"), turns._bytes) == (0, 0)

@@ -1,0 +1,221 @@
+"""What an engine says that it holds is what it holds, about; and it comes back."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aqueduct_core.aqueduct import codec
+from aqueduct_core.aqueduct.connection import Attach, Config, Connection, Mode, Side
+from aqueduct_core.aqueduct.faults import Code
+from aqueduct_core.aqueduct.news import Run
+from aqueduct_core.engine.contract import (
+    CloseLink,
+    LinkReady,
+    StreamBytes,
+    StreamLimit,
+)
+from tests.support.pair import Pair
+
+FACTOR = 2.0
+
+
+def fresh(**server: int) -> Pair:
+    pair = Pair(server=Config(auto_accept=True, **server))  # type: ignore[arg-type]
+    pair.settle()
+    return pair
+
+
+def quiet(pair: Pair) -> Pair:
+    """What the pair itself notes is no engine's."""
+    pair.told = {Side.CLIENT: [], Side.SERVER: []}
+    pair._last.clear()
+    pair._resets.clear()
+    return pair
+
+
+def traced(pair: Pair, make: Callable[[], object]) -> int:
+    quiet(pair)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        kept = make()
+        quiet(pair)
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    del kept
+    return taken
+
+
+def close_to(said: float, measured: float) -> None:
+    assert measured / FACTOR <= said <= measured * FACTOR
+
+
+def size(pair: Pair) -> int:
+    return sum(engine.footprint.size for engine in pair.engines.values())
+
+
+def consume(pair: Pair) -> None:
+    """The server's application is done with all that it was told."""
+    for news in pair.told[Side.SERVER]:
+        if isinstance(news, Run):
+            pair.server.consumed(news.channel, news.size, pair.now)
+    pair.told[Side.SERVER].clear()
+
+
+def test_an_idle_engine() -> None:
+    engines: list[Connection] = []
+    pair = fresh()
+    measured = traced(pair, lambda: engines.extend(Connection(Side.SERVER) for _ in range(20)))
+    close_to(sum(engine.footprint.size for engine in engines), measured)
+
+
+def test_channels_that_carry_nothing() -> None:
+    pair = fresh()
+    before = size(pair)
+
+    def attach() -> None:
+        for _ in range(4):
+            attached = [Attach(True) for _ in range(100)]
+            pair.client.send(0, b"", now=pair.now, attach=attached)
+            pair.settle()
+
+    measured = traced(pair, attach)
+    close_to(size(pair) - before, measured)
+
+
+def test_frames_that_are_not_whole() -> None:
+    pair = fresh()
+    before = pair.server.footprint.size
+    route = codec.encode_route_to(0)
+
+    def begin() -> None:
+        for number in range(20):
+            head = route + codec.message_head(number, (), (), 100_000)
+            for piece in (head, *(bytes(1_100) for _ in range(10))):
+                pair.server.absorb(StreamBytes(1_002 + 4 * number, piece, False), pair.now)
+        pair.settle()
+
+    measured = traced(pair, begin)
+    assert pair.server.closed is None
+    close_to(pair.server.footprint.size - before, measured)
+    assert pair.server.footprint.waiting == 0
+
+
+def test_messages_that_nobody_has_consumed() -> None:
+    pair = fresh()
+    pair.client.send(0, b"first", now=pair.now)
+    pair.settle()
+    consume(pair)
+    before = pair.server.footprint
+    for number in range(50):
+        pair.client.send(0, b"%d" % number * 100, now=pair.now)
+    pair.settle()
+    held = pair.server.footprint
+    assert held.waiting - before.waiting >= 50 * 100
+    assert held.size - before.size == held.waiting - before.waiting
+    consume(pair)
+    assert pair.server.footprint == before
+
+
+def test_holes_in_numbers_count_although_nothing_waits() -> None:
+    pair = fresh()
+    channel = pair.client.send(0, b"", now=pair.now, attach=[Attach(True)]).attached[0]
+    pair.settle()
+    before = pair.server.footprint.size
+    frames = b"".join(b"\x04" + bytes([number, 0, 0, 0]) for number in range(1, 60, 2))
+    route = b"\x03" + bytes([channel])
+    pair.server.absorb(StreamBytes(1_002, route + frames, False), pair.now)
+    assert pair.server.closed is None
+    pair.server.consumed(channel, 10_000, pair.now)
+    assert pair.server.footprint.size - before >= 30 * 100
+    pair.server.close(channel, pair.now)
+    pair.settle()
+    assert pair.server._wiring.ranges == 1  # those of the entrypoint
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), st.integers(0, 3_000), st.sampled_from(Mode)),
+        st.tuples(st.just("attach"), st.integers(1, 20)),
+        st.tuples(st.just("consume")),
+        st.tuples(st.just("finish")),
+        st.tuples(st.just("cancel")),
+    ),
+    max_size=30,
+)
+
+
+@given(STEPS)
+@settings(max_examples=60, deadline=None)
+def test_after_any_conversation_nothing_is_charged_that_is_not_there(
+    steps: list[tuple[object, ...]],
+) -> None:
+    pair = fresh()
+    idle = pair.server.footprint.size
+    channels: list[int] = []
+    modes: dict[int, Mode] = {}
+
+    for step in steps:
+        match step:
+            case ("send", int(length), Mode() as mode) if channels:
+                channel = channels[-1]
+                given = modes.setdefault(channel, mode)
+                if pair.client.can_send(channel):
+                    pair.client.send(channel, bytes(length), now=pair.now, mode=given)
+            case ("attach", int(count)):
+                attach = [Attach(True) for _ in range(count)]
+                channels += pair.client.send(0, b"", now=pair.now, attach=attach).attached
+            case ("consume",):
+                consume(pair)
+            case ("finish",) if channels:
+                channel = channels.pop()
+                if pair.client.can_send(channel):
+                    pair.client.finish(channel, pair.now)
+            case ("cancel",) if channels:
+                channel = channels.pop()
+                if pair.client.can_send(channel):
+                    pair.client.cancel(channel, pair.now)
+        pair.settle()
+        held = pair.server.footprint
+        assert idle <= held.size
+        assert 0 <= held.waiting <= held.size - idle + 1_024
+    for channel in channels:
+        if pair.client.can_send(channel):
+            pair.client.finish(channel, pair.now)
+    pair.settle()
+    consume(pair)
+    pair.run(5.0)
+    left = pair.server.footprint
+    assert left.waiting == 0
+    assert pair.server._inflow.unread == 0
+    # of channels that are gone ranges are remembered
+    assert left.size <= idle + 200 * (len(channels) + 60)
+
+
+@pytest.mark.parametrize("granted", [0, 100])
+def test_streams_that_wait_for_a_peer_have_a_bound(granted: int) -> None:
+    """A peer that allows few streams makes us open many: one for each channel that it attaches."""
+    server = Connection(Side.SERVER, config=Config(auto_accept=True, max_waiting_streams=500))
+    client = Connection(Side.CLIENT)
+    for engine in (server, client):
+        engine.absorb(LinkReady(1_100), 0.0)
+    server.absorb(StreamLimit(granted), 0.0)
+    waiting = 0
+    while server.closed is None:
+        client.send(0, b"", now=0.0, attach=[Attach(True) for _ in range(100)])
+        for order in client.orders():
+            if hasattr(order, "stream_id") and hasattr(order, "data"):
+                server.absorb(StreamBytes(order.stream_id, order.data, order.end), 0.0)
+        waiting = max(waiting, -(server._outbox.streams_left or 0))
+        orders = server.orders()
+        assert waiting <= 800
+    assert orders == [CloseLink(Code.RESOURCE_LIMIT, server.closed.reason)]
+    assert "streams wait for this peer, which allows" in server.closed.reason
