@@ -58,6 +58,11 @@ class Channels:
         return self._tombstones.ranges + self._claims.ranges
 
     @property
+    def unclaimed(self) -> int:
+        """Bytes of messages on channels that no message carried."""
+        return self._claims.bytes
+
+    @property
     def records(self) -> int:
         """What is kept of channels apart from their halves."""
         return self._claims.records + len(self.lineage) + len(self._wiring.heirs)

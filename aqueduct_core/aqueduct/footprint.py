@@ -29,9 +29,10 @@ RECORD_BYTES = 180
 def footprint(
     wiring: Wiring, channels: Channels, inflow: Inflow, handshake: Handshake
 ) -> Footprint:
-    """``waiting`` are messages that were told, or are to be, and that nobody has consumed."""
+    """``waiting`` are messages that were told and that nobody has consumed. Those of channels that
+    no message has carried wait for the peer."""
     credit = wiring.credit
-    waiting = credit.total + PIECE_BYTES * credit.pieces
+    held = credit.total + PIECE_BYTES * credit.pieces
     return Footprint(
         ENGINE_BYTES
         + CHANNEL_BYTES * len(channels.halves)
@@ -41,6 +42,6 @@ def footprint(
         + handshake.size
         + inflow.unread
         + wiring.queues.bytes
-        + waiting,
-        waiting,
+        + held,
+        held - channels.unclaimed,
     )

@@ -13,7 +13,8 @@ the sum of that is known here. Above the high-water mark somebody has to give wa
 
 Of each kind the one that holds most comes first, the oldest of several. Who is admitted gives way
 only where it holds more than its part of the mark, so a flood of small ones ends at its own weight.
-Those that are held back go on when half of the room above them is there again.
+Between the mark and the limit there is room for what was granted to those that are held back. They
+go on when we are done with half of what they had waiting, or all of them below the low-water mark.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from typing import Generic, NamedTuple, TypeVar
 
 from aqueduct_core.engine.contract import Footprint
 
-HIGH_WATER = 7 / 8
+HIGH_WATER = 3 / 4
 """The share of the limit from which on somebody gives way."""
-LOW_WATER = 3 / 4
-"""The share at which those who were held back go on."""
+LOW_WATER = 5 / 8
+"""The share at which all those who were held back go on."""
 STEP = 8
 """Where nobody could give way, all are looked at again when what is in use has changed by one part
 in 2 to the power of this."""
@@ -51,12 +52,13 @@ class Remedy(Enum):
 
 
 class Charge(NamedTuple):
-    """What one connection holds. ``serial`` rises with age."""
+    """What one connection holds. ``serial`` is lower, the older it is; ``held_back``: what waited
+    for us when it was held back; None: it is not."""
 
     footprint: Footprint
     proof: Proof
     serial: int
-    held_back: bool
+    held_back: int | None = None
 
     @property
     def waits(self) -> bool:
@@ -79,6 +81,7 @@ class MemoryBudget(Generic[T]):
         self._charges: dict[T, Charge] = {}
         self._serial = 0
         self._held_back: set[T] = set()
+        self._drained: set[T] = set()  # of these: half of what waited is done with
         self._in_vain: int | None = None  # so much was in use when nobody could give way
 
     def __len__(self) -> int:
@@ -94,8 +97,8 @@ class MemoryBudget(Generic[T]):
 
     @property
     def recovered(self) -> bool:
-        """Those who are held back may go on."""
-        return bool(self._held_back) and self.used <= self.low
+        """Some of those who are held back may go on."""
+        return bool(self._drained) or (bool(self._held_back) and self.used <= self.low)
 
     def holds(self, connection: T) -> int:
         """The bytes that one of them is charged with."""
@@ -108,11 +111,14 @@ class MemoryBudget(Generic[T]):
         if before is None:
             self._serial += 1
             self.used += footprint.size
-            self._charges[connection] = Charge(footprint, proof, self._serial, False)
+            self._charges[connection] = Charge(footprint, proof, self._serial)
             self._in_vain = None
         elif before.footprint != footprint or before.proof is not proof:
             self.used += footprint.size - before.footprint.size
-            self._charges[connection] = Charge(footprint, proof, before.serial, before.held_back)
+            held_back = before.held_back
+            self._charges[connection] = Charge(footprint, proof, before.serial, held_back)
+            if held_back is not None and 2 * footprint.waiting <= held_back:
+                self._drained.add(connection)
         if self.used <= self.high:
             self._in_vain = None
 
@@ -122,6 +128,7 @@ class MemoryBudget(Generic[T]):
         if charge is not None:
             self.used -= charge.footprint.size
         self._held_back.discard(connection)
+        self._drained.discard(connection)
         self._in_vain = None
 
     def worst(self) -> tuple[T, Remedy] | None:
@@ -150,7 +157,7 @@ class MemoryBudget(Generic[T]):
             return None
         if not charge.waits:
             return Remedy.CLOSE
-        if not charge.held_back:
+        if charge.held_back is None:
             return Remedy.HOLD_BACK
         return Remedy.CLOSE if self.used > self.limit else None
 
@@ -158,13 +165,15 @@ class MemoryBudget(Generic[T]):
         """It gets no more credit of flow control, until ``resume``."""
         charge = self._charges.get(connection)
         if charge is not None:
-            self._charges[connection] = charge._replace(held_back=True)
+            self._charges[connection] = charge._replace(held_back=charge.footprint.waiting)
             self._held_back.add(connection)
 
     def resume(self) -> list[T]:
-        """Take those who are held back: they go on."""
-        resumed = list(self._held_back)
-        self._held_back.clear()
+        """Take those who were held back and may go on."""
+        resumed = list(self._held_back if self.used <= self.low else self._drained)
+        self._held_back.difference_update(resumed)
+        self._drained.clear()
         for connection in resumed:
-            self._charges[connection] = self._charges[connection]._replace(held_back=False)
+            self._charges[connection] = self._charges[connection]._replace(held_back=None)
+        self._in_vain = None
         return resumed

@@ -104,7 +104,7 @@ class CreditedConnection(DatagramConnection):
         super().__init__(configuration=configuration, **start)
         self.unacknowledged = 0
         self.untaken = 0
-        """Streams of ours with bytes that are not acknowledged."""
+        """Streams of ours with bytes, or a reset, that the peer has not acknowledged."""
         self.ranges = 0
         """Ranges that wait behind holes, in all streams."""
         self.scattered = 0

@@ -18,7 +18,7 @@ CONNECTION_BYTES = 96 << 10
 STREAM_BYTES = 800
 """An open stream with its halves and tables."""
 RANGE_BYTES = 160
-"""A range that waits behind a hole, beside its bytes: a piece, its offset and their places."""
+"""A range that waits behind a hole, beside its bytes; one of stream numbers that were skipped."""
 PACKET_BYTES = 700
 """A sent packet that is remembered until its fate is known, with what is to be done then."""
 DATAGRAM_BYTES = 200
@@ -38,7 +38,7 @@ def footprint(quic: CreditedConnection) -> int:
         CONNECTION_BYTES
         + handshake
         + STREAM_BYTES * quic.open_streams
-        + RANGE_BYTES * quic.ranges
+        + RANGE_BYTES * (quic.ranges + len(quic._implicit) + len(quic._skipped))
         + quic.scattered
         + PACKET_BYTES * packets
         + quic.unacknowledged

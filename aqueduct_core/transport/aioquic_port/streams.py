@@ -101,13 +101,14 @@ class Sender(QuicStreamSender):
         self._owner = owner
         self._number = stream_id
         self._held = 0
+        self._waits = False  # for the peer to acknowledge bytes, or a reset
 
     def write(self, data: bytes, end_stream: bool = False) -> None:
         super().write(data, end_stream)
-        if data and not self._held:
-            self._owner.untaken += 1
         self._held += len(data)
         self._owner.unacknowledged += len(data)
+        if not self._waits:
+            self._note()
         self._owner.wake(self._number)
 
     def reset(self, error_code: int) -> None:
@@ -115,6 +116,7 @@ class Sender(QuicStreamSender):
         self._drop(self._held)
         # What was not sent never will be; free it at once rather than when the reset is acked.
         self._buffer.clear()
+        self._note()
         self._owner.wake(self._number)
 
     def on_data_delivery(
@@ -130,6 +132,7 @@ class Sender(QuicStreamSender):
 
     def on_reset_delivery(self, delivery: QuicDeliveryState) -> None:
         super().on_reset_delivery(delivery)
+        self._note()
         self._owner.wake(self._number)
 
     def rewind(self) -> None:
@@ -154,12 +157,17 @@ class Sender(QuicStreamSender):
 
     def _drop(self, count: int) -> None:
         count = min(count, self._held)
-        if not count:
-            return
         self._held -= count
         self._owner.unacknowledged -= count
         if not self._held:
-            self._owner.untaken -= 1
+            self._note()
+
+    def _note(self) -> None:
+        """Whether it waits may have changed."""
+        reset = self._reset_error_code is not None and not self.is_finished
+        waits = reset or self._held > 0
+        self._owner.untaken += waits - self._waits
+        self._waits = waits
 
 
 class Receiver(QuicStreamReceiver):

@@ -86,3 +86,22 @@ async def test_halves_tell_that_it_was_quic_and_not_the_peers_application() -> N
             closed = connection.closed
             assert closed == Closed(3, "a test", by_peer, CloseOrigin.TRANSPORT)
             assert "lost: \"QUIC's FLOW_CONTROL_ERROR" in repr(connection)
+
+
+@in_loop
+async def test_a_producer_that_is_closed_for_want_of_memory_dials_again() -> None:
+    """It was no answer to what it sent: all of it is acked in the end, once."""
+    async with storing() as (server, store), producer(server.url) as producing:
+        channel = producing.channel("c")
+        await channel.send(b"before")
+        await channel.flush()
+        guard = server.listener._guard
+        for driver in list(server.listener.drivers):
+            guard._close(driver, ConnectFailed("NO_MEMORY", "all is in use", "Come again"))
+        await eventually(lambda: not producing.connected)
+        await channel.send(b"behind")
+        await channel.finish()
+        assert producing.statistics.acked == 2
+        assert guard.counts.evicted == 1
+    assert store.payloads("c") == [b"before", b"behind"]
+    assert guard.budget.used == 0

@@ -7,10 +7,12 @@ import tracemalloc
 from collections.abc import Callable
 
 import pytest
-from aioquic.quic.packet import QuicStreamFrame
+from aioquic.quic.connection import QuicConnectionError
+from aioquic.quic.packet import QuicErrorCode, QuicStreamFrame
 
-from aqueduct_core.engine.contract import SendDatagram, WriteStream
+from aqueduct_core.engine.contract import ResetStream, SendDatagram, WriteStream
 from aqueduct_core.transport.aioquic_port.footprint import CONNECTION_BYTES, STREAM_BYTES
+from aqueduct_core.transport.aioquic_port.streams import MAX_CRYPTO, CryptoReceiver
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.wire import Wire
 
@@ -158,3 +160,34 @@ def test_who_is_held_back_gets_no_credit_and_its_datagrams_are_dropped() -> None
     wire.server.link.hold_back(False)
     wire.run(lambda: bool(there.ended))
     assert sum(there.streams.values()) == 200_000
+
+
+def test_what_the_peer_has_not_taken_counts_until_it_has() -> None:
+    wire = connected()
+    quic = wire.client.link._quic
+    probe = wire.client.probe
+    first, second, third = (probe.open() for _ in range(3))
+    for stream_id in (first, second, third):
+        probe.write(stream_id, b"x", end=False)
+    wire.client.link.apply(probe.orders(), wire.now)
+    assert quic.untaken == 3
+    wire.client.link.apply([ResetStream(first, 0), ResetStream(second, 0)], wire.now)
+    assert quic.untaken == 3
+    assert wire.client.link.outgoing == 3 * STREAM_BYTES + 1
+    wire.run(lambda: quic.untaken == 0)
+    assert wire.client.link.outgoing == 0
+    wire.client.link.apply([ResetStream(third, 0)], wire.now)
+    assert quic.untaken == 1
+    wire.run(lambda: quic.untaken == 0)
+
+
+def test_a_handshake_has_few_bytes() -> None:
+    """TLS joins what is no whole message anew with each piece: 16 MB would be allowed by it."""
+    receiver = CryptoReceiver()
+    for offset in range(0, MAX_CRYPTO, 1_024):
+        receiver.handle_frame(QuicStreamFrame(data=bytes(1_024), offset=offset))
+    assert receiver.held == MAX_CRYPTO
+    for offset in (MAX_CRYPTO, MAX_CRYPTO - 1):
+        with pytest.raises(QuicConnectionError) as caught:
+            receiver.handle_frame(QuicStreamFrame(data=bytes(2), offset=offset))
+        assert caught.value.error_code == QuicErrorCode.CRYPTO_BUFFER_EXCEEDED

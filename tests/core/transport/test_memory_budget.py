@@ -12,7 +12,7 @@ from aqueduct_core.engine.contract import Footprint
 from aqueduct_core.transport.memory_budget import MemoryBudget, Proof, Remedy
 
 LIMIT = 8_000
-HIGH, LOW = 7_000, 6_000
+HIGH, LOW = 6_000, 5_000
 
 Budget = MemoryBudget[str]
 
@@ -27,53 +27,53 @@ class Holds(NamedTuple):
 STRANGER, ADMITTED, LINGERS = Proof.STRANGER, Proof.ADMITTED, Proof.LINGERS
 
 POLICY: dict[str, tuple[dict[str, Holds], tuple[str, Remedy] | None]] = {
-    "enough for all": ({"a": Holds(7_000)}, None),
+    "enough for all": ({"a": Holds(6_000)}, None),
     "strangers before the admitted, however little they hold": (
-        {"a": Holds(6_900), "b": Holds(101, STRANGER)},
+        {"a": Holds(5_900), "b": Holds(101, STRANGER)},
         ("b", Remedy.CLOSE),
     ),
     "of strangers the one that holds most": (
-        {"a": Holds(10, STRANGER), "b": Holds(7_000, STRANGER), "c": Holds(20, STRANGER)},
+        {"a": Holds(10, STRANGER), "b": Holds(6_000, STRANGER), "c": Holds(20, STRANGER)},
         ("b", Remedy.CLOSE),
     ),
     "of equals the oldest": (
-        {"a": Holds(4_000), "b": Holds(2_000, STRANGER), "c": Holds(2_000, STRANGER)},
+        {"a": Holds(3_000), "b": Holds(2_000, STRANGER), "c": Holds(2_000, STRANGER)},
         ("b", Remedy.CLOSE),
     ),
     "what lingers before strangers": (
-        {"a": Holds(7_000, STRANGER), "b": Holds(1, LINGERS)},
+        {"a": Holds(6_000, STRANGER), "b": Holds(1, LINGERS)},
         ("b", Remedy.CLOSE),
     ),
     "a stranger that waits for us is a stranger": (
-        {"a": Holds(7_100, STRANGER, waiting=7_000)},
+        {"a": Holds(6_100, STRANGER, waiting=6_000)},
         ("a", Remedy.CLOSE),
     ),
     "of the admitted the one that holds most of its own making": (
-        {"a": Holds(3_000), "b": Holds(4_100), "c": Holds(100)},
+        {"a": Holds(2_500), "b": Holds(3_600), "c": Holds(100)},
         ("b", Remedy.CLOSE),
     ),
     "who waits for its acks is held back": (
-        {"a": Holds(7_100, waiting=7_000)},
+        {"a": Holds(6_100, waiting=6_000)},
         ("a", Remedy.HOLD_BACK),
     ),
     "the largest first, whatever it holds": (
-        {"a": Holds(4_000, waiting=4_000), "b": Holds(3_600)},
+        {"a": Holds(3_600, waiting=3_600), "b": Holds(3_400)},
         ("a", Remedy.HOLD_BACK),
     ),
     "the next one, where the largest is held back already": (
-        {"a": Holds(4_000, waiting=4_000, held_back=True), "b": Holds(3_600)},
+        {"a": Holds(3_600, waiting=3_600, held_back=True), "b": Holds(3_400)},
         ("b", Remedy.CLOSE),
     ),
     "held back and below the limit: nobody": (
-        {"a": Holds(7_900, waiting=7_000, held_back=True)},
+        {"a": Holds(8_000, waiting=7_000, held_back=True)},
         None,
     ),
     "held back and above the limit: closed": (
-        {"a": Holds(8_100, waiting=7_000, held_back=True)},
+        {"a": Holds(8_001, waiting=7_000, held_back=True)},
         ("a", Remedy.CLOSE),
     ),
     "nobody below its part of the mark": (
-        {"a": Holds(5_500, waiting=5_500, held_back=True), "b": Holds(1_700), "c": Holds(300)},
+        {"a": Holds(4_500, waiting=4_500, held_back=True), "b": Holds(1_700), "c": Holds(300)},
         None,
     ),
 }
@@ -98,8 +98,8 @@ def test_who_gives_way(case: str) -> None:
     assert budget.worst() == expected
 
 
-def test_who_was_held_back_goes_on_when_there_is_room_again() -> None:
-    budget = charged({"a": Holds(7_500, waiting=7_000)})
+def test_all_who_were_held_back_go_on_when_there_is_room_again() -> None:
+    budget = charged({"a": Holds(6_500, waiting=6_000)})
     assert budget.worst() == ("a", Remedy.HOLD_BACK)
     budget.hold_back("a")
     assert budget.worst() is None
@@ -108,18 +108,34 @@ def test_who_was_held_back_goes_on_when_there_is_room_again() -> None:
         assert budget.recovered is recovered
     assert budget.resume() == ["a"]
     assert not budget.recovered
-    budget.charge("a", Footprint(7_500, 7_000), ADMITTED)
+    budget.charge("a", Footprint(6_500, 6_000), ADMITTED)
     assert budget.worst() == ("a", Remedy.HOLD_BACK)
 
 
+def test_who_was_held_back_goes_on_when_half_is_done_whatever_others_hold() -> None:
+    """Else one that holds just less than the mark would keep others at rest for ever."""
+    budget = charged({"hoard": Holds(5_800), "a": Holds(3_100, waiting=3_100)})
+    budget.charge("hoard", Footprint(3_050), ADMITTED)
+    assert budget.worst() == ("a", Remedy.HOLD_BACK)
+    budget.hold_back("a")
+    budget.charge("hoard", Footprint(5_500), ADMITTED)
+    budget.charge("a", Footprint(1_600, 1_551), ADMITTED)
+    assert not budget.recovered
+    budget.charge("a", Footprint(1_600, 1_550), ADMITTED)
+    assert budget.used > budget.low
+    assert budget.recovered
+    assert budget.resume() == ["a"]
+    assert not budget.recovered
+
+
 def test_in_vain_is_not_looked_again_before_something_has_changed() -> None:
-    budget = charged({"a": Holds(7_500, waiting=7_000, held_back=True)})
+    budget = charged({"a": Holds(6_500, waiting=6_000, held_back=True)})
     assert budget.worst() is None
     budget.charge("b", Footprint(1), STRANGER)
     assert budget.worst() == ("b", Remedy.CLOSE)
     budget.release("b")
     assert budget.worst() is None
-    budget.charge("a", Footprint(LIMIT + 100, 7_000), ADMITTED)
+    budget.charge("a", Footprint(LIMIT + 100, 6_000), ADMITTED)
     assert budget.worst() == ("a", Remedy.CLOSE)
 
 
@@ -175,7 +191,7 @@ def test_the_sum_of_charges_is_what_is_used(steps: list[tuple[object, ...]]) -> 
 def test_relief_ends_and_leaves_no_stranger_where_it_is_short(
     holds: list[tuple[int, int, Proof]],
 ) -> None:
-    """Whatever is held: below the mark, or only admitted ones are left, all larger ones of which
+    """Whatever is held: below the mark, or only admitted ones are left, the larger ones of which
     are held back; and never above the limit."""
     budget: MemoryBudget[int] = MemoryBudget(LIMIT)
     proofs: dict[int, Proof] = {}

@@ -1,0 +1,126 @@
+"""An intake within ``limits.memory``: hostile producers hold what they can, a good one goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from aqueduct_core.aio.connect import connect
+from aqueduct_core.aio.producer import Producer
+from aqueduct_core.aqueduct import codec
+from aqueduct_core.aqueduct.news import Attachment
+from aqueduct_core.engine.close_codes import CloseOrigin
+from aqueduct_core.engine.contract import Fact, LinkReady
+from aqueduct_core.intake.listening import listen_limits
+from aqueduct_core.intake.settings import IntakeSettings, Limits
+from aqueduct_core.transport.dialer import dial
+from aqueduct_core.transport.driver import Driver
+from aqueduct_core.transport.settings import LEAST_WINDOW, LinkSettings
+from tests.core.intake.lives import run
+from tests.core.intake.processes import IntakeProcess, Site
+from tests.core.intake.test_limits import counted, resident, status, works
+from tests.core.transport.probe import Probe
+from tests.support.waiting import LONG
+
+MIB = 1 << 20
+MEMORY = 16 * MIB
+MESSAGE = 12 * MIB
+
+
+class Hostile(Probe):
+    """A client that says who it is, and then what it likes."""
+
+    def absorb(self, fact: Fact, now: float) -> None:
+        super().absorb(fact, now)
+        if isinstance(fact, LinkReady):
+            self.sequence(codec.encode_connection_headers(()), end=True)
+
+    def sequence(self, frames: bytes, *, end: bool = False) -> int:
+        number = self.open()
+        self.write(number, codec.VERSION + frames, end=end)
+        return number
+
+
+async def hostile(intake: IntakeProcess, site: Site) -> tuple[Driver, Hostile]:
+    host, port = intake.listen.rsplit(":", 1)
+    probe = Hostile(client=True)
+    driver = await dial(
+        host,
+        int(port),
+        settings=LinkSettings(),
+        tls=site.client_tls,
+        make_engine=lambda now: probe,
+        on_news=lambda driver, news: None,
+    )
+    return driver, probe
+
+
+def half_a_message(probe: Hostile) -> None:
+    """All of it but the last byte, so that it is never whole."""
+    head = codec.encode_route_to(0) + codec.message_head(probe.opened, (), (), MESSAGE)
+    probe.sequence(head + bytes(MESSAGE - 1))
+
+
+def attachments(probe: Hostile) -> None:
+    """Channels without end, nothing on them, each with a header."""
+    number = probe.sequence(codec.encode_route_to(0))
+    header = ((b"note", bytes(200)),)
+    for message in range(12):
+        attached = tuple(Attachment(8 * (1 + message * 500 + each), header) for each in range(500))
+        probe.write(number, codec.encode_message(message, (), attached, b""), end=False)
+
+
+@pytest.mark.parametrize("attack", [half_a_message, attachments])
+def test_those_that_hold_most_are_closed_and_a_good_producer_goes_on(
+    site: Site, attack: Callable[[Hostile], None]
+) -> None:
+    async def main(intake: IntakeProcess) -> None:
+        async with Producer(intake.url, producer="p", tls=site.client_tls) as producing:
+            good = producing.channel("good")
+            await good.send(b"first")
+            ends = [await hostile(intake, site) for _ in range(3)]
+            for driver, probe in ends:
+                attack(probe)
+                driver.kick()
+            for number in range(300):
+                await good.send(b"%d" % number)
+            assert await counted(intake, "connections_evicted", 1) >= 1
+            async with asyncio.timeout(LONG):
+                while not any(probe.lost for _, probe in ends):
+                    await asyncio.sleep(0.01)
+            lost = next(probe.lost for _, probe in ends if probe.lost)
+            assert lost.origin is CloseOrigin.TRANSPORT
+            assert lost.reason.startswith("[AQUEDUCT_CONNECT.NO_MEMORY] ")
+            assert (await status(intake))["connections_memory"] <= MEMORY
+            await good.finish()
+            assert producing.statistics.acked == 301
+            async with connect(intake.url, tls=site.client_tls) as late:
+                await works(late, "late")
+            for driver, _ in ends:
+                driver.close()
+            for driver, _ in ends:
+                await driver.wait_closed()
+        found = await status(intake)
+        assert found["violations"] == found["over_limits"] == 0
+
+    with site.intake(limits=Limits(memory=MEMORY)) as intake:
+        before = resident(intake.pid)
+        run(main(intake))
+        assert resident(intake.pid) - before < 5 * MEMORY
+        rows = [row for row in intake.rows() if row["channel"] == "good"]
+        assert [row["messageNum"] for row in rows] == list(range(301))
+
+
+@pytest.mark.parametrize("memory", [8 * MIB, 64 * MIB, 512 * MIB, None])
+def test_windows_and_what_waits_are_parts_of_the_memory(site: Site, memory: int | None) -> None:
+    settings = IntakeSettings(
+        "/s", site.credentials, listen="127.0.0.1:0", limits=Limits(memory=memory)
+    )
+    limits = listen_limits(settings)
+    assert limits.memory == (memory or 512 * MIB)
+    assert limits.shared_window is not None
+    assert limits.outgoing is not None
+    assert LEAST_WINDOW <= limits.shared_window <= limits.memory // 4
+    assert LEAST_WINDOW <= limits.outgoing <= limits.memory // 4
