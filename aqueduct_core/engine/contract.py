@@ -257,7 +257,7 @@ class Engine(Protocol, Generic[NewsT]):
 
     @property
     def footprint(self) -> Footprint:
-        """What the engine holds now for its peer. Asked once a turn, so it comes from counters."""
+        """What the engine holds now for its peer. Asked often, so it comes from counters."""
 
     def orders(self) -> list[Order]:
         """Take what the transport has to do since the last call."""

@@ -61,7 +61,7 @@ class Driver:
         """What ``make_engine`` raised, if it did."""
         self.held: Callable[[], int] | None = None
         """Says how much memory the application holds for this connection, beside the messages that
-        it has not consumed; asked once a turn. For the application to set."""
+        it has not consumed; asked after a turn. For the application to set."""
         self._explain = explain or lost_before_ready
         self._loop = asyncio.get_running_loop()
         self._make_engine = make_engine

@@ -155,7 +155,11 @@ class Listener:
         self._closing = False
         self._refusals = RefusalLog(_logger, self._loop.call_later)
         self._guard = MemoryGuard(
-            limits.memory, limits.outgoing, self._refusals, self._loop.call_soon
+            limits.memory,
+            limits.outgoing,
+            self._refusals,
+            self._turns.memory,
+            self._loop.call_later,
         )
         self._socket: UdpSocket
 
@@ -389,7 +393,7 @@ class Listener:
         if driver.closed:
             self._forget(driver)
         elif driver in self.drivers:
-            self._guard.charge(driver, self._turns.memory(driver))
+            self._guard.touch(driver)
 
     def _route(self, driver: Driver) -> None:
         issued, retired = driver.link.routes()

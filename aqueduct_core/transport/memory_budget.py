@@ -70,7 +70,8 @@ class MemoryBudget(Generic[T]):
     """Bytes that connections ``T`` hold, of at most ``limit``.
 
     Holds: ``used`` is the sum of all charges. A charge costs the same however many there are; to
-    find who gives way takes a walk over all, which is not repeated before something has changed.
+    find who gives way takes a walk over those that are not admitted, or else over all, which is not
+    repeated before something has changed.
     """
 
     def __init__(self, limit: int) -> None:
@@ -79,6 +80,7 @@ class MemoryBudget(Generic[T]):
         self.low = int(limit * LOW_WATER)
         self.used = 0
         self._charges: dict[T, Charge] = {}
+        self._unproven: dict[T, None] = {}  # those of them that are not admitted: a few hundred
         self._serial = 0
         self._held_back: set[T] = set()
         self._drained: set[T] = set()  # of these: half of what waited is done with
@@ -119,6 +121,10 @@ class MemoryBudget(Generic[T]):
             self._charges[connection] = Charge(footprint, proof, before.serial, held_back)
             if held_back is not None and 2 * footprint.waiting <= held_back:
                 self._drained.add(connection)
+        if proof is not Proof.ADMITTED:
+            self._unproven[connection] = None
+        elif self._unproven:
+            self._unproven.pop(connection, None)
         if self.used <= self.high:
             self._in_vain = None
 
@@ -127,6 +133,7 @@ class MemoryBudget(Generic[T]):
         charge = self._charges.pop(connection, None)
         if charge is not None:
             self.used -= charge.footprint.size
+        self._unproven.pop(connection, None)
         self._held_back.discard(connection)
         self._drained.discard(connection)
         self._in_vain = None
@@ -140,7 +147,8 @@ class MemoryBudget(Generic[T]):
         part = self.high // len(self._charges)
         found: tuple[T, Remedy] | None = None
         least: tuple[int, int, int] | None = None
-        for connection, charge in self._charges.items():
+        for connection in self._unproven or self._charges:
+            charge = self._charges[connection]
             remedy = self._remedy(charge, part)
             if remedy is None:
                 continue

@@ -11,6 +11,9 @@ from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.memory_budget import MemoryBudget, Proof, Remedy
 
+INTERVAL = 0.01
+"""Seconds between two charges of a connection, at least: what they hold by then is bounded by what
+is taken in in that time, and a turn costs nothing for it."""
 KIND = "connections closed for want of memory"
 
 
@@ -24,14 +27,14 @@ class GuardCounts:
 
 
 class MemoryGuard:
-    """Charges drivers to a budget after each of their turns, and has those give way who must.
-
-    Never in a turn, but by ``later``, which calls back soon.
+    """Charges drivers to a budget shortly after they had a turn, and has those give way who must.
 
     Args:
         limit: bytes of all connections together.
         outgoing: bytes, with those of objects, that may wait for one peer to take or acknowledge
             them; None: no bound but ``limit``.
+        queued: the bytes that wait for the next turn of a driver.
+        later: ``later(seconds, call)`` as of an event loop; never calls at once.
     """
 
     def __init__(
@@ -39,35 +42,30 @@ class MemoryGuard:
         limit: int,
         outgoing: int | None,
         refusals: RefusalLog,
-        later: Callable[[Callable[[], None]], object],
+        queued: Callable[[Driver], int],
+        later: Callable[[float, Callable[[], None]], object],
     ) -> None:
         self.budget: MemoryBudget[Driver] = MemoryBudget(limit)
         self.counts = GuardCounts()
         self._outgoing = outgoing
         self._refusals = refusals
+        self._queued = queued
         self._later = later
-        self._stuffed: dict[Driver, int] = {}  # for whose peers too much waits
+        self._touched: dict[Driver, None] = {}
         self._called = False
 
-    def charge(self, driver: Driver, queued: int) -> None:
-        """A turn of it is over; ``queued`` bytes wait for its next one."""
-        size, waiting = driver.footprint
-        link = driver.link
-        proof = Proof.ADMITTED if link.admitted else Proof.STRANGER
-        if link.lost is not None:
-            proof = Proof.LINGERS
-        elif self._outgoing is not None and link.outgoing > self._outgoing:
-            self._stuffed[driver] = link.outgoing
-        budget = self.budget
-        budget.charge(driver, Footprint(size + queued, waiting), proof)
-        if (budget.short or budget.recovered or self._stuffed) and not self._called:
-            self._called = True
-            self._later(self._relieve)
+    def touch(self, driver: Driver) -> None:
+        """It had a turn, and may hold more by it, or less."""
+        self._touched[driver] = None
+        if not self._called:
+            self._look_soon()
 
     def forget(self, driver: Driver) -> None:
         """It is closed."""
+        self._touched.pop(driver, None)
         self.budget.release(driver)
-        self._stuffed.pop(driver, None)
+        if self.budget.recovered and not self._called:
+            self._look_soon()
 
     def refusal(self) -> str | None:
         """Why nobody new may connect now; None: they may."""
@@ -76,12 +74,29 @@ class MemoryGuard:
             return None
         return f"{budget.used} of {budget.limit} bytes for connections are in use (limits.memory)"
 
-    def _relieve(self) -> None:
+    def _look_soon(self) -> None:
+        self._called = True
+        self._later(INTERVAL, self._look)
+
+    def _look(self) -> None:
         self._called = False
-        stuffed, self._stuffed = self._stuffed, {}
-        for driver, outgoing in stuffed.items():
-            if not driver.closed:
-                self._close(driver, _stuffed(outgoing))
+        touched, self._touched = self._touched, {}
+        for driver in touched:
+            self._charge(driver)
+        self._relieve()
+
+    def _charge(self, driver: Driver) -> None:
+        link = driver.link
+        if self._outgoing is not None and link.outgoing > self._outgoing:
+            self._close(driver, _stuffed(link.outgoing))
+            return
+        proof = Proof.ADMITTED if link.admitted else Proof.STRANGER
+        if link.lost is not None:
+            proof = Proof.LINGERS
+        size, waiting = driver.footprint
+        self.budget.charge(driver, Footprint(size + self._queued(driver), waiting), proof)
+
+    def _relieve(self) -> None:
         budget = self.budget
         while (found := budget.worst()) is not None:
             driver, remedy = found

@@ -65,6 +65,8 @@ def tables(engine: Connection) -> dict[str, int]:
         "held sequences": len(inflow._held),
         "held bytes": inflow._held_bytes,
         "partial bytes": inflow._partial,
+        "unread bytes": inflow.unread,
+        "ranges of numbers": wiring.ranges,
         "withheld credit": len(inflow._withheld),
         "owed credit": len(wiring.credit._owed),
         "queued bytes": wiring.credit.total,

@@ -68,6 +68,17 @@ def test_durations_need_a_unit(text: str) -> None:
         arguments.duration(text)
 
 
+@pytest.mark.parametrize(("text", "size"), [("8m", 8 << 20), ("1g", 1 << 30)])
+def test_memory(text: str, size: int) -> None:
+    assert arguments.memory(text) == size
+
+
+@pytest.mark.parametrize("text", ["512", "7m", "x", "-1g"])
+def test_no_memory(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        arguments.memory(text)
+
+
 @pytest.mark.parametrize(
     ("text", "data"),
     [

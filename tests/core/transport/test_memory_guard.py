@@ -55,6 +55,12 @@ def budget(server: Server) -> MemoryBudget[Driver]:
     return server.listener._guard.budget
 
 
+async def charged(server: Server) -> None:
+    """All that was taken in is seen, and charged."""
+    await seen(server)
+    await until(lambda: not server.listener._guard._touched)
+
+
 def consistent(server: Server) -> None:
     """What is charged is charged for those who are there."""
     found = budget(server)
@@ -77,11 +83,13 @@ def test_connections_are_charged_from_their_first_packet_and_free_at_their_end()
                 half_open.append(link)
                 server.listener._burst([(first, (f"192.0.2.{number}", 1))])
                 await seen(server)
+                await charged(server)
                 assert used.used > number * 90_000
                 consistent(server)
             good, probe = await dialled(server)
             await write(good, probe, 100_000)
             await until(lambda: bool(server.probes) and sum(server.probes[0].streams.values()) > 0)
+            await charged(server)
             consistent(server)
             assert len(used) == 11
             await ended(good)
@@ -106,8 +114,7 @@ def test_strangers_give_way_and_a_good_connection_goes_on(caplog: pytest.LogCapt
                 _, first = dialling(server)
                 host = f"192.0.2.{number % 250}"
                 server.listener._burst([(first, (host, 1))])
-                await seen(server)
-                await asyncio.sleep(0)
+                await charged(server)
                 assert budget(server).used <= LIMIT
             consistent(server)
             assert mine in server.listener.drivers
