@@ -128,6 +128,11 @@ class UnreliableLedger:
         self._pending.append((self.declared, deadline))
 
     @property
+    def entries(self) -> int:
+        """What is kept: ranges that came, and declarations that wait for their answer."""
+        return len(self.received) + len(self._pending) + len(self._expired)
+
+    @property
     def deadline(self) -> float | None:
         return self._pending[0][1] if self._pending else None
 

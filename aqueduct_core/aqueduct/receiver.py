@@ -110,7 +110,7 @@ class ReceiverHalf:
         self._ranges = 0  # of its numbers, as far as they are counted in all
 
     def _count_ranges(self) -> None:
-        now = 0 if self.gone else len(self._reliable.received) + len(self._unreliable.received)
+        now = 0 if self.gone else len(self._reliable.received) + self._unreliable.entries
         self._wiring.ranges += now - self._ranges
         self._ranges = now
 
@@ -180,6 +180,7 @@ class ReceiverHalf:
         self._same_stream(stream_id)
         deadline = now + self._wiring.receipt_deadline
         self._numbered().declare(count, deadline)
+        self._count_ranges()
         self._check_oneshot_total()
         self._set_deadline()
         self._ack_early(now)
@@ -302,6 +303,7 @@ class ReceiverHalf:
     def deadline_passed(self, now: float) -> None:
         """What is declared and not here by now is lost; answers leave with the next orders."""
         self._unreliable.expire(now)
+        self._count_ranges()
         self._set_deadline()
         self._wiring.due[self.channel] = None
 

@@ -141,6 +141,22 @@ def test_holes_in_numbers_count_although_nothing_waits() -> None:
     assert pair.server._wiring.ranges == 1  # those of the entrypoint
 
 
+def test_declarations_that_wait_for_their_deadline_count() -> None:
+    pair = fresh()
+    channel = pair.client.send(0, b"", now=pair.now, attach=[Attach(True)]).attached[0]
+    pair.settle()
+    before = pair.server.footprint.size
+    for number in range(300):
+        now = pair.now + number * 1e-6
+        frames = codec.encode_sent_unreliable(2)
+        route = codec.encode_route_to(channel) if not number else b""
+        pair.server.absorb(StreamBytes(1_002, route + frames, False), now)
+    assert pair.server.closed is None
+    assert pair.server.footprint.size - before >= 300 * 88
+    pair.run(5.0)
+    assert pair.server.footprint.size - before < 2_000
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("send"), st.integers(0, 3_000), st.sampled_from(Mode)),
