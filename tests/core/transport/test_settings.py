@@ -29,9 +29,19 @@ def test_a_value_out_of_bounds_names_the_setting(name: str, value: object) -> No
         LinkSettings(**{name: value})  # type: ignore[arg-type]
 
 
-def test_limits_are_at_least_one() -> None:
-    with pytest.raises(InvalidOption, match="handshakes"):
-        ListenLimits(handshakes=0)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("handshakes", 0),
+        ("memory", 1_000),
+        ("outgoing", 1_000),
+        ("connection_share", 0.0),
+        ("connection_share", 1.5),
+    ],
+)
+def test_a_limit_out_of_bounds_is_named(name: str, value: float) -> None:
+    with pytest.raises(InvalidOption, match=name):
+        ListenLimits(**{name: value})  # type: ignore[arg-type]
 
 
 def test_the_defaults_are_legal() -> None:

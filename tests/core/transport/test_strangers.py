@@ -8,8 +8,9 @@ import os
 import pytest
 
 from aqueduct_core.engine.contract import Admit
-from aqueduct_core.transport import LinkSettings, ListenLimits, listener
+from aqueduct_core.transport import Driver, LinkSettings, ListenLimits, listener
 from aqueduct_core.transport.aioquic_port.making import STREAMS_OF_STRANGERS, client_link
+from aqueduct_core.transport.fair_turns import FairTurns
 from aqueduct_core.transport.port import Address, Link
 from tests.core.transport.ends import Server, client_tls, dialled, ended, serving, until
 from tests.core.transport.probe import Probe
@@ -171,6 +172,47 @@ def test_who_is_not_admitted_has_few_streams() -> None:
             mine.kick()
             await until(lambda: len(there.streams) == STREAMS_OF_STRANGERS + 50)
             assert mine not in server.listener._shaking
+            await ended(driver)
+
+    asyncio.run(main())
+
+
+def test_the_known_have_their_share_while_strangers_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares: list[float] = []
+    others: list[bool] = []
+
+    class Recorded(FairTurns[Driver, tuple[bytes, Address]]):
+        def __init__(self, share: float) -> None:
+            super().__init__(share)
+            shares.append(share)
+
+        def next(
+            self, *, others: bool = False
+        ) -> tuple[Driver, list[tuple[bytes, Address]]] | None:
+            note(others)
+            return super().next(others=others)
+
+    note = others.append
+    monkeypatch.setattr(listener, "FairTurns", Recorded)
+    monkeypatch.setattr(listener, "STRANGERS_SHARE", 1e-9)
+
+    async def main() -> None:
+        async with serving(limits=ListenLimits(connection_share=0.25)) as server:
+            driver, probe = await dialled(server)
+            await until(lambda: bool(server.probes))
+            assert shares == [0.25]
+            server.listener._burst([(initial(server), FROM) for _ in range(5)])
+            others.clear()
+            probe.write(probe.open(), b"hello", end=True)
+            driver.kick()
+            await until(lambda: bool(server.probes[0].ended))
+            await seen(server)
+            assert others[0] is True
+            others.clear()
+            driver.kick()
+            probe.write(probe.open(), b"alone", end=True)
+            await until(lambda: len(server.probes[0].ended) == 2)
+            assert not any(others)
             await ended(driver)
 
     asyncio.run(main())
