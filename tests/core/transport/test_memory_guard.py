@@ -167,13 +167,13 @@ def test_who_waits_for_us_is_held_back_and_goes_on_when_we_are_done() -> None:
         async with serving(settings=settings, limits=limits, make=hoard(waits=True)) as server:
             ends = [await dialled(server) for _ in range(2)]
             for driver, probe in ends:
-                await write(driver, probe, 6 * MIB)
+                await write(driver, probe, 4 * MIB)
             counts = server.listener.memory_counts
             await until(lambda: counts.held_back > 0)
             await until(lambda: all(isinstance(p, Hoard) and p.kept > MIB for p in server.probes))
             consistent(server)
             seen_most = 0
-            while any(sum(probe.streams.values()) < 6 * MIB for probe in server.probes):
+            while any(sum(probe.streams.values()) < 4 * MIB for probe in server.probes):
                 seen_most = max(seen_most, budget(server).used)
                 for probe in server.probes:
                     assert isinstance(probe, Hoard)
