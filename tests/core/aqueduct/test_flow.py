@@ -659,3 +659,26 @@ def test_bulk_sends_in_other_modes(mode: Mode) -> None:
     wire.stream("0300" + "0c0e")
     assert wire.news(Numbered) == [Numbered(0, mode is Mode.UNORDERED, 2, 3)]
     assert wire.news(Writable) == [Writable(0)]
+
+
+@rule("AQ-FLOW-6")
+@pytest.mark.parametrize(
+    ("buffers", "override", "batch"),
+    [
+        (Buffers(0, 0), None, None),
+        (Buffers(20, 0), None, 5),
+        (Buffers(19, 0), None, 4),
+        (Buffers(7, 0), None, 1),
+        (Buffers(1, 0), None, 1),
+        (Buffers(0, 40), None, 10),
+        (Buffers(20, 40), None, 5),
+        (Buffers(20, 40), 100, 10),
+        (Buffers(20, 0), 0, None),
+    ],
+)
+def test_a_quarter_of_what_binds_gathers(
+    buffers: Buffers, override: int | None, batch: int | None
+) -> None:
+    found = buffers.batch(override)
+    assert found == batch
+    assert not isinstance(found, float)
