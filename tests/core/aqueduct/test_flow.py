@@ -682,3 +682,35 @@ def test_a_quarter_of_what_binds_gathers(
     found = buffers.batch(override)
     assert found == batch
     assert not isinstance(found, float)
+
+
+@rule("AQ-FLOW-2", "AQ-FLOW-9")
+@pytest.mark.parametrize("answer", ["090102", "09020101"])
+def test_datagrams_that_went_before_a_peer_without_flow_control_are_not_counted(
+    answer: str,
+) -> None:
+    wire = Wire(Connection(Side.CLIENT, (), Config(flow_per_channel=0)))
+    wire.pump()
+    wire.engine.send(0, b"hi", now=0, mode=Mode.UNRELIABLE)
+    wire.pump()
+    assert wire.engine.statistics.outstanding > 0
+    wire.stream("V020001", end=True)
+    wire.engine.send(0, b"hi", now=0, mode=Mode.UNRELIABLE)
+    wire.advance(0.2)
+    wire.stream("0300" + answer)
+    assert wire.code is None
+    assert wire.engine.statistics.outstanding == 0
+    assert not wire.engine.statistics.waiting
+
+
+@rule("AQ-FLOW-2")
+def test_a_datagram_that_went_before_and_is_refused_after_is_not_counted() -> None:
+    wire = Wire(Connection(Side.CLIENT, (), Config(flow_per_channel=0)))
+    wire.pump()
+    wire.engine.send(0, b"hi", now=0, mode=Mode.UNRELIABLE)
+    (order,) = [order for order in wire.engine.orders() if isinstance(order, SendDatagram)]
+    wire.stream("V020001", end=True)
+    wire.engine.absorb(DatagramRefused(order.token), wire.now)
+    wire.pump()
+    assert wire.code is None
+    assert wire.engine.statistics.outstanding == 0
