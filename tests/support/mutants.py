@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import hashlib
 import io
 import json
@@ -110,6 +111,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             for key in called:
                 if key in tests:
                     tests[key].append((seconds, test))
+    gc.freeze()  # what is shared with forks is not touched by their collections
     total: Counter[str] = Counter()
     survivors = []
     killers: dict[str, Counter[str]] = defaultdict(Counter)

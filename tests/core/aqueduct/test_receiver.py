@@ -421,6 +421,20 @@ def test_on_stored_an_answer_waits_for_the_log() -> None:
     assert server.sent() == ["7: 0903010101"]
 
 
+@rule("AQ-ACK-10")
+def test_what_comes_late_while_the_answer_waits_is_counted() -> None:
+    server = known(config=STORED)
+    server.datagram("0308" + message(0))
+    control = server.stream("03080504")
+    server.advance(1.5)
+    for number in (1, 3):
+        server.datagram("0308" + message(number))
+    server.engine.stored(8, 0, 1, reliable=False, now=server.now)
+    server.stream("0600", control)
+    (ended,) = server.news(Ended)
+    assert (ended.counts.late, ended.counts.acked, ended.counts.nacked) == (2, 1, 3)
+
+
 @rule("AQ-ACK-15", "AQ-ACK-12")
 def test_on_stored_early_answers() -> None:
     server = known(config=STORED)
