@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from aqueduct_core.aqueduct import codec
+from aqueduct_core.aqueduct.acks import ReliableLedger
 from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Mode
 from aqueduct_core.aqueduct.faults import BadArgument, Code, ResetCode
 from aqueduct_core.aqueduct.news import Complete, Counts, End, Ended, Nacked, Run
@@ -716,3 +717,23 @@ def test_a_finish_to_be_confirmed_is_told_with_its_datagrams_answered() -> None:
     (told,) = server.news(Complete)
     assert (told.counts.unreliable_sent, told.counts.unreliable_acked) == (1, 1)
     assert server.sent() == ["7: 090101"]
+
+
+@rule("AQ-ACK-14")
+def test_a_run_that_begins_at_the_lowest_missing_number_is_never_too_far_ahead() -> None:
+    ledger = ReliableLedger(Config(max_reliable_window=2))
+    assert ledger.admits(0, 9)
+    assert ledger.admits(1, 3)
+    assert not ledger.admits(1, 4)
+
+
+@rule("AQ-ACK-10", "AQ-ACK-14")
+def test_a_datagram_beyond_the_ranges_that_are_kept_is_lost() -> None:
+    """It is not told, since it will be nacked."""
+    server = known(config=Config(auto_accept=True, max_ranges_per_space=2))
+    for number in (0, 2, 4):
+        server.datagram("0308" + message(number))
+    assert [run.first for run in server.news(Run)] == [0, 2]
+    server.stream("03080505")
+    server.advance(1)
+    assert server.sent() == ["7: 090401010102"]
