@@ -119,6 +119,32 @@ def test_a_datagram_is_filled_to_its_last_byte() -> None:
     assert stream.startswith("10: ")
 
 
+@rule("AQ-SEND-3")
+def test_the_room_of_datagrams_is_that_of_the_longest_number_among_them() -> None:
+    client = Wire.client()
+    client.engine.absorb(LinkReady(100), 0)
+    room = client.engine.datagram_room(0)
+    for number in range(127):
+        client.engine.send(0, b"", now=0, mode=Mode.UNRELIABLE)
+        if number == 125:
+            assert client.engine.datagram_room(0, 2) == room
+            assert client.engine.datagram_room(0, 3) == room - 1
+        client.pump()
+    assert client.engine.datagram_room(0, 1) == client.engine.datagram_room(0, 0) == room
+    assert client.engine.datagram_room(0, 2) == room - 1
+
+
+@rule("AQ-SEND-3")
+def test_a_link_that_takes_tiny_datagrams_has_no_room_in_them() -> None:
+    for size in (1, 7):
+        client = Wire.client()
+        client.engine.absorb(LinkReady(size), 0)
+        assert client.engine.datagram_room(0) == 0
+        with pytest.raises(TooLarge):
+            client.engine.send_many(0, [b"a"], now=0, mode=Mode.UNRELIABLE)
+        assert client.engine.send(0, b"a", now=0, mode=Mode.UNRELIABLE).reliable
+
+
 @rule("AQ-SEND-5")
 def test_a_refused_datagram_gives_its_number_back() -> None:
     client = Wire.client()
