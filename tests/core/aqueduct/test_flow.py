@@ -26,10 +26,11 @@ from aqueduct_core.aqueduct.news import (
     Nacked,
     Numbered,
     Opened,
+    Rerouted,
     Run,
     Writable,
 )
-from aqueduct_core.engine.contract import DatagramRefused, SendDatagram
+from aqueduct_core.engine.contract import DatagramRefused, SendDatagram, StreamLimit
 from tests.support.rules import rule
 from tests.support.wire import Wire
 
@@ -712,5 +713,22 @@ def test_a_datagram_that_went_before_and_is_refused_after_is_not_counted() -> No
     wire.stream("V020001", end=True)
     wire.engine.absorb(DatagramRefused(order.token), wire.now)
     wire.pump()
+    assert wire.code is None
+    assert wire.engine.statistics.outstanding == 0
+
+
+@rule("AQ-FLOW-4", "AQ-SEND-5")
+def test_a_refused_datagram_that_finds_no_stream_keeps_its_credit_until_it_is_nacked() -> None:
+    wire = client(100, reserved_control_streams=0)
+    wire.engine.absorb(StreamLimit(2), wire.now)
+    wire.engine.send(0, b"hi", now=0, mode=Mode.UNRELIABLE)
+    size = wire.engine.statistics.outstanding
+    wire.pump()
+    (order,) = [order for order in wire.orders if isinstance(order, SendDatagram)]
+    wire.engine.absorb(DatagramRefused(order.token), wire.now)
+    assert wire.news(Rerouted) == []
+    assert wire.engine.statistics.outstanding == size > 0
+    wire.advance(0.2)
+    wire.stream("0300" + "09020001")
     assert wire.code is None
     assert wire.engine.statistics.outstanding == 0
