@@ -732,3 +732,19 @@ def test_a_refused_datagram_that_finds_no_stream_keeps_its_credit_until_it_is_na
     wire.stream("0300" + "09020001")
     assert wire.code is None
     assert wire.engine.statistics.outstanding == 0
+
+
+@rule("AQ-FLOW-4", "AQ-SEND-10")
+def test_a_cancelled_channel_gives_its_turn_for_the_total_to_others() -> None:
+    wire = client(0, 60)
+    attach = [Attach(True), Attach(True)]
+    large, small = wire.engine.send(0, b"", now=0, attach=attach).attached
+    wire.engine.send(0, b"x" * 20, now=0)
+    assert wire.engine.send(large, b"x" * 30, now=0).number is None
+    wire.stream("03000c01")  # too little for it, but it has the turn now
+    wire.pump()
+    assert wire.engine.send(small, b"x", now=0).number is None
+    wire.fresh()
+    wire.engine.cancel(large, 0)
+    assert wire.news(Numbered) == [Numbered(small, True, 0, 1)]
+    assert wire.engine.statistics.waiting == 0

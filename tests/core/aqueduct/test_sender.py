@@ -13,6 +13,7 @@ from aqueduct_core.aqueduct.faults import (
     Code,
     ConnectionOver,
     NotAllowed,
+    ResetCode,
     TooLarge,
     TooMany,
 )
@@ -21,6 +22,7 @@ from aqueduct_core.aqueduct.sender import REFUSED, SENDER_TABLE, SenderInput, Se
 from aqueduct_core.engine.contract import (
     DatagramRefused,
     LinkReady,
+    ResetStream,
     SendDatagram,
     StreamStopped,
 )
@@ -196,7 +198,7 @@ def test_declarations_and_finish_share_a_stream() -> None:
     assert client.sent() == []
 
 
-@rule("AQ-SEND-10")
+@rule("AQ-SEND-10", "AQ-ERR-2")
 def test_cancel_resets_what_the_peer_has_not_acked() -> None:
     client = Wire.client()
     for _ in range(3):
@@ -204,6 +206,9 @@ def test_cancel_resets_what_the_peer_has_not_acked() -> None:
     client.sent()
     client.stream("030008020101")
     client.engine.cancel(0, 0)
+    client.pump()
+    codes = [order.code for order in client.orders if isinstance(order, ResetStream)]
+    assert codes == [ResetCode.CANCELLED] * 2
     assert client.sent() == ["22: 030007 FIN", "RESET 10", "RESET 18"]
 
 
@@ -213,6 +218,7 @@ def test_cancel_takes_back_the_declaration_that_was_due() -> None:
     client.engine.send(0, b"", now=0, mode=Mode.UNRELIABLE)
     client.engine.cancel(0, 0)
     client.sent()
+    assert client.engine.wake_at is None
     client.advance(5)
     assert client.sent() == []
 
@@ -435,3 +441,11 @@ def test_send_many_in_each_mode() -> None:
     assert client.sent() == ["d: 0300040000000161", "d: 0300040100000162"]
     client.engine.absorb(LinkReady(0), 0)
     assert client.engine.send_many(0, [b"c"], now=0, mode=Mode.UNRELIABLE) == (0, 1)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_headers_leave_with_their_message(mode: Mode) -> None:
+    client = Wire.client()
+    client.engine.send(0, b"x", now=0, mode=mode, headers=((b"k", b"v"),))
+    (sent,) = client.sent()
+    assert "04016b0176" in sent
