@@ -6,9 +6,9 @@
 BIN := .venv/bin
 DEMO_SECONDS ?= 30
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= codec grammar engine operations parsers
+FUZZ_TARGETS ?= codec grammar engine operations parsers reassembly ranges
+FUZZ_COUNT ?=
 MUTANTS ?= acks flow tombstones
-MUTANT_WORKERS ?= 2
 SEEDS ?= 20000
 SINK_RUNS ?= 10000
 SOAK ?= restarts kills bridge backpressure many cluster
@@ -68,13 +68,18 @@ simulate: setup
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 	@$(BIN)/python -m tests.spark.delivery_model --runs $(SINK_RUNS)
 
-# FUZZ_SECONDS for each target; FUZZ_TARGETS names some of them
+# FUZZ_SECONDS for each target, or FUZZ_COUNT random inputs; FUZZ_TARGETS names some of them
 fuzz: setup
+ifeq ($(FUZZ_COUNT),)
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
 	  $(BIN)/python -m pip install -q -c .ci/constraints.txt \
 	  --config-settings editable_mode=compat -e '.[fuzz]'
 	@for target in $(FUZZ_TARGETS); do \
 	  $(BIN)/python -m tests.fuzz.run $$target $(FUZZ_SECONDS) || exit 1; done
+else
+	@for target in $(FUZZ_TARGETS); do \
+	  $(BIN)/python -m tests.fuzz.draw $$target $(FUZZ_COUNT) || exit 1; done
+endif
 
 # small changes of the engine, and which of them no test notices (mutmut; its working copy is
 # mutants/). MUTANTS names modules of aqueduct_core/aqueduct and aqueduct_core/primitives, '*' all;
@@ -83,8 +88,7 @@ mutants: setup
 	@$(BIN)/python -c 'import mutmut' 2>/dev/null || \
 	  $(BIN)/python -m pip install -q -c .ci/constraints.txt \
 	  --config-settings editable_mode=compat -e '.[mutants]'
-	@$(BIN)/mutmut run --max-children $(MUTANT_WORKERS) $(MUTANTS:%='aqueduct_core.*.%.*')
-	@$(BIN)/mutmut results | grep -v ': not checked$$' || true
+	@$(BIN)/python -m tests.support.mutants $(MUTANTS:%='%')
 
 # the pages below docs/ that are made from code and tests
 pages: setup

@@ -264,5 +264,7 @@ class Flow:
         self.stirred = True
 
     def yield_turn(self, channel: int) -> None:
+        """What waited first of this channel has gone, or will not go: it is for others to go."""
         if self.turn == channel:
             self.turn = None
+            self.stirred = True

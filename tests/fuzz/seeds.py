@@ -14,7 +14,14 @@ from aqueduct_core.aqueduct.positions import Position, to_payload
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.spool.segment import Index
 from tests.core.aqueduct.vectors import VECTORS
-from tests.fuzz import codec_target, engine_target, operations_target, parsers_target
+from tests.fuzz import (
+    codec_target,
+    engine_target,
+    operations_target,
+    parsers_target,
+    ranges_target,
+    reassembly_target,
+)
 
 # T01–T37: varints, varbytes, header data, channel identifiers; then varranges (AQ-RANGES-1).
 _PRIMITIVES = (
@@ -195,10 +202,42 @@ def _parsers() -> Iterator[tuple[str, bytes]]:
         yield name, bytes([parsers_target.PARSERS.index(parser)]) + data
 
 
+def _reassembly() -> Iterator[tuple[str, bytes]]:
+    here = reassembly_target.REACH
+    pieces: dict[str, list[tuple[int, int]]] = {
+        "in-order": [(here, 4), (here, 4), (here, 4)],
+        "behind-a-hole": [(here + 4, 4), (here + 8, 4), (here, 4)],
+        "backwards": [(here + 8, 4), (here + 4, 4), (here, 4)],
+        "single-bytes": [(here + at, 1) for at in (9, 7, 5, 3, 8, 6, 4, 2, 1, 0)],
+        "over-holes": [(here + 2, 2), (here + 6, 2), (here + 10, 2), (here + 1, 15), (here, 1)],
+        "again": [(here, 8), (here - 4, 8), (here - 8, 4), (here, 0)],
+        "too-many": [(here + at, 1) for at in range(2, 40, 2)],
+    }
+    for name, of in pieces.items():
+        for joined in range(len(reassembly_target.JOINED)):
+            steps = [bytes([start, size, number & 1]) for number, (start, size) in enumerate(of)]
+            yield f"{name}-{joined}", bytes([7, joined]) + b"".join(steps)
+
+
+def _ranges() -> Iterator[tuple[str, bytes]]:
+    steps = {
+        "apart": "020a04 021404 021e04",
+        "touching": "020a05 020f05 020505",
+        "over-all": "020a02 021402 020819",
+        "hole": "02050f 010a04 000a04",
+        "from-the-front": "020504 021404 000000",
+    }
+    for kind in range(len(ranges_target.KINDS)):
+        for name, text in steps.items():
+            yield f"{name}-{kind}", bytes([kind]) + bytes.fromhex(text)
+
+
 _SEEDS: dict[str, Callable[[], Iterator[tuple[str, bytes]]]] = {
     "codec": _codec,
     "grammar": _grammar,
     "engine": _engine,
     "operations": _operations,
     "parsers": _parsers,
+    "reassembly": _reassembly,
+    "ranges": _ranges,
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 CORPUS = Path(__file__).parent / "corpus"
-TARGETS = ("codec", "grammar", "engine", "operations", "parsers")
+TARGETS = ("codec", "grammar", "engine", "operations", "parsers", "reassembly", "ranges")
 
 
 def target(name: str) -> Callable[[bytes], None]:

@@ -10,6 +10,11 @@ from aqueduct_core.aqueduct import codec
 from aqueduct_core.aqueduct.frames import SentUnreliable
 from aqueduct_core.aqueduct.inflow import Inflow
 from aqueduct_core.primitives import varint
+from aqueduct_core.primitives.number_set import NumberSet
+from aqueduct_core.primitives.ranges import RangeSet
+from aqueduct_core.primitives.reassembly import Reassembly
+from aqueduct_core.transport.aioquic_port.sent_ranges import SentRanges
+from aqueduct_core.transport.aioquic_port.streams import Receiver
 from tests.fuzz.byte_source import ByteSource
 from tests.fuzz.seeds import seeds
 from tests.fuzz.targets import CORPUS, TARGETS, target
@@ -70,6 +75,23 @@ def test_an_internal_error_is_found(name: str, monkeypatch: pytest.MonkeyPatch) 
         raise KeyError(stream_id)
 
     monkeypatch.setattr(Inflow, "stream_reset", broken)
+    assert _breaks(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "method", "wrong"),
+    [
+        ("reassembly", Reassembly, "_stretches", 1),
+        ("ranges", SentRanges, "bounds", range(1)),
+        ("ranges", RangeSet, "covers", True),
+        ("ranges", NumberSet, "missing", []),
+        ("ranges", Receiver, "handle_frame", None),
+    ],
+)
+def test_a_wrong_answer_is_found(
+    name: str, part: type, method: str, wrong: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part, method, lambda *given: wrong)
     assert _breaks(name)
 
 

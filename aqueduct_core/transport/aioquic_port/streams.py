@@ -184,11 +184,12 @@ class Receiver(QuicStreamReceiver):
         return self._waiting.position
 
     def advance(self, start: int, stop: int) -> bool:
-        """Take ``start`` to ``stop`` as delivered if they are simply the next bytes."""
+        """Take ``start`` to ``stop`` as delivered if they are simply the next bytes, and no frame,
+        not even an empty one, was ahead of them."""
         waiting = self._waiting
         if (
             start != waiting.position
-            or waiting.ranges
+            or start != self.highest_offset
             or self.is_finished
             or self._final_size is not None
         ):
@@ -202,10 +203,10 @@ class Receiver(QuicStreamReceiver):
         if self._final_size is not None and stop > self._final_size:
             raise FinalSizeError("Data received beyond final size")
         if frame.fin:
-            if stop < self.highest_offset:
-                raise FinalSizeError("Data received beyond final size")
             if self._final_size not in (None, stop):
                 raise FinalSizeError("Cannot change final size")
+            if stop < self.highest_offset:
+                raise FinalSizeError("Data received beyond final size")
             self._final_size = stop
         self.highest_offset = max(self.highest_offset, stop)
         if self.is_finished:

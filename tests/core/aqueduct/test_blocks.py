@@ -65,6 +65,19 @@ def test_damage_ends_the_block_where_it_is(at: int, size: int, value: int) -> No
     assert pos == stop
 
 
+@pytest.mark.parametrize("first", [0, 126, 16_382])
+def test_a_block_is_its_messages_one_by_one(first: int) -> None:
+    data = slow([b"", b"a", b"b" * 127, b"c" * 128, b"de"], first)
+    block, stop = blocks.decode_block(data, 0, len(data), MAX, 1 << 18)
+    assert block is not None
+    assert stop == len(data)
+    pos, messages = 0, []
+    while pos < len(data):
+        message, pos = codec.decode_message(data, pos, len(data), Config(), Side.CLIENT)
+        messages.append(message)
+    assert list(block.messages()) == messages
+
+
 def test_a_cut_frame_is_left_for_later() -> None:
     data = slow([b"x" * 50] * 40, 0)
     for cut in range(1, 60):

@@ -160,3 +160,30 @@ def test_too_many_attachments() -> None:
     with pytest.raises(PeerFault) as caught:
         codec.decode_message(data, 0, len(data), config, Side.CLIENT)
     assert caught.value.code is Code.RESOURCE_LIMIT
+
+
+@rule("AQ-VER-4")
+@pytest.mark.parametrize("before", [0, 3])
+def test_a_version_that_is_cut_anywhere_is_waited_for(before: int) -> None:
+    data = bytes(before) + codec.VERSION + b"more"
+    whole = before + len(codec.VERSION)
+    for end in range(before + 1, whole):
+        with pytest.raises(NeedMore) as more:
+            codec.check_version(data, before, end)
+        assert more.value.upto == end + 1
+        with pytest.raises(NeedMore):
+            codec.check_version(data[:end], before, end)
+    assert codec.check_version(data, before, len(data)) == whole
+
+
+def test_headers_of_attachments_have_the_limit_of_headers() -> None:
+    headers = ((b"k", b"v"),)
+    attachments = (Attachment(8, ()), Attachment(10, headers), Attachment(12, headers))
+    data = codec.encode_message(0, (), attachments, b"x")
+    size = codec.headers_size(headers)
+    config = Config(max_headers_bytes=size)
+    message, _ = codec.decode_message(data, 0, len(data), config, Side.CLIENT)
+    assert message.attachments == attachments
+    with pytest.raises(PeerFault) as fault:
+        codec.decode_message(data, 0, len(data), Config(max_headers_bytes=size - 1), Side.CLIENT)
+    assert fault.value.code == Code.RESOURCE_LIMIT

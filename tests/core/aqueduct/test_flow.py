@@ -26,10 +26,11 @@ from aqueduct_core.aqueduct.news import (
     Nacked,
     Numbered,
     Opened,
+    Rerouted,
     Run,
     Writable,
 )
-from aqueduct_core.engine.contract import DatagramRefused, SendDatagram
+from aqueduct_core.engine.contract import DatagramRefused, SendDatagram, StreamLimit
 from tests.support.rules import rule
 from tests.support.wire import Wire
 
@@ -659,3 +660,91 @@ def test_bulk_sends_in_other_modes(mode: Mode) -> None:
     wire.stream("0300" + "0c0e")
     assert wire.news(Numbered) == [Numbered(0, mode is Mode.UNORDERED, 2, 3)]
     assert wire.news(Writable) == [Writable(0)]
+
+
+@rule("AQ-FLOW-6")
+@pytest.mark.parametrize(
+    ("buffers", "override", "batch"),
+    [
+        (Buffers(0, 0), None, None),
+        (Buffers(20, 0), None, 5),
+        (Buffers(19, 0), None, 4),
+        (Buffers(7, 0), None, 1),
+        (Buffers(1, 0), None, 1),
+        (Buffers(0, 40), None, 10),
+        (Buffers(20, 40), None, 5),
+        (Buffers(20, 40), 100, 10),
+        (Buffers(20, 0), 0, None),
+    ],
+)
+def test_a_quarter_of_what_binds_gathers(
+    buffers: Buffers, override: int | None, batch: int | None
+) -> None:
+    found = buffers.batch(override)
+    assert found == batch
+    assert not isinstance(found, float)
+
+
+@rule("AQ-FLOW-2", "AQ-FLOW-9")
+@pytest.mark.parametrize("answer", ["090102", "09020101"])
+def test_datagrams_that_went_before_a_peer_without_flow_control_are_not_counted(
+    answer: str,
+) -> None:
+    wire = Wire(Connection(Side.CLIENT, (), Config(flow_per_channel=0)))
+    wire.pump()
+    wire.engine.send(0, b"hi", now=0, mode=Mode.UNRELIABLE)
+    wire.pump()
+    assert wire.engine.statistics.outstanding > 0
+    wire.stream("V020001", end=True)
+    wire.engine.send(0, b"hi", now=0, mode=Mode.UNRELIABLE)
+    wire.advance(0.2)
+    wire.stream("0300" + answer)
+    assert wire.code is None
+    assert wire.engine.statistics.outstanding == 0
+    assert not wire.engine.statistics.waiting
+
+
+@rule("AQ-FLOW-2")
+def test_a_datagram_that_went_before_and_is_refused_after_is_not_counted() -> None:
+    wire = Wire(Connection(Side.CLIENT, (), Config(flow_per_channel=0)))
+    wire.pump()
+    wire.engine.send(0, b"hi", now=0, mode=Mode.UNRELIABLE)
+    (order,) = [order for order in wire.engine.orders() if isinstance(order, SendDatagram)]
+    wire.stream("V020001", end=True)
+    wire.engine.absorb(DatagramRefused(order.token), wire.now)
+    wire.pump()
+    assert wire.code is None
+    assert wire.engine.statistics.outstanding == 0
+
+
+@rule("AQ-FLOW-4", "AQ-SEND-5")
+def test_a_refused_datagram_that_finds_no_stream_keeps_its_credit_until_it_is_nacked() -> None:
+    wire = client(100, reserved_control_streams=0)
+    wire.engine.absorb(StreamLimit(2), wire.now)
+    wire.engine.send(0, b"hi", now=0, mode=Mode.UNRELIABLE)
+    size = wire.engine.statistics.outstanding
+    wire.pump()
+    (order,) = [order for order in wire.orders if isinstance(order, SendDatagram)]
+    wire.engine.absorb(DatagramRefused(order.token), wire.now)
+    assert wire.news(Rerouted) == []
+    assert wire.engine.statistics.outstanding == size > 0
+    wire.advance(0.2)
+    wire.stream("0300" + "09020001")
+    assert wire.code is None
+    assert wire.engine.statistics.outstanding == 0
+
+
+@rule("AQ-FLOW-4", "AQ-SEND-10")
+def test_a_cancelled_channel_gives_its_turn_for_the_total_to_others() -> None:
+    wire = client(0, 60)
+    attach = [Attach(True), Attach(True)]
+    large, small = wire.engine.send(0, b"", now=0, attach=attach).attached
+    wire.engine.send(0, b"x" * 20, now=0)
+    assert wire.engine.send(large, b"x" * 30, now=0).number is None
+    wire.stream("03000c01")  # too little for it, but it has the turn now
+    wire.pump()
+    assert wire.engine.send(small, b"x", now=0).number is None
+    wire.fresh()
+    wire.engine.cancel(large, 0)
+    assert wire.news(Numbered) == [Numbered(small, True, 0, 1)]
+    assert wire.engine.statistics.waiting == 0

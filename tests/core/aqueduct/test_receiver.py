@@ -7,8 +7,9 @@ import itertools
 import pytest
 
 from aqueduct_core.aqueduct import codec
+from aqueduct_core.aqueduct.acks import ReliableLedger
 from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Mode
-from aqueduct_core.aqueduct.faults import BadArgument, Code
+from aqueduct_core.aqueduct.faults import BadArgument, Code, ResetCode
 from aqueduct_core.aqueduct.news import Complete, Counts, End, Ended, Nacked, Run
 from aqueduct_core.aqueduct.receiver import (
     RECEIVER_TABLE,
@@ -16,6 +17,7 @@ from aqueduct_core.aqueduct.receiver import (
     ReceiverInput,
     ReceiverState,
 )
+from aqueduct_core.engine.contract import ResetStream
 from aqueduct_core.primitives import varint
 from tests.support.rules import rule
 from tests.support.wire import Wire
@@ -421,6 +423,23 @@ def test_on_stored_an_answer_waits_for_the_log() -> None:
     assert server.sent() == ["7: 0903010101"]
 
 
+@rule("AQ-ACK-10")
+def test_what_comes_late_while_the_answer_waits_is_counted() -> None:
+    server = known(config=STORED)
+    for number in (0, 2, 3):
+        server.datagram("0308" + message(number))
+    control = server.stream("03080505")
+    server.advance(1.5)
+    for number in (1, 4):
+        server.datagram("0308" + message(number))
+    server.engine.stored(8, 0, 1, reliable=False, now=server.now)
+    server.engine.stored(8, 2, 4, reliable=False, now=server.now)
+    server.stream("0600", control)
+    (ended,) = server.news(Ended)
+    counts = ended.counts
+    assert (counts.late, counts.acked, counts.unreliable_acked, counts.nacked) == (2, 3, 3, 2)
+
+
 @rule("AQ-ACK-15", "AQ-ACK-12")
 def test_on_stored_early_answers() -> None:
     server = known(config=STORED)
@@ -664,3 +683,57 @@ def test_after_a_close_nothing_is_due() -> None:
     (ended,) = server.news(Ended)
     assert (ended.counts.reliable_sent, ended.counts.reliable_received) == (0, 1)
     assert server.engine.wake_at is None
+
+
+@rule("AQ-ERR-2", "AQ-LIFE-6")
+def test_the_stream_of_a_lost_channel_is_reset_as_lost() -> None:
+    server = known()
+    server.stream("03080b")
+    server.pump()
+    resets = [order for order in server.orders if isinstance(order, ResetStream)]
+    assert resets == [ResetStream(7, ResetCode.LOST)]
+
+
+@rule("AQ-FLOW-6")
+@pytest.mark.parametrize("end", ["07", "0b"])
+def test_credit_that_waits_when_a_channel_ends_is_not_looked_for(end: str) -> None:
+    server = known(config=Config(auto_accept=True, flow_per_channel=1000))
+    server.engine._wiring.flow.active = True
+    server.stream("0308" + message(0))
+    (run,) = server.news(Run)
+    server.advance(0.1)
+    server.engine.consumed(8, run.size, server.now)
+    assert server.engine.wake_at is not None
+    server.stream("0308" + end)
+    server.fresh()
+    assert server.engine.wake_at is None
+
+
+@rule("AQ-ACK-12", "AQ-LIFE-15")
+def test_a_finish_to_be_confirmed_is_told_with_its_datagrams_answered() -> None:
+    server = known(config=Config(auto_accept=True, confirm_finish=True))
+    server.datagram("0308" + message(0))
+    server.stream("030805010600")
+    (told,) = server.news(Complete)
+    assert (told.counts.unreliable_sent, told.counts.unreliable_acked) == (1, 1)
+    assert server.sent() == ["7: 090101"]
+
+
+@rule("AQ-ACK-14")
+def test_a_run_that_begins_at_the_lowest_missing_number_is_never_too_far_ahead() -> None:
+    ledger = ReliableLedger(Config(max_reliable_window=2))
+    assert ledger.admits(0, 9)
+    assert ledger.admits(1, 3)
+    assert not ledger.admits(1, 4)
+
+
+@rule("AQ-ACK-10", "AQ-ACK-14")
+def test_a_datagram_beyond_the_ranges_that_are_kept_is_lost() -> None:
+    """It is not told, since it will be nacked."""
+    server = known(config=Config(auto_accept=True, max_ranges_per_space=2))
+    for number in (0, 2, 4):
+        server.datagram("0308" + message(number))
+    assert [run.first for run in server.news(Run)] == [0, 2]
+    server.stream("03080505")
+    server.advance(1)
+    assert server.sent() == ["7: 090401010102"]

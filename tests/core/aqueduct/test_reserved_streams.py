@@ -54,6 +54,22 @@ def test_bulk_sends_and_fallback_messages_need_streams_too() -> None:
     assert wire.news(Numbered) == [Numbered(0, True, 1, 2), Numbered(0, False, 1, 2)]
 
 
+@rule("AQ-SEND-14", "AQ-FLOW-11")
+@pytest.mark.parametrize("mode", [Mode.ORDERED, Mode.UNORDERED])
+def test_a_oneshot_that_finds_no_stream_is_still_open(mode: Mode) -> None:
+    wire = Wire.client(Config(reserved_control_streams=0))
+    wire.engine.absorb(StreamLimit(3), 0)
+    (child,) = wire.engine.send(0, b"", now=0, attach=[Attach(True, oneshot=True)]).attached
+    wire.fresh()
+    assert wire.engine.send_many(child, [b"a"], now=0, mode=mode) == (0, 0)
+    assert wire.sent() == []
+    assert wire.engine.can_send(child)
+    wire.engine.absorb(StreamLimit(9), 0)
+    assert wire.news(Writable) == [Writable(child)]
+    assert wire.engine.send_many(child, [b"a"], now=0, mode=mode) == (0, 1)
+    assert not wire.engine.can_send(child)
+
+
 def test_a_peer_that_allows_few_streams_has_few_of_them_reserved() -> None:
     wire = Wire.client()
     wire.engine.absorb(StreamLimit(3), 0)

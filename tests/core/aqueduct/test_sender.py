@@ -13,6 +13,7 @@ from aqueduct_core.aqueduct.faults import (
     Code,
     ConnectionOver,
     NotAllowed,
+    ResetCode,
     TooLarge,
     TooMany,
 )
@@ -21,6 +22,7 @@ from aqueduct_core.aqueduct.sender import REFUSED, SENDER_TABLE, SenderInput, Se
 from aqueduct_core.engine.contract import (
     DatagramRefused,
     LinkReady,
+    ResetStream,
     SendDatagram,
     StreamStopped,
 )
@@ -119,6 +121,32 @@ def test_a_datagram_is_filled_to_its_last_byte() -> None:
     assert stream.startswith("10: ")
 
 
+@rule("AQ-SEND-3")
+def test_the_room_of_datagrams_is_that_of_the_longest_number_among_them() -> None:
+    client = Wire.client()
+    client.engine.absorb(LinkReady(100), 0)
+    room = client.engine.datagram_room(0)
+    for number in range(127):
+        client.engine.send(0, b"", now=0, mode=Mode.UNRELIABLE)
+        if number == 125:
+            assert client.engine.datagram_room(0, 2) == room
+            assert client.engine.datagram_room(0, 3) == room - 1
+        client.pump()
+    assert client.engine.datagram_room(0, 1) == client.engine.datagram_room(0, 0) == room
+    assert client.engine.datagram_room(0, 2) == room - 1
+
+
+@rule("AQ-SEND-3")
+def test_a_link_that_takes_tiny_datagrams_has_no_room_in_them() -> None:
+    for size in (1, 7):
+        client = Wire.client()
+        client.engine.absorb(LinkReady(size), 0)
+        assert client.engine.datagram_room(0) == 0
+        with pytest.raises(TooLarge):
+            client.engine.send_many(0, [b"a"], now=0, mode=Mode.UNRELIABLE)
+        assert client.engine.send(0, b"a", now=0, mode=Mode.UNRELIABLE).reliable
+
+
 @rule("AQ-SEND-5")
 def test_a_refused_datagram_gives_its_number_back() -> None:
     client = Wire.client()
@@ -170,7 +198,7 @@ def test_declarations_and_finish_share_a_stream() -> None:
     assert client.sent() == []
 
 
-@rule("AQ-SEND-10")
+@rule("AQ-SEND-10", "AQ-ERR-2")
 def test_cancel_resets_what_the_peer_has_not_acked() -> None:
     client = Wire.client()
     for _ in range(3):
@@ -178,6 +206,9 @@ def test_cancel_resets_what_the_peer_has_not_acked() -> None:
     client.sent()
     client.stream("030008020101")
     client.engine.cancel(0, 0)
+    client.pump()
+    codes = [order.code for order in client.orders if isinstance(order, ResetStream)]
+    assert codes == [ResetCode.CANCELLED] * 2
     assert client.sent() == ["22: 030007 FIN", "RESET 10", "RESET 18"]
 
 
@@ -187,6 +218,7 @@ def test_cancel_takes_back_the_declaration_that_was_due() -> None:
     client.engine.send(0, b"", now=0, mode=Mode.UNRELIABLE)
     client.engine.cancel(0, 0)
     client.sent()
+    assert client.engine.wake_at is None
     client.advance(5)
     assert client.sent() == []
 
@@ -409,3 +441,11 @@ def test_send_many_in_each_mode() -> None:
     assert client.sent() == ["d: 0300040000000161", "d: 0300040100000162"]
     client.engine.absorb(LinkReady(0), 0)
     assert client.engine.send_many(0, [b"c"], now=0, mode=Mode.UNRELIABLE) == (0, 1)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_headers_leave_with_their_message(mode: Mode) -> None:
+    client = Wire.client()
+    client.engine.send(0, b"x", now=0, mode=mode, headers=((b"k", b"v"),))
+    (sent,) = client.sent()
+    assert "04016b0176" in sent

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from aqueduct_core.aqueduct.chanid import Side, make
 from aqueduct_core.aqueduct.tombstones import ChannelSet, Tombstones
+from aqueduct_core.primitives.ranges import RangeSet
 from tests.support.rules import rule
 
 
@@ -64,10 +63,11 @@ def test_what_goes_goes_in_batches(age: float, monkeypatch: pytest.MonkeyPatch) 
     walks = 0
     evict = Tombstones._evict
 
-    def counted(*arguments: Any) -> None:
+    def counted(tombstones: Tombstones, ranges: RangeSet, kind: int) -> None:
         nonlocal walks
         walks += 1
-        evict(*arguments)
+        evict(tombstones, ranges, kind)
+        assert age or len(tombstones._channels._kind(kind)) == 700
 
     monkeypatch.setattr(Tombstones, "_evict", counted)
     tombstones = Tombstones(800, age)

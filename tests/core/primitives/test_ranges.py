@@ -56,3 +56,17 @@ def test_length_costs_nothing() -> None:
     assert ranges.missing(0, 1 << 61) == [(5, 1 << 60)]
     assert repr(RangeSet([(1, 2)])) == "RangeSet([(1, 2)])"
     assert RangeSet() != 0
+
+
+def test_an_empty_range_is_nowhere() -> None:
+    ranges = RangeSet([(1, 9)])
+    assert not ranges.overlaps(4, 4)
+    assert ranges.within(4, 4) == ranges.missing(4, 4) == []
+    assert ranges.covers(20, 20)
+
+
+def test_sets_are_equal_where_all_their_edges_are() -> None:
+    ranges = RangeSet([(1, 3), (5, 7)])
+    assert ranges == RangeSet([(5, 7), (1, 3)])
+    for other in ([(1, 3), (5, 8)], [(1, 3), (4, 7)], [(1, 3)], []):
+        assert ranges != RangeSet(other)

@@ -136,3 +136,29 @@ def test_an_end_otherwise_forgets_what_waits() -> None:
     stream.clear()
     assert (stream.held, stream.ranges) == (0, 0)
     assert stream.add(0, b"abcdef") == b"abcdef"
+
+
+def test_pieces_that_touch_are_one_range_when_more_comes_over_them() -> None:
+    stream = Reassembly(4)
+    for start in (10, 10 + JOINED):
+        stream.add(start, CONTENT[start : start + JOINED])
+    assert (len(stream._pieces), stream.ranges) == (2, 1)
+    stop = 12 + 2 * JOINED
+    assert stream.add(8, CONTENT[8:stop]) == b""
+    assert (stream.ranges, stream.held) == (1, stop - 8)
+    check(stream)
+    assert stream.add(0, CONTENT[:8]) == CONTENT[:stop]
+    assert (stream.ranges, stream.held) == (0, 0)
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("size", [1, JOINED // 2, JOINED // 2 + 1, JOINED])
+def test_neighbours_are_joined_up_to_their_bound(size: int, backwards: bool) -> None:
+    half = JOINED // 2
+    pieces = [(10, size), (10 + size, half)]
+    stream = Reassembly(4)
+    for start, length in reversed(pieces) if backwards else pieces:
+        stream.add(start, CONTENT[start : start + length])
+    assert len(stream._pieces) == (1 if size + half <= JOINED else 2)
+    assert stream.ranges == 1
+    check(stream)
