@@ -15,6 +15,8 @@ from aioquic.quic.recovery import QuicPacketNumberWindow, QuicPacketSpace
 from aioquic.quic.stream import QuicStream, QuicStreamReceiver, QuicStreamSender
 from aioquic.tls import Context as TlsContext
 
+from aqueduct_core.transport.aioquic_port.frugal import IDLE, USEFUL
+
 SUPPORTED = ((1, 7), (1, 8))
 """Versions of aioquic from the first to before the second."""
 
@@ -25,8 +27,7 @@ METHODS = {
     "_find_network_path": ("self", "addr"),
     "_get_or_create_stream": ("self", "frame_type", "stream_id"),
     "_get_or_create_stream_for_send": ("self", "stream_id"),
-    "_handle_max_data_frame": ("self", "context", "frame_type", "buf"),
-    "_handle_max_stream_data_frame": ("self", "context", "frame_type", "buf"),
+    **{name: ("self", "context", "frame_type", "buf") for name in (*USEFUL, *IDLE)},
     "_idle_timeout": ("self",),
     "_initialize": ("self", "peer_cid"),
     "_on_connection_limit_delivery": ("self", "delivery", "limit"),

@@ -43,7 +43,7 @@ from aioquic.quic.stream import QuicStream, StreamFinishedError
 from aioquic.tls import Epoch, SessionTicketFetcher, SessionTicketHandler
 
 from aqueduct_core.primitives.ranges import RangeSet
-from aqueduct_core.transport.aioquic_port.datagrams import DatagramConnection
+from aqueduct_core.transport.aioquic_port.frugal import FrugalConnection
 from aqueduct_core.transport.aioquic_port.streams import (
     MAX_CONNECTION_RANGES,
     NO_RECEIVER,
@@ -86,7 +86,7 @@ class Start(TypedDict, total=False):
     token_handler: Callable[[bytes], None] | None
 
 
-class CreditedConnection(DatagramConnection):
+class CreditedConnection(FrugalConnection):
     """A ``QuicConnection`` whose windows follow ``consume``.
 
     Args:
