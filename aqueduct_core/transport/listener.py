@@ -29,7 +29,7 @@ from aqueduct_core.transport.udp import UdpSocket
 
 LONG_HEADER = 0x80
 
-LONGEST_SERVED = 0.02
+LONGEST_SERVED = 0.008
 """Seconds of work for what was read, before the socket is read again."""
 STRANGERS_SHARE = 0.002
 """Seconds of a turn for datagrams that may open connections, those of established ones having been

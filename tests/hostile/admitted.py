@@ -1,4 +1,4 @@
-"""Attacks in the frames of Aqueduct, most of them by clients that were admitted as producers are."""
+"""Attacks in the frames of Aqueduct, most of them by clients that are admitted as producers."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ import resource
 import sys
 import time
 
-from tests.hostile import admitted, connected, flight, strangers
+from tests.hostile import admitted, connected, crowd, flight, strangers
 from tests.hostile.attack import ATTACKS, Stage, Target, rounds
 
-__all__ = ["ATTACKS", "Stage", "admitted", "connected", "flight", "strangers"]
+__all__ = ["ATTACKS", "Stage", "admitted", "connected", "crowd", "flight", "strangers"]
 
 
 def main(name: str, host: str, port: str, flight_port: str, *limits: str) -> None:

@@ -317,7 +317,7 @@ def key_updates(target: Target) -> Iterator[None]:
 
 @attack(Stage.CONNECTED)
 def key_phases_without_keys(target: Target) -> Iterator[None]:
-    """The bit for new keys in packets that have none, each of which the server would have to try."""
+    """The bit for new keys in packets that have none; the server has to try each of them."""
     raw = target.shaken()
     while True:
         header = b"\x44" + raw.quic._peer_cid.cid

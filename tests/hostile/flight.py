@@ -168,6 +168,7 @@ def flight_connections_left(target: Target) -> Iterator[None]:
     clients = []
     for number in range(200):
         client = socket.create_connection(target.flight, timeout=30)
+        target.tally.datagrams += 1
         if number % 2:
             client.sendall(b"\x16\x03\x01\x02\x00\x01")
             target.tally.bytes += 6

@@ -26,6 +26,12 @@ SETTLED = 20
 LOOKS = 30
 RATE = 1_000_000.0
 """Bytes of attack a second."""
+CALLS = 50_000.0
+"""The same where they are calls of Flight: gRPC takes each of them into a thread of its own before
+anybody can ask for a token, and has no bound on them that could be set here. At a million bytes a
+second there are thousands, which keep the protocol's loop from its work: the port of Flight is for
+the hosts of a query, not for everybody."""
+RATES = dict.fromkeys(("flight_without_a_token", "flight_with_a_wrong_token"), CALLS)
 MOST, SECONDS = 4e6, 4.0
 """An attack ends with so many bytes or, whatever the machine does meanwhile, so many seconds."""
 
@@ -67,6 +73,9 @@ class Cost:
     @property
     def p99_ratio(self) -> float:
         return quantile(self.beside, 0.99) / quantile(self.calm, 0.99)
+
+    def __str__(self) -> str:
+        return HEAD + "\n" + self.row()
 
     def row(self) -> str:
         """A line of the table whose head is `HEAD`."""
@@ -123,7 +132,6 @@ def measured(
     intake: IntakeProcess,
     *,
     most: float = MOST,
-    rate: float = RATE,
     seconds: float = SECONDS,
 ) -> Cost:
     """One attack against an intake that serves a good producer."""
@@ -136,7 +144,9 @@ def measured(
         usual = (cpu_seconds(pid) - before) / (good.acked - acked)
         kept = peak = private_bytes(pid)
         begun, cpu, acked = time.monotonic(), cpu_seconds(pid), good.acked
-        with attacker(name, intake, most=most, rate=rate, seconds=seconds) as process:
+        with attacker(
+            name, intake, most=most, rate=RATES.get(name, RATE), seconds=seconds
+        ) as process:
             report = Report(process)
             while not report.wait(0.1):
                 peak = max(peak, private_bytes(pid))
@@ -189,8 +199,8 @@ class Report:
         return True
 
 
-def in_a_site(name: str, directory: Path) -> Cost:
+def in_a_site(name: str, directory: Path, *, most: float = MOST, seconds: float = SECONDS) -> Cost:
     """The same with an intake of its own, at default limits."""
     site = Site(directory)
     with site.intake() as intake:
-        return measured(name, site, intake)
+        return measured(name, site, intake, most=most, seconds=seconds)

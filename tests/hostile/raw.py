@@ -13,11 +13,12 @@ from aioquic._buffer import Buffer
 from aioquic.tls import Epoch
 
 from aqueduct_core.aqueduct.codec import VERSION
+from aqueduct_core.engine.contract import LinkLost
 from aqueduct_core.transport.aioquic_port.making import client_link
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls import ClientTls
+from tests.support.waiting import LONG
 
-ANSWER_SECONDS = 30.0
 STREAM, OFFSET, LENGTH, FIN = 0x08, 0x04, 0x02, 0x01
 TAG = 16
 
@@ -75,7 +76,7 @@ class RawClient:
 
         Raises: Closed.
         """
-        limit = time.monotonic() + ANSWER_SECONDS
+        limit = time.monotonic() + LONG
         while not self.quic._handshake_confirmed:
             if self._link.lost is not None or time.monotonic() > limit:
                 raise Closed
@@ -91,16 +92,16 @@ class RawClient:
         """Be admitted as a producer is, and from then on send what it pleases on streams from 6."""
         self.shake()
         self.greet()
-        limit = time.monotonic() + ANSWER_SECONDS
+        limit = time.monotonic() + LONG
         while self.quic._remote_max_streams_uni < 1_000:  # granted to those who are admitted
             if self._link.lost is not None or time.monotonic() > limit:
                 raise Closed
             self.read(0.05)
 
     @property
-    def closed(self) -> bool:
-        """Whether the server's close has been read."""
-        return self._link.lost is not None
+    def lost(self) -> LinkLost | None:
+        """How the server has closed the connection, as far as that was read."""
+        return self._link.lost
 
     def look(self) -> None:
         """Read what is there, and know of a close.
@@ -108,8 +109,15 @@ class RawClient:
         Raises: Closed.
         """
         self.read(0.0)
-        if self.closed:
+        if self.lost is not None:
             raise Closed
+
+    def wait_closed(self) -> None:
+        """Read until the server has closed the connection."""
+        limit = time.monotonic() + LONG
+        while self.lost is None:
+            assert time.monotonic() < limit, "the server does not close"
+            self.read(0.05)
 
     def read(self, seconds: float) -> None:
         """Take in, as an honest client does, what comes within that time."""

@@ -38,9 +38,11 @@ def garbage_initials(target: Target) -> Iterator[None]:
 @attack(Stage.STRANGER)
 def valid_initials(target: Target) -> Iterator[None]:
     """First flights of clients that never go on, as fast as they can be replayed."""
-    flights = first_flights(target, 300)
+    flights = first_flights(target, 1)
     raw = target.client()
     while True:
+        if len(flights) < 300 and target.rng.random() < 0.1:
+            flights += first_flights(target, 1)
         raw.datagram(target.rng.choice(flights))
         yield
 
@@ -135,7 +137,7 @@ def version_negotiations(target: Target) -> Iterator[None]:
 @attack(Stage.STRANGER)
 def coalesced_initials(target: Target) -> Iterator[None]:
     """A first flight, and behind it in the same datagram packets without end."""
-    flights = first_flights(target, 20)
+    flights = first_flights(target, 5)
     raw = target.client()
     tiny = long_header(1, b"\x00\x15" + noise(21), first=0xC0)
     while True:

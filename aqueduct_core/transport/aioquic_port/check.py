@@ -27,7 +27,7 @@ METHODS = {
     "_find_network_path": ("self", "addr"),
     "_get_or_create_stream": ("self", "frame_type", "stream_id"),
     "_get_or_create_stream_for_send": ("self", "stream_id"),
-    **{name: ("self", "context", "frame_type", "buf") for name in (*USEFUL, *IDLE)},
+    **dict.fromkeys((*USEFUL, *IDLE), ("self", "context", "frame_type", "buf")),
     "_idle_timeout": ("self",),
     "_initialize": ("self", "peer_cid"),
     "_on_connection_limit_delivery": ("self", "delivery", "limit"),
