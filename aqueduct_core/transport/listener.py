@@ -32,8 +32,9 @@ LONG_HEADER = 0x80
 LONGEST_SERVED = 0.008
 """Seconds of work for what was read, before the socket is read again."""
 STRANGERS_SHARE = 0.002
-"""Seconds of a turn for datagrams that may open connections, those of established ones having been
-seen to. The rest of them waits for the next turn, and so takes a part of the time at most."""
+"""Seconds of a turn for datagrams that may open connections, or are for those whose clients have
+proved nothing; those of all others have been seen to. The rest of them waits for the next turn, and
+so takes a part of the time at most."""
 STRANGERS_WAITING = 1_024
 """Datagrams that wait for that; beyond them they are dropped, and honest clients send again."""
 UNPROVED_PART = 4
@@ -116,8 +117,8 @@ class Listener:
 
     Holds: every connection id that a live connection answers to, in ``_routes``; what arrives for
     any other id opens a connection (an Initial), or is counted as garbage and dropped or answered
-    by a stateless reset. Established connections come first, each in its turn, then strangers, who
-    wait in ``_strangers`` for their share of the time.
+    by a stateless reset. Connections of clients with a proved address come first, each in its turn,
+    then strangers, who wait in ``_strangers`` for their share of the time.
     """
 
     def __init__(
@@ -198,10 +199,10 @@ class Listener:
         for item in datagrams:
             data = item[0]
             driver = routes.get(_destination(data))
-            if driver is not None:
+            if driver is not None and not self._shaking.doubts(driver):
                 if not self._turns.add(driver, item):
                     self.counts.overrun += 1
-            elif not data or not data[0] & LONG_HEADER:
+            elif driver is None and not (data and data[0] & LONG_HEADER):
                 self._garbage(data, item[1])
             elif len(self._strangers) < STRANGERS_WAITING:
                 self._strangers.append(item)
