@@ -18,23 +18,25 @@ queues that were full for a moment, and has not given back. Measured with no att
 Attacks send 3 MB where they can, so one for each byte of which twenty are kept is found."""
 HALF_OPEN = 16 * MB
 """And what the connections take that are not admitted: 128 of a network, at 90 KB."""
+OBJECTS = 512 * MB
+"""And, where a few bytes open an object of one to three KB (a stream, a channel, the stream of ours
+that answers for it), what peers may make an intake hold in all."""
 HELD = {
-    # Each may have 128 streams, at 1.8 KB.
+    # Each half-open connection may have 128 streams, at 1.8 KB.
     "streams_left_open": 64 * MB,
-    # Objects that a few bytes open, and that have a bound of their own for each connection:
-    # streams, channels, and streams of ours that answer for each of them.
-    "streams_left_open_after_admission": 128 * MB,
-    "attachments_in_breadth": 128 * MB,
-    "attachments_in_depth": 64 * MB,
-    "attachments_backwards": 256 * MB,
-    "channels_made_and_finished": 64 * MB,
-    "unknown_channels": 256 * MB,
-    "channels_of_the_server": 256 * MB,
-    # Connections, at 100 KB each.
+    # Connections, at 70 KB each.
     "a_thousand_connections": 200 * MB,
     # Requests that gRPC has begun, by the thousand.
     "flight_requests_reset": 64 * MB,
-}
+    **dict.fromkeys(
+        (
+            "attachments_backwards", "attachments_in_breadth", "attachments_in_depth",
+            "channels_made_and_finished", "channels_of_the_server", "unknown_channels",
+            "streams_left_open_after_admission",
+        ),
+        OBJECTS,
+    ),
+}  # fmt: skip
 """What an attack may hold whatever it sends, since not bytes but numbers bound it."""
 
 DATAGRAM = 20.0

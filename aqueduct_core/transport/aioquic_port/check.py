@@ -70,7 +70,7 @@ ack_at ack_queue discarded expected_packet_number largest_received_packet larges
 received_packets sent_packets
 """
 WINDOW = "_size"
-BUILDER = "_packet"
+BUILDER = "_flight_bytes _packet"
 TLS = "_max_early_data _peer_certificate early_data_accepted"
 CRYPTO = "aead hp key_phase"
 AEAD = "_aead _iv"

@@ -63,6 +63,11 @@ LARGEST_OVERHEAD = 19
 """Bytes of a STREAM frame beside its data: type, length, stream and offset. Where no more are left
 of a flight, no stream is asked for what it has."""
 
+LEAST_FLIGHT = 64
+"""Bytes that the congestion window has left below which no stream is asked. To find out of each of
+many that it cannot send costs as much as to send, and a peer that acknowledges nothing keeps its
+window full for as long as it likes."""
+
 LONGEST_CLOSING = 3.0
 """Seconds that a closed connection lingers at most. RFC 9000 §10.2 asks for three probe timeouts,
 and one of these is half a minute after a process stood still for twenty seconds; by then nobody
@@ -340,10 +345,16 @@ class CreditedConnection(FrugalConnection):
     ) -> None:
         ready = self._ready
         left = len(ready)
+        most = builder.max_flight_bytes
+        full = most is not None and most - builder._flight_bytes < LEAST_FLIGHT
         while True:
             count = min(left, STREAMS_PER_ROUND)
             left -= count
-            self._streams_queue = [ready.popleft() for _ in range(count)]
+            offered: list[Any] = [ready.popleft() for _ in range(count)]
+            if full:
+                ready.extend(stream for stream in offered if not stream.is_finished)
+                offered = [stream for stream in offered if stream.is_finished]
+            self._streams_queue = offered
             try:
                 super()._write_application(builder, network_path, now)
             finally:
