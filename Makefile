@@ -1,5 +1,6 @@
 # The two commands are `make demo` and `make test`; both set the machine up first.
-# `make test-all` adds what takes long: exhaustive enumerations, and kills by the dozen.
+# `make test-all` adds what takes long: exhaustive enumerations, and kills by the dozen;
+# `make hostile` attacks an intake in all the ways that we know.
 # TESTS is what pytest takes: TESTS=tests/core/spool, TESTS="--random-order", TESTS="-k fence".
 # BIN is where the project's own Python environment lives.
 
@@ -8,6 +9,7 @@ DEMO_SECONDS ?= 30
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= codec grammar engine operations parsers reassembly ranges
 FUZZ_COUNT ?=
+ATTACKS ?=
 MUTANTS ?= acks flow tombstones
 SEEDS ?= 20000
 SINK_RUNS ?= 10000
@@ -30,7 +32,7 @@ PYTEST := .ci/quick-start $(SHORT_LIFE); OPENBLAS_NUM_THREADS=1 \
   SPARK_SUBMIT_OPTS='$(SHORT_LIFE) $(SHARED_CLASSES)' SPARK_LAUNCHER_OPTS="$(SHORT_LIFE)" $(JAVA) \
   $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-.PHONY: demo test test-all check bench soak simulate fuzz mutants pages setup clean
+.PHONY: demo test test-all hostile lab check bench soak simulate fuzz mutants pages setup clean
 
 setup:
 	@.ci/setup
@@ -39,10 +41,19 @@ demo: setup
 	@$(JAVA) $(BIN)/python -m jobs.demo.run --seconds $(DEMO_SECONDS) --out demo-out
 
 test: setup
-	@$(PYTEST) -m "not long" $(TESTS)
+	@$(PYTEST) -m "not long and not hostile" $(TESTS)
 
 test-all: setup
-	@$(PYTEST) -m long $(TESTS)
+	@$(PYTEST) -m "long and not hostile" $(TESTS)
+
+# attacks on an intake at its default limits, a good producer beside them: memory, CPU and acks;
+# two at a time, since what is measured is CPU. How long acks take meanwhile, a lab measures on a
+# quiet machine: make lab, ATTACKS names some of them; its table is also in lab-out.md
+hostile: setup
+	@$(PYTEST) -n 2 -m hostile $(or $(TESTS),tests/hostile)
+
+lab: setup
+	@$(BIN)/python -m tests.hostile.lab --out lab-out.md $(ATTACKS)
 
 check: setup
 	@$(BIN)/ruff check .
@@ -97,4 +108,4 @@ pages: setup
 	@$(BIN)/python -m tests.support.options_page
 
 clean:
-	rm -rf .venv .java demo-out soak-out mutants spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf .venv .java demo-out soak-out lab-out.md mutants spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -30,6 +30,7 @@ WITH_PROCESSES = (
     "tests/core/cli",
     "tests/core/intake",
     "tests/faults",
+    "tests/hostile",
     "tests/jobs",
 )
 """Folders of tests with processes of their own."""

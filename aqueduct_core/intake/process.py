@@ -18,6 +18,7 @@ from aqueduct_core.intake.layout import LOG_FILE
 from aqueduct_core.intake.service import Intake
 from aqueduct_core.intake.settings import IntakeSettings
 from aqueduct_core.logs.handler import LogHandler, log_to_standard_error
+from aqueduct_core.primitives.rare_collections import rare_collections
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,8 @@ def run(settings: IntakeSettings, report: Callable[[dict[str, Any]], None]) -> i
     launched it sends one to its process group when it ends. Errors of the start are raised.
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    return asyncio.run(_run(settings, report))
+    with rare_collections():
+        return asyncio.run(_run(settings, report))
 
 
 def leave(code: int) -> NoReturn:

@@ -18,9 +18,9 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 D = TypeVar("D")
 
-ROUND = 0.02
+ROUND = 0.008
 """Seconds of work for what was read, before the socket is read again."""
-LONGEST_TURN = 0.008
+LONGEST_TURN = 0.004
 """Seconds of a turn, about, beyond which the next one goes to somebody else."""
 WAITING = 8_192
 """Datagrams that wait in all, about; beyond it those of connections that have more than their part

@@ -63,6 +63,10 @@ class HalfOpen(Generic[T]):
         """Connections of clients that have not proved their address."""
         return len(self._unproved)
 
+    def doubts(self, item: T) -> bool:
+        """Whether its client has not proved its address."""
+        return item in self._unproved
+
     def full(self, host: str) -> bool:
         """Whether one must give way, or not begin, for another from ``host``."""
         return len(self) >= self._most or self._crowd(host) >= self._each

@@ -31,8 +31,9 @@ from aqueduct_core.transport.udp import UdpSocket
 LONG_HEADER = 0x80
 
 STRANGERS_SHARE = 0.002
-"""Seconds of a turn for datagrams that may open connections, those of established ones having been
-seen to. The rest of them waits for the next turn, and so takes a part of the time at most."""
+"""Seconds of a turn for datagrams that may open connections, or are for those whose clients have
+proved nothing; those of all others have been seen to. The rest of them waits for the next turn, and
+so takes a part of the time at most."""
 STRANGERS_WAITING = 1_024
 """Datagrams that wait for that; beyond them they are dropped, and honest clients send again."""
 STRANGERS_BYTES = 4 << 20
@@ -117,8 +118,8 @@ class Listener:
 
     Holds: every connection id that a live connection answers to, in ``_routes``; what arrives for
     any other id opens a connection (an Initial), or is counted as garbage and dropped or answered
-    by a stateless reset. Established connections come first, each in its turn, then strangers, who
-    wait in ``_strangers`` for their share of the time.
+    by a stateless reset. Connections of clients with a proved address come first, each in its turn,
+    then strangers, who wait in ``_strangers`` for their share of the time.
     """
 
     def __init__(
@@ -216,10 +217,10 @@ class Listener:
         for item in datagrams:
             data = item[0]
             driver = routes.get(_destination(data))
-            if driver is not None:
+            if driver is not None and not self._shaking.doubts(driver):
                 if not self._turns.add(driver, item, len(data)):
                     self.counts.overrun += 1
-            elif not data or not data[0] & LONG_HEADER:
+            elif driver is None and not (data and data[0] & LONG_HEADER):
                 self._garbage(data, item[1])
             elif (
                 len(self._strangers) < STRANGERS_WAITING and self._strangers_bytes < STRANGERS_BYTES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from pathlib import Path
 
@@ -76,6 +77,28 @@ def test_fault_31_files_that_do_not_fit_change_nothing(tmp_path: Path) -> None:
     assert renewed is not None
     assert renewed.fingerprint == second.fingerprint
     assert files.renewed() is None
+
+
+def test_fault_31_an_expired_certificate_and_another_authority(
+    site: Site, producers: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To clients that come, it has expired as soon as their clocks say so; those who are there go
+    on, and what the new one is signed by is what new clients have to trust."""
+    with site.intake() as intake:
+        producers.start(intake.url, "p", flows=FLOWS, tls=site.client_tls, settings=PATIENT)
+        producers.more_acks(50)
+        stranger = ClientTls(ca_pem=ServerTls.self_signed().cert_pem)
+        with pytest.raises(TlsFailed, match="UNKNOWN_CA"):
+            produce(intake.url, numbered(1), tls=stranger)
+        later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=100_000)
+        with monkeypatch.context() as clock:
+            clock.setattr("aioquic.tls.utcnow", lambda: later)
+            with pytest.raises(TlsFailed, match="EXPIRED"):
+                produce(intake.url, numbered(1), tls=site.client_tls)
+        produce(intake.url, numbered(5), name="again", tls=site.client_tls)
+        producers.more_acks(50)
+        producers.settle(intake)
+        assert [entry.reconnects for entry in producers.entries] == [0]
 
 
 def test_fault_31_a_token_withdrawn_refuses_new_connections_only(

@@ -15,6 +15,8 @@ from aioquic.quic.recovery import QuicPacketNumberWindow, QuicPacketSpace
 from aioquic.quic.stream import QuicStream, QuicStreamReceiver, QuicStreamSender
 from aioquic.tls import Context as TlsContext
 
+from aqueduct_core.transport.aioquic_port.frugal import IDLE, USEFUL
+
 SUPPORTED = ((1, 7), (1, 8))
 """Versions of aioquic from the first to before the second."""
 
@@ -25,8 +27,7 @@ METHODS = {
     "_find_network_path": ("self", "addr"),
     "_get_or_create_stream": ("self", "frame_type", "stream_id"),
     "_get_or_create_stream_for_send": ("self", "stream_id"),
-    "_handle_max_data_frame": ("self", "context", "frame_type", "buf"),
-    "_handle_max_stream_data_frame": ("self", "context", "frame_type", "buf"),
+    **dict.fromkeys((*USEFUL, *IDLE), ("self", "context", "frame_type", "buf")),
     "_idle_timeout": ("self",),
     "_initialize": ("self", "peer_cid"),
     "_on_connection_limit_delivery": ("self", "delivery", "limit"),
@@ -69,7 +70,7 @@ ack_at ack_queue discarded expected_packet_number largest_received_packet larges
 received_packets sent_packets
 """
 WINDOW = "_size"
-BUILDER = "_packet"
+BUILDER = "_flight_bytes _packet"
 TLS = "_max_early_data _peer_certificate early_data_accepted"
 CRYPTO = "aead hp key_phase"
 AEAD = "_aead _iv"

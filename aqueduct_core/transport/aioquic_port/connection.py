@@ -43,7 +43,7 @@ from aioquic.quic.stream import QuicStream, StreamFinishedError
 from aioquic.tls import Epoch, SessionTicketFetcher, SessionTicketHandler
 
 from aqueduct_core.primitives.ranges import RangeSet
-from aqueduct_core.transport.aioquic_port.datagrams import DatagramConnection
+from aqueduct_core.transport.aioquic_port.frugal import FrugalConnection
 from aqueduct_core.transport.aioquic_port.streams import (
     MAX_CONNECTION_RANGES,
     NO_RECEIVER,
@@ -62,6 +62,11 @@ messages, few enough that rebuilding aioquic's service order for each packet sta
 LARGEST_OVERHEAD = 19
 """Bytes of a STREAM frame beside its data: type, length, stream and offset. Where no more are left
 of a flight, no stream is asked for what it has."""
+
+LEAST_FLIGHT = 64
+"""Bytes that the congestion window has left below which no stream is asked. To find out of each of
+many that it cannot send costs as much as to send, and a peer that acknowledges nothing keeps its
+window full for as long as it likes."""
 
 LONGEST_CLOSING = 3.0
 """Seconds that a closed connection lingers at most. RFC 9000 §10.2 asks for three probe timeouts,
@@ -86,7 +91,7 @@ class Start(TypedDict, total=False):
     token_handler: Callable[[bytes], None] | None
 
 
-class CreditedConnection(DatagramConnection):
+class CreditedConnection(FrugalConnection):
     """A ``QuicConnection`` whose windows follow ``consume``.
 
     Args:
@@ -354,10 +359,16 @@ class CreditedConnection(DatagramConnection):
     ) -> None:
         ready = self._ready
         left = len(ready)
+        most = builder.max_flight_bytes
+        full = most is not None and most - builder._flight_bytes < LEAST_FLIGHT
         while True:
             count = min(left, STREAMS_PER_ROUND)
             left -= count
-            self._streams_queue = [ready.popleft() for _ in range(count)]
+            offered: list[Any] = [ready.popleft() for _ in range(count)]
+            if full:
+                ready.extend(stream for stream in offered if not stream.is_finished)
+                offered = [stream for stream in offered if stream.is_finished]
+            self._streams_queue = offered
             try:
                 super()._write_application(builder, network_path, now)
             finally:

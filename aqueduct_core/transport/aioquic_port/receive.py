@@ -233,7 +233,7 @@ class BurstConnection(CreditedConnection):
                 width = 1 << (plain[at] >> 6)
                 length = int.from_bytes(plain[at : at + width]) & VARINT[width]
                 at += width
-                if length <= size - at and at - start - 1 + length < self._largest_frame:
+                if 0 < length <= size - at and at - start - 1 + length < self._largest_frame:
                     self._events.append(DatagramFrameReceived(plain[at : at + length]))
                     at += length
                     eliciting = True

@@ -36,7 +36,7 @@ def logs(directory: Path) -> int:
     return 2 if b'"partitions": 2' in (directory / "spool.json").read_bytes() else 3
 
 
-def test_it_is_read_and_verified(stored: Path) -> None:
+def test_fault_34_it_is_read_and_verified(stored: Path) -> None:
     partitions = logs(stored)
     with SpoolReader(stored) as reader:
         assert reader.partitions == partitions
@@ -48,7 +48,7 @@ def test_it_is_read_and_verified(stored: Path) -> None:
 
 
 @pytest.mark.parametrize("catalog", ["kept", "lost"])
-def test_it_is_carried_on_with_one_log_more(stored: Path, catalog: str) -> None:
+def test_fault_34_it_is_carried_on_with_one_log_more(stored: Path, catalog: str) -> None:
     """The log of events was added: it begins empty, and old cursors do not read it."""
     before = logs(stored)
     if catalog == "lost":
@@ -87,7 +87,7 @@ def test_it_is_carried_on_with_one_log_more(stored: Path, catalog: str) -> None:
 
 
 @pytest.mark.parametrize("catalog", ["kept", "lost"])
-def test_an_added_log_needs_no_rows_to_stay(stored: Path, catalog: str) -> None:
+def test_fault_34_an_added_log_needs_no_rows_to_stay(stored: Path, catalog: str) -> None:
     before = logs(stored)
     open_spool(stored, partitions=before + 2).close()
     if catalog == "lost":
@@ -102,7 +102,7 @@ def test_an_added_log_needs_no_rows_to_stay(stored: Path, catalog: str) -> None:
 
 
 @pytest.mark.parametrize("lost", ["spool.json", "catalog.sqlite", "both"])
-def test_what_is_lost_of_it_is_found_in_the_segments(stored: Path, lost: str) -> None:
+def test_fault_34_what_is_lost_of_it_is_found_in_the_segments(stored: Path, lost: str) -> None:
     partitions = logs(stored)
     with SpoolReader(stored) as reader:
         name = reader.id
@@ -115,14 +115,14 @@ def test_what_is_lost_of_it_is_found_in_the_segments(stored: Path, lost: str) ->
         check_marks(spool, summed=False)
 
 
-def test_the_newest_fixture_is_of_the_present_format() -> None:
+def test_fault_34_the_newest_fixture_is_of_the_present_format() -> None:
     with SpoolReader(FIXTURES / FORMATS[-1]) as reader:
         assert reader.epoch == 2
     content = (FIXTURES / FORMATS[-1] / "spool.json").read_bytes()
     assert b'"format": %d' % len(FORMATS) in content
 
 
-def test_a_newer_format_is_refused_and_left_alone(stored: Path) -> None:
+def test_fault_34_a_newer_format_is_refused_and_left_alone(stored: Path) -> None:
     path = stored / "spool.json"
     content = path.read_bytes().replace(b'"format": ', b'"format": 9')
     path.write_bytes(content)
@@ -135,7 +135,7 @@ def test_a_newer_format_is_refused_and_left_alone(stored: Path) -> None:
         assert path.read_bytes() == data
 
 
-def test_a_newer_catalog_alone_is_built_anew(
+def test_fault_34_a_newer_catalog_alone_is_built_anew(
     stored: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It belongs to another spool.json; the segments tell all but the newest commits."""

@@ -265,6 +265,37 @@ def test_many_small_streams_are_sent_without_a_walk_for_each_packet() -> None:
     assert cost(5_000) < 1.2 * 10 * cost(500)
 
 
+def test_where_the_window_is_full_streams_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peer that acknowledges nothing and goes on sending would have a hundred of ours looked at
+    each time; what has ended is discarded all the same."""
+    wire = Wire()
+    wire.connect()
+    wire.rest(0.5)
+    carry = wire._carry
+    server, quic = wire.server.probe, wire.server.link._quic
+    with monkeypatch.context() as deaf:
+        deaf.setattr(wire, "_carry", lambda end, data: end is wire.server or carry(end, data))
+        for _ in range(1_000):
+            server.write(server.open(), b"x" * 50)
+        wire.pump()
+        asked: list[object] = []
+        write = quic._write_stream_frame
+
+        def counted(**given: object) -> Any:
+            asked.append(given)
+            return write(**given)
+
+        deaf.setattr(quic, "_write_stream_frame", counted)
+        for _ in range(20):
+            wire.client.probe.write(wire.client.probe.open(), b"y", end=True)
+            wire.pump()
+            wire.now += 0.001
+        wire.run(lambda: len(server.ended) == 20)
+        assert len(asked) < 2_000  # of probes, which may exceed the window
+        wire.run(lambda: quic.open_streams == 1_000)
+    wire.run(lambda: len(wire.client.probe.streams) == 1_000)
+
+
 @pytest.mark.parametrize("by_peer", [False, True])
 def test_closing_is_short_on_a_path_that_looked_slow(by_peer: bool) -> None:
     """One answer that took long, as from a process that stood still, makes a long probe timeout:

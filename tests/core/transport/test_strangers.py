@@ -98,6 +98,34 @@ def test_strangers_wait_for_their_share_and_the_known_go_first(
     asyncio.run(main())
 
 
+def test_a_handshake_that_proves_nothing_waits_with_the_strangers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else each of a hundred first flights that are replayed has a turn as good as a producer's."""
+
+    async def main() -> None:
+        async with serving() as server:
+            replayed = initial(server)
+            server.listener._burst([(replayed, FROM)])
+            await seen(server)
+            turns: list[object] = []
+            add = server.listener._turns.add
+
+            def counted(*arguments: object) -> bool:
+                turns.append(arguments)
+                return add(*arguments)  # type: ignore[arg-type]
+
+            monkeypatch.setattr(server.listener._turns, "add", counted)
+            server.listener._burst([(replayed, FROM)] * 10)
+            await seen(server)
+            assert not turns
+            assert server.listener.counts.accepted == 1
+            driver, _ = await dialled(server)
+            await ended(driver)
+
+    asyncio.run(main())
+
+
 def test_handshakes_of_one_network_give_way_to_each_other_only() -> None:
     async def main() -> None:
         limits = ListenLimits(handshakes_per_network=3, retry="never")
