@@ -34,10 +34,7 @@ from aioquic.quic.connection import (
     QuicReceiveContext,
 )
 from aioquic.quic.packet import QuicErrorCode, QuicFrameType
-from aioquic.quic.packet_builder import (
-    QuicDeliveryState,
-    QuicPacketBuilder,
-)
+from aioquic.quic.packet_builder import QuicDeliveryState, QuicPacketBuilder
 from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.quic.stream import QuicStream, StreamFinishedError
 from aioquic.tls import Epoch, SessionTicketFetcher, SessionTicketHandler
