@@ -22,6 +22,8 @@ ROUND = 0.008
 """Seconds of work for what was read, before the socket is read again."""
 LONGEST_TURN = 0.004
 """Seconds of a turn, about, beyond which the next one goes to somebody else."""
+SHORTEST_TURN = 0.001
+"""Seconds left of a round with which nothing more is begun: each turn has costs of its own."""
 WAITING = 8_192
 """Datagrams that wait in all, about; beyond it those of connections that have more than their part
 of them are dropped."""
@@ -53,7 +55,7 @@ class FairTurns(Generic[T, D]):
     """Datagrams ``D`` that wait for connections ``T``.
 
     Call ``add`` for what was read; then, for each round, ``begin``, and ``next`` and ``spent`` in
-    turn until nobody is left who may go on, or others are to have the loop.
+    turn until nobody is left who may go on, or the round is over.
 
     Args:
         share: of a round, that a connection has while others wait; above 0, at most 1.
@@ -65,6 +67,7 @@ class FairTurns(Generic[T, D]):
         self._heap: list[tuple[float, int, T]] = []
         self._resting: list[T] = []
         self._round = 0
+        self._left = ROUND
         self._count = 0
         self._least = 0.0
         self._waiting = 0
@@ -102,6 +105,7 @@ class FairTurns(Generic[T, D]):
     def begin(self) -> None:
         """A new round: those who have had their share of the last one have it again."""
         self._round += 1
+        self._left = ROUND
         resting, self._resting = self._resting, []
         for connection in resting:
             turn = self._turns.get(connection)
@@ -110,17 +114,18 @@ class FairTurns(Generic[T, D]):
                 self._push(connection, turn)
 
     def next(self, *, others: bool = False) -> tuple[T, list[D]] | None:
-        """Whose turn it is, and the datagrams of it; None: nobody may go on in this round.
+        """Whose turn it is, and the datagrams of it; None: the round is over, or nobody is left
+        who may go on in it.
 
         ``others`` wait who are not known here."""
-        while self._heap:
+        while self._heap and self._left >= SHORTEST_TURN:
             used, _, connection = heapq.heappop(self._heap)
             turn = self._turns.get(connection)
             if turn is None or not turn.waiting:
                 continue  # it was forgotten meanwhile
             if turn.round != self._round:
                 turn.round, turn.taken = self._round, 0.0
-            longest = LONGEST_TURN
+            longest = min(LONGEST_TURN, self._left)
             if others or self._active > 1:
                 longest = min(longest, self._part - turn.taken)
                 if longest <= 0:
@@ -141,6 +146,7 @@ class FairTurns(Generic[T, D]):
 
     def spent(self, connection: T, datagrams: int, seconds: float) -> None:
         """The turn took so long; what is left of it waits for the next one."""
+        self._left -= seconds
         turn = self._turns.get(connection)
         if turn is None:
             return

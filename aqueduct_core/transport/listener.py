@@ -17,7 +17,7 @@ from aqueduct_core.transport.address_tokens import AddressTokens, Standing
 from aqueduct_core.transport.address_validation import AddressValidation
 from aqueduct_core.transport.addresses import bound, resolve
 from aqueduct_core.transport.driver import Driver, OnNews
-from aqueduct_core.transport.fair_turns import ROUND, FairTurns
+from aqueduct_core.transport.fair_turns import FairTurns
 from aqueduct_core.transport.half_open import HalfOpen
 from aqueduct_core.transport.memory_guard import GuardCounts, MemoryGuard
 from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Hello, Stack, Terms
@@ -235,12 +235,9 @@ class Listener:
     def _serve(self) -> None:
         """Take in what waits, for a while; then the socket is read again before the rest."""
         self._waits = False
-        begun = now = self._loop.time()
+        now = self._loop.time()
         self._turns.begin()
-        while now < begun + ROUND:
-            turn = self._turns.next(others=bool(self._strangers))
-            if turn is None:
-                break
+        while (turn := self._turns.next(others=bool(self._strangers))) is not None:
             driver, batch = turn
             driver.turn(batch, now)
             before, now = now, self._loop.time()

@@ -132,7 +132,7 @@ class _Owner:
     def release(self, count: int) -> None:
         self.released += count
 
-    def scatter(self, ranges: int) -> None:
+    def scatter(self, ranges: int, size: int) -> None:
         self.ranges += ranges
 
 
