@@ -27,7 +27,7 @@ from aqueduct_spark.model.option_specs import OPTION_SPECS
 from tests.support.waiting import LONG
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text("utf-8")
-LIMITS = re.findall(r"^\| `([\w.]+)` \| (\w+) \| ", PAGE, re.MULTILINE)
+LIMITS = re.findall(r"^\| `([\w.]+)` \| ([\w.]+) \| ", PAGE, re.MULTILINE)
 BOUNDS = dict(re.findall(r"^\| ([a-z][^|`]+) \| (\d[^|]*) \|$", PAGE, re.MULTILINE))
 
 

@@ -6,6 +6,7 @@ from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.connection import Config, Connection
 from aqueduct_core.aqueduct.news import News
 from aqueduct_core.engine.contract import (
+    Admit,
     Consumed,
     Datagram,
     LinkReady,
@@ -46,7 +47,7 @@ class Shuttle:
             elif isinstance(order, ResetStream):
                 peer.absorb(StreamReset(*order), self.now)
             else:
-                assert isinstance(order, Consumed), order
+                assert isinstance(order, (Admit, Consumed)), order
         return bool(orders)
 
     def wait(self, seconds: float) -> None:
