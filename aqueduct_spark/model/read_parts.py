@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aqueduct_core.transport.address_validation import RetryMode
 from aqueduct_spark.model.option_parsing import conflict, missing
 from aqueduct_spark.model.selection import Selection
 from aqueduct_spark.model.starting import AtTime, Starting
+
+if TYPE_CHECKING:  # Spark imports this module to find formats, and the transport is heavy
+    from aqueduct_core.transport.address_validation import RetryMode
 
 MESSAGES_ONLY = ("includeHeaders", "includeMetadata", "includeSpool", "payloadFormat", "mode")
 """Options that have no meaning in other views."""
