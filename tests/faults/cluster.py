@@ -6,7 +6,6 @@ never starts a second attempt on the host of the first, needs that.
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from pathlib import Path
 import pyspark
 
 from tests.faults.processes import EXECUTOR, command, descendants
-from tests.support.waiting import LONG, alive, environment, wait_until
+from tests.support.waiting import LONG, environment, send_signal, wait_until
 
 START_SECONDS = LONG
 HOME = Path(pyspark.__file__).parent
@@ -67,8 +66,7 @@ class Cluster:
                 process.kill()
                 process.wait()
         for pid in pids:
-            if alive(pid):
-                os.kill(pid, 9)
+            send_signal(pid, 9)
 
     def _start(self, name: str, *words: str) -> subprocess.Popen[bytes]:
         with (self._home / f"{name}.log").open("wb") as log:

@@ -14,7 +14,16 @@ from typing import Any
 import pyspark
 
 from tests.faults.processes import descendants, executors_of, planners_of, workers_of
-from tests.support.waiting import LONG, Output, alive, ended, environment, intake_status, wait_until
+from tests.support.waiting import (
+    LONG,
+    Output,
+    alive,
+    ended,
+    environment,
+    intake_status,
+    send_signal,
+    wait_until,
+)
 
 START_SECONDS = LONG
 """For a driver with executors to come up on a busy machine."""
@@ -72,10 +81,9 @@ class Plan:
             driver.close()
         for path in self.spool.glob("intake-*/status.json"):
             pid = json.loads(path.read_text())["pid"]
-            if alive(pid):
-                os.kill(pid, signal.SIGCONT)
-                os.kill(pid, signal.SIGTERM)
-                ended(pid, END_SECONDS)
+            send_signal(pid, signal.SIGCONT)
+            send_signal(pid, signal.SIGTERM)
+            ended(pid, END_SECONDS)
 
 
 class Driver:
@@ -142,8 +150,7 @@ class Driver:
         workers are left to find out."""
         family = self.family()
         for pid in (self.jvm, self._process.pid, *more):
-            if alive(pid):
-                os.kill(pid, signal.SIGKILL)
+            send_signal(pid, signal.SIGKILL)
         for pid in family:
             ended(pid, END_SECONDS)
         self.close()
@@ -151,11 +158,8 @@ class Driver:
     def close(self) -> None:
         """End all of it, however it stands."""
         for pid in self.family():
-            for number in (signal.SIGCONT, signal.SIGKILL):
-                try:
-                    os.kill(pid, number)
-                except ProcessLookupError:
-                    break
+            send_signal(pid, signal.SIGCONT)
+            send_signal(pid, signal.SIGKILL)
         self._process.wait(END_SECONDS)
         wait_until(lambda: not self.family(), END_SECONDS, "the end of the driver's processes")
         self._output.close()

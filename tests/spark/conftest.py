@@ -18,8 +18,10 @@ set_python_of_spark()
 
 from pyspark.sql import SparkSession  # noqa: E402
 
+from aqueduct_spark.write import line  # noqa: E402
 from tests.spark.loop import Yard  # noqa: E402
 from tests.spark.scene import SPARK_CONF, Scene  # noqa: E402
+from tests.support.waiting import LONG  # noqa: E402
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -27,6 +29,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:PySpark does not yet fully support pandas")
     # Sockets of py4j that its own garbage collection closes late.
     config.addinivalue_line("filterwarnings", "ignore:unclosed.*socket:ResourceWarning")
+
+
+@pytest.fixture(autouse=True)
+def patient_sinks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sink in the process of a test takes no receiver for dead because the machine is busy; what
+    it does about one that is dead has tests that say how soon."""
+    monkeypatch.setattr(line, "SILENT_SECONDS", LONG)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from aqueduct_spark.model.read_options import StreamReadOptions
 from aqueduct_spark.read import tasks
 from aqueduct_spark.read.planner import StreamPlanner
 from tests.spark.scene import PATIENCE
-from tests.support.waiting import alive, ended, wait_until
+from tests.support.waiting import ended, send_signal, wait_until
 
 Row = dict[str, Any]
 
@@ -125,8 +125,7 @@ class Yard:
         for path in self.spool.glob("intake-*/status.json"):
             self._pids.add(json.loads(path.read_text())["pid"])
         for pid in self._pids:
-            if alive(pid):
-                os.kill(pid, signal.SIGTERM)
+            send_signal(pid, signal.SIGTERM)
         for pid in self._pids:
             ended(pid, PATIENCE)
 

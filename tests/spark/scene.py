@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from tests.faults.processes import planners_of
-from tests.support.waiting import LONG, alive, ended, wait_until
+from tests.support.waiting import LONG, alive, ended, send_signal, wait_until
 
 SPARK_CONF = {
     "spark.ui.enabled": "false",
@@ -128,8 +128,7 @@ class Scene:
         for path in self.spool.glob("intake-*/status.json"):
             self._intakes.add(json.loads(path.read_text())["pid"])
         for pid in self._intakes:
-            if alive(pid):
-                os.kill(pid, signal.SIGTERM)
+            send_signal(pid, signal.SIGTERM)
         for pid in [*planners, *self._intakes]:
             ended(pid, PATIENCE)
 

@@ -34,7 +34,7 @@ from aqueduct_spark.receivers.registrations import Registration, winner
 from aqueduct_spark.receivers.rendezvous import Rendezvous, RendezvousClient
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import PATIENCE
-from tests.support.waiting import LONG, alive, ancestors, ended, wait_until
+from tests.support.waiting import LONG, alive, ancestors, ended, send_signal, wait_until
 
 HELD = Registration(0, "spool", 2, "h:1", 11, "h:2", "AA")
 
@@ -76,8 +76,7 @@ class Ground:
         for path in self.home.glob("intake-*/status.json"):
             self.pids.add(json.loads(path.read_text())["pid"])
         for pid in self.pids:
-            if alive(pid):
-                os.kill(pid, signal.SIGTERM)
+            send_signal(pid, signal.SIGTERM)
         for pid in self.pids:
             ended(pid, PATIENCE)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pyarrow as pa
@@ -235,7 +234,7 @@ async def test_a_receiver_that_falls_silent(idle: bool, monkeypatch: pytest.Monk
     async with listening(peer, server_tls()) as server:
         proxy = Proxy(server.address, Impairment(delay=0.0), seed=3)
         host, port = await proxy.open()
-        wanted = options(f"aqueduct://{host}:{port}", streaming=True, ackTimeout="60s")
+        wanted = options(f"aqueduct://{host}:{port}", streaming=True, ackTimeout="1h")
         try:
             attempt = Attempt(wanted, pool=pool)
             if idle:
@@ -243,10 +242,8 @@ async def test_a_receiver_that_falls_silent(idle: bool, monkeypatch: pytest.Monk
                 attempt = Attempt(wanted, pool=pool, batch=1)
             await attempt.delivery.open()
             proxy.dark = True
-            begun = asyncio.get_running_loop().time()
             with pytest.raises(SinkFailed) as failed:
                 await attempt.run([numbered(17_000)])
-            assert asyncio.get_running_loop().time() - begun < 10  # and not 60
             assert failed.value.subclass == "CONNECTION_LOST"
         finally:
             proxy.close()

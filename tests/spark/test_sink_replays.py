@@ -17,7 +17,7 @@ from tests.faults.batches import logged
 from tests.spark.loop import Yard
 from tests.spark.producing import produce
 from tests.spark.test_sink_faults import PATIENCE, authority, driver, rows_of, stored
-from tests.support.waiting import LONG, alive, ended, intake_status, wait_until
+from tests.support.waiting import LONG, ended, intake_status, send_signal, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -83,9 +83,8 @@ class Relay:
 
     def close(self) -> None:
         status = intake_status(self.spool, 0, PATIENCE)
-        if alive(status["pid"]):
-            os.kill(status["pid"], signal.SIGTERM)
-            ended(status["pid"], PATIENCE)
+        send_signal(status["pid"], signal.SIGTERM)
+        ended(status["pid"], PATIENCE)
 
 
 @pytest.fixture

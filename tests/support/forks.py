@@ -17,6 +17,8 @@ from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import IO, Any, cast
 
+from tests.support.waiting import send_signal
+
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["aqueduct_core.cli.main", "aqueduct_core.intake.process"])
 
@@ -63,7 +65,8 @@ class Fork:
 
     def send_signal(self, number: signal.Signals) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            # It is a child of the server, which may have seen its end before it told us.
+            send_signal(self.pid, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)

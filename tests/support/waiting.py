@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -40,6 +41,13 @@ def alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state not in "ZX"
+
+
+def send_signal(pid: int, number: int) -> None:
+    """Send it to a process that may have ended, or ends just now."""
+    if alive(pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def ancestors(pid: int) -> list[int]:
