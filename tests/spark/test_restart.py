@@ -67,13 +67,14 @@ def test_a_restart_within_the_lease_adopts_the_intake(scene: Scene) -> None:
 
 
 @pytest.mark.long
-def test_a_restart_after_the_end_of_the_intake_launches_anew(scene: Scene) -> None:
+def test_a_restart_after_the_lease_launches_anew(scene: Scene) -> None:
+    scene.lease = "10s"  # no shorter: a busy machine must not let it run out under `produce`
     first = scene.start()
     produce(scene.endpoint(), numbered(300), name="one")
     scene.await_rows(first, 300)
     before = scene.intake()
     first.stop()
-    scene.retire()
+    ended(before["pid"], PATIENCE)
     second = scene.start()
     produce(scene.endpoint(), numbered(300), name="two")
     rows = scene.await_rows(second, 600)

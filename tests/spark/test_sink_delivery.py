@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pyarrow as pa
@@ -234,7 +235,7 @@ async def test_a_receiver_that_falls_silent(idle: bool, monkeypatch: pytest.Monk
     async with listening(peer, server_tls()) as server:
         proxy = Proxy(server.address, Impairment(delay=0.0), seed=3)
         host, port = await proxy.open()
-        wanted = options(f"aqueduct://{host}:{port}", streaming=True, ackTimeout="1h")
+        wanted = options(f"aqueduct://{host}:{port}", streaming=True, ackTimeout="60s")
         try:
             attempt = Attempt(wanted, pool=pool)
             if idle:
@@ -242,8 +243,10 @@ async def test_a_receiver_that_falls_silent(idle: bool, monkeypatch: pytest.Monk
                 attempt = Attempt(wanted, pool=pool, batch=1)
             await attempt.delivery.open()
             proxy.dark = True
+            begun = asyncio.get_running_loop().time()
             with pytest.raises(SinkFailed) as failed:
                 await attempt.run([numbered(17_000)])
+            assert asyncio.get_running_loop().time() - begun < 10  # and not 60
             assert failed.value.subclass == "CONNECTION_LOST"
         finally:
             proxy.close()
@@ -345,6 +348,7 @@ async def test_idle_connections_are_closed() -> None:
     async with listening(peer, server_tls()):
         await Attempt(options(peer.url, streaming=True), pool=pool).run([numbered(5)])
         await eventually(lambda: pool.idle == 0 and peer.connections[0].closed is not None)
+        assert [c.closed.code for c in peer.connections if c.closed] == [0]
         await pool.close()
 
 

@@ -14,6 +14,7 @@ from aqueduct_core.errors import ConnectFailed, SinkFailed
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.event_rows import expand_events
 from aqueduct_spark.write import line
+from aqueduct_spark.write.line import SILENT_SECONDS
 from aqueduct_spark.write.pool import Pool
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.spark.plain_peer import eventually
@@ -228,7 +229,8 @@ async def test_fault_39_an_intake_killed_between_two_batches_and_in_mid_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No task succeeds before its rows are stored; one that fails is done again, as in Spark."""
-    monkeypatch.setattr(line, "SILENT_SECONDS", 3.0)  # the dead one is replaced under its port
+    # The dead one is replaced under its port, so that silence alone tells of it.
+    monkeypatch.setattr(line, "SILENT_SECONDS", SILENT_SECONDS)
     site, listen, pool = Site(tmp_path), f"127.0.0.1:{free_port()}", Pool()
     wanted = options(f"aqueduct://{listen}", streaming=True)
     count = 12_000

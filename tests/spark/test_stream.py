@@ -148,6 +148,7 @@ def test_the_planner_ends_with_its_query(scene: Scene) -> None:
     [planner] = scene.planners()
     query.stop()
     ended(planner, PATIENCE)
+    assert scene.planners() == []
 
 
 @pytest.mark.long
