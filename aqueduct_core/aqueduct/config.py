@@ -91,12 +91,17 @@ class Config:
     """Streams of ours, all of them for control, that wait until the peer allows more; each takes a
     hundred times the bytes that made us open it."""
 
+    work_per_turn: int = 512
+    """Frames that are taken in before everybody else has a turn, in the work of a plain message;
+    the rest waits, without credit. A few bytes that fill a hole can bring a whole window of them.
+    """
+
     # One frame: refused as soon as the length is known (AQ-BYTES-2).
     max_payload_bytes: int = 16_000_000
     max_headers_bytes: int = 64_000
     max_header_pairs: int = 256
     max_attachments_bytes: int = 1 << 20
-    max_attachments: int = 1024
+    max_attachments: int = 256
     max_ranges_bytes: int = 1 << 16
 
     # What a peer can make one connection hold.

@@ -108,6 +108,7 @@ class Connection:
             self._channels,
             self._dispatch,
             self._outbox,
+            self._timers,
             self._headers_came,
         )
         self._timers.set((Alarm.HANDSHAKE, 0), now + config.handshake_timeout)
@@ -204,6 +205,8 @@ class Connection:
             raise PeerFault(Code.HEADERS, "no connection headers in time")
         if alarm is Alarm.FORGET:
             self._channels.forgets.send()
+        elif alarm is Alarm.PROCEED:
+            self._inflow.proceed(now)
         elif alarm is Alarm.LINGER:
             self._channels.forgets.linger_over(channel)
         elif alarm is Alarm.IDLE:
@@ -220,6 +223,7 @@ class Connection:
 
     def orders(self) -> list[Order]:
         """Take what the transport has to do."""
+        self._inflow.turn()
         if self.closed is None:
             with self._guard():
                 self._handshake.flush(self._outbox)

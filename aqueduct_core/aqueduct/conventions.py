@@ -7,7 +7,6 @@ sequence number that is guessed would break the promise that nothing is stored t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from aqueduct_core.aqueduct.news import Headers
@@ -176,8 +175,10 @@ def without_secrets(headers: Headers) -> Headers:
     return tuple(pair for pair in headers if pair[0].lower() != AUTHORIZATION)
 
 
-def single(headers: Iterable[tuple[bytes, bytes]], key: bytes) -> bytes | None:
+def single(headers: Headers, key: bytes) -> bytes | None:
     """The value of a key of ours; None where there is none. Raises: BadHeader if it is repeated."""
+    if not headers:
+        return None
     found = [value for k, value in headers if k == key]
     if len(found) > 1:
         raise BadHeader(f"header {key.decode()} is repeated")

@@ -10,9 +10,9 @@ from aqueduct_core.aqueduct.grammar import SequenceReader
 class Inbound:
     """Holds: ``early``, the bytes of the incomplete frame whose credit went back already;
     ``held``, the bytes that wait for the gate. ``cut``: a reset came while frames waited.
-    ``counted``: its bytes in the total of what waits."""
+    ``counted``: its bytes in the total of what waits; ``queued``: how often it waits for a turn."""
 
-    __slots__ = ("_settled", "counted", "cut", "early", "ended", "half", "held", "reader",
+    __slots__ = ("_settled", "counted", "cut", "early", "ended", "half", "held", "queued", "reader",
                  "stream_id")  # fmt: skip
 
     def __init__(self, stream_id: int, reader: SequenceReader) -> None:
@@ -24,6 +24,7 @@ class Inbound:
         self.early = 0
         self.counted = 0
         self.held = 0
+        self.queued = 0
         self._settled = 0
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from aqueduct_core.aqueduct import codec
@@ -12,10 +13,14 @@ from aqueduct_core.aqueduct.credit import DATAGRAM
 from aqueduct_core.aqueduct.dispatch import Dispatch
 from aqueduct_core.aqueduct.faults import Code, PeerFault
 from aqueduct_core.aqueduct.frames import (
+    AckNackUnreliable,
+    AckReliable,
     AckVersion,
+    Block,
     ConnectionHeaders,
     ForgetChannel,
     Frame,
+    Message,
     RouteTo,
     Version,
 )
@@ -24,8 +29,22 @@ from aqueduct_core.aqueduct.handshake import Handshake
 from aqueduct_core.aqueduct.inbound import Inbound
 from aqueduct_core.aqueduct.outbox import Outbox
 from aqueduct_core.aqueduct.receiver import ReceiverHalf
+from aqueduct_core.aqueduct.wiring import Alarm, AlarmKey
 from aqueduct_core.engine.contract import StreamBytes
 from aqueduct_core.primitives import varint
+from aqueduct_core.primitives.timers import Timers
+
+CHANNEL = 8
+"""The work of a channel that a message brings, in that of a plain message; measured."""
+ROUTE = 4
+"""The same of a sequence."""
+IN_A_BLOCK = 1 / 8
+"""The same of a message in a row of plain ones, and of a range of acks."""
+ARRIVALS = 4_096
+"""Pieces of streams that wait in the order in which they came; beyond it those of a stream that
+waits already are taken in with what came of it before."""
+SOON = 1e-6
+"""Seconds: in the next turn, and not in this one."""
 
 
 class Inflow:
@@ -33,6 +52,7 @@ class Inflow:
 
     Bytes of incomplete frames are bounded by ``max_partial_bytes``, what is held until the
     peer's headers come by ``max_prehandshake_bytes`` and ``max_prehandshake_datagrams``.
+    Streams take turns: beyond ``work_per_turn`` their bytes wait for ``proceed``, by ``timers``.
     """
 
     def __init__(
@@ -43,6 +63,7 @@ class Inflow:
         channels: Channels,
         dispatch: Dispatch,
         outbox: Outbox,
+        timers: Timers[AlarmKey],
         headers_came: Callable[[], None],
     ) -> None:
         self._peer = side.other
@@ -51,6 +72,7 @@ class Inflow:
         self._channels = channels
         self._dispatch = dispatch
         self._outbox = outbox
+        self._timers = timers
         self._headers_came = headers_came
         self._streams: dict[int, Inbound] = {}
         self._held: dict[Inbound, None] = {}
@@ -59,7 +81,8 @@ class Inflow:
         self._partial = 0
         self._withheld: dict[int, dict[Inbound, None]] = {}
         self._paused = False
-        self._waiting: dict[Inbound, None] = {}
+        self._waiting: deque[tuple[Inbound, int]] = deque()
+        self._work = float(config.work_per_turn)
         self.datagrams_dropped = 0
         self.unread = 0
         """Bytes that are no whole frame yet, or wait for the peer's headers or for ``resume``."""
@@ -79,11 +102,22 @@ class Inflow:
             inbound = self._streams[stream_id] = Inbound(stream_id, reader)
         inbound.reader.feed(fact.data)
         inbound.ended = fact.end
-        if self._paused:
-            self._waiting[inbound] = None
+        if self._paused or self._work <= 0 or self._waiting:
+            self._wait(inbound, now)
         else:
             self._pump(inbound, now)
         self._count(inbound)
+
+    def _wait(self, inbound: Inbound, now: float) -> None:
+        """What is here of it now is taken in behind all that came before."""
+        upto = inbound.reader.parsed + inbound.reader.waiting
+        if self._waiting and self._waiting[-1][0] is inbound:
+            self._waiting[-1] = inbound, upto
+        elif not inbound.queued or len(self._waiting) < ARRIVALS:
+            self._waiting.append((inbound, upto))
+            inbound.queued += 1
+        if not self._paused:
+            self._timers.sooner((Alarm.PROCEED, 0), now + SOON)
 
     def _count(self, inbound: Inbound) -> None:
         waiting = inbound.reader.waiting
@@ -95,21 +129,35 @@ class Inflow:
         self._paused = True
 
     def resume(self, now: float) -> None:
-        """Take in what has waited, in order of arrival."""
+        """Take in what has waited."""
         self._paused = False
-        waiting, self._waiting = self._waiting, {}
-        for inbound in waiting:
-            self._pump(inbound, now)
+        self.proceed(now)
+
+    def turn(self) -> None:
+        """All that came in this turn is taken in, or waits for the next one."""
+        self._work = self._config.work_per_turn
+
+    def proceed(self, now: float) -> None:
+        """Go on with what waits, in order of arrival, as far as a turn goes."""
+        self.turn()
+        while self._waiting and self._work > 0 and not self._paused:
+            inbound, upto = self._waiting[0]
+            whole = self._pump(inbound, now, upto if inbound.queued > 1 else None)
             self._count(inbound)
-            if inbound.cut:
-                self.stream_reset(inbound.stream_id)
+            if whole:
+                self._waiting.popleft()
+                inbound.queued -= 1
+                if inbound.cut and not inbound.queued:
+                    self.stream_reset(inbound.stream_id)
+        if self._waiting and not self._paused:
+            self._timers.sooner((Alarm.PROCEED, 0), now + SOON)
 
     def stream_reset(self, stream_id: int) -> None:
         """Forget a frame that is only partly there; whole ones count (AQ-SEQ-4)."""
         inbound = self._streams.get(stream_id)
         if inbound is None:
             return
-        if inbound in self._waiting:
+        if inbound.queued:
             inbound.cut = True
             return
         del self._streams[stream_id]
@@ -163,34 +211,47 @@ class Inflow:
         held, self._held = self._held, {}
         self._held_bytes = self._held_datagrams = 0
         for inbound in held:
-            self._pump(inbound, now)
-            self._count(inbound)
+            if inbound.datagram or not self._waiting:
+                self._pump(inbound, now)
+                self._count(inbound)
+            else:
+                self._wait(inbound, now)
 
-    def _pump(self, inbound: Inbound, now: float) -> None:
-        """Process every frame that is all here."""
+    def _pump(self, inbound: Inbound, now: float, upto: int | None = None) -> bool:
+        """Process every frame that is all here, or begins before ``upto`` bytes; False: there are
+        more, which wait, since the turn is over."""
         reader = inbound.reader
         self._partial -= inbound.early
         while True:
             if inbound.half is not None and inbound.half.gone:
                 self._unbind(inbound)
+            later = upto is not None and reader.parsed >= upto
+            if later or (self._work <= 0 and reader.waiting and not inbound.datagram):
+                self._consumed(inbound, inbound.parsed())
+                self._partial += inbound.early
+                if not (later or inbound.queued):
+                    self._wait(inbound, now)
+                return later
             frame = reader.next()
             credit = inbound.parsed()
             if frame is None:
                 break
+            self._work -= _work(frame)
             if not self._frame(inbound, frame, credit, now):
                 self._consumed(inbound, credit)
         self._consumed(inbound, credit)
         if reader.held:
             self._hold(inbound)
-            return
+            return True
         if inbound.ended:
             reader.end()
             self._streams.pop(inbound.stream_id, None)
-            return
+            return True
         self._give_early(inbound)
         self._partial += inbound.early
         if self._partial > self._config.max_partial_bytes:
             raise PeerFault(Code.RESOURCE_LIMIT, "too many bytes of incomplete frames")
+        return True
 
     def _give_early(self, inbound: Inbound) -> None:
         """Credit for an incomplete frame, which could never be completed without; but a peer
@@ -251,6 +312,8 @@ class Inflow:
             return False
         channel = inbound.reader.channel
         if isinstance(frame, RouteTo):
+            if channel not in self._channels.halves:
+                self._work -= CHANNEL
             inbound.half = self._channels.route(channel, inbound.reader, now)
             return False
         if isinstance(frame, ForgetChannel):
@@ -259,3 +322,18 @@ class Inflow:
         if inbound.half is None:
             return False
         return self._dispatch.frame(inbound.half, frame, inbound.stream_id, credit, now)
+
+
+def _work(frame: Frame) -> float:
+    """To take a frame in, in the work of a plain message."""
+    if isinstance(frame, Block):
+        return 1 + IN_A_BLOCK * len(frame.lengths)
+    if isinstance(frame, Message):
+        return 1 + CHANNEL * len(frame.attachments)
+    if isinstance(frame, RouteTo):
+        return ROUTE
+    if isinstance(frame, AckReliable):
+        return 1 + IN_A_BLOCK * len(frame.ranges)
+    if isinstance(frame, AckNackUnreliable):
+        return 1 + IN_A_BLOCK * len(frame.lengths)
+    return 1

@@ -27,6 +27,7 @@ class Alarm(Enum):
     LINGER = auto()
     DEQUEUE = auto()
     IDLE = auto()
+    PROCEED = auto()
 
 
 AlarmKey = tuple[Alarm, int]

@@ -29,6 +29,8 @@ def engine_config(settings: IntakeSettings) -> Config:
     return Config(
         ack_mode=AckMode.ON_STORED,
         confirm_finish=True,
+        # acks say the same; a stream for each channel that carries nothing costs more than it
+        route_back_on_attach=False,
         flow_per_channel=CHANNEL_BUFFER,
         max_payload_bytes=settings.max_message_bytes,
         max_headers_bytes=header_bytes + NUMBER_BYTES,

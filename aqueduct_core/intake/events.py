@@ -98,6 +98,8 @@ class Event:
         return ROW_BYTES + sum(len(text) for text in texts if text)
 
     def value(self) -> bytes:
+        if self.reason is None and self.counts is None and self.first is None:
+            return b'{"kind":"%b"}' % self.kind.encode()
         content: dict[str, Any] = {"kind": self.kind}
         if self.reason is not None:
             reason = self.reason[:MAX_REASON]  # of a peer, so it may hold what is no text

@@ -41,6 +41,9 @@ class Driver:
     The engine is made when the TLS handshake is complete, so strangers cost no engine and nothing
     that could be replayed is processed (AQ-0RTT-3); at a client that writes 0-RTT data, at once.
 
+    ``on_due`` is called when a deadline has come, and gives the driver a ``turn`` when others had
+    theirs; without it, it has one at once.
+
     Usage: call the commands of ``engine``, then ``kick``; await ``writable`` before the next
     large amount. All calls belong to the thread of the event loop.
     """
@@ -53,6 +56,7 @@ class Driver:
         make_engine: MakeEngine,
         send: Callable[[list[tuple[bytes, Address]]], None],
         on_turn: Callable[[Driver], None],
+        on_due: Callable[[Driver], None] | None = None,
         explain: Callable[[Driver], AqueductError] | None = None,
     ) -> None:
         self.link = link
@@ -69,6 +73,7 @@ class Driver:
         self._on_news: OnNews | None = None
         self._send = send
         self._on_turn = on_turn
+        self._on_due = on_due
         self._timer: asyncio.TimerHandle | None = None
         self._due: float | None = None
         self._kick: asyncio.Handle | None = None
@@ -327,7 +332,10 @@ class Driver:
 
     def _fired(self) -> None:
         self._timer = None
-        self.turn((), self.now())
+        if self._on_due is None:
+            self.turn((), self.now())
+        else:
+            self._on_due(self)
 
     def _release(self) -> None:
         if not self._writers:
@@ -350,7 +358,7 @@ class Driver:
         self._on_turn(self)
         self.link.free()
         # Those who are told of the end hold this driver, and must not be held by it any more.
-        del self._make_engine, self._on_turn, self._send
+        del self._make_engine, self._on_turn, self._on_due, self._send
         self._on_news = self.held = None
 
 

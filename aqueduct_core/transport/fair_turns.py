@@ -7,6 +7,11 @@ what it has time for is dropped, which its own loss recovery makes up for.
 Turns come in rounds. While others wait, a connection has no more than its share of a round; the
 rest of it is for them, and where these have had theirs too, for whatever else the process has to
 do. Where nobody else waits it has all the time there is.
+
+Turns are short while several connections are at work, since what others wait for comes in between.
+But what a datagram brings cannot be taken in by halves, and some cost as much as a hundred others.
+All connections with such ones have the share of one together, by the clock, while there are others
+whose datagrams cost little.
 """
 
 from __future__ import annotations
@@ -22,6 +27,10 @@ ROUND = 0.008
 """Seconds of work for what was read, before the socket is read again."""
 LONGEST_TURN = 0.004
 """Seconds of a turn, about, beyond which the next one goes to somebody else."""
+COMPANY = 0.5
+"""Both are half as long while another connection had a turn within so many seconds."""
+DEAR = 500e-6
+"""Seconds for a datagram: honest ones that are full take a tenth of it."""
 SHORTEST_TURN = 0.001
 """Seconds left of a round with which nothing more is begun: each turn has costs of its own."""
 WAITING = 8_192
@@ -31,15 +40,20 @@ WAITING_BYTES = 16 << 20
 """The same of their bytes: a datagram may have 64 KiB."""
 DATAGRAM_BYTES = 256
 """Memory of a datagram that waits, beside its bytes: three objects and its sender's address."""
-FIRST_COST = 400e-6
+FIRST_COST = 200e-6
 """Seconds for a datagram before any was measured: what those of a stranger may cost."""
+FIRST = 4
+"""So many datagrams are taken to have cost that."""
+KEPT = 7 / 8
+"""Of what turns have cost, is remembered with each further one."""
 
 
 class _Turn(Generic[D]):
     """One connection: what waits and its bytes, the time that it has used in all and in the last
-    ``round`` that it had a turn in, what a datagram costs, and whether it is in the queue."""
+    ``round`` that it had a turn in, what its last turns have cost for how many datagrams, and
+    whether it is in a queue."""
 
-    __slots__ = ("bytes", "cost", "queued", "round", "taken", "used", "waiting")
+    __slots__ = ("bytes", "datagrams", "queued", "round", "seconds", "taken", "used", "waiting")
 
     def __init__(self) -> None:
         self.waiting: deque[D] = deque()
@@ -47,25 +61,70 @@ class _Turn(Generic[D]):
         self.used = 0.0
         self.taken = 0.0
         self.round = 0
-        self.cost = FIRST_COST
+        self.seconds = 0.0
+        self.datagrams = 0.0
         self.queued = False
+
+    @property
+    def cost(self) -> float:
+        """Seconds for a datagram, with what it leads to later."""
+        return (self.seconds + FIRST * FIRST_COST) / (self.datagrams + FIRST)
+
+    def spent(self, datagrams: int, seconds: float) -> None:
+        self.used += seconds
+        self.taken += seconds
+        self.seconds = KEPT * self.seconds + seconds
+        self.datagrams = KEPT * self.datagrams + datagrams
+
+
+class _Latest(Generic[T]):
+    """Who came last, and when somebody else did."""
+
+    def __init__(self) -> None:
+        self._who: T | None = None
+        self._when = self._before = -COMPANY
+
+    def note(self, who: T, now: float) -> None:
+        if who is not self._who:
+            self._who, self._before = who, self._when
+        self._when = now
+
+    def other(self, who: T) -> float:
+        """When anybody but ``who`` came last."""
+        return self._before if who is self._who else self._when
+
+    @property
+    def second(self) -> float:
+        """When the last but one came."""
+        return self._before
+
+    def forget(self, who: T) -> None:
+        if who is self._who:
+            self._who = None
 
 
 class FairTurns(Generic[T, D]):
     """Datagrams ``D`` that wait for connections ``T``.
 
     Call ``add`` for what was read; then, for each round, ``begin``, and ``next`` and ``spent`` in
-    turn until nobody is left who may go on, or the round is over.
+    turn until nobody is left who may go on, or the round is over. The next round is at once while
+    this is true, or else at ``due``.
 
     Args:
         share: of a round, that a connection has while others wait; above 0, at most 1.
     """
 
     def __init__(self, share: float = 1.0) -> None:
-        self._part = share * ROUND
+        self._share = share
         self._turns: dict[T, _Turn[D]] = {}
-        self._heap: list[tuple[float, int, T]] = []
-        self._resting: list[T] = []
+        self._cheap: list[tuple[float, int, T]] = []
+        self._dear: list[tuple[float, int, T]] = []
+        self._dear_from = 0.0
+        self._over: list[T] = []
+        self._latest: _Latest[T] = _Latest()
+        self._latest_cheap: _Latest[T] = _Latest()
+        self._company = False
+        self._now = 0.0
         self._round = 0
         self._left = ROUND
         self._count = 0
@@ -75,8 +134,15 @@ class FairTurns(Generic[T, D]):
         self._active = 0
 
     def __bool__(self) -> bool:
-        """Whether anything waits."""
-        return bool(self._heap) or bool(self._resting)
+        """Whether anybody waits who may go on."""
+        return bool(self._cheap or self._over or (self._dear and self._now >= self._dear_from))
+
+    @property
+    def due(self) -> float | None:
+        """When those go on who may not now; None: there are none."""
+        while self._dear and self._dear[0][2] not in self._turns:
+            heapq.heappop(self._dear)
+        return self._dear_from if self._dear and self._now < self._dear_from else None
 
     def memory(self, connection: T) -> int:
         """Bytes of memory that it has waiting here, about."""
@@ -102,12 +168,15 @@ class FairTurns(Generic[T, D]):
         self._bytes += size
         return True
 
-    def begin(self) -> None:
-        """A new round: those who have had their share of the last one have it again."""
+    def begin(self, now: float) -> None:
+        """A new round: those who have had their share of the last one have it again. ``now`` is
+        monotonic, in seconds."""
+        self._now = now
         self._round += 1
-        self._left = ROUND
-        resting, self._resting = self._resting, []
-        for connection in resting:
+        self._company = now - self._latest.second < COMPANY
+        self._left = ROUND / 2 if self._company else ROUND
+        over, self._over = self._over, []
+        for connection in over:
             turn = self._turns.get(connection)
             if turn is not None:
                 turn.queued = False
@@ -118,21 +187,23 @@ class FairTurns(Generic[T, D]):
         who may go on in it.
 
         ``others`` wait who are not known here."""
-        while self._heap and self._left >= SHORTEST_TURN:
-            used, _, connection = heapq.heappop(self._heap)
+        while self._left >= SHORTEST_TURN and (heap := self._first()):
+            used, _, connection = heapq.heappop(heap)
             turn = self._turns.get(connection)
             if turn is None or not turn.waiting:
                 continue  # it was forgotten meanwhile
             if turn.round != self._round:
                 turn.round, turn.taken = self._round, 0.0
-            longest = min(LONGEST_TURN, self._left)
+            longest = min(LONGEST_TURN / 2 if self._company else LONGEST_TURN, self._left)
             if others or self._active > 1:
-                longest = min(longest, self._part - turn.taken)
+                whole = ROUND / 2 if self._company else ROUND
+                longest = min(longest, self._share * whole - turn.taken)
                 if longest <= 0:
-                    self._resting.append(connection)
+                    self._over.append(connection)
                     continue
             turn.queued = False
             self._least = used
+            self._latest.note(connection, self._now)
             waiting = turn.waiting
             count = min(len(waiting), max(1, int(longest / turn.cost)))
             size = turn.bytes * count // len(waiting)  # those of all, if all go
@@ -145,28 +216,41 @@ class FairTurns(Generic[T, D]):
         return None
 
     def spent(self, connection: T, datagrams: int, seconds: float) -> None:
-        """The turn took so long; what is left of it waits for the next one."""
+        """The turn took so long, with so many datagrams; what is left of it waits for the next
+        one."""
         self._left -= seconds
+        self._now += seconds
         turn = self._turns.get(connection)
         if turn is None:
             return
-        turn.used += seconds
-        turn.taken += seconds
-        turn.cost += (seconds / datagrams - turn.cost) / 4
+        turn.spent(datagrams, seconds)
+        if turn.cost <= DEAR:
+            self._latest_cheap.note(connection, self._now)
+        elif self._now - self._latest_cheap.other(connection) < COMPANY:
+            self._dear_from = self._now + seconds * (1 / self._share - 1)
         if turn.waiting:
             self._push(connection, turn)
 
     def forget(self, connection: T) -> None:
         """It is gone, and so is what waited for it."""
+        self._latest.forget(connection)
+        self._latest_cheap.forget(connection)
         turn = self._turns.pop(connection, None)
         if turn is not None and turn.waiting:
             self._waiting -= len(turn.waiting)
             self._bytes -= turn.bytes
             self._active -= 1
 
+    def _first(self) -> list[tuple[float, int, T]]:
+        """The queue of whoever has used least of those who may go on."""
+        if not self._dear or self._now < self._dear_from:
+            return self._cheap
+        return min(self._cheap, self._dear, key=lambda heap: heap[0]) if self._cheap else self._dear
+
     def _push(self, connection: T, turn: _Turn[D]) -> None:
         if turn.queued:
             return
         turn.queued = True
         self._count += 1
-        heapq.heappush(self._heap, (turn.used, self._count, connection))
+        heap = self._cheap if turn.cost <= DEAR else self._dear
+        heapq.heappush(heap, (turn.used, self._count, connection))

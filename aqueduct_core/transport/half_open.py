@@ -2,8 +2,9 @@
 
 A stranger can begin as many as it likes, from any address that it writes into its datagrams. So
 there is a bound for each network and for all together, and where one is reached, the oldest gives
-way whose client has not proved its address. Of those who have proved it, the oldest of the most
-crowded network gives way to a client of another one.
+way whose client has not proved its address. Of those who have proved it, the oldest gives way to
+another client of its network, and the oldest of the most crowded network to one of another: who
+means it is admitted within some round trips, and who waits for nothing cannot keep others out.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class HalfOpen(Generic[T]):
         """Which one gives way to another from ``host``; None: none does."""
         near = self._networks.get(network(host))
         if near is not None and len(near) >= self._each:
-            return next(iter(near.unproved), None)
+            return next(iter(near.unproved or near.proved))
         if self._unproved:
             return next(iter(self._unproved))
         crowd = max(self._networks.values(), key=len)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from aqueduct_core.engine.contract import Engine
 from aqueduct_core.errors import ConnectFailed
@@ -20,15 +21,21 @@ from aqueduct_core.transport.driver import Driver, OnNews
 from aqueduct_core.transport.fair_turns import FairTurns
 from aqueduct_core.transport.half_open import HalfOpen
 from aqueduct_core.transport.memory_guard import GuardCounts, MemoryGuard
-from aqueduct_core.transport.port import CONNECTION_ID_LENGTH, Address, Hello, Stack, Terms
+from aqueduct_core.transport.port import (
+    CONNECTION_ID_LENGTH,
+    LONG_HEADER,
+    Address,
+    Hello,
+    Stack,
+    Terms,
+    destination_of,
+)
 from aqueduct_core.transport.registry import stack
 from aqueduct_core.transport.sessions import SessionTable
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits, share
 from aqueduct_core.transport.stateless_reset import StatelessResets
 from aqueduct_core.transport.tls import Identity, ServerTls
 from aqueduct_core.transport.udp import UdpSocket
-
-LONG_HEADER = 0x80
 
 STRANGERS_SHARE = 0.002
 """Seconds of a turn for datagrams that may open connections, or are for those whose clients have
@@ -73,7 +80,9 @@ class ListenCounts:
     resets: int = 0
 
 
-Accept = Callable[[PeerInfo, float], tuple[Engine[Any], OnNews]]
+Due: TypeAlias = tuple[bytes, Address] | None
+"""What a connection is to have a turn for: a datagram, or a deadline of its own."""
+Accept: TypeAlias = Callable[[PeerInfo, float], tuple[Engine[Any], OnNews]]
 
 
 async def listen(
@@ -146,10 +155,11 @@ class Listener:
         self._addresses: Counter[str] = Counter()
         self._tokens = AddressTokens() if limits.retry != "never" else None
         self._validation = AddressValidation(limits.retry, limits.handshakes // UNPROVED_PART)
-        self._turns: FairTurns[Driver, tuple[bytes, Address]] = FairTurns(limits.connection_share)
+        self._turns: FairTurns[Driver, Due] = FairTurns(limits.connection_share)
         self._strangers: deque[tuple[bytes, Address]] = deque()
         self._strangers_bytes = 0
         self._waits = False
+        self._resumes: asyncio.TimerHandle | None = None
         keeps = limits.resume or limits.early_data
         self._sessions = SessionTable(limits.sessions) if keeps else None
         self._resets = resets
@@ -209,6 +219,8 @@ class Listener:
                 driver.abandon()
         for driver in list(self.drivers):
             await driver.wait_closed()
+        if self._resumes is not None:
+            self._resumes.cancel()
         self._socket.close()
         self._refusals.close()
 
@@ -216,7 +228,7 @@ class Listener:
         routes = self._routes
         for item in datagrams:
             data = item[0]
-            driver = routes.get(_destination(data))
+            driver = routes.get(destination_of(data))
             if driver is not None and not self._shaking.doubts(driver):
                 if not self._turns.add(driver, item, len(data)):
                     self.counts.overrun += 1
@@ -235,17 +247,24 @@ class Listener:
     def _serve(self) -> None:
         """Take in what waits, for a while; then the socket is read again before the rest."""
         self._waits = False
+        if self._resumes is not None:
+            self._resumes.cancel()
+            self._resumes = None
         now = self._loop.time()
-        self._turns.begin()
+        self._turns.begin(now)
+        used = time.thread_time()
         while (turn := self._turns.next(others=bool(self._strangers))) is not None:
             driver, batch = turn
-            driver.turn(batch, now)
-            before, now = now, self._loop.time()
-            self._turns.spent(driver, len(batch), now - before)
+            datagrams = [item for item in batch if item is not None]
+            driver.turn(datagrams, now)
+            before, used, now = used, time.thread_time(), self._loop.time()
+            self._turns.spent(driver, len(datagrams), used - before)
         self._see_strangers()
         if self._turns or self._strangers:
             self._waits = True
             self._loop.call_soon(self._serve)
+        elif (due := self._turns.due) is not None:
+            self._resumes = self._loop.call_at(due, self._serve)
 
     def _see_strangers(self) -> None:
         """Take in datagrams of strangers for as long as their share lasts."""
@@ -254,11 +273,11 @@ class Listener:
         while strangers and now < begun + STRANGERS_SHARE:
             data, address = strangers.popleft()
             self._strangers_bytes -= len(data)
-            destination = _destination(data)
+            destination = destination_of(data)
             driver = self._routes.get(destination) or self._accept(data, address)
             if driver is not None:
                 batch = [(data, address)]
-                while strangers and _destination(strangers[0][0]) == destination:
+                while strangers and destination_of(strangers[0][0]) == destination:
                     batch.append(strangers.popleft())  # 0-RTT comes right behind its Initial
                     self._strangers_bytes -= len(batch[-1][0])
                 driver.turn(batch, now)
@@ -301,6 +320,7 @@ class Listener:
             make_engine=self._welcome,
             send=self._socket.send,
             on_turn=self._turned,
+            on_due=self._due,
         )
         self.counts.accepted += 1
         self.drivers.add(driver)
@@ -393,6 +413,12 @@ class Listener:
         elif driver in self.drivers:
             self._guard.touch(driver)
 
+    def _due(self, driver: Driver) -> None:
+        """A deadline of it has come: it has its turn among those who have received something."""
+        self._turns.add(driver, None)  # or has one anyhow, as so much waits
+        if not self._waits:
+            self._serve()
+
     def _route(self, driver: Driver) -> None:
         issued, retired = driver.link.routes()
         ids = self._ids.get(driver)
@@ -422,10 +448,3 @@ class Listener:
     def _error(self, error: OSError) -> None:
         # A peer that went away; its link finds out by its own timeout.
         _logger.debug("the listening socket reports %s", error)
-
-
-def _destination(data: bytes) -> bytes:
-    """The connection id that a datagram is for."""
-    if data and data[0] & LONG_HEADER:
-        return data[6 : 6 + (data[5] if len(data) > 5 else 0)]
-    return data[1 : 1 + CONNECTION_ID_LENGTH]

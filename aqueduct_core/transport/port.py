@@ -30,6 +30,15 @@ Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int]
 
 CONNECTION_ID_LENGTH = 8
 """Bytes of the connection ids that we choose; a short header carries no length (RFC 9000 §17.3)."""
+LONG_HEADER = 0x80
+"""The bit of a packet's first byte that tells it from one of a connection that is established."""
+
+
+def destination_of(datagram: bytes) -> bytes:
+    """The connection id that a datagram is for."""
+    if datagram and datagram[0] & LONG_HEADER:
+        return datagram[6 : 6 + (datagram[5] if len(datagram) > 5 else 0)]
+    return datagram[1 : 1 + CONNECTION_ID_LENGTH]
 
 
 @dataclass(slots=True)

@@ -199,12 +199,12 @@ def messages_of_headers(target: Target) -> Iterator[None]:
 
 @attack(Stage.ADMITTED)
 def attachments_in_breadth(target: Target) -> Iterator[None]:
-    """A thousand channels with each message, and none of them used."""
+    """As many channels with each message as it may have, and none of them used."""
     raw = target.entered()
     sequence = Sequence(raw, FIRST)
     yield from sequence.write(route(ENTRYPOINT))
-    for number in range(60):
-        indexes = range(1 + 1_000 * number, 1_001 + 1_000 * number)
+    for number in range(240):
+        indexes = range(1 + 250 * number, 251 + 250 * number)
         yield from sequence.write(message(number, attached=attaching(indexes)))
 
 
@@ -259,12 +259,12 @@ def channels_made_and_finished(target: Target) -> Iterator[None]:
     sequence = Sequence(raw, FIRST)
     yield from sequence.write(route(ENTRYPOINT))
     index = 1
-    for number in range(40):
-        indexes = range(index, index + 500)
+    for number in range(80):
+        indexes = range(index, index + 250)
         yield from sequence.write(message(number, attached=attaching(indexes)))
         ends = (route(channel(each)) + b"\x06\0" for each in indexes)
         yield from pieces(raw, FIRST + 4 * index, ends, end=True)
-        index += 500
+        index += 250
         raw.look()
 
 

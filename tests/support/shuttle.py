@@ -16,6 +16,7 @@ from aqueduct_core.engine.contract import (
     StreamReset,
     WriteStream,
 )
+from tests.support.turns import proceed
 
 
 class Shuttle:
@@ -48,6 +49,7 @@ class Shuttle:
                 peer.absorb(StreamReset(*order), self.now)
             else:
                 assert isinstance(order, (Admit, Consumed)), order
+        proceed(peer, self.now)
         return bool(orders)
 
     def wait(self, seconds: float) -> None:

@@ -18,6 +18,7 @@ from aqueduct_core.engine.contract import (
     StreamReset,
     WriteStream,
 )
+from tests.support.turns import proceed
 
 N = TypeVar("N")
 
@@ -69,6 +70,7 @@ class Wire:
         data = unhex(text)
         self.received += len(data)
         self.engine.absorb(StreamBytes(stream_id, data, end), self.now)
+        proceed(self.engine, self.now)
         return stream_id
 
     def reset(self, stream_id: int) -> None:

@@ -99,7 +99,7 @@ def test_in_a_crowd_a_new_connection_waits_for_its_answer(tmp_path: Path) -> Non
             scene.rest(0.1)
         while not b.groups.crowded:
             for scene in crowd:
-                storm(scene, 1000)
+                storm(scene, 250)
                 scene.take(0.02)
                 scene.session.resume()  # as if it had been let go: the crowd itself must hold
         late = Scene(b)

@@ -67,8 +67,8 @@ def attachments(probe: Hostile) -> None:
     """Channels without end, nothing on them, each with a header."""
     number = probe.sequence(codec.encode_route_to(0))
     header = ((b"note", bytes(200)),)
-    for message in range(12):
-        attached = tuple(Attachment(8 * (1 + message * 500 + each), header) for each in range(500))
+    for message in range(24):
+        attached = tuple(Attachment(8 * (1 + message * 250 + each), header) for each in range(250))
         probe.write(number, codec.encode_message(message, (), attached, b""), end=False)
 
 

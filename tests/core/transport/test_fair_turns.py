@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.transport.fair_turns import (
+    COMPANY,
+    DEAR,
     LONGEST_TURN,
     ROUND,
     WAITING,
@@ -21,7 +23,7 @@ def run(turns: Turns, costs: dict[str, float], seconds: float) -> dict[str, tupl
     done: dict[str, tuple[int, float]] = dict.fromkeys(costs, (0, 0.0))
     total = 0.0
     while total < seconds and turns:
-        took = a_round(turns, costs, done)
+        took = a_round(turns, costs, done, now=total)
         total += took
         if not took:
             break
@@ -33,11 +35,12 @@ def a_round(
     costs: dict[str, float],
     done: dict[str, tuple[int, float]],
     *,
+    now: float,
     others: bool = False,
 ) -> float:
-    """One round on a clock of its own; the seconds that it took."""
-    now = 0.0
-    turns.begin()
+    """One round; the seconds that it took."""
+    begun = now
+    turns.begin(now)
     while (turn := turns.next(others=others)) is not None:
         who, batch = turn
         took = len(batch) * costs[who]
@@ -45,7 +48,7 @@ def a_round(
         count, time = done[who]
         done[who] = count + len(batch), time + took
         now += took
-    return now
+    return now - begun
 
 
 def fill(turns: Turns, who: str, count: int) -> int:
@@ -58,7 +61,7 @@ def test_datagrams_of_each_come_in_their_order() -> None:
     fill(turns, "b", 300)
     seen: dict[str, list[int]] = {"a": [], "b": []}
     while turns:
-        turns.begin()
+        turns.begin(0.0)
         while (turn := turns.next()) is not None:
             seen[turn[0]] += turn[1]
             turns.spent(turn[0], len(turn[1]), 1e-5 * len(turn[1]))
@@ -68,7 +71,7 @@ def test_datagrams_of_each_come_in_their_order() -> None:
 
 def test_who_costs_much_has_no_more_time_than_others() -> None:
     turns: Turns = FairTurns()
-    costs = {"dear": 1e-3, "good": 5e-5, "other": 5e-5}
+    costs = {"dear": 0.8 * DEAR, "good": 5e-5, "other": 5e-5}
     for who in costs:
         fill(turns, who, 2_000)
     done = run(turns, costs, 0.3)
@@ -82,7 +85,7 @@ def test_a_turn_is_short_however_much_a_datagram_costs() -> None:
     fill(turns, "dear", 1_000)
     longest = 0.0
     for _ in range(50):
-        turns.begin()
+        turns.begin(0.0)
         turn = turns.next()
         assert turn is not None
         took = 2e-3 * len(turn[1])
@@ -97,7 +100,7 @@ def test_who_comes_late_waits_for_one_turn_and_has_nothing_saved_up() -> None:
     run(turns, {"flood": 1e-4}, 0.1)
     fill(turns, "flood", 1_000)
     turns.add("late", 0)
-    turns.begin()
+    turns.begin(0.0)
     first, second = [turns.next() for _ in range(2)]
     assert first is not None
     assert second is not None
@@ -166,8 +169,9 @@ def test_one_connection_has_its_share_of_a_round_while_others_wait(
     for _ in range(rounds):
         for who in waiting:
             fill(turns, who, 900)
-        a_round(turns, costs, done, others=others)
-    assert done["a"][1] / rounds == pytest.approx(part * ROUND, rel=0.25)
+        a_round(turns, costs, done, others=others, now=0.0)
+    whole = ROUND if waiting == "a" else ROUND / 2
+    assert done["a"][1] / rounds == pytest.approx(part * whole, rel=0.25)
 
 
 def test_who_has_had_its_share_waits_for_the_next_round_and_loses_nothing() -> None:
@@ -177,7 +181,7 @@ def test_who_has_had_its_share_waits_for_the_next_round_and_loses_nothing() -> N
     rounds = 0
     while turns:
         rounds += 1
-        turns.begin()
+        turns.begin(0.0)
         while (turn := turns.next(others=True)) is not None:
             seen += turn[1]
             turns.spent("a", len(turn[1]), 2e-5 * len(turn[1]))
@@ -188,12 +192,12 @@ def test_who_has_had_its_share_waits_for_the_next_round_and_loses_nothing() -> N
 def test_a_resting_connection_that_is_forgotten_has_no_turn() -> None:
     turns: Turns = FairTurns(0.1)
     fill(turns, "a", 600)
-    turns.begin()
+    turns.begin(0.0)
     while (turn := turns.next(others=True)) is not None:
         turns.spent("a", len(turn[1]), 1.0)
     assert turns
     turns.forget("a")
-    turns.begin()
+    turns.begin(0.0)
     assert turns.next() is None
     assert not turns
 
@@ -209,3 +213,81 @@ def test_bytes_that_wait_are_bounded_and_counted() -> None:
     while (turn := turns.next()) is not None:
         turns.spent(turn[0], len(turn[1]), 0.0)
     assert (turns.memory("flood"), turns._bytes) == (0, 0)
+
+
+def beside(share: float, cost: float, seconds: float) -> tuple[float, float]:
+    """A flood of datagrams that cost so much, and one of little each 10 ms: the part of the time
+    that the flood had, and the longest that one of the others waited, both from when a datagram's
+    cost is known."""
+    turns: FairTurns[str, float] = FairTurns(share)
+    now = used = longest = came = begun = 0.0
+    flood = 0
+    while now < seconds:
+        while flood < 50:
+            flood += turns.add("flood", now)
+        while came <= now:
+            turns.add("other", came)
+            came += 0.01
+        turns.begin(now)
+        before = now
+        while (turn := turns.next()) is not None:
+            who, batch = turn
+            took = len(batch) * (cost if who == "flood" else 1e-5)
+            turns.spent(who, len(batch), took)
+            now += took
+            if who == "flood":
+                used, begun = (used + took, begun) if begun else (0.0, now)
+                flood -= len(batch)
+            elif now > begun + 0.01:
+                longest = max(longest, *(now - each for each in batch))
+        if now == before and not turns:
+            due = turns.due
+            now = came if due is None else min(due, came)
+    return used / (now - begun), longest
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.9])
+@pytest.mark.parametrize("cost", [2 * DEAR, 10e-3, 40e-3])
+def test_who_sends_what_costs_much_has_no_more_than_its_share_of_the_clock(
+    share: float, cost: float
+) -> None:
+    part, longest = beside(share, cost, 4.0)
+    assert part == pytest.approx(share, rel=0.1)
+    assert longest <= 2 * max(cost, LONGEST_TURN)
+
+
+def test_who_sends_what_costs_little_has_all_the_time_that_others_leave() -> None:
+    part, longest = beside(0.25, DEAR / 2, 4.0)
+    assert part > 0.95
+    assert longest <= ROUND
+
+
+def test_nobody_rests_who_has_been_alone_for_a_while() -> None:
+    turns: Turns = FairTurns(0.25)
+    costs = {"dear": 10e-3, "other": 1e-5}
+    turns.add("other", 0)
+    fill(turns, "dear", 500)
+    done = dict.fromkeys(costs, (0, 0.0))
+    a_round(turns, costs, done, now=0.0)
+    assert turns.due is not None
+    assert not turns
+    now = COMPANY + 1.0
+    for _ in range(100):
+        took = a_round(turns, costs, done, now=now)
+        assert took > 0
+        now += took
+    assert turns
+    assert turns.due is None
+
+
+def test_one_that_rests_and_is_forgotten_is_not_waited_for() -> None:
+    turns: Turns = FairTurns(0.25)
+    costs = {"dear": 10e-3, "other": 1e-5}
+    for now in (0.0, 0.1):
+        turns.add("other", 0)
+        fill(turns, "dear", 5)
+        a_round(turns, costs, dict.fromkeys(costs, (0, 0.0)), now=now)
+    assert turns.due is not None
+    turns.forget("dear")
+    assert turns.due is None
+    assert not turns

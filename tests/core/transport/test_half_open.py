@@ -54,7 +54,8 @@ class Model:
             return min(found)[1] if found else None
 
         if self.crowd(name) >= EACH:
-            return first(lambda of, known: of == name and not known)
+            near = first(lambda of, known: of == name and not known)
+            return first(lambda of, known: of == name) if near is None else near
         stranger = first(lambda of, known: not known)
         if stranger is not None:
             return stranger

@@ -1,0 +1,14 @@
+"""Turns of an engine that has more at once than it takes in by one of them."""
+
+from __future__ import annotations
+
+from aqueduct_core.aqueduct.connection import Connection
+from aqueduct_core.aqueduct.inflow import SOON
+
+
+def proceed(engine: Connection, now: float) -> None:
+    """Have it take in all that is here, in as many turns as it needs."""
+    while (wake := engine.wake_at) is not None and now < wake <= now + 2 * SOON:
+        now = wake
+        engine.tick(now)
+        engine._inflow.turn()
