@@ -91,7 +91,7 @@ class Config:
     """Streams of ours, all of them for control, that wait until the peer allows more; each takes a
     hundred times the bytes that made us open it."""
 
-    work_per_turn: int = 512
+    work_per_turn: int = 256
     """Frames that are taken in before everybody else has a turn, in the work of a plain message;
     the rest waits, without credit. A few bytes that fill a hole can bring a whole window of them.
     """

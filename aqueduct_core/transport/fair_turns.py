@@ -10,8 +10,8 @@ do. Where nobody else waits it has all the time there is.
 
 Turns are short while several connections are at work, since what others wait for comes in between.
 But what a datagram brings cannot be taken in by halves, and some cost as much as a hundred others.
-All connections with such ones have the share of one together, by the clock, while there are others
-whose datagrams cost little.
+All connections with such ones have less than the share of one together, by the clock, while there
+are others whose datagrams cost little.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ COMPANY = 0.5
 """Both are half as long while another connection had a turn within so many seconds."""
 DEAR = 500e-6
 """Seconds for a datagram: honest ones that are full take a tenth of it."""
+DEAR_PART = 2 / 3
+"""Of the share of one connection: what all of those have together, by the clock."""
 SHORTEST_TURN = 0.001
 """Seconds left of a round with which nothing more is begun: each turn has costs of its own."""
 WAITING = 8_192
@@ -44,6 +46,11 @@ FIRST_COST = 200e-6
 """Seconds for a datagram before any was measured: what those of a stranger may cost."""
 FIRST = 4
 """So many datagrams are taken to have cost that."""
+MOST = 4 * DEAR
+"""Seconds that one is taken to have cost at most: what takes longer once may be the fault of
+somebody else, as the collection of garbage is."""
+AHEAD = 0.01
+"""Seconds by which a connection may be ahead of those that have used least, for the same reason."""
 KEPT = 7 / 8
 """Of what turns have cost, is remembered with each further one."""
 
@@ -67,14 +74,15 @@ class _Turn(Generic[D]):
 
     @property
     def cost(self) -> float:
-        """Seconds for a datagram, with what it leads to later."""
+        """Seconds for a datagram, with what it leads to later; a turn has costs of its own, and
+        counts as one."""
         return (self.seconds + FIRST * FIRST_COST) / (self.datagrams + FIRST)
 
     def spent(self, datagrams: int, seconds: float) -> None:
         self.used += seconds
         self.taken += seconds
-        self.seconds = KEPT * self.seconds + seconds
-        self.datagrams = KEPT * self.datagrams + datagrams
+        self.seconds = KEPT * self.seconds + min(seconds, MOST * (datagrams + 1))
+        self.datagrams = KEPT * self.datagrams + datagrams + 1
 
 
 class _Latest(Generic[T]):
@@ -205,7 +213,11 @@ class FairTurns(Generic[T, D]):
             self._least = used
             self._latest.note(connection, self._now)
             waiting = turn.waiting
-            count = min(len(waiting), max(1, int(longest / turn.cost)))
+            most = int(longest / turn.cost)
+            if self._company:
+                # what these cost may not be known yet, or be more than they are taken to
+                most = 1 if turn.cost > DEAR else min(most, int(2 * turn.datagrams))
+            count = min(len(waiting), max(1, most))
             size = turn.bytes * count // len(waiting)  # those of all, if all go
             batch = [waiting.popleft() for _ in range(count)]
             turn.bytes -= size
@@ -227,7 +239,7 @@ class FairTurns(Generic[T, D]):
         if turn.cost <= DEAR:
             self._latest_cheap.note(connection, self._now)
         elif self._now - self._latest_cheap.other(connection) < COMPANY:
-            self._dear_from = self._now + seconds * (1 / self._share - 1)
+            self._dear_from = self._now + seconds * (1 / (DEAR_PART * self._share) - 1)
         if turn.waiting:
             self._push(connection, turn)
 
@@ -251,6 +263,7 @@ class FairTurns(Generic[T, D]):
         if turn.queued:
             return
         turn.queued = True
+        turn.used = min(turn.used, self._least + AHEAD)
         self._count += 1
         heap = self._cheap if turn.cost <= DEAR else self._dear
         heapq.heappush(heap, (turn.used, self._count, connection))
