@@ -131,7 +131,6 @@ class FairTurns(Generic[T, D]):
         self._over: list[T] = []
         self._latest: _Latest[T] = _Latest()
         self._latest_cheap: _Latest[T] = _Latest()
-        self._company = False
         self._now = 0.0
         self._round = 0
         self._left = ROUND
@@ -181,8 +180,7 @@ class FairTurns(Generic[T, D]):
         monotonic, in seconds."""
         self._now = now
         self._round += 1
-        self._company = now - self._latest.second < COMPANY
-        self._left = ROUND / 2 if self._company else ROUND
+        self._left = ROUND / 2 if now - self._latest.second < COMPANY else ROUND
         over, self._over = self._over, []
         for connection in over:
             turn = self._turns.get(connection)
@@ -202,9 +200,10 @@ class FairTurns(Generic[T, D]):
                 continue  # it was forgotten meanwhile
             if turn.round != self._round:
                 turn.round, turn.taken = self._round, 0.0
-            longest = min(LONGEST_TURN / 2 if self._company else LONGEST_TURN, self._left)
+            company = self._now - self._latest.other(connection) < COMPANY
+            longest = min(LONGEST_TURN / 2 if company else LONGEST_TURN, self._left)
             if others or self._active > 1:
-                whole = ROUND / 2 if self._company else ROUND
+                whole = ROUND / 2 if company else ROUND
                 longest = min(longest, self._share * whole - turn.taken)
                 if longest <= 0:
                     self._over.append(connection)
@@ -214,7 +213,7 @@ class FairTurns(Generic[T, D]):
             self._latest.note(connection, self._now)
             waiting = turn.waiting
             most = int(longest / turn.cost)
-            if self._company:
+            if company:
                 # what these cost may not be known yet, or be more than they are taken to
                 most = 1 if turn.cost > DEAR else min(most, int(2 * turn.datagrams))
             count = min(len(waiting), max(1, most))
