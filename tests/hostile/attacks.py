@@ -18,6 +18,9 @@ from tests.hostile.attack import ATTACKS, Stage, Target, rounds
 
 __all__ = ["ATTACKS", "Stage", "admitted", "connected", "crowd", "flight", "strangers"]
 
+BURST = 0.02
+"""Seconds of its rate that an attack may send at once."""
+
 
 def main(name: str, host: str, port: str, flight_port: str, *limits: str) -> None:
     most, rate, seconds = map(float, limits)
@@ -26,15 +29,17 @@ def main(name: str, host: str, port: str, flight_port: str, *limits: str) -> Non
     target = Target(host, int(port), (host, int(flight_port)))
     _, program = ATTACKS[name]
     tally = target.tally
-    begun = time.monotonic()
-    running = rounds(program, target)
-    for _ in running:
-        now = time.monotonic() - begun
-        if tally.bytes >= most or now > seconds:
+    begun = due = time.monotonic()
+    sent = 0
+    for _ in rounds(program, target):
+        now = time.monotonic()
+        if tally.bytes >= most or now - begun > seconds:
             break
-        ahead = tally.bytes / rate - now
-        if ahead > 0.002:
-            time.sleep(ahead)
+        # what was not sent in time, as it waited for an answer, is not sent faster later
+        due = max(due, now - BURST) + (tally.bytes - sent) / rate
+        sent = tally.bytes
+        if due > now + 0.002:
+            time.sleep(due - now)
     print(json.dumps(dataclasses.asdict(tally)), flush=True)
     sys.stdin.readline()
 
