@@ -17,6 +17,7 @@ import pyarrow.flight as fl
 
 from aqueduct_core.errors import IntakeFailed
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.flight.half_open import HalfOpenConnections
 
 
 class AuthenticatedServer(fl.FlightServerBase):  # type: ignore[misc]
@@ -24,8 +25,10 @@ class AuthenticatedServer(fl.FlightServerBase):  # type: ignore[misc]
 
     ``host`` and ``port`` are where it listens (port 0: any), with a certificate of the spool's
     authority. ``refused`` is told, in any thread, why a call had no right token; who has none
-    fails in TLS, of which nobody is told. Ends with `shutdown`, which waits for the calls under
-    way.
+    fails in TLS, of which nobody is told. Connections without a call are bounded
+    (`HalfOpenConnections`). Ends with `shutdown`, which waits for the calls under way.
+
+    What it serves is what `answer`, `stream` and `actions` say.
 
     Raises:
         IntakeFailed: UNREACHABLE when the address cannot be bound.
@@ -54,6 +57,34 @@ class AuthenticatedServer(fl.FlightServerBase):  # type: ignore[misc]
                 f"the Flight address {where}:{port} cannot be bound",
                 "Choose another address or port for Flight, or stop what listens there",
             ) from None
+        self._half_open = HalfOpenConnections(self.port)
+        self._half_open.watch()
+
+    def answer(self, action: fl.Action) -> list[bytes]:
+        raise NotImplementedError
+
+    def stream(self, ticket: fl.Ticket) -> fl.FlightDataStream:
+        raise NotImplementedError
+
+    def actions(self) -> list[tuple[str, str]]:
+        """Names and meanings."""
+        return []
+
+    def do_action(self, context: fl.ServerCallContext, action: fl.Action) -> list[bytes]:
+        self._half_open.prove(context.peer())
+        return self.answer(action)
+
+    def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
+        self._half_open.prove(context.peer())
+        return self.stream(ticket)
+
+    def list_actions(self, context: fl.ServerCallContext) -> list[tuple[str, str]]:
+        self._half_open.prove(context.peer())
+        return self.actions()
+
+    def shutdown(self) -> None:
+        self._half_open.stop()
+        super().shutdown()
 
 
 def dial(

@@ -79,19 +79,19 @@ class FlightHost(AuthenticatedServer):
         self._served = served
         self._actions = self._actions_of(served)
 
-    def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
+    def stream(self, ticket: fl.Ticket) -> fl.FlightDataStream:
         def opened() -> Iterator[pa.RecordBatch]:
             return joined(self._served.read(Ticket.from_bytes(ticket.ticket)))
 
         # A generator stream, not a reader: only it carries our errors from the middle of a read.
         return fl.GeneratorStream(self._served.schema, _guarded_rows(_guarded(opened)))
 
-    def do_action(self, context: fl.ServerCallContext, action: fl.Action) -> list[bytes]:
+    def answer(self, action: fl.Action) -> list[bytes]:
         body = action.body.to_pybytes() if action.body is not None else b""
         answer = _guarded(lambda: self._act(action.type, json.loads(body or b"{}")))
         return [json.dumps(answer).encode()]
 
-    def list_actions(self, context: fl.ServerCallContext) -> list[tuple[str, str]]:
+    def actions(self) -> list[tuple[str, str]]:
         return [(name, text) for name, (text, _) in self._actions.items()]
 
     def _act(self, name: str, body: dict[str, Any]) -> dict[str, Any]:

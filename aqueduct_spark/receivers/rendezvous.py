@@ -78,7 +78,7 @@ class Rendezvous(AuthenticatedServer):
             )
         return stands
 
-    def do_action(self, context: fl.ServerCallContext, action: fl.Action) -> list[bytes]:
+    def answer(self, action: fl.Action) -> list[bytes]:
         body = json.loads(action.body.to_pybytes())
         if action.type == "register":
             gone = body["gone"] and Registration.from_json(body["gone"])

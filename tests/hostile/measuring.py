@@ -31,7 +31,7 @@ CALLS = 50_000.0
 anybody can ask for a token, and has no bound on them that could be set here. At a million bytes a
 second there are thousands, which keep the protocol's loop from its work: the port of Flight is for
 the hosts of a query, not for everybody."""
-RATES = dict.fromkeys(("flight_without_a_token", "flight_with_a_wrong_token"), CALLS)
+RATES: dict[str, float] = {}
 MOST, SECONDS = 4e6, 4.0
 """An attack ends with so many bytes or, whatever the machine does meanwhile, so many seconds."""
 
