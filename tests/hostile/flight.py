@@ -1,4 +1,5 @@
-"""Attacks on the TCP port of Flight, by those who do not have the token of the spool."""
+"""Attacks on the TCP port of Flight, by those who do not have the token of the spool. All that they
+send behind their handshake is on its way before they can know that it failed."""
 
 from __future__ import annotations
 
