@@ -26,8 +26,8 @@ HELD = {
     "streams_left_open": 64 * MB,
     # Connections, at 70 KB each.
     "a_thousand_connections": 200 * MB,
-    # Of 3,000 connections 512 may stay, at 50 to 80 KB each; the others do until somebody looks, and
-    # an allocator keeps some of what they had.
+    # Of 3,000 connections 512 may stay, at 50 to 80 KB each; the others do until somebody looks,
+    # and an allocator keeps some of what they had.
     **dict.fromkeys(("flight_connections_left", "flight_handshakes_left"), 192 * MB),
     **dict.fromkeys(
         (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -54,6 +56,22 @@ def test_a_stranger_gets_no_call_even_with_the_token_in_it(shown: TlsIdentity | 
             assert client.status() == host.status()
     assert refused == []
     assert host.calls == []
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_no_version_of_tls_does_without_the_certificate(version: ssl.TLSVersion) -> None:
+    trusting = ssl.create_default_context(cadata=CREDENTIALS.authority.decode())
+    trusting.minimum_version = trusting.maximum_version = version
+    trusting.set_alpn_protocols(["h2"])
+    with serving(MemoryHost()) as server:
+        stranger = socket.create_connection(("127.0.0.1", server.port), timeout=LONG)
+        with (
+            stranger,
+            contextlib.suppress(ssl.SSLError, ConnectionError),
+            trusting.wrap_socket(stranger, server_hostname=CREDENTIALS.server_name) as refused,
+        ):
+            assert refused.version() == "TLSv1.3"
+            assert refused.recv(1) == b""
 
 
 @pytest.mark.parametrize(

@@ -144,5 +144,8 @@ def test_they_are_found_where_no_descriptor_is_left() -> None:
 def test_a_server_looks_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(half_open, "PATIENCE", 1)
     monkeypatch.setattr(half_open, "LOOK_SECONDS", 0.01)
-    with serving(MemoryHost()) as server, silent(server.port, 1) as (stranger,):
+    with (
+        serving(MemoryHost()) as server,
+        socket.create_connection(("127.0.0.1", server.port), timeout=LONG) as stranger,
+    ):
         assert ended(stranger)
