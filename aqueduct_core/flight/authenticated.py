@@ -21,7 +21,7 @@ from aqueduct_core.flight.half_open import HalfOpenConnections
 
 
 class AuthenticatedServer(fl.FlightServerBase):  # type: ignore[misc]
-    """A Flight server; it answers from the moment it is made.
+    """A Flight server; it answers while it is being made, so what answers is there before.
 
     ``host`` and ``port`` are where it listens (port 0: any), with a certificate of the spool's
     authority. ``refused`` is told, in any thread, why a call had no right token; who has none
@@ -41,6 +41,7 @@ class AuthenticatedServer(fl.FlightServerBase):  # type: ignore[misc]
         credentials: Credentials,
         refused: Callable[[str], None] = lambda reason: None,
     ) -> None:
+        self._half_open = HalfOpenConnections()
         identity = credentials.server_identity()
         where = f"[{host}]" if ":" in host else host
         try:
@@ -57,8 +58,7 @@ class AuthenticatedServer(fl.FlightServerBase):  # type: ignore[misc]
                 f"the Flight address {where}:{port} cannot be bound",
                 "Choose another address or port for Flight, or stop what listens there",
             ) from None
-        self._half_open = HalfOpenConnections(self.port)
-        self._half_open.watch()
+        self._half_open.watch(self.port)
 
     def answer(self, action: fl.Action) -> list[bytes]:
         raise NotImplementedError

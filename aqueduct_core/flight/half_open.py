@@ -53,16 +53,17 @@ class HalfOpenConnections:
     gRPC, whose they are, notices and closes them. `watch` looks for them until `stop`.
     """
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    def __init__(self) -> None:
         self._peers: dict[int, PeerAddress | None] = {}  # by inode; None: not of this port
         self._looks: dict[int, int] = {}  # the same
         self._proven: set[PeerAddress] = set()
         self._over = threading.Event()
 
-    def watch(self) -> None:
+    def watch(self, port: int) -> None:
         """Look every `LOOK_SECONDS`, in a thread."""
-        threading.Thread(target=self._watched, name="flight half-open", daemon=True).start()
+        threading.Thread(
+            target=self._watched, args=[port], name="flight half-open", daemon=True
+        ).start()
 
     def stop(self) -> None:
         self._over.set()
@@ -71,12 +72,12 @@ class HalfOpenConnections:
         """A call with the token came from the peer that gRPC names so; called in any thread."""
         self._proven.add(PeerAddress.named(name))
 
-    def look(self) -> int:
+    def look(self, port: int) -> int:
         """End those that have waited too long, and the oldest of those that are too many; returns
         how many that were."""
         proven, there = set(self._proven), open_sockets()
         self._peers = {
-            inode: self._peers[inode] if inode in self._peers else accepted_from(number, self._port)
+            inode: self._peers[inode] if inode in self._peers else accepted_from(number, port)
             for inode, number in there.items()
         }
         self._proven.difference_update(proven.difference(self._peers.values()))
@@ -90,9 +91,9 @@ class HalfOpenConnections:
             _hang_up(there[inode], inode)
         return len(over)
 
-    def _watched(self) -> None:
+    def _watched(self, port: int) -> None:
         while not self._over.wait(LOOK_SECONDS):
-            self.look()
+            self.look(port)
 
 
 def overdue(looks: dict[int, int]) -> list[int]:

@@ -75,9 +75,9 @@ class FlightHost(AuthenticatedServer):
         served: Host,
         refused: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        super().__init__(host, port, credentials, refused)
         self._served = served
         self._actions = self._actions_of(served)
+        super().__init__(host, port, credentials, refused)
 
     def stream(self, ticket: fl.Ticket) -> fl.FlightDataStream:
         def opened() -> Iterator[pa.RecordBatch]:

@@ -35,10 +35,10 @@ class Rendezvous(AuthenticatedServer):
     """
 
     def __init__(self, host: str, credentials: Credentials) -> None:
-        super().__init__(host, 0, credentials)
         self._lock = threading.Lock()
         self._held: dict[int, Registration] = {}
         self._absent: dict[int, dict[str, str | None]] = {}
+        super().__init__(host, 0, credentials)
 
     def registered(self) -> dict[int, Registration]:
         with self._lock:

@@ -86,7 +86,7 @@ def silent(port: int, count: int) -> Iterator[list[socket.socket]]:
 @pytest.fixture
 def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests look themselves."""
-    monkeypatch.setattr(HalfOpenConnections, "watch", lambda self: None)
+    monkeypatch.setattr(HalfOpenConnections, "watch", lambda self, port: None)
 
 
 @pytest.mark.usefixtures("unwatched")
@@ -96,16 +96,16 @@ def test_silent_connections_end_and_those_with_calls_stay() -> None:
         half_open = server._half_open
         with silent(server.port, 3) as strangers:
             for _ in range(PATIENCE):
-                assert half_open.look() == 0
+                assert half_open.look(server.port) == 0
             (mine,) = half_open._proven.intersection(accepted(server.port))
-            assert half_open.look() == 3
+            assert half_open.look(server.port) == 3
             assert all(ended(stranger) for stranger in strangers)
-        wait_until(lambda: half_open.look() == 0, LONG, "their end")
+        wait_until(lambda: half_open.look(server.port) == 0, LONG, "their end")
         assert client.status().epoch == 3
         assert half_open._proven == {mine}
 
     def forgotten() -> bool:
-        half_open.look()
+        half_open.look(server.port)
         return not half_open._proven
 
     wait_until(forgotten, LONG, "the end of the server's")
@@ -115,9 +115,9 @@ def test_silent_connections_end_and_those_with_calls_stay() -> None:
 def test_of_too_many_the_oldest_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(half_open, "MOST", 5)
     with serving(MemoryHost()) as server, silent(server.port, 2) as first:
-        assert server._half_open.look() == 0
+        assert server._half_open.look(server.port) == 0
         with silent(server.port, 5) as more:
-            assert server._half_open.look() == 2
+            assert server._half_open.look(server.port) == 2
             assert all(ended(stranger) for stranger in first)
             for stranger in more:
                 stranger.setblocking(False)
@@ -138,8 +138,8 @@ def test_they_are_found_where_no_descriptor_is_left() -> None:
             with pytest.raises(OSError, match="Too many open files"):
                 os.listdir("/proc/self/fd")
             for _ in range(PATIENCE):
-                assert server._half_open.look() == 0
-            assert server._half_open.look() == 1
+                assert server._half_open.look(server.port) == 0
+            assert server._half_open.look(server.port) == 1
             assert ended(stranger)
 
 
