@@ -13,7 +13,8 @@ import pyarrow.flight as fl
 
 from aqueduct_core.errors import AqueductError, AuthFailed, IntakeFailed, TlsFailed
 from aqueduct_core.flight import faults
-from aqueduct_core.flight.credentials import SERVER_NAME, Credentials
+from aqueduct_core.flight.authenticated import authorized, dial, has_another_token
+from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View
 from aqueduct_core.spool import Piece, Stretch
@@ -33,7 +34,7 @@ class IntakeClient:
     Every call ends within its timeout and raises
 
     * ``IntakeFailed.UNREACHABLE``: nobody answers there, or not in time;
-    * ``AuthFailed``: the token was not accepted; ``TlsFailed.UNKNOWN_CA``: other credentials;
+    * ``AuthFailed``: the intake has another token; ``TlsFailed.UNKNOWN_CA``: another authority;
     * any error that the intake itself raised, as the same class.
 
     May be used from several threads. End it with `close`, or use it as a context manager.
@@ -48,22 +49,18 @@ class IntakeClient:
         read_timeout: float = 120.0,
     ) -> None:
         self.address = address
-        self._headers = [(b"authorization", b"Bearer " + credentials.token.encode())]
+        self._credentials = credentials
         self._action_timeout = action_timeout
         self._read_timeout = read_timeout
         self._spool: str | None = None
         self._epoch: int | None = None
         with self._translated(action_timeout):
-            self._client = fl.FlightClient(
-                f"grpc+tls://{address}",
-                tls_root_certs=credentials.authority,
-                override_hostname=SERVER_NAME,
+            self._client = dial(
+                address,
+                credentials,
                 # else gRPC doubles the window as long as the path has room, without a bound that
                 # we know: a read that pauses would hold a hundred megabytes
-                generic_options=[
-                    ("grpc.http2.bdp_probe", 0),
-                    ("grpc.http2.lookahead_bytes", READ_AHEAD),
-                ],
+                [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", READ_AHEAD)],
             )
 
     def __repr__(self) -> str:
@@ -279,7 +276,7 @@ class IntakeClient:
         return value
 
     def _options(self, timeout: float) -> fl.FlightCallOptions:
-        return fl.FlightCallOptions(timeout=timeout, headers=self._headers)
+        return authorized(self._credentials, timeout)
 
     @contextmanager
     def _translated(self, timeout: float) -> Iterator[None]:
@@ -287,12 +284,6 @@ class IntakeClient:
             yield
         except fl.FlightTimedOutError:
             raise self._unreachable(f"did not answer within {timeout:g} s") from None
-        except fl.FlightUnauthenticatedError:
-            raise AuthFailed(
-                "REJECTED",
-                f"the intake at {self.address} did not accept the token of this query",
-                "Read with the credentials of the spool that the intake serves",
-            ) from None
         except (fl.FlightError, pa.ArrowException, OSError) as error:
             raise self._meaning(error) from None
 
@@ -300,6 +291,12 @@ class IntakeClient:
         own = faults.unpack(getattr(error, "extra_info", None))
         if own is not None:
             return own
+        if has_another_token(error):
+            return AuthFailed(
+                "REJECTED",
+                f"the intake at {self.address} did not accept the token of this query",
+                "Read with the credentials of the spool that the intake serves",
+            )
         text = str(error)
         if "handshake failed" in text:
             return TlsFailed(

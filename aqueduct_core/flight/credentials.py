@@ -1,7 +1,9 @@
 """What planner, tasks and intakes of one spool share: a bearer token and a private authority.
 
 The authority signs the certificate of each Flight server, so a client needs no certificate of
-the host it dials: it trusts this one authority and expects the fixed name `SERVER_NAME`.
+the host it dials: it trusts this one authority. From the token follow the name in that certificate
+and an authority for clients, so that either side knows in the TLS handshake whether the other has
+the same token. That takes nothing away from the token, which is random and as long as a key.
 The files lie beside the spool because a restarted query must find the same ones again.
 """
 
@@ -15,18 +17,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.flight.certificates import FlightAuthority, TlsIdentity, Validity
 from aqueduct_core.primitives import atomic_file
 from aqueduct_core.primitives.private_files import make_directories
-
-SERVER_NAME = "aqueduct-intake"
-"""The one DNS name in each server certificate; clients verify it instead of a host name."""
 
 KEYS_FILE = ".keys"
 VERSION = 1
@@ -37,16 +36,11 @@ _LIFETIME = timedelta(days=3650)
 _SKEW = timedelta(days=1)
 """Certificates are valid from that long ago: clocks of driver and executors differ."""
 
+_ALWAYS = Validity(datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC))
+"""Of what follows from the token, which alone says how long it is valid."""
 
-@dataclass(frozen=True)
-class ServerIdentity:
-    """Certificate and key of one Flight server, in PEM; ``repr`` shows neither."""
-
-    certificate: bytes
-    key: bytes
-
-    def __repr__(self) -> str:
-        return "ServerIdentity(…)"
+_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+"""Of the base point of P-256: private keys are the numbers from 1 up to it."""
 
 
 @dataclass(frozen=True)
@@ -67,29 +61,13 @@ class Credentials:
     @classmethod
     def fresh(cls) -> Credentials:
         """A new random token and a new authority."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Aqueduct spool authority")])
         now = datetime.now(UTC)
-        certificate = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - _SKEW)
-            .not_valid_after(now + _LIFETIME)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(signs_certificates=True), critical=True)
-            .add_extension(
-                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
-            )
-            .sign(key, hashes.SHA256())
+        authority = FlightAuthority.made(
+            ec.generate_private_key(ec.SECP256R1()),
+            "Aqueduct spool authority",
+            Validity(now - _SKEW, now + _LIFETIME),
         )
-        return cls(
-            secrets.token_urlsafe(32),
-            certificate.public_bytes(serialization.Encoding.PEM),
-            _private_pem(key),
-        )
+        return cls(secrets.token_urlsafe(32), authority.certificate_pem, authority.key_pem)
 
     @classmethod
     def for_spool(cls, directory: Path) -> Credentials:
@@ -157,55 +135,36 @@ class Credentials:
         info = b"aqueduct stateless reset " + spool_id.encode()
         return HKDF(hashes.SHA256(), 32, None, info).derive(self.authority_key)
 
-    def server_identity(self) -> ServerIdentity:
+    @property
+    def server_name(self) -> str:
+        """The one DNS name in the certificates of servers, which clients verify instead of a host
+        name. It says which token a server has to whom has the same, and nothing to others."""
+        return f"{self._derived('server name', 16).hex()}.aqueduct-intake"
+
+    def server_identity(self) -> TlsIdentity:
         """A fresh certificate for one Flight server, signed by the authority."""
         if self.authority_key is None:
             raise ValueError("these credentials are for clients only")
-        authority = x509.load_pem_x509_certificate(self.authority)
-        signer = serialization.load_pem_private_key(self.authority_key, None)
-        if not isinstance(signer, ec.EllipticCurvePrivateKey):
-            raise ValueError("the authority's key is not an elliptic curve key")
-        key = ec.generate_private_key(ec.SECP256R1())
-        certificate = (
-            x509.CertificateBuilder()
-            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, SERVER_NAME)]))
-            .issuer_name(authority.subject)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(authority.not_valid_before_utc)
-            .not_valid_after(authority.not_valid_after_utc)
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName(SERVER_NAME)]), critical=False)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()),
-                critical=False,
-            )
-            .sign(signer, hashes.SHA256())
-        )
-        return ServerIdentity(
-            certificate.public_bytes(serialization.Encoding.PEM), _private_pem(key)
+        authority = FlightAuthority.loaded(self.authority, self.authority_key)
+        return authority.issued(self.server_name, ExtendedKeyUsageOID.SERVER_AUTH)
+
+    def client_authority(self) -> bytes:
+        """The certificate, in PEM, by which a server knows clients that have the token."""
+        return self._authority_of_clients().certificate_pem
+
+    def client_identity(self) -> TlsIdentity:
+        """A fresh certificate for one client, signed by the authority that follows from the
+        token: it proves in the TLS handshake that the client has it."""
+        return self._authority_of_clients().issued(
+            "aqueduct-client", ExtendedKeyUsageOID.CLIENT_AUTH
         )
 
+    def _authority_of_clients(self) -> FlightAuthority:
+        # 128 bits more than the order has, so that no key is noticeably likelier than another
+        number = int.from_bytes(self._derived("client authority", 48)) % (_ORDER - 1) + 1
+        key = ec.derive_private_key(number, ec.SECP256R1())
+        return FlightAuthority.made(key, "Aqueduct clients", _ALWAYS)
 
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
+    def _derived(self, purpose: str, size: int) -> bytes:
+        info = b"aqueduct flight " + purpose.encode()
+        return HKDF(hashes.SHA256(), size, None, info).derive(self.token.encode())

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from aqueduct_core.errors import AqueductError, IntakeFailed
+from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight import faults
+from aqueduct_core.flight.authenticated import AuthenticatedServer
 from aqueduct_core.flight.client import MAX_WAIT
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.joining import joined
@@ -64,16 +64,8 @@ class Host(Protocol):
     def drain(self) -> None: ...
 
 
-class FlightHost(fl.FlightServerBase):  # type: ignore[misc]
-    """The Flight server of one `Host`; it answers from the moment it is made.
-
-    TLS with a certificate of the spool's authority; each call has to carry the bearer token.
-    ``host`` and ``port`` are where it listens (port 0: any). ``refused`` is told, in any thread,
-    why a call had no right token. Ends with `shutdown`, which waits for the calls under way.
-
-    Raises:
-        IntakeFailed: UNREACHABLE when the address cannot be bound.
-    """
+class FlightHost(AuthenticatedServer):
+    """The Flight server of one `Host`, as `AuthenticatedServer`."""
 
     def __init__(
         self,
@@ -83,36 +75,23 @@ class FlightHost(fl.FlightServerBase):  # type: ignore[misc]
         served: Host,
         refused: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        identity = credentials.server_identity()
-        where = f"[{host}]" if ":" in host else host
-        try:
-            super().__init__(
-                f"grpc+tls://{where}:{port}",
-                tls_certificates=[(identity.certificate, identity.key)],
-                middleware={"token": TokenCheck(credentials.token, refused)},
-            )
-        except (pa.ArrowException, OSError):
-            raise IntakeFailed(
-                "UNREACHABLE",
-                f"the Flight address {where}:{port} cannot be bound",
-                "Choose another address or port for Flight, or stop what listens there",
-            ) from None
         self._served = served
         self._actions = self._actions_of(served)
+        super().__init__(host, port, credentials, refused)
 
-    def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
+    def stream(self, ticket: fl.Ticket) -> fl.FlightDataStream:
         def opened() -> Iterator[pa.RecordBatch]:
             return joined(self._served.read(Ticket.from_bytes(ticket.ticket)))
 
         # A generator stream, not a reader: only it carries our errors from the middle of a read.
         return fl.GeneratorStream(self._served.schema, _guarded_rows(_guarded(opened)))
 
-    def do_action(self, context: fl.ServerCallContext, action: fl.Action) -> list[bytes]:
+    def answer(self, action: fl.Action) -> list[bytes]:
         body = action.body.to_pybytes() if action.body is not None else b""
         answer = _guarded(lambda: self._act(action.type, json.loads(body or b"{}")))
         return [json.dumps(answer).encode()]
 
-    def list_actions(self, context: fl.ServerCallContext) -> list[tuple[str, str]]:
+    def actions(self) -> list[tuple[str, str]]:
         return [(name, text) for name, (text, _) in self._actions.items()]
 
     def _act(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -201,29 +180,3 @@ def _guarded_rows(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if batch is None:
             return
         yield batch
-
-
-class TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Refuses each call without the right bearer token before anything else is looked at."""
-
-    def __init__(self, token: str, refused: Callable[[str], None] = lambda reason: None) -> None:
-        super().__init__()
-        self._expected = f"Bearer {token}".encode()
-        self._refused = refused
-
-    def start_call(self, info: fl.CallInfo, headers: dict[str, list[str | bytes]]) -> None:
-        given = [
-            value
-            for key, values in headers.items()
-            for value in values
-            if key.lower() == "authorization"
-        ]
-        if not given:
-            self._refuse("a bearer token is required")
-        value = given[0].encode() if isinstance(given[0], str) else given[0]
-        if not hmac.compare_digest(value, self._expected):
-            self._refuse("the bearer token is not the right one")
-
-    def _refuse(self, reason: str) -> NoReturn:
-        self._refused(reason)
-        raise fl.FlightUnauthenticatedError(reason)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -25,6 +26,10 @@ log = logging.getLogger(__name__)
 MAX_LOG_BYTES = 16 << 20
 """Size at which the log of a launched intake is put aside as ``intake.log.1``; the two take twice
 that at most."""
+
+MAX_DESCRIPTORS = 1 << 16
+"""Descriptors that an intake may have, where the system allows so many: 1,024, which is usual, are
+for programs that wait with `select`."""
 
 MAX_SETTINGS = 1 << 20
 """Bytes of the settings line."""
@@ -75,6 +80,7 @@ def run(settings: IntakeSettings, report: Callable[[dict[str, Any]], None]) -> i
     launched it sends one to its process group when it ends. Errors of the start are raised.
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _raise_descriptor_limit()
     with rare_collections():
         return asyncio.run(_run(settings, report))
 
@@ -103,6 +109,14 @@ async def _run(settings: IntakeSettings, report: Callable[[dict[str, Any]], None
     except AqueductError as error:
         return _failed(error)
     return 0
+
+
+def _raise_descriptor_limit() -> None:
+    """Connections to Flight come in bursts, and a spool that finds no descriptor ends."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _failed(error: AqueductError) -> int:

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from aqueduct_core.errors import IntakeFailed
-from aqueduct_core.flight.credentials import SERVER_NAME, Credentials
-from aqueduct_core.flight.server import TokenCheck
+from aqueduct_core.flight.authenticated import AuthenticatedServer, authorized, dial
+from aqueduct_core.flight.credentials import Credentials
 from aqueduct_spark.receivers.registrations import Registration, winner
 
 log = logging.getLogger(__name__)
@@ -28,23 +28,17 @@ CALL_TIMEOUT = 10.0
 """Seconds for one call of a task; the service answers from memory."""
 
 
-class Rendezvous(fl.FlightServerBase):  # type: ignore[misc]
+class Rendezvous(AuthenticatedServer):
     """The service. It answers from the moment it is made, until ``shutdown``.
 
-    ``host`` is bound with any free port; TLS with a certificate of the spool's authority, and
-    each call has to carry the bearer token.
+    ``host`` is bound with any free port, for those who have the token of the spool.
     """
 
     def __init__(self, host: str, credentials: Credentials) -> None:
-        identity = credentials.server_identity()
-        super().__init__(
-            f"grpc+tls://{host}:0",
-            tls_certificates=[(identity.certificate, identity.key)],
-            middleware={"token": TokenCheck(credentials.token)},
-        )
         self._lock = threading.Lock()
         self._held: dict[int, Registration] = {}
         self._absent: dict[int, dict[str, str | None]] = {}
+        super().__init__(host, 0, credentials)
 
     def registered(self) -> dict[int, Registration]:
         with self._lock:
@@ -84,7 +78,7 @@ class Rendezvous(fl.FlightServerBase):  # type: ignore[misc]
             )
         return stands
 
-    def do_action(self, context: fl.ServerCallContext, action: fl.Action) -> list[bytes]:
+    def answer(self, action: fl.Action) -> list[bytes]:
         body = json.loads(action.body.to_pybytes())
         if action.type == "register":
             gone = body["gone"] and Registration.from_json(body["gone"])
@@ -113,15 +107,8 @@ class RendezvousClient:
 
     def __init__(self, address: str, credentials: Credentials) -> None:
         self._address = address
-        self._options = fl.FlightCallOptions(
-            timeout=CALL_TIMEOUT,
-            headers=[(b"authorization", b"Bearer " + credentials.token.encode())],
-        )
-        self._client = fl.FlightClient(
-            f"grpc+tls://{address}",
-            tls_root_certs=credentials.authority,
-            override_hostname=SERVER_NAME,
-        )
+        self._options = authorized(credentials, CALL_TIMEOUT)
+        self._client = dial(address, credentials)
 
     def __enter__(self) -> RendezvousClient:
         return self

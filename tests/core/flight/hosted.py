@@ -1,18 +1,23 @@
-"""A host with rows in memory, for tests of server and client."""
+"""A host with rows in memory, served and called, for tests of server and client."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 
 from aqueduct_core.errors import DataLoss, SpoolFailed
+from aqueduct_core.flight.client import IntakeClient
+from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.flight.server import FlightHost
 from aqueduct_core.flight.status import CursorOwner, IntakeStatus, Rates
 from aqueduct_core.flight.subscriptions import Failure, Subscriptions
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View, require_spool
 from aqueduct_core.spool import Piece, Stretch
+from tests.support.waiting import LONG
 
 SCHEMA = pa.schema(
     [
@@ -20,6 +25,7 @@ SCHEMA = pa.schema(
         pa.field("source", pa.run_end_encoded(pa.int32(), pa.struct([("name", pa.string())]))),
     ]
 )
+CREDENTIALS = Credentials.fresh()
 SPOOL = "6f3c1c1e-0000-4000-8000-000000000001"
 
 
@@ -144,3 +150,27 @@ class MemoryHost:
 
     def drain(self) -> None:
         raise KeyError("something that no client should read")
+
+
+@contextmanager
+def serving(
+    host: MemoryHost, refused: Callable[[str], None] = lambda reason: None
+) -> Iterator[FlightHost]:
+    server = FlightHost("127.0.0.1", 0, CREDENTIALS, host, refused)
+    try:
+        yield server
+    finally:
+        server.shutdown()
+
+
+@contextmanager
+def client_of(
+    server: FlightHost, credentials: Credentials = CREDENTIALS, read_timeout: float = LONG
+) -> Iterator[IntakeClient]:
+    with IntakeClient(
+        f"127.0.0.1:{server.port}",
+        credentials.for_clients(),
+        action_timeout=LONG,
+        read_timeout=read_timeout,
+    ) as client:
+        yield client

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.flight.credentials import KEYS_FILE, SERVER_NAME, Credentials
+from aqueduct_core.flight.credentials import KEYS_FILE, Credentials
 
 
 def test_a_restarted_query_finds_the_same_credentials(tmp_path: Path) -> None:
@@ -33,7 +35,8 @@ def test_all_who_race_to_make_them_get_the_same(tmp_path: Path) -> None:
 
 def test_repr_shows_no_secret() -> None:
     credentials = Credentials.fresh()
-    shown = repr(credentials) + repr(credentials.server_identity())
+    identities = [credentials.server_identity(), credentials.client_identity()]
+    shown = repr([credentials, *identities])
     assert credentials.token not in shown
     assert "PRIVATE" not in shown
 
@@ -51,13 +54,33 @@ def test_clients_get_no_signing_key() -> None:
         clients.server_identity()
 
 
-def test_a_server_certificate_is_signed_by_the_authority_and_has_the_fixed_name() -> None:
+def test_a_server_certificate_is_signed_by_the_authority_and_named_after_the_token() -> None:
     credentials = Credentials.fresh()
     identity = credentials.server_identity()
     certificate = x509.load_pem_x509_certificate(identity.certificate)
     certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(credentials.authority))
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    assert names.value.get_values_for_type(x509.DNSName) == [SERVER_NAME]
+    assert names.value.get_values_for_type(x509.DNSName) == [credentials.server_name]
+
+
+def test_whoever_has_the_token_makes_certificates_of_one_authority() -> None:
+    mine = Credentials.fresh()
+    yours = Credentials(mine.token, b"")
+    authority = x509.load_pem_x509_certificate(mine.client_authority())
+    certificate = x509.load_pem_x509_certificate(yours.client_identity().certificate)
+    certificate.verify_directly_issued_by(authority)
+    assert certificate.public_key() != authority.public_key()
+    stranger = x509.load_pem_x509_certificate(Credentials.fresh().client_identity().certificate)
+    with pytest.raises(InvalidSignature):
+        stranger.verify_directly_issued_by(authority)
+
+
+def test_what_follows_from_a_token_is_the_same_in_every_release() -> None:
+    known = Credentials("a token", b"")
+    key = x509.load_pem_x509_certificate(known.client_authority()).public_key()
+    point = key.public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
+    assert known.server_name == "8da8e07127288b909f093769c2e017a8.aqueduct-intake"
+    assert point.hex() == "03aa0d3ecfe8706a63d099ccef77738e738ebb278683b08c53d01eb750b7894c5a"
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"not json", b'{"v": 1, "token": 7}'])

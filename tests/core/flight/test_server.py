@@ -3,45 +3,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 
 import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 
-from aqueduct_core.errors import AuthFailed, DataLoss, IntakeFailed, SpoolFailed, TlsFailed
-from aqueduct_core.flight.client import READ_AHEAD, IntakeClient
-from aqueduct_core.flight.credentials import SERVER_NAME, Credentials
+from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
+from aqueduct_core.flight.authenticated import authorized
+from aqueduct_core.flight.client import READ_AHEAD
 from aqueduct_core.flight.joining import BATCH_BYTES, joined
-from aqueduct_core.flight.server import FlightHost
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket
 from aqueduct_core.spool import Piece, Stretch
-from tests.core.flight.hosted import SPOOL, MemoryHost, batch
+from tests.core.flight.hosted import CREDENTIALS, SPOOL, MemoryHost, batch, client_of, serving
 from tests.support.waiting import LONG, SOON
-
-CREDENTIALS = Credentials.fresh()
-
-
-@contextmanager
-def serving(host: MemoryHost) -> Iterator[FlightHost]:
-    server = FlightHost("127.0.0.1", 0, CREDENTIALS, host)
-    try:
-        yield server
-    finally:
-        server.shutdown()
-
-
-@contextmanager
-def client_of(
-    server: FlightHost, credentials: Credentials = CREDENTIALS, read_timeout: float = LONG
-) -> Iterator[IntakeClient]:
-    with IntakeClient(
-        f"127.0.0.1:{server.port}",
-        credentials.for_clients(),
-        action_timeout=LONG,
-        read_timeout=read_timeout,
-    ) as client:
-        yield client
 
 
 def values(batches: Iterator[pa.RecordBatch]) -> list[int]:
@@ -206,75 +181,11 @@ def test_a_read_that_made_progress_goes_on_after_its_time() -> None:
         assert values(client.read(Ticket(SPOOL, 0, 0, 100))) == list(range(100))
 
 
-def test_another_token_is_refused() -> None:
-    wrong = Credentials("guess", CREDENTIALS.authority)
-    with serving(MemoryHost()) as server, client_of(server, wrong) as client:
-        with pytest.raises(AuthFailed, match=r"REJECTED") as caught:
-            client.status()
-        with pytest.raises(AuthFailed):
-            list(client.read(Ticket(SPOOL, 0, 0, 1)))
-    assert "guess" not in str(caught.value)
-    assert CREDENTIALS.token not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "headers", [[], [(b"authorization", b"")], [(b"authorization", b"Basic x")],
-                [(b"authorization", b"bearer " + CREDENTIALS.token.encode())],
-                [(b"authorization", b"Bearer " + CREDENTIALS.token.encode() + b"x")]]
-)  # fmt: skip
-def test_no_token_or_garbage_is_refused_for_every_call(
-    headers: list[tuple[bytes, bytes]],
-) -> None:
-    with serving(MemoryHost()) as server:
-        client = fl.FlightClient(
-            f"grpc+tls://127.0.0.1:{server.port}",
-            tls_root_certs=CREDENTIALS.authority,
-            override_hostname=SERVER_NAME,
-        )
-        options = fl.FlightCallOptions(timeout=LONG, headers=headers)
-        with client:
-            for call in (
-                lambda: list(client.do_action(fl.Action("status", b""), options)),
-                lambda: list(client.list_actions(options)),
-                lambda: list(client.list_flights(b"", options)),
-                lambda: client.do_get(fl.Ticket(b"x"), options).read_all(),
-            ):
-                with pytest.raises(fl.FlightUnauthenticatedError):
-                    call()
-
-
-def test_a_client_of_another_spool_does_not_trust_the_server() -> None:
-    with (
-        serving(MemoryHost()) as server,
-        client_of(server, Credentials.fresh()) as client,
-        pytest.raises(TlsFailed, match=r"UNKNOWN_CA"),
-    ):
-        client.status()
-
-
-def test_nobody_there_is_one_clear_error() -> None:
-    with serving(MemoryHost()) as server:
-        port = server.port
-    with (
-        IntakeClient(f"127.0.0.1:{port}", CREDENTIALS, action_timeout=LONG) as client,
-        pytest.raises(IntakeFailed, match=rf"UNREACHABLE.*127.0.0.1:{port}"),
-    ):
-        client.status()
-
-
-def test_a_port_in_use_is_one_clear_error() -> None:
-    with (
-        serving(MemoryHost()) as server,
-        pytest.raises(IntakeFailed, match=rf"127.0.0.1:{server.port} cannot be bound"),
-    ):
-        FlightHost("127.0.0.1", server.port, CREDENTIALS, MemoryHost())
-
-
 @pytest.mark.parametrize("body", [b"garbage", b"[]", b"{}", b'{"timeout": "x", "beyond": []}'])
 def test_garbage_in_an_action_is_refused_and_the_server_stays(body: bytes) -> None:
     with serving(MemoryHost()) as server, client_of(server) as client:
         raw = client._client
-        options = fl.FlightCallOptions(timeout=LONG, headers=client._headers)
+        options = authorized(CREDENTIALS, LONG)
         with pytest.raises(fl.FlightServerError):
             list(raw.do_action(fl.Action("wait", body), options))
         with pytest.raises(fl.FlightServerError):

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
+import socket
+import ssl
 from pathlib import Path
 
+import pyarrow.flight as fl
 import pytest
 
 from aqueduct_core.aio import connect
 from aqueduct_core.errors import AuthFailed
-from aqueduct_core.flight.client import IntakeClient
-from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.flight.authenticated import dial
 from aqueduct_core.intake import process
 from aqueduct_core.intake.__main__ import main
 from aqueduct_core.intake.layout import LOG_FILE
@@ -21,6 +23,7 @@ from aqueduct_core.logs.refusals import LINES
 from aqueduct_core.logs.rotation import older
 from tests.core.intake.lives import run
 from tests.core.intake.processes import Site
+from tests.support.waiting import LONG
 
 BEGINS = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ \S+: ")
 LOG_BYTES = 3_000
@@ -67,15 +70,34 @@ def test_refusals_have_a_bounded_number_of_lines_and_a_count(site: Site) -> None
 
     with site.intake(auth=AuthSettings(token="right")) as intake:
         run(knock(intake.url))
-        stranger = Credentials("wrong", site.credentials.authority)
-        with pytest.raises(AuthFailed), IntakeClient(intake.ready["flight"], stranger) as client:
-            client.status()
+        with dial(intake.ready["flight"], site.credentials) as client:
+            for _ in range(attempts):
+                with pytest.raises(fl.FlightUnauthenticatedError):
+                    list(client.do_action(fl.Action("status", b"")))
         assert intake.terminate() == 0
     log = site.log.read_text()
     assert log.count("the bearer token is not accepted") <= 2 * LINES
     assert "connections refused: 7 more in the last 10 s, without a line each" in log
-    assert "a Flight call is refused: the bearer token is not the right one" in log
+    assert log.count("a Flight call is refused: a bearer token is required") == LINES
+    assert "Flight calls refused: 7 more in the last 10 s, without a line each" in log
     assert "wrong-" not in log
+
+
+def test_handshakes_that_fail_at_the_port_of_flight_write_no_lines(site: Site) -> None:
+    trusting = ssl.create_default_context(cadata=site.credentials.authority.decode())
+    name = site.credentials.server_name
+    with site.intake() as intake:
+        host, port = intake.ready["flight"].rsplit(":", 1)
+        for _ in range(LINES):
+            stranger = socket.create_connection((host, int(port)), timeout=LONG)
+            with trusting.wrap_socket(stranger, server_hostname=name) as refused:
+                assert refused.recv(1) == b""
+            with socket.create_connection((host, int(port)), timeout=LONG) as noise:
+                noise.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                while noise.recv(100):
+                    pass
+        assert intake.terminate() == 0
+    assert all(BEGINS.match(line) for line in site.log.read_text().splitlines())
 
 
 def test_the_log_is_rotated_by_size_through_kills_and_two_lives(site: Site) -> None:

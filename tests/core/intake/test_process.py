@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import signal
 import socket
 import time
@@ -26,6 +27,8 @@ from aqueduct_core.errors import (
 )
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake import status_file
+from aqueduct_core.intake.__main__ import main
+from aqueduct_core.intake.process import MAX_DESCRIPTORS
 from aqueduct_core.intake.settings import AuthSettings, TlsSettings
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.intake.lives import run, through_kills
@@ -300,6 +303,20 @@ def test_fault_15_a_full_spool_holds_producers_back_until_there_is_room(site: Si
         assert status.counters["rows"] == 41
         assert status.starts[0] > 0
         assert max(status.ends) == 41
+
+
+def with_few_descriptors() -> int:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    return main()
+
+
+def test_it_may_have_more_descriptors_than_it_was_started_with(site: Site) -> None:
+    with site.intake(with_few_descriptors) as intake:
+        soft, hard = resource.prlimit(intake.pid, resource.RLIMIT_NOFILE)
+    assert soft == (
+        MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    )
 
 
 def test_it_ends_in_good_order_when_nobody_renews_the_lease(site: Site) -> None:
