@@ -10,14 +10,15 @@ do. Where nobody else waits it has all the time there is.
 
 Turns are short while several connections are at work, since what others wait for comes in between.
 But what a datagram brings cannot be taken in by halves, and some cost as much as a hundred others.
-All connections with such ones have less than the share of one together, by the clock, while there
-are others whose datagrams cost little.
+All connections with such ones, and those that have shown nothing yet, have less than the share of
+one together, by the clock, while there are others.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -120,10 +121,12 @@ class FairTurns(Generic[T, D]):
 
     Args:
         share: of a round, that a connection has while others wait; above 0, at most 1.
+        stranger: whether a connection has yet to show that it may be here.
     """
 
-    def __init__(self, share: float = 1.0) -> None:
+    def __init__(self, share: float = 1.0, stranger: Callable[[T], bool] = lambda _: False) -> None:
         self._share = share
+        self._stranger = stranger
         self._turns: dict[T, _Turn[D]] = {}
         self._cheap: list[tuple[float, int, T]] = []
         self._dear: list[tuple[float, int, T]] = []
@@ -235,7 +238,7 @@ class FairTurns(Generic[T, D]):
         if turn is None:
             return
         turn.spent(datagrams, seconds)
-        if turn.cost <= DEAR:
+        if not self._behind(connection, turn):
             self._latest_cheap.note(connection, self._now)
         elif self._now - self._latest_cheap.other(connection) < COMPANY:
             self._dear_from = self._now + seconds * (1 / (DEAR_PART * self._share) - 1)
@@ -258,11 +261,15 @@ class FairTurns(Generic[T, D]):
             return self._cheap
         return min(self._cheap, self._dear, key=lambda heap: heap[0]) if self._cheap else self._dear
 
+    def _behind(self, connection: T, turn: _Turn[D]) -> bool:
+        """Whether it is one of those that have little time together."""
+        return turn.cost > DEAR or self._stranger(connection)
+
     def _push(self, connection: T, turn: _Turn[D]) -> None:
         if turn.queued:
             return
         turn.queued = True
         turn.used = min(turn.used, self._least + AHEAD)
         self._count += 1
-        heap = self._cheap if turn.cost <= DEAR else self._dear
+        heap = self._dear if self._behind(connection, turn) else self._cheap
         heapq.heappush(heap, (turn.used, self._count, connection))

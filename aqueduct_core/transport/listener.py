@@ -116,9 +116,8 @@ async def listen(
     addresses = await resolve(host, port, passive=True)
     if not addresses:
         raise ConnectFailed("DNS", f"the host {host!r} has no address", "Give an IP address")
-    sock = bound(*addresses[0])
     listener = Listener(library, settings, identity, make_engine, limits or ListenLimits(), resets)
-    listener.open(UdpSocket(sock, listener._burst, listener._error))
+    listener.open(UdpSocket(bound(*addresses[0]), listener._burst, listener._error))
     return listener
 
 
@@ -127,8 +126,8 @@ class Listener:
 
     Holds: every connection id that a live connection answers to, in ``_routes``; what arrives for
     any other id opens a connection (an Initial), or is counted as garbage and dropped or answered
-    by a stateless reset. Connections of clients with a proved address come first, each in its turn,
-    then strangers, who wait in ``_strangers`` for their share of the time.
+    by a stateless reset. Connections of clients with a proved address come first, each in its turn
+    (``FairTurns``), then who has not proved one, from ``_strangers``, for a share of the time.
     """
 
     def __init__(
@@ -155,7 +154,9 @@ class Listener:
         self._addresses: Counter[str] = Counter()
         self._tokens = AddressTokens() if limits.retry != "never" else None
         self._validation = AddressValidation(limits.retry, limits.handshakes // UNPROVED_PART)
-        self._turns: FairTurns[Driver, Due] = FairTurns(limits.connection_share)
+        self._turns: FairTurns[Driver, Due] = FairTurns(
+            limits.connection_share, lambda driver: not driver.link.admitted
+        )
         self._strangers: deque[tuple[bytes, Address]] = deque()
         self._strangers_bytes = 0
         self._waits = False
@@ -249,7 +250,6 @@ class Listener:
         self._waits = False
         if self._resumes is not None:
             self._resumes.cancel()
-            self._resumes = None
         now = self._loop.time()
         self._turns.begin(now)
         used = time.thread_time()

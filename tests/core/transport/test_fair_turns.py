@@ -6,6 +6,7 @@ import pytest
 
 from aqueduct_core.transport.fair_turns import (
     COMPANY,
+    DATAGRAM_BYTES,
     DEAR,
     DEAR_PART,
     LONGEST_TURN,
@@ -346,3 +347,30 @@ def test_one_turn_that_took_long_is_not_held_against_it_for_long() -> None:
         now += 1e-3
         longest = max(longest, now - (asked or now))
     assert longest < 1.0
+
+
+def test_strangers_have_little_time_together_while_others_are_at_work() -> None:
+    turns: Turns = FairTurns(0.5, lambda who: who != "good")
+    strangers = [f"stranger {n}" for n in range(100)]
+    now = used = longest = 0.0
+    waits: float | None = None
+    while now < 4.0:
+        for who in strangers:
+            fill(turns, who, 10 - turns.memory(who) // DATAGRAM_BYTES)
+        if waits is None:
+            waits = now
+            turns.add("good", 0)
+        turns.begin(now)
+        before = now
+        while (turn := turns.next()) is not None:
+            who, batch = turn
+            took = len(batch) * 1e-4
+            now += took
+            turns.spent(who, len(batch), took)
+            if who == "good":
+                longest, waits = max(longest, now - waits), None
+            else:
+                used += took
+        now += 1e-3 * (now == before)
+    assert used / now == pytest.approx(0.5 * DEAR_PART, rel=0.3)
+    assert longest < 2 * ROUND

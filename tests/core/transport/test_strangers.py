@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 
 import pytest
 
@@ -210,8 +211,8 @@ def test_the_known_have_their_share_while_strangers_wait(monkeypatch: pytest.Mon
     others: list[bool] = []
 
     class Recorded(FairTurns[Driver, tuple[bytes, Address]]):
-        def __init__(self, share: float) -> None:
-            super().__init__(share)
+        def __init__(self, share: float, stranger: Callable[[Driver], bool]) -> None:
+            super().__init__(share, stranger)
             shares.append(share)
 
         def next(
