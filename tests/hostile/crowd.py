@@ -1,4 +1,4 @@
-"""A thousand connections of attackers, all of them admitted, and each with a bad habit."""
+"""Many connections of attackers at once, and each with a bad habit."""
 
 from __future__ import annotations
 
@@ -51,6 +51,27 @@ HABITS: list[Habit] = [
 ]  # fmt: skip
 
 
+def practised(clients: list[RawClient]) -> Iterator[None]:
+    """All of them, for ever."""
+    number = 0
+    while True:
+        for each, client in enumerate(clients):
+            HABITS[each % len(HABITS)](client, number)
+            if not each % 20:
+                yield
+        number += 1
+
+
+@attack(Stage.CONNECTED)
+def a_crowd_of_strangers(target: Target) -> Iterator[None]:
+    """As many as one network may have that are not admitted."""
+    clients = []
+    for _ in range(120):
+        clients.append(target.shaken())
+        yield
+    yield from practised(clients)
+
+
 @attack(Stage.ADMITTED)
 def a_thousand_connections(target: Target) -> Iterator[None]:
     clients: list[RawClient] = []
@@ -60,10 +81,4 @@ def a_thousand_connections(target: Target) -> Iterator[None]:
         except Closed:
             pass
         yield
-    number = 0
-    while True:
-        for each, client in enumerate(clients):
-            HABITS[each % len(HABITS)](client, number)
-            if not each % 20:
-                yield
-        number += 1
+    yield from practised(clients)
