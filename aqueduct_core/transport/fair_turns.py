@@ -229,6 +229,12 @@ class FairTurns(Generic[T, D]):
             return connection, batch
         return None
 
+    def prompt(self, connection: T) -> bool:
+        """Whether it may do at once what it has to do without a datagram: then tell what that took
+        by ``spent``."""
+        turn = self._turns.get(connection)
+        return turn is not None and not self._behind(connection, turn)
+
     def spent(self, connection: T, datagrams: int, seconds: float) -> None:
         """The turn took so long, with so many datagrams; what is left of it waits for the next
         one."""

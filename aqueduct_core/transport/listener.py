@@ -26,6 +26,7 @@ from aqueduct_core.transport.port import (
     LONG_HEADER,
     Address,
     Hello,
+    ListenCounts,
     Stack,
     Terms,
     destination_of,
@@ -58,26 +59,6 @@ class PeerInfo:
 
     address: Address
     fingerprint: str | None = None
-
-
-@dataclass(slots=True)
-class ListenCounts:
-    """Totals since the listener was opened.
-
-    ``overrun``: datagrams dropped, because a connection or strangers sent more than there was time
-    for. ``gave_way``: handshakes that were given up for others.
-    """
-
-    accepted: int = 0
-    ready: int = 0
-    garbage: int = 0
-    refused: int = 0
-    unknown_version: int = 0
-    overrun: int = 0
-    gave_way: int = 0
-    retried: int = 0
-    tokens_refused: int = 0
-    resets: int = 0
 
 
 Due: TypeAlias = tuple[bytes, Address] | None
@@ -414,7 +395,12 @@ class Listener:
             self._guard.touch(driver)
 
     def _due(self, driver: Driver) -> None:
-        """A deadline of it has come: it has its turn among those who have received something."""
+        """A deadline has come: those whose turns are short have one, others wait for theirs."""
+        if self._turns.prompt(driver):
+            before = time.thread_time()
+            driver.turn((), self._loop.time())
+            self._turns.spent(driver, 0, time.thread_time() - before)
+            return
         self._turns.add(driver, None)  # or has one anyhow, as so much waits
         if not self._waits:
             self._serve()

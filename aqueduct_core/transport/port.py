@@ -54,6 +54,26 @@ class LinkCounts:
     datagrams_held_back: int = 0
 
 
+@dataclass(slots=True)
+class ListenCounts:
+    """Totals since the listener was opened.
+
+    ``overrun``: datagrams dropped, because a connection or strangers sent more than there was time
+    for. ``gave_way``: handshakes that were given up for others.
+    """
+
+    accepted: int = 0
+    ready: int = 0
+    garbage: int = 0
+    refused: int = 0
+    unknown_version: int = 0
+    overrun: int = 0
+    gave_way: int = 0
+    retried: int = 0
+    tokens_refused: int = 0
+    resets: int = 0
+
+
 class Link(Protocol):
     """One QUIC connection.
 
