@@ -208,7 +208,7 @@ def test_acked_datagrams_are_counted_over_all_answers() -> None:
     send(wire, 12)
     left(wire, handed_over(wire)[-1])
     wire.advance(1.0)
-    wire.stream("0300" + "0903" + "020101" + "0904" + "00010203", end=True)
+    wire.stream("0300" + "0903" + "020101" + "0904" + "00010204", end=True)
     wire.engine.cancel(0, wire.now)
     wire.stream("0300" + "0a", end=True)
     (ended,) = wire.news(Ended)
