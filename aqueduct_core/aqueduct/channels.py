@@ -58,9 +58,9 @@ class Channels:
         return self._tombstones.ranges + self._claims.ranges
 
     @property
-    def unclaimed(self) -> int:
-        """Bytes of messages on channels that no message carried."""
-        return self._claims.bytes
+    def unclaimed(self) -> tuple[int, int]:
+        """Of messages on channels that no message carried: bytes, and pieces in the credit book."""
+        return self._claims.bytes, self._claims.pieces
 
     @property
     def records(self) -> int:
@@ -186,9 +186,9 @@ class Channels:
         except BadFlowHeader as error:
             self._wiring.bulletin.tell(Ignored(f"channel {half.channel}: {error}"))
 
-    def wait(self, size: int) -> None:
+    def wait(self, size: int, pieces: int) -> None:
         """A message of ``size`` bytes waits on a channel that the application does not know."""
-        self._claims.hold(size)
+        self._claims.hold(size, pieces)
 
     def reveal(
         self, parent: int, reliable: bool, number: int, attachments: Iterable[Attachment]
@@ -226,7 +226,7 @@ class Channels:
     def _tell(self, queue: list[RunDraft], half: ReceiverHalf | None) -> list[int]:
         """Tell runs that waited; the channels that they carry. ``half`` None: it has ended, and
         all of its queue was acked."""
-        self._claims.release(queue)
+        self._release(queue)
         self._wiring.bulletin.drafts(queue)
         told: list[int] = []
         for draft in queue:
@@ -238,6 +238,11 @@ class Channels:
                 acked = [(first, stop)] if half is None else half.acked(reliable, first, stop)
                 self._wiring.heirs.answered(channel, reliable, acked, True)
         return told
+
+    def _release(self, queue: list[RunDraft]) -> None:
+        """Runs of one channel, which waited, do so no longer: told, or thrown away."""
+        if queue:
+            self._claims.release(queue, self._wiring.credit.pieces_of(queue[0].channel))
 
     # --- death -------------------------------------------------------------------------
 
@@ -261,7 +266,7 @@ class Channels:
 
     def _throw_away(self, channel: int, queue: list[RunDraft], work: list[int]) -> None:
         """Forget runs that waited; what they carry joins ``work``, to be dropped as well."""
-        self._claims.release(queue)
+        self._release(queue)
         self._wiring.credit.thrown_away(channel)
         work.extend(_carried(queue))
 

@@ -25,7 +25,8 @@ class Record(NamedTuple):
 
 
 class Claims:
-    """``bytes`` counts MESSAGE frame bytes that wait for a claim."""
+    """``bytes`` counts MESSAGE frame bytes that wait for a claim, ``pieces`` those of them in the
+    credit book."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -33,6 +34,7 @@ class Claims:
         self._waiting: set[int] = set()
         self._records: dict[int, Record] = {}
         self.bytes = 0
+        self.pieces = 0
 
     @property
     def ranges(self) -> int:
@@ -53,15 +55,17 @@ class Claims:
         if len(self._waiting) + len(self._records) > self._config.max_unclaimed_channels:
             raise PeerFault(Code.RESOURCE_LIMIT, "too many channels that no message carried")
 
-    def hold(self, size: int) -> None:
-        """``size`` bytes of messages wait."""
+    def hold(self, size: int, pieces: int) -> None:
+        """``size`` bytes of messages wait, in ``pieces``."""
         self.bytes += size
+        self.pieces += pieces
         if self.bytes > self._config.max_unclaimed_bytes:
             raise PeerFault(Code.RESOURCE_LIMIT, "too many bytes on unclaimed channels")
 
-    def release(self, queue: list[RunDraft]) -> None:
+    def release(self, queue: list[RunDraft], pieces: int) -> None:
         """These runs wait no longer: told, or thrown away."""
         self.bytes -= sum(draft.size for draft in queue)
+        self.pieces -= pieces
 
     def claim(self, channel: int, *, alive: bool) -> None:
         """A message carried ``channel``; ``alive``: it has a machine.

@@ -33,22 +33,26 @@ class CreditBook:
     def queued(self, channel: int) -> int:
         return self._queued.get(channel, 0)
 
+    def pieces_of(self, channel: int) -> int:
+        return len(self._owed.get(channel, ()))
+
     def owe(
         self, channel: int, stream_id: int, size: int, credit: int, *, run: bool = False
-    ) -> None:
+    ) -> int:
         """``size`` bytes of MESSAGEs were told; ``credit`` of them were not given back yet.
-        ``run``: a new run began with them."""
+        ``run``: a new run began with them. How many pieces it makes more: one or none."""
         owed = self._owed.get(channel)
         if owed is None:
             owed = self._owed[channel] = deque()
+        self._queued[channel] = self._queued.get(channel, 0) + size
+        self.total += size
         if owed and owed[-1][0] == stream_id and not run:
             owed[-1][1] += size
             owed[-1][2] += credit
-        else:
-            owed.append([stream_id, size, credit])
-            self.pieces += 1
-        self._queued[channel] = self._queued.get(channel, 0) + size
-        self.total += size
+            return 0
+        owed.append([stream_id, size, credit])
+        self.pieces += 1
+        return 1
 
     def consumed(self, channel: int, size: int) -> int:
         """The application is done with ``size`` more bytes; more than it was told is ignored.
@@ -79,4 +83,4 @@ class CreditBook:
 
     def thrown_away(self, channel: int) -> None:
         """The channel ended and nothing of its queue will be used: give all of it back."""
-        self.consumed(channel, self._queued.get(channel, 0))
+        self.consumed(channel, self.queued(channel))

@@ -92,13 +92,14 @@ class Dispatch:
         self.messages += count
         if not half.visible:
             run = half.wait(frame, reliable=reliable)
-            self._channels.wait(frame.size)
         elif isinstance(frame, Block):
             run = wiring.bulletin.block(half.channel, frame)
         else:
             run = wiring.bulletin.message(half.channel, reliable, frame)
-        wiring.credit.owe(half.channel, stream_id, frame.size, credit, run=run)
-        if half.visible and attachments:
+        pieces = wiring.credit.owe(half.channel, stream_id, frame.size, credit, run=run)
+        if not half.visible:
+            self._channels.wait(frame.size, pieces)
+        elif attachments:
             self._channels.reveal(half.channel, reliable, first, attachments)
         if self._over(half.channel, 0):
             self.overflows += 1

@@ -43,7 +43,6 @@ class PeerFault(Exception):
     """The peer broke a rule: the connection closes with ``code``. Never leaves the engine."""
 
     def __init__(self, code: Code, reason: str) -> None:
-        super().__init__(code, reason)
         self.code = code
         self.reason = reason
 

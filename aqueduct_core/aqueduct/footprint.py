@@ -33,6 +33,7 @@ def footprint(
     no message has carried wait for the peer."""
     credit = wiring.credit
     held = credit.total + PIECE_BYTES * credit.pieces
+    unclaimed, pieces = channels.unclaimed
     return Footprint(
         ENGINE_BYTES
         + CHANNEL_BYTES * len(channels.halves)
@@ -43,5 +44,5 @@ def footprint(
         + inflow.unread
         + wiring.queues.bytes
         + held,
-        held - channels.unclaimed,
+        held - unclaimed - PIECE_BYTES * pieces,
     )

@@ -30,15 +30,13 @@ class Giveback:
                 self._doubtful -= self._sizes.pop(number, 0)
 
     def refused(self, first: int, stop: int) -> None:
-        """They will be nacked: their bytes never go back."""
+        """They came and will be nacked: their bytes never go back."""
         if self._sizes:
             for number in range(first, stop):
-                self._sizes.pop(number, None)
+                del self._sizes[number]
 
     def take(self, queued: int) -> int:
         """The bytes to give back now, while the application has ``queued`` more to use."""
-        count = self.gathered - max(0, self._doubtful - queued)
-        if count <= 0:
-            return 0
+        count = max(0, self.gathered - max(0, self._doubtful - queued))
         self.gathered -= count
         return count

@@ -133,7 +133,7 @@ class SequenceReader:
     def upcoming(self) -> int | None:
         """The next byte, if it is here already; it is not taken."""
         backlog = self._backlog
-        return backlog.data[backlog.pos] if backlog.size and backlog.ready() else None
+        return backlog.data[backlog.pos] if backlog.ready() else None
 
     def end(self) -> None:
         """The sequence is over.
@@ -157,7 +157,7 @@ class SequenceReader:
         backlog = self._backlog
         if self._skip and not self._skip_payload():
             return None
-        if not backlog.size or not backlog.ready():
+        if not backlog.ready():
             return None
         data, start = backlog.data, backlog.pos
         end = start + backlog.size

@@ -180,9 +180,8 @@ class Inflow:
 
         A receiver of ours is there only where the peer is the sender, so the context is right.
         """
-        gate = self._handshake
-        if data[:1] != b"\x03" or gate.version_required or not gate.headers_known:
-            return False
+        if data[:1] != b"\x03" or not self._handshake.headers_known:
+            return False  # they came behind a VERSION, so that is owed no more
         end = len(data)
         try:
             channel, pos = varint.decode(data, 1, end)

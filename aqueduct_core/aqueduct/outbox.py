@@ -132,15 +132,15 @@ class Outbox:
     def close(self, code: int, reason: str, *, drop: bool) -> None:
         """End the link; with ``drop`` nothing else leaves any more (AQ-ERR-1)."""
         if drop:
-            self._pending.clear()
-            self._resets.clear()
-            self._datagrams.clear()
-            self._consumed.clear()
+            self.abandon()
         self._close = CloseLink(code, reason)
 
     def abandon(self) -> None:
-        """The link is gone: drop everything."""
-        self.close(0, "", drop=True)
+        """Drop everything that has not left: the link is gone, or is to end."""
+        self._pending.clear()
+        self._resets.clear()
+        self._datagrams.clear()
+        self._consumed.clear()
         self._close = None
 
     def take(self) -> list[Order]:

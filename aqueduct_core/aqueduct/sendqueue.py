@@ -60,9 +60,6 @@ class SendQueues:
         self.starved: dict[int, bool] = {}
         self.bytes = 0
 
-    def __bool__(self) -> bool:
-        return bool(self._queues) or bool(self.starved)
-
     def __len__(self) -> int:
         """Messages that wait."""
         return sum(len(queue.messages) for queue in self._queues.values())
@@ -140,8 +137,3 @@ class SendQueues:
             return 0
         self.bytes -= queue.bytes
         return len(queue.messages)
-
-    def clear(self) -> None:
-        self._queues.clear()
-        self.starved.clear()
-        self.bytes = 0

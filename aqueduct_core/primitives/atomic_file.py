@@ -46,7 +46,7 @@ def create(path: Path, content: bytes, mode: int = FILE_MODE) -> bool:
 
 def _draft(path: Path, content: bytes, mode: int, durable: bool) -> Path:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
@@ -60,7 +60,7 @@ def _draft(path: Path, content: bytes, mode: int, durable: bool) -> Path:
 
 
 def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -49,7 +49,7 @@ class Backlog:
         return True
 
     def want(self, count: int) -> None:
-        """Wait until ``count`` unread bytes are here."""
+        """Wait until ``count`` unread bytes, at least one, are here."""
         self._want = count
         if self.pos > len(self.data) - self.pos:
             self.data = self.data[self.pos :]
@@ -61,8 +61,7 @@ class Backlog:
         self.pos = upto
         self._want = 1
         if self.size == 0:
-            self.data = b""
-            self.pos = 0
+            self.clear()
 
     def skip(self, count: int) -> int:
         """Throw away up to ``count`` unread bytes; how many it was."""

@@ -11,7 +11,6 @@ class NeedMore(Exception):
     """The bytes end before the value does; ``upto`` is the length of data wanted at least."""
 
     def __init__(self, upto: int) -> None:
-        super().__init__(upto)
         self.upto = upto
 
 

@@ -125,8 +125,11 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             for mutant, known in results.items():
                 if known not in NAMES or (again and known not in (KILLED, TIMEOUT, SKIPPED)):
                     key = mutant[: mutant.rindex("__mutmut_")]
-                    plan = sorted(tests[key], key=partial(_promise, module_of(key), killers[key]))
-                    known, killer = trial(functions[key], mutant, plan, items)
+                    known, killer = NO_TESTS, ""
+                    if key in functions:  # else no test imports its module
+                        promise = partial(_promise, module_of(key), killers[key])
+                        plan = sorted(tests[key], key=promise)
+                        known, killer = trial(functions[key], mutant, plan, items)
                     if killer:
                         killers[key][killer] += 1
                     results[mutant] = known

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from aqueduct_core.aqueduct.connection import Config, Connection, Side
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.news import End, Ended, Run
+from aqueduct_core.engine.contract import Consumed
 from tests.support.wire import Wire
 
 
@@ -42,6 +43,27 @@ def test_consumed_in_parts_and_too_much() -> None:
     server.engine.consumed(8, 5, 0)
     assert server.credit == 16
     assert server.engine.statistics.queued_bytes == 0
+
+
+def test_credit_goes_back_to_the_stream_that_the_bytes_came_on() -> None:
+    server = Wire.server()
+    first = server.stream("0300" + "0400000001" + "61")
+    second = server.stream("0300" + "0401000003" + "616161")
+    assert server.engine.orders()[-2:] == [Consumed(first, 2), Consumed(second, 2)]
+    (run,) = server.news(Run)
+    server.engine.consumed(0, run.size, 0)
+    assert server.engine.orders() == [Consumed(first, 6), Consumed(second, 8)]
+
+
+def test_of_a_message_that_came_slowly_only_the_rest_is_owed() -> None:
+    server = Wire.server()
+    stream = server.stream("0300" + "0400000008" + "61")
+    assert server.credit == 8
+    server.stream("61" * 7, stream)
+    assert server.credit == 8
+    for size, back in ((1, 9), (2, 11), (10, 15)):
+        server.engine.consumed(0, size, 0)
+        assert server.credit == back
 
 
 def test_what_is_ignored_comes_back_at_once() -> None:
@@ -139,6 +161,29 @@ def test_partial_frames_are_bounded() -> None:
     server.stream("61" * 40, second)
     assert server.code is None
     server.stream("61" * 40, second)
+    assert server.code == Code.RESOURCE_LIMIT
+
+
+def test_partial_frames_are_bounded_to_the_byte() -> None:
+    server = Wire.server(Config(auto_accept=True, max_partial_bytes=47))
+    stream = server.stream("030004000000c801" + "61" * 41)
+    assert server.code is None
+    server.stream("61", stream)
+    assert server.code == Code.RESOURCE_LIMIT
+
+
+def test_partial_frames_are_bounded_after_the_application_caught_up() -> None:
+    server = Wire.server(Config(auto_accept=True, max_partial_bytes=120, early_credit_bytes=0))
+    streams = [server.stream(f"030004{number:02x}0000c801" + "61" * 24) for number in (0, 1)]
+    server.stream("0300" + "0402000001" + "61")
+    for _ in range(3):
+        for stream in streams:
+            server.stream("61" * 5, stream)  # withheld: the application is behind
+    (run,) = server.news(Run)
+    server.engine.consumed(0, run.size, 0)
+    third = server.stream("0300" + "04030000c801" + "61" * 24)
+    assert server.code is None
+    server.stream("61", third)
     assert server.code == Code.RESOURCE_LIMIT
 
 

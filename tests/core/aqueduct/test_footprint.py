@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from aqueduct_core.aqueduct import codec
 from aqueduct_core.aqueduct.connection import Attach, Config, Connection, Mode, Side
 from aqueduct_core.aqueduct.faults import Code
+from aqueduct_core.aqueduct.footprint import PIECE_BYTES, RANGE_BYTES, RECORD_BYTES, STREAM_BYTES
 from aqueduct_core.aqueduct.news import Run
 from aqueduct_core.engine.contract import (
     CloseLink,
@@ -21,6 +22,7 @@ from aqueduct_core.engine.contract import (
     StreamLimit,
 )
 from tests.support.pair import Pair
+from tests.support.wire import Wire
 
 FACTOR = 2.0
 
@@ -155,6 +157,112 @@ def test_declarations_that_wait_for_their_deadline_count() -> None:
     assert pair.server.footprint.size - before >= 300 * 88
     pair.run(5.0)
     assert pair.server.footprint.size - before < 2_000
+
+
+def unclaimed(number: int, count: int = 1) -> str:
+    """A client's sender that no message carried, with messages of one byte and its end."""
+    messages = "".join(f"04{i:02x}00000161" for i in range(count))
+    return codec.encode_route_to(8 * number).hex() + messages + f"06{count:02x}"
+
+
+def test_messages_on_channels_that_no_message_carried_wait_for_the_peer() -> None:
+    wire = Wire.server()
+    before = wire.engine.footprint
+    wire.stream(unclaimed(1, 40))
+    for number in range(2, 40):
+        wire.stream(unclaimed(number))
+    held = wire.engine.footprint
+    assert held.size - before.size >= 38 * 1_000
+    assert held.waiting == before.waiting
+    wire.stream("0300" + "0400" + "00" + "0208" + "00" + "00")  # it carries the first of them
+    told = wire.engine.footprint.waiting
+    assert 40 * 6 <= told <= 40 * 6 + 2 * PIECE_BYTES + 100
+    wire.stream("0308" + "0b")
+    for run in wire.news(Run):
+        wire.engine.consumed(run.channel, run.size, wire.now)
+    for number in range(2, 40):
+        wire.stream(codec.encode_route_to(8 * number).hex() + "0b")
+    assert wire.engine.footprint.waiting == 0
+
+
+def test_one_after_the_other_they_are_one_piece() -> None:
+    wire = Wire.server()
+    stream = wire.stream("0308")
+    for number in range(3):
+        wire.stream(f"04{number:02x}00000161", stream)
+        assert wire.engine.footprint.waiting == 0
+    wire.stream("0300" + "0400" + "00" + "0208" + "00" + "00")
+    wire.stream(f"04{3:02x}00000161", stream)
+    assert wire.engine.footprint.waiting == 4 * 6 + 7 + 3 * PIECE_BYTES
+
+
+def test_messages_that_alternate_between_streams_wait_for_whom_their_channel_waits() -> None:
+    wire = Wire.server()
+    streams = [wire.stream("0308") for _ in range(2)]
+    for number in range(100):
+        wire.stream(f"04{number:02x}00000161", streams[number % 2])
+    assert wire.engine.footprint.waiting == 0
+    wire.stream("0300" + "0400" + "00" + "0208" + "00" + "00")
+    assert wire.engine.footprint.waiting >= 100 * PIECE_BYTES
+
+
+def test_channels_that_ended_before_a_message_carried_them_count() -> None:
+    wire = Wire.server(Config(auto_accept=True, tombstone_age=0.0))
+    before = wire.engine.footprint.size
+    for number in range(1, 101):
+        wire.stream(codec.encode_route_to(8 * number).hex() + "0600", end=True)
+    left = wire.engine.footprint.size - before
+    assert 100 * RECORD_BYTES <= left <= 100 * RECORD_BYTES + 2 * RANGE_BYTES
+
+
+def test_streams_that_are_not_over_count_although_nothing_waits() -> None:
+    wire = Wire.server()
+    before = wire.engine.footprint.size
+    for _ in range(100):
+        wire.stream("0300")
+    assert wire.engine.footprint.size - before == 100 * STREAM_BYTES
+
+
+def test_channels_that_are_gone_count_where_there_are_holes_between_them() -> None:
+    wire = Wire.server(Config(auto_accept=True, tombstone_age=0.0))
+    before = wire.engine.footprint.size
+    for number in range(1, 200, 2):
+        wire.stream(codec.encode_route_to(8 * number).hex() + "0b", end=True)
+    assert wire.engine.footprint.size - before >= 99 * RANGE_BYTES
+
+
+def test_datagrams_that_wait_for_the_headers_count_and_those_that_are_dropped_do_not() -> None:
+    wire = Wire(Connection(Side.SERVER, (), Config(max_prehandshake_datagrams=10)))
+    wire.stream("V0200", end=True)
+    before = wire.engine.footprint.size
+    for number in range(20):
+        wire.datagram(f"030004{number:02x}0000e807" + "61" * 1_000)
+    held = wire.engine.footprint.size - before
+    assert 10 * (1_000 + STREAM_BYTES) <= held <= 10 * (1_020 + STREAM_BYTES)
+    wire.engine.accept((), 0)
+    (run,) = wire.news(Run)
+    assert run.count == 10
+    wire.engine.consumed(0, run.size, 0)
+    assert wire.engine.footprint.size - before <= 2 * RANGE_BYTES
+
+
+def test_headers_of_the_peer_count() -> None:
+    pair = Pair(headers=((b"k", bytes(10_000)),))
+    pair.settle()
+    assert 10_000 <= pair.server.footprint.size - fresh().server.footprint.size <= 10_500
+
+
+def test_messages_that_wait_for_the_peers_buffer_count() -> None:
+    client = Config(flow_per_channel=1_000)
+    pair = Pair(client=client, server=Config(auto_accept=True, flow_per_channel=1_000))
+    pair.settle()
+    pair.client.send(0, bytes(900), now=pair.now)
+    pair.settle()
+    before = pair.client.footprint.size
+    for _ in range(5):
+        pair.client.send(0, bytes(900), now=pair.now)
+    pair.settle()
+    assert 5 * 900 <= pair.client.footprint.size - before <= 5 * 1_000
 
 
 STEPS = st.lists(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aqueduct_core.aqueduct.connection import AckMode, Config, Connection, Side
+from aqueduct_core.aqueduct.giveback import Giveback
 from aqueduct_core.aqueduct.news import Run
 from tests.support.rules import rule
 from tests.support.wire import Wire
@@ -56,6 +57,35 @@ def test_what_is_stored_goes_back_whole_and_reliable_messages_do_not_wait() -> N
     server.engine.stored(0, 0, 1, reliable=False, now=server.now)
     server.advance(0.1)
     assert server.sent() == ["7: 090101" + "0c06"]
+
+
+def doubtful(*sizes: int) -> Giveback:
+    """Datagram messages that the application is done with, and none of them is acked."""
+    giveback = Giveback()
+    for number, size in enumerate(sizes):
+        giveback.doubt(number, size)
+        giveback.gathered += size
+    return giveback
+
+
+@rule("AQ-FLOW-6")
+def test_what_is_acked_goes_back_and_no_other_message_with_it() -> None:
+    giveback = doubtful(6, 70, 800)
+    assert giveback.take(0) == 0
+    giveback.acked(1, 2)
+    assert (giveback.take(0), giveback.gathered) == (70, 806)
+    giveback.acked(0, 1)
+    assert (giveback.take(0), giveback.gathered) == (6, 800)
+
+
+@rule("AQ-FLOW-6")
+def test_what_is_refused_stays_out_and_no_other_message_with_it() -> None:
+    giveback = doubtful(6, 70, 800)
+    giveback.refused(1, 2)
+    giveback.acked(0, 3)
+    assert (giveback.take(0), giveback.gathered) == (806, 70)
+    giveback.gathered += 1
+    assert giveback.take(0) == 1
 
 
 @rule("AQ-LIFE-23")

@@ -183,6 +183,39 @@ def test_a_full_queue_drops_its_oldest_message() -> None:
     assert wire.news(Numbered) == [Numbered(0, False, 2, 4)]
 
 
+@rule("AQ-SEND-5", "AQ-SEND-8")
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_refused_datagram_is_no_more_on_its_way(tells: bool) -> None:
+    wire = client(room=DATAGRAM) if tells else Wire.client()
+    wire.engine.absorb(LinkReady(1_000), 0)
+    send(wire)
+    (token,) = handed_over(wire)
+    wire.engine.absorb(DatagramRefused(token), 0)
+    wire.engine.finish(0, 0)
+    assert any(text.endswith("0601 FIN") for text in control(wire))
+
+
+def test_a_refusal_of_what_was_never_handed_over_changes_nothing() -> None:
+    wire = client()
+    wire.engine.absorb(DatagramRefused(0), 0)
+    assert send(wire, 3) == [0, 1, None]
+    assert handed_over(wire) == [0, 1]
+    assert wire.news(Rerouted) == []
+
+
+def test_acked_datagrams_are_counted_over_all_answers() -> None:
+    wire = client(room=20 * DATAGRAM)
+    send(wire, 12)
+    left(wire, handed_over(wire)[-1])
+    wire.advance(1.0)
+    wire.stream("0300" + "0903" + "020101" + "0904" + "00010204", end=True)
+    wire.engine.cancel(0, wire.now)
+    wire.stream("0300" + "0a", end=True)
+    (ended,) = wire.news(Ended)
+    assert ended.counts.acked == 2 + 1 + 2
+    assert ended.counts.nacked == 7
+
+
 def test_channels_share_the_room() -> None:
     wire = client()
     (other,) = wire.engine.send(0, b"", now=0, mode=UNRELIABLE, attach=[Attach(True)]).attached

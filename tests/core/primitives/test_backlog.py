@@ -46,6 +46,36 @@ def test_what_goes_in_comes_out(pieces: list[bytes], steps: list[tuple[str, int]
     assert backlog.size == 0
 
 
+@pytest.mark.parametrize("end", ["clear", "skip", "take"])
+def test_after_an_end_one_byte_is_enough_again(end: str) -> None:
+    backlog = Backlog()
+    backlog.feed(b"abc")
+    backlog.want(5)
+    match end:
+        case "clear":
+            backlog.clear()
+        case "skip":
+            assert backlog.skip(7) == 3
+        case "take":
+            backlog.take(3)
+    assert not backlog.ready()
+    backlog.feed(b"x")
+    assert backlog.ready()
+    assert backlog.data[backlog.pos :] == b"x"
+
+
+def test_an_empty_one_waits_for_what_is_wanted() -> None:
+    backlog = Backlog()
+    for piece in (b"abc", b"def"):
+        backlog.want(3)
+        backlog.feed(piece[:2])
+        assert not backlog.ready()
+        backlog.feed(piece[2:])
+        assert backlog.ready()
+        assert backlog.data[backlog.pos :] == piece
+        backlog.take(backlog.pos + 3)
+
+
 def held(backlog: Backlog) -> int:
     """Bytes of all objects that it keeps."""
     return sum(map(sys.getsizeof, [backlog.data, backlog._pieces, *backlog._pieces]))

@@ -42,6 +42,14 @@ def test_a_varint_past_the_region() -> None:
         Cursor(bytes.fromhex("8001"), 0, 1).varint()
 
 
+@rule("AQ-BYTES-1")
+def test_varbytes_past_a_region_with_more_behind_it() -> None:
+    with pytest.raises(Malformed):
+        Cursor(bytes.fromhex("0002ffff"), 1, 3).varbytes()
+    with pytest.raises(Malformed):
+        Cursor(bytes.fromhex("0202ffffff")).region().varbytes()
+
+
 def test_a_region_inside_a_region() -> None:
     outer = Cursor(bytes.fromhex("03026869" + "7f"))
     inner = outer.region()

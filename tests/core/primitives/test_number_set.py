@@ -52,8 +52,22 @@ def test_without_holes_it_is_one_entry_and_every_third_number_is_a_bit() -> None
     assert list(thirds.entries()) == [(0, 100 * BLOCK)]
 
 
+def test_sets_are_equal_that_hold_the_same_numbers() -> None:
+    sets = []
+    for added in ([], [(0, 5)], [(0, BLOCK)], [(0, BLOCK + 5)], [(0, BLOCK), (BLOCK, BLOCK + 5)]):
+        numbers = NumberSet()
+        for first, stop in added:
+            numbers.add(first, stop)
+        sets.append(numbers)
+    *others, same = sets
+    assert [same == other for other in others] == [False, False, False, True]
+    assert others[0] != others[1] != others[2] != others[0]
+    assert others[0] != RangeSet()
+
+
 def test_the_lowest_goes_first() -> None:
     numbers = NumberSet()
+    assert numbers.drop_lowest(0) == 0
     numbers.add(5, 6)
     numbers.add(BLOCK, 3 * BLOCK)
     numbers.add(7 * BLOCK + 1, 7 * BLOCK + 2)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 
+import pytest
+
 from aqueduct_core.primitives.rare_collections import rare_collections
 
 
@@ -26,3 +28,18 @@ def test_what_was_there_is_not_looked_at_until_the_end() -> None:
         assert gc.get_freeze_count() > frozen
     assert gc.get_freeze_count() == 0
     assert gc.get_threshold() == threshold
+
+
+def test_a_failure_ends_it_too() -> None:
+    threshold = gc.get_threshold()
+    with pytest.raises(ZeroDivisionError), rare_collections():
+        _ = 1 // 0
+    assert gc.get_freeze_count() == 0
+    assert gc.get_threshold() == threshold
+
+
+def test_the_young_are_looked_at_as_often_as_before() -> None:
+    young, middle, _ = gc.get_threshold()
+    with rare_collections():
+        assert gc.get_threshold()[:2] == (young, middle)
+        assert gc.isenabled()

@@ -22,6 +22,13 @@ def test_the_earliest_comes_first() -> None:
     assert timers.pop(9.0) is None
 
 
+def test_of_equal_deadlines_the_first_that_was_set_comes_first() -> None:
+    timers: Timers[str] = Timers()
+    for key in "bca":
+        timers.set(key, 1.0)
+    assert [timers.pop(1.0) for _ in range(4)] == ["b", "c", "a", None]
+
+
 def test_a_later_deadline_replaces() -> None:
     timers: Timers[str] = Timers()
     timers.set("a", 1.0)
@@ -43,6 +50,14 @@ def test_stale_entries_are_swept() -> None:
         timers.set("a", float(10_000 - i))
     assert len(timers._heap) < 200
     assert timers.pop(1.0) == "a"
+
+
+def test_stale_entries_are_no_more_than_the_live_ones_and_a_few() -> None:
+    timers: Timers[int] = Timers()
+    for when in range(5, 0, -1):
+        for key in range(1_000):
+            timers.set(key, when)
+            assert len(timers._heap) <= 2 * 1_000 + 64
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 20), st.booleans()), max_size=60))
