@@ -137,7 +137,7 @@ def test_frames_that_came_in_a_pause_wait_for_its_end_and_those_behind_it_do_not
     assert numbers(server) == []
     assert server.credit == 2
     server.engine.resume(server.now)
-    assert numbers(server) == [(0, 1), (0, 3), (0, 2)]
+    assert numbers(server) == [(0, 1), (0, 2), (0, 3)]
     server.stream("0404" + "0000" + "0161", second)
     assert numbers(server) == [(0, 4)]
 

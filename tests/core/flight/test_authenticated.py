@@ -77,7 +77,8 @@ def test_no_version_of_tls_does_without_the_certificate(version: ssl.TLSVersion)
 @pytest.mark.parametrize(
     "headers", [[], [(b"authorization", b"")], [(b"authorization", b"Basic x")],
                 [(b"authorization", b"bearer " + CREDENTIALS.token.encode())],
-                [(b"authorization", BEARER + b"x")]]
+                [(b"authorization", BEARER + b"x")]],
+    ids=["none", "empty", "another scheme", "in small letters", "another token"],
 )  # fmt: skip
 def test_behind_the_handshake_each_call_has_to_carry_the_token(
     headers: list[tuple[bytes, bytes]],
@@ -92,7 +93,9 @@ def test_behind_the_handshake_each_call_has_to_carry_the_token(
     assert len(refused) == len(CALLS)
 
 
-@pytest.mark.parametrize("token", ["guess", "", CREDENTIALS.token + "x"])
+@pytest.mark.parametrize(
+    "token", ["guess", "", CREDENTIALS.token + "x"], ids=["a guess", "none", "a longer one"]
+)
 def test_another_token_is_refused(token: str) -> None:
     wrong = Credentials(token, CREDENTIALS.authority)
     with serving(MemoryHost()) as server, client_of(server, wrong) as client:
