@@ -274,7 +274,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
     OptionSpec(
         "limits.attachments",
         values.integer(1, 1 << 16),
-        "1024",
+        "256",
         READ,
         READ,
         "Channels attached to one message.",

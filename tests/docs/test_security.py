@@ -58,6 +58,7 @@ def test_bounds_without_an_option() -> None:
         [streams.MAX_RANGES],
         [streams.MAX_CONNECTION_RANGES],
         [fair_turns.WAITING],
+        [Config().work_per_turn],
         [listener.STRANGERS_WAITING],
         [round(listener.STRANGERS_SHARE * 1000)],
         [stateless_reset.PER_SECOND],
