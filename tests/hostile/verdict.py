@@ -22,8 +22,8 @@ OBJECTS = 512 * MB
 """And, where a few bytes open an object of one to three KB (a stream, a channel, the stream of ours
 that answers for it), what peers may make an intake hold in all."""
 HELD = {
-    # Each half-open connection may have 128 streams, at 1.8 KB.
-    "streams_left_open": 64 * MB,
+    # Each half-open connection may have 32 streams, at 1.8 KB.
+    "streams_left_open": 16 * MB,
     # Connections, at 70 KB each.
     "a_thousand_connections": 200 * MB,
     # Of 3,000 connections 512 may stay, at 50 to 80 KB each; the others do until somebody looks,

@@ -23,7 +23,7 @@ from aqueduct_core.transport.tickets import Session
 from aqueduct_core.transport.tls import ClientTls, Identity
 
 NAME = "aioquic"
-STREAMS_OF_STRANGERS = 128
+STREAMS_OF_STRANGERS = 32
 """Streams that a client may open before it is admitted: each takes a hundred times the bytes that
 open it."""
 
