@@ -43,7 +43,8 @@ def test_a_reader_that_does_not_read_costs_lines_and_no_time() -> None:
     left_out = sum(int(line.strip(" (").split()[0]) for line in said if "left out" in line)
     assert left_out > 0
     told = len(numbers) + sum(line.endswith(" the last") for line in said)
-    assert told + left_out == lines + ends
+    # of those at the end the last ones may be left out, and the count of them not be told yet
+    assert lines <= told + left_out <= lines + ends
     assert len(numbers) * 1_000 < 2 * QUEUE_BYTES
     os.close(reads)
     os.close(writes)
