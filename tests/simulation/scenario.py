@@ -164,4 +164,5 @@ def _limits(draw: random.Random, ack_mode: AckMode, *, auto_accept: bool, flow: 
         max_connection_queue_bytes=pick((256 << 20, 256 << 20, 40_000)),
         max_unacked_attachment_messages=pick((65_536, 65_536, 4)),
         max_tombstone_ranges=pick((65_536, 65_536, 8)),
+        work_per_turn=pick((256, 256, 20, 1)),
     )
