@@ -125,8 +125,12 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             for mutant, known in results.items():
                 if known not in NAMES or (again and known not in (KILLED, TIMEOUT, SKIPPED)):
                     key = mutant[: mutant.rindex("__mutmut_")]
-                    plan = sorted(tests[key], key=partial(_promise, module_of(key), killers[key]))
-                    known, killer = trial(functions[key], mutant, plan, items)
+                    if key in functions:
+                        promise = partial(_promise, module_of(key), killers[key])
+                        plan = sorted(tests[key], key=promise)
+                        known, killer = trial(functions[key], mutant, plan, items)
+                    else:  # no test imports its module
+                        known, killer = NO_TESTS, ""
                     if killer:
                         killers[key][killer] += 1
                     results[mutant] = known
