@@ -302,12 +302,23 @@ def test_records_count_as_unclaimed() -> None:
 
 @rule("AQ-LIFE-21")
 def test_unclaimed_bytes_are_bounded() -> None:
-    server = Wire.server(Config(auto_accept=True, max_unclaimed_bytes=20))
+    server = Wire.server(Config(auto_accept=True, max_unclaimed_bytes=18))
     server.stream("0308040000000161")
     server.stream("0310040000000161")
     server.stream("0318040000000161")
     assert server.code is None
     server.stream("0308040100000161")
+    assert server.code == Code.RESOURCE_LIMIT
+
+
+@rule("AQ-LIFE-21")
+def test_a_claim_of_a_channel_that_is_alive_makes_room() -> None:
+    server = Wire.server(Config(auto_accept=True, max_unclaimed_channels=1))
+    server.stream("0308")
+    server.stream(CARRIER_8)
+    server.stream("0310")
+    assert server.code is None
+    server.stream("0318")
     assert server.code == Code.RESOURCE_LIMIT
 
 

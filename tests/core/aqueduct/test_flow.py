@@ -497,8 +497,11 @@ def test_a_datagram_that_goes_on_a_stream_counts_once() -> None:
 def test_credit_comes_on_the_stream_of_the_acks() -> None:
     wire = client(10)
     wire.engine.send(0, b"hi", now=0)
-    wire.stream("0300" + "08020001")
-    wire.stream("0300" + "0c07")
+    control = wire.stream("0300" + "08020001")
+    wire.stream("0c01", control)
+    assert wire.code is None
+    assert wire.engine.statistics.outstanding == 6
+    wire.stream("0300" + "0c06")
     assert wire.code == Code.STATE
 
 

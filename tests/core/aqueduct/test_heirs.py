@@ -147,6 +147,18 @@ def test_what_hangs_on_a_channel_of_ours_that_is_accessible_lives_on() -> None:
     assert len(client.engine._wiring.heirs) == 1  # 3 alone, which may carry others
 
 
+@rule("AQ-LOST-2")
+def test_a_channel_of_ours_that_is_accessible_may_carry_others() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0, attach=[Attach(False)])
+    client.stream("030008020001")
+    client.pump()
+    client.stream("0302" + "040000020300" + "0179")
+    client.pump()
+    assert client.engine.half_open(3)
+    assert ends(client) == []
+
+
 @rule("AQ-ACK-11")
 def test_a_datagram_that_was_refused_is_not_taken_again() -> None:
     server = Wire.server(STORING)
