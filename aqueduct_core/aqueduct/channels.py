@@ -109,7 +109,6 @@ class Channels:
             reader.ghost()
             return None
         half = self._make_remote(channel)
-        self.idle.touched(channel, now)
         self._claims.made(channel)
         self._route_back[channel] = None
         return half

@@ -56,6 +56,25 @@ def test_channels_that_come_in_a_message_are_watched_from_then_on() -> None:
     assert {news.channel for news in server.news(Idle)} == {0, 8, 2}
 
 
+def test_channels_that_nobody_knows_are_not_told() -> None:
+    server = Wire.server(Config(auto_accept=True, channel_idle_timeout=5.0))
+    server.stream("0308")
+    server.stream("0310" + "0400000000")
+    server.advance(60)
+    assert server.news(Idle) == [Idle(0)]
+    assert server.code is None
+    assert server.engine.wake_at is None
+
+
+def test_a_question_is_nothing_that_happens() -> None:
+    client = Wire.client(Config(channel_idle_timeout=5.0))
+    client.advance(3)
+    assert client.engine.datagram_room(0) > 0
+    assert not client.engine.congested(0)
+    client.advance(2)
+    assert client.news(Idle) == [Idle(0)]
+
+
 def test_a_watched_channel_wakes_the_engine_when_its_time_is_over_and_not_before() -> None:
     client = Wire.client(Config(channel_idle_timeout=5.0))
     assert client.engine.wake_at == 5.0
