@@ -212,10 +212,8 @@ class Connection:
             half = self._channels.halves.get(channel)
             if isinstance(half, SenderHalf):
                 half.declare()
-            elif half is not None and alarm is Alarm.RECEIPT_DEADLINE:
+            elif half is not None:
                 half.deadline_passed(now)
-            else:
-                self._wiring.due[channel] = None  # acks and credit leave with the next orders
 
     def orders(self) -> list[Order]:
         """Take what the transport has to do."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +14,7 @@ from aqueduct_core.aqueduct import blocks, codec
 from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.frames import Block
+from aqueduct_core.primitives import varint
 from tests.support.rules import rule
 
 MAX = Config().max_payload_bytes
@@ -146,6 +150,33 @@ def test_bulk_encoding(count: int, size: int) -> None:
         count = 300
     payloads = [i.to_bytes(4, "big")[:size].ljust(size, b".") for i in range(count)]
     assert blocks.encode_block(50, payloads) == slow(payloads, 50)
+
+
+@pytest.mark.parametrize("first", [0, 100, 16_000])
+@pytest.mark.parametrize("before", [0, 3])
+def test_frames_of_one_size_are_not_taken_one_by_one(
+    first: int, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payloads = [b"x" * 20] * 4096
+    head = slow([b"yy"] * before, first)
+    calls = 0
+
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            return function(*given)
+
+        return call
+
+    for name in ("encode", "decode"):
+        monkeypatch.setattr(varint, name, counted(getattr(varint, name)))
+    data = head + blocks.encode_block(first + before, payloads)
+    assert calls < 20
+    block, stop = blocks.decode_block(data, 0, len(data), MAX, 1 << 18)
+    assert block is not None
+    assert (len(block.lengths), stop) == (before + 4096, len(data))
+    assert calls < 600  # what is of mixed sizes is, some hundreds at a time
 
 
 def test_nothing_to_encode() -> None:

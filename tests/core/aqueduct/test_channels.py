@@ -424,7 +424,11 @@ def test_a_lost_channel_that_was_never_routed_says_nothing() -> None:
     client.sent()
     client.stream("03000a")
     client.advance(1)
-    assert ends(client) == [(0, End.CLOSED), (8, End.LOST), (2, End.LOST)]
+    assert client.news(Ended) == [
+        Ended(0, End.CLOSED, Counts(reliable_sent=1, nacked=1)),
+        Ended(8, End.LOST, Counts()),
+        Ended(2, End.LOST, Counts()),
+    ]
     assert client.sent() == ["RESET 10"]
 
 
@@ -486,6 +490,36 @@ def test_forget_goes_on_the_lingering_stream() -> None:
     client.stream("0302")
     client.advance(0.1)
     assert client.sent() == ["18: 03020b FIN"]
+
+
+@rule("AQ-LIFE-11", "AQ-LIFE-18")
+def test_forgets_that_are_due_together_each_go_their_way() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0, attach=[Attach(False), Attach(False)])
+    client.engine.close(10, 0)
+    client.advance(2)
+    client.engine.close(2, client.now)
+    assert client.sent() == [
+        "14: 030a0a",
+        "10: 0300040000040200" + "0a0000",
+        "14:  FIN",
+        "18: 03020a",
+    ]
+    client.stream("0302")
+    client.stream("030a")
+    client.advance(0.1)
+    assert client.sent() == ["18: 0b", "22: 030a0b FIN"]
+
+
+@rule("AQ-LIFE-11")
+def test_the_end_of_a_lingering_stream_leaves_before_messages() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0, attach=[Attach(False)])
+    client.engine.close(2, 0)
+    client.fresh()
+    client.engine.tick(1.0)
+    client.engine.send(0, b"x", now=1.0)
+    assert client.sent() == ["14:  FIN", "10: 0401000001" + "78"]
 
 
 @rule("AQ-LIFE-18")

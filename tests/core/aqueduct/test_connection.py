@@ -71,7 +71,10 @@ def test_a_lost_link_leaves_outcomes_open(origin: CloseOrigin) -> None:
     assert client.sent() == []
     news = client.all_news()
     assert not any(isinstance(each, Delivered) for each in news)
-    assert [each.end for each in news if isinstance(each, Ended)] == [End.CONNECTION_LOST] * 2
+    assert [(each.channel, each.end) for each in news if isinstance(each, Ended)] == [
+        (0, End.CONNECTION_LOST),
+        (8, End.CONNECTION_LOST),
+    ]
     assert news[-1] == Closed(7, "gone", True, origin)
     client.engine.absorb(LinkLost(8, "again", True), 0)
     assert client.all_news() == []
