@@ -50,7 +50,6 @@ class Channels:
             self._make_sender(chanid.ENTRYPOINT, visible=True)
         else:
             self._make_receiver(chanid.ENTRYPOINT, visible=True)
-            self._claims.claim(chanid.ENTRYPOINT, alive=False)
 
     @property
     def ranges(self) -> int:
@@ -110,7 +109,6 @@ class Channels:
             reader.ghost()
             return None
         half = self._make_remote(channel)
-        self.idle.touched(channel, now)
         self._claims.made(channel)
         self._route_back[channel] = None
         return half
@@ -354,8 +352,7 @@ class Channels:
 
     def idle_passed(self, channel: int, now: float) -> None:
         """Tell of a channel on which nothing happened for too long."""
-        half = self.halves.get(channel)
-        if half is not None and self.idle.due(channel, now) and half.visible:
+        if self.idle.due(channel, now) and self.halves[channel].visible:
             self._wiring.bulletin.tell(Idle(channel))
 
     def lose(self, lost: list[Lost], now: float) -> None:

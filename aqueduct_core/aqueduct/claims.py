@@ -7,7 +7,6 @@ the later claim (AQ-LIFE-22, B18).
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import NamedTuple
 
 from aqueduct_core.aqueduct.bulletin import RunDraft
@@ -78,8 +77,7 @@ class Claims:
         ranges = self._claimed.add(channel)
         if len(ranges) > self._config.max_tombstone_ranges:
             # as far as it can still be seen: one that is alive is seen by its machine
-            entrypoint = channel & 7 == 0
-            ranges.remove(*next(islice(ranges, entrypoint, None)))
+            ranges.remove(*next(iter(ranges)))
         self._waiting.discard(channel)
 
     def ended(self, channel: int, record: Record | None) -> None:

@@ -215,9 +215,6 @@ class Connection:
             half = self._channels.halves.get(channel)
             if isinstance(half, SenderHalf):
                 half.declare()
-            elif half is not None and alarm is not Alarm.RECEIPT_DEADLINE:
-                half.flush()
-                self._channels.finish_check(half, now)
             elif half is not None:
                 half.deadline_passed(now)
 
@@ -268,8 +265,8 @@ class Connection:
         room in the link for a datagram, the message waits (``Sent``); a full queue refuses it with
         ``QueueFull``, or drops its oldest message if the channel is unreliable (AQ-FLOW-5).
         """
-        self._live(now)
-        return self._outflow.send(self._sender(channel), payload, mode, headers, attach, now)
+        half = self._live_sender(channel, now)
+        return self._outflow.send(half, payload, mode, headers, attach, now)
 
     def send_many(
         self, channel: int, payloads: Sequence[bytes], *, now: float, mode: Mode = Mode.ORDERED
@@ -280,8 +277,7 @@ class Connection:
         Unreliable ones must all fit a datagram (``datagram_room``), unless the peer takes none:
         then all of them go on streams and the numbers are reliable ones.
         """
-        self._live(now)
-        return self._outflow.send_many(self._sender(channel), payloads, mode, now)
+        return self._outflow.send_many(self._live_sender(channel, now), payloads, mode, now)
 
     def congested(self, channel: int) -> bool:
         """Whether an application that would rather wait than lose should wait with an unreliable
@@ -293,18 +289,17 @@ class Connection:
         return self._outflow.congested(self._sender(channel))
 
     def datagram_room(self, channel: int, count: int = 1) -> int:
-        """The longest plain payload that each of the next ``count`` datagrams can carry."""
+        """The longest plain payload that each of the next ``count`` datagrams can carry; below
+        zero where not even an empty one fits."""
         return self._sender(channel).datagram_room(count)
 
     def finish(self, channel: int, now: float) -> None:
         """No more messages will come; ends with FINISHED when the peer has all of them."""
-        self._live(now)
-        self._sender(channel).finish(now)
+        self._live_sender(channel, now).finish()
 
     def cancel(self, channel: int, now: float) -> None:
         """Give up the channel; what the peer has not read yet is dropped (AQ-SEND-10)."""
-        self._live(now)
-        self._sender(channel).cancel()
+        self._live_sender(channel, now).cancel()
 
     def close(self, channel: int, now: float) -> None:
         """Receive no more; what was received (or stored) is acked, the rest nacked."""
@@ -368,7 +363,6 @@ class Connection:
             half = self._channels.halves.get(channel)
             if isinstance(half, ReceiverHalf):
                 half.dequeued(size, now)
-            self._inflow.caught_up(channel)
 
     def pause(self) -> None:
         """Take no frames in until ``resume``: stream bytes wait, without transport credit, so the
@@ -386,7 +380,6 @@ class Connection:
         """Close the QUIC connection, behind the orders that are due (0: in good order)."""
         if self.closed is not None:
             return
-        self._now = now
         with self._guard():
             self._handshake.flush(self._outbox)
             self._channels.flush(now)
@@ -446,5 +439,11 @@ class Connection:
         half = self._channels.halves.get(channel)
         if not isinstance(half, SenderHalf):
             raise ChannelGone(f"no sender of channel {channel} here")
-        self._channels.idle.touched(channel, self._now)
+        return half
+
+    def _live_sender(self, channel: int, now: float) -> SenderHalf:
+        """The sender that a command is for: with it something happens on the channel."""
+        self._live(now)
+        half = self._sender(channel)
+        self._channels.idle.touched(channel, now)
         return half

@@ -99,13 +99,13 @@ def connection_headers(
     """
     headers: list[tuple[bytes, bytes]] = []
     if token is not None:
-        headers.append((AUTHORIZATION, _BEARER + _printable("authorization", token)))
+        headers.append((AUTHORIZATION, _BEARER + _printable(AUTHORIZATION, token)))
     if producer is not None:
-        headers.append((PRODUCER, _text("producer", producer, MAX_PRODUCER_BYTES)))
+        headers.append((PRODUCER, _text(PRODUCER, producer, MAX_PRODUCER_BYTES)))
     if sequence_start is not None:
         headers.append((SEQUENCE_START, decimal(sequence_start)))
     if run is not None:
-        headers.append((RUN, _text("producer-run", run, MAX_RUN_BYTES)))
+        headers.append((RUN, _text(RUN, run, MAX_RUN_BYTES)))
     return (*headers, *extra)
 
 
@@ -120,7 +120,7 @@ def channel_headers(
     """Build the headers of an attachment: ours first, then ``extra``. Raises: BadHeader."""
     headers: list[tuple[bytes, bytes]] = []
     if name is not None:
-        headers.append((NAME, _text("name", name, MAX_NAME_BYTES)))
+        headers.append((NAME, _text(NAME, name, MAX_NAME_BYTES)))
     if sequence_start is not None:
         headers.append((SEQUENCE_START, decimal(sequence_start)))
     if run_start is not None:
@@ -162,7 +162,7 @@ def read_channel(headers: Headers) -> ChannelClaims:
 def position_of(name: str) -> tuple[bytes, bytes]:
     """The header of a oneshot on which its creator wants to be told where the channel of this name
     stands. Raises: BadHeader."""
-    return POSITION_OF, _text("position-of", name, MAX_NAME_BYTES)
+    return POSITION_OF, _text(POSITION_OF, name, MAX_NAME_BYTES)
 
 
 def read_position_of(headers: Headers) -> str | None:
@@ -194,7 +194,7 @@ def decimal(number: int) -> bytes:
 
 def parse_decimal(key: bytes, value: bytes) -> int:
     """The inverse of ``decimal``. Raises: BadHeader."""
-    if not 0 < len(value) <= 19 or not value.isdigit():
+    if len(value) > 19 or not value.isdigit():
         raise BadHeader(f"header {key.decode()} is not a decimal number")
     number = int(value)
     if number >= MAX_SEQUENCE:
@@ -222,16 +222,18 @@ def _read_text(headers: Headers, key: bytes, limit: int) -> str | None:
     return text
 
 
-def _text(key: str, value: str, limit: int) -> bytes:
+def _text(key: bytes, value: str, limit: int) -> bytes:
     data = value.encode()
     if not 0 < len(data) <= limit:
-        raise BadHeader(f"{key} has {len(data)} bytes; 1 to {limit} are allowed")
+        raise BadHeader(f"{key.decode()} has {len(data)} bytes; 1 to {limit} are allowed")
     if b"\0" in data:
-        raise BadHeader(f"{key} holds a NUL")
+        raise BadHeader(f"{key.decode()} holds a NUL")
     return data
 
 
-def _printable(key: str, value: str) -> bytes:
+def _printable(key: bytes, value: str) -> bytes:
     if not value or not value.isascii() or not value.isprintable() or " " in value:
-        raise BadHeader(f"{key}: the token is empty or holds spaces or unprintable characters")
-    return value.encode("ascii")
+        raise BadHeader(
+            f"{key.decode()}: the token is empty or holds spaces or unprintable characters"
+        )
+    return value.encode()

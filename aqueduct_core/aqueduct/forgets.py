@@ -44,9 +44,7 @@ class Forgets:
         self._lingering[channel] = stream_id
 
     def linger_over(self, channel: int) -> None:
-        stream_id = self._lingering.pop(channel, None)
-        if stream_id is not None:
-            self._outbox.write(stream_id, b"", Rank.RECEIVER, end=True)
+        self._outbox.write(self._lingering.pop(channel), b"", Rank.RECEIVER, end=True)
 
     def send(self) -> None:
         """Write every frame that is due."""

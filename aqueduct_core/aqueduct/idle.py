@@ -6,6 +6,8 @@ channel open for ever. That is for the application to judge: it is told, and may
 
 from __future__ import annotations
 
+from math import inf
+
 from aqueduct_core.aqueduct.wiring import Alarm, Wiring
 
 
@@ -13,14 +15,15 @@ class IdleWatch:
     """Off without ``channel_idle_timeout``. Holds one time for each channel that is alive."""
 
     def __init__(self, wiring: Wiring) -> None:
-        self._timeout = wiring.config.channel_idle_timeout
-        self.on = self._timeout is not None
+        timeout = wiring.config.channel_idle_timeout
+        self.on = timeout is not None
+        self._timeout = inf if timeout is None else timeout
         self._timers = wiring.timers
         self._last: dict[int, float] = {}
 
     def touched(self, channel: int, now: float) -> None:
         """Something happened on the channel: a frame of the peer, or a command."""
-        if self._timeout is None:
+        if not self.on:
             return
         self._last[channel] = now
         if (Alarm.IDLE, channel) not in self._timers:
@@ -29,12 +32,10 @@ class IdleWatch:
 
     def due(self, channel: int, now: float) -> bool:
         """The alarm fired; whether the channel has been idle all the time."""
-        last = self._last.get(channel)
-        if self._timeout is None or last is None:
-            return False
-        if last + self._timeout <= now:
+        idle_at = self._last[channel] + self._timeout
+        if idle_at <= now:
             return True
-        self._timers.set((Alarm.IDLE, channel), last + self._timeout)
+        self._timers.set((Alarm.IDLE, channel), idle_at)
         return False
 
     def gone(self, channel: int) -> None:

@@ -145,7 +145,7 @@ class Lineage:
             node.accessible = True
             self.links -= 1
             work.extend(node.acked_children)
-            node.acked_children = []
+            node.acked_children.clear()
             if not node.sending:
                 # a receiver has no children; an ended sender's un-acked ones are lost already
                 del self._nodes[channel]

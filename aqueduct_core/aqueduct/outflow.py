@@ -98,7 +98,7 @@ class Outflow:
         sent = None if half.waiting else self._put_out(half, message, mode, now)
         if sent is None:
             sent = self._enqueue(half, message, mode)
-        half.sent_one(now)
+        half.sent_one()
         return sent
 
     def _put_out(self, half: SenderHalf, message: Outgoing, mode: Mode, now: float) -> Sent | None:
@@ -212,10 +212,9 @@ class Outflow:
         half.check_send(mode, len(payloads))
         longest = max(map(len, payloads), default=0)
         self._check_size(longest)
-        if mode is Mode.UNRELIABLE and self._wiring.datagram_size:
-            room = half.datagram_room(len(payloads))
-            if longest > room:
-                raise TooLarge(f"a payload of {longest} bytes, a datagram has room for {room}")
+        size = self._wiring.datagram_size
+        if mode is Mode.UNRELIABLE and size and longest > half.datagram_room(len(payloads)):
+            raise TooLarge(f"a payload of {longest} bytes and its head, a datagram holds {size}")
         first, stop = half.send_many(payloads, mode, now)
         self.messages += stop - first
         if stop - first < len(payloads):

@@ -100,7 +100,6 @@ class SenderHalf:
         self._route = codec.encode_route_to(channel)
         self._datagrams = DatagramNumbers()
         self._control: int | None = None
-        self._control_ended = False
         self._own_streams: dict[int, int] = {}  # reliable number → stream, until acked
         self._acked = RangeSet()
         self._peer_control: int | None = None
@@ -130,7 +129,7 @@ class SenderHalf:
             self.step(SenderInput.SEND)
         if self.mode is not None and self.mode is not mode:
             raise NotAllowed(f"channel {self.channel} is {self.mode.value}, not {mode.value}")
-        if chanid.oneshot(self.channel) and self.reliable_sent + self._datagrams.sent + count > 1:
+        if chanid.oneshot(self.channel) and count > 1:  # the first one finishes it
             raise NotAllowed(f"channel {self.channel} carries one message at most")
 
     @property
@@ -155,10 +154,10 @@ class SenderHalf:
                 return answer
         return self._send_on_stream(payload, headers, attachments)
 
-    def sent_one(self, now: float) -> None:
+    def sent_one(self) -> None:
         """A oneshot finishes by itself (AQ-SEND-14)."""
         if chanid.oneshot(self.channel):
-            self.finish(now)
+            self.finish()
 
     def _send_on_stream(
         self, payload: bytes, headers: Headers, attachments: Sequence[Attachment]
@@ -236,12 +235,12 @@ class SenderHalf:
         self.end_messages()
 
     def datagram_room(self, count: int) -> int:
-        """The longest plain payload that each of the next ``count`` datagrams can carry."""
+        """See ``Connection.datagram_room``."""
         last = self._datagrams.sent + max(count, 1) - 1
         overhead = len(self._wiring.outbox.prefixed(self._route)) + len(
             codec.message_head(last, (), (), self._wiring.datagram_size)
         )
-        return max(0, self._wiring.datagram_size - overhead)
+        return self._wiring.datagram_size - overhead
 
     def send_many(self, payloads: Sequence[bytes], mode: Mode, now: float) -> tuple[int, int]:
         """Put plain messages out, as many as may go now; their numbers, ``[first, stop)``."""
@@ -264,7 +263,7 @@ class SenderHalf:
                     break
                 stop += 1
         if stop > first:
-            self.sent_one(now)
+            self.sent_one()
         return first, stop
 
     def _send_block(self, payloads: Sequence[bytes]) -> int:
@@ -298,7 +297,7 @@ class SenderHalf:
         self._datagrams.take_back()
         return answer[0]
 
-    def finish(self, now: float) -> None:
+    def finish(self) -> None:
         """No more messages: the end goes behind those that wait (AQ-FLOW-11)."""
         self.step(SenderInput.FINISH)
         self.end_messages()
@@ -345,7 +344,6 @@ class SenderHalf:
     def _write_control(self, frame: bytes, *, end: bool = False) -> None:
         rank = Rank.MESSAGE if self.mode is Mode.ORDERED else Rank.SENDER
         self._wiring.outbox.write(self._control_stream(), frame, rank, end=end)
-        self._control_ended = self._control_ended or end
 
     def ask(self) -> None:
         """Route a sequence to the creator, which answers if it has lost the channel (AQ-LIFE-4)."""
@@ -372,9 +370,8 @@ class SenderHalf:
         carries = self.mode is Mode.ORDERED and self._acked.count < self.reliable_sent
         if carries or code is ResetCode.LOST:
             outbox.reset(self._control, code)
-        elif not self._control_ended:
-            outbox.write(self._control, b"", Rank.SENDER, end=True)
-        self._control_ended = True
+        else:
+            outbox.write(self._control, b"", Rank.SENDER, end=True)  # if it has not ended
 
     # --- the peer's receiver -----------------------------------------------------------
 
@@ -399,7 +396,7 @@ class SenderHalf:
         if self._own_streams:
             for first, stop in new:
                 for number in range(first, stop):  # numbers of ours, each once
-                    self._own_streams.pop(number, None)
+                    del self._own_streams[number]
         return new
 
     def ack_nack(self, frame: AckNackUnreliable) -> tuple[list[Range], list[Range]]:

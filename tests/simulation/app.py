@@ -267,7 +267,7 @@ class App:
         mode = self._mode(channel)
         count = self._draw.choice((1, 2, 20)) if not oneshot(channel) else 1
         payloads = [self._payload(mode) for _ in range(count)]
-        reliable = mode is not Mode.UNRELIABLE or not self.engine.datagram_room(channel)
+        reliable = mode is not Mode.UNRELIABLE or self.engine.datagram_room(channel) < 0
         first, stop = self.engine.send_many(channel, payloads, now=now, mode=mode)
         for number, payload in zip(range(first, stop), payloads, strict=False):
             self._ledger.sent(self.side, channel, reliable, number, payload, (), mode)

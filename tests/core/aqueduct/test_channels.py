@@ -6,7 +6,7 @@ import pytest
 
 from aqueduct_core.aqueduct.connection import Attach, Config, Mode
 from aqueduct_core.aqueduct.faults import Code, NotAllowed
-from aqueduct_core.aqueduct.news import Attachment, Delivered, End, Ended, Run
+from aqueduct_core.aqueduct.news import Attachment, Counts, Delivered, End, Ended, Run
 from tests.support.rules import rule
 from tests.support.wire import Wire
 
@@ -150,9 +150,14 @@ def test_no_machine_before_its_carrier_is_sent() -> None:
 @rule("AQ-LIFE-8")
 def test_both_kinds_of_attachment() -> None:
     server = Wire.server()
-    server.stream("03000401000808000204016b01760178")
+    pair = "04016b0176"
+    server.stream(f"03000401001008{pair}02{pair}0a001200" + "0178")
+    headers = ((b"k", b"v"),)
     (run,) = server.news(Run)
-    assert run.attachments == {0: (Attachment(8, ()), Attachment(2, ((b"k", b"v"),)))}
+    assert run.attachments == {
+        0: (Attachment(8, headers), Attachment(2, headers), Attachment(10, ()), Attachment(18, ()))
+    }
+    assert server.code is None
     assert server.engine.half_open(8)
     assert server.engine.can_send(2)
 
@@ -193,7 +198,7 @@ def test_a_forget_throws_an_unclaimed_queue_away() -> None:
     server.stream("03080b")
     server.stream(CARRIER_8)
     assert runs(server) == [(0, b"")]
-    assert ends(server) == [(8, End.LOST)]
+    assert server.news(Ended) == [Ended(8, End.LOST, Counts())]
 
 
 @rule("AQ-LIFE-22", "AQ-LIFE-14")
@@ -230,6 +235,16 @@ def test_a_tree_that_came_upside_down() -> None:
     assert runs(server) == [(0, b"a"), (8, b"b"), (16, b"c"), (24, b"d")]
 
 
+@rule("AQ-LIFE-22")
+def test_what_several_waiting_messages_carry_is_told_with_them() -> None:
+    server = Wire.server()
+    server.stream("0310" + "0400000001" + "62")
+    server.stream("0318" + "0400000001" + "63")
+    server.stream("0308" + "04000002100000" + "04010002180000")
+    server.stream(CARRIER_8)
+    assert sorted(runs(server)) == [(0, b""), (8, b""), (16, b"b"), (24, b"c")]
+
+
 @rule("AQ-LIFE-20")
 def test_dropping_a_tree_closes_every_branch() -> None:
     server = Wire.server()
@@ -253,6 +268,29 @@ def test_dropping_a_record_that_ended_unread() -> None:
     assert server.engine._channels._claims.bytes == 0
     assert server.engine._wiring.credit.total == 0
     assert server.all_news() == []
+
+
+@rule("AQ-LIFE-20", "AQ-LIFE-6")
+def test_forgetting_a_channel_closes_what_its_unread_messages_carried() -> None:
+    server = Wire.server()
+    server.stream("0310" + "0400000001" + "63")
+    server.stream("0308" + "040000021000" + "0162")
+    server.stream("03080b")
+    assert not server.engine.half_open(16)
+    assert [line for line in server.sent() if line.endswith("0a FIN")]
+    assert server.code is None
+
+
+@rule("AQ-LIFE-20", "AQ-LIFE-21")
+def test_nothing_is_kept_of_channels_that_nobody_will_claim() -> None:
+    server = Wire.server(Config(auto_accept=True, max_unclaimed_channels=2))
+    server.stream("0308" + "04000004100002" + "00" + "0162")
+    server.stream("030807")  # of 8 it is kept how it ended, until its carrier comes
+    server.stream("03020a")
+    server.stream("0318")
+    assert server.code is None
+    server.stream("0320")
+    assert server.code == Code.RESOURCE_LIMIT
 
 
 @rule("AQ-LIFE-20")
@@ -302,12 +340,23 @@ def test_records_count_as_unclaimed() -> None:
 
 @rule("AQ-LIFE-21")
 def test_unclaimed_bytes_are_bounded() -> None:
-    server = Wire.server(Config(auto_accept=True, max_unclaimed_bytes=20))
+    server = Wire.server(Config(auto_accept=True, max_unclaimed_bytes=18))
     server.stream("0308040000000161")
     server.stream("0310040000000161")
     server.stream("0318040000000161")
     assert server.code is None
     server.stream("0308040100000161")
+    assert server.code == Code.RESOURCE_LIMIT
+
+
+@rule("AQ-LIFE-21")
+def test_a_claim_of_a_channel_that_is_alive_makes_room() -> None:
+    server = Wire.server(Config(auto_accept=True, max_unclaimed_channels=1))
+    server.stream("0308")
+    server.stream(CARRIER_8)
+    server.stream("0310")
+    assert server.code is None
+    server.stream("0318")
     assert server.code == Code.RESOURCE_LIMIT
 
 
@@ -333,7 +382,7 @@ def test_forget_destroys_a_receiver() -> None:
     server.stream("03080b")
     assert server.sent() == ["RESET 7"]
     assert runs(server) == [(8, b"a")]  # it was told before
-    assert ends(server) == [(8, End.LOST)]
+    assert server.news(Ended) == [Ended(8, End.LOST, Counts(reliable_received=1))]
     server.advance(5)
     assert server.sent() == []
 
@@ -375,7 +424,11 @@ def test_a_lost_channel_that_was_never_routed_says_nothing() -> None:
     client.sent()
     client.stream("03000a")
     client.advance(1)
-    assert ends(client) == [(0, End.CLOSED), (8, End.LOST), (2, End.LOST)]
+    assert client.news(Ended) == [
+        Ended(0, End.CLOSED, Counts(reliable_sent=1, nacked=1)),
+        Ended(8, End.LOST, Counts()),
+        Ended(2, End.LOST, Counts()),
+    ]
     assert client.sent() == ["RESET 10"]
 
 
@@ -437,6 +490,48 @@ def test_forget_goes_on_the_lingering_stream() -> None:
     client.stream("0302")
     client.advance(0.1)
     assert client.sent() == ["18: 03020b FIN"]
+
+
+@rule("AQ-LIFE-11", "AQ-LIFE-18")
+def test_forgets_that_are_due_together_each_go_their_way() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0, attach=[Attach(False), Attach(False)])
+    client.engine.close(10, 0)
+    client.advance(2)
+    client.engine.close(2, client.now)
+    assert client.sent() == [
+        "14: 030a0a",
+        "10: 0300040000040200" + "0a0000",
+        "14:  FIN",
+        "18: 03020a",
+    ]
+    client.stream("0302")
+    client.stream("030a")
+    client.advance(0.1)
+    assert client.sent() == ["18: 0b", "22: 030a0b FIN"]
+
+
+@rule("AQ-LIFE-11")
+def test_the_end_of_a_lingering_stream_leaves_before_messages() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0, attach=[Attach(False)])
+    client.engine.close(2, 0)
+    client.fresh()
+    client.engine.tick(1.0)
+    client.engine.send(0, b"x", now=1.0)
+    assert client.sent() == ["14:  FIN", "10: 0401000001" + "78"]
+
+
+@rule("AQ-LIFE-18")
+def test_a_forget_waits_for_others_of_its_channel() -> None:
+    server = Wire.server(Config(auto_accept=True, forget_delay=0.5))
+    for _ in range(100):
+        server.advance(0.004)
+        server.stream("0301")
+    server.advance(0.1)
+    assert server.sent() == []
+    server.advance(0.1)
+    assert server.sent() == ["7: 03010b FIN"]
 
 
 def test_forgets_for_the_peer_are_bounded() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -36,7 +38,7 @@ def test_the_first_error_ends_everything() -> None:
     news = server.all_news()
     assert [type(each) for each in news] == [Run, Ended, Ended, Ended, Closed]
     assert {each.end for each in news if isinstance(each, Ended)} == {End.CONNECTION_LOST}
-    assert server.engine.closed == news[-1]
+    assert server.engine.closed == news[-1] == Closed(Code.ENCODING, ANY, by_peer=False)
     assert server.engine.wake_at is None
     server.stream("030004010000026869")
     server.engine.tick(100)
@@ -69,7 +71,10 @@ def test_a_lost_link_leaves_outcomes_open(origin: CloseOrigin) -> None:
     assert client.sent() == []
     news = client.all_news()
     assert not any(isinstance(each, Delivered) for each in news)
-    assert [each.end for each in news if isinstance(each, Ended)] == [End.CONNECTION_LOST] * 2
+    assert [(each.channel, each.end) for each in news if isinstance(each, Ended)] == [
+        (0, End.CONNECTION_LOST),
+        (8, End.CONNECTION_LOST),
+    ]
     assert news[-1] == Closed(7, "gone", True, origin)
     client.engine.absorb(LinkLost(8, "again", True), 0)
     assert client.all_news() == []
@@ -82,8 +87,51 @@ def test_shutdown_sends_what_is_due_first() -> None:
     server.pump()
     server.engine.stored(0, 0, 1, reliable=True, now=0)
     server.engine.shutdown(0, "done", 0)
+    server.pump()
+    assert server.orders[-1] == CloseLink(0, "done")
     assert server.sent() == ["7: 030008020001", "CLOSE 0"]
     assert server.all_news()[-1] == Closed(0, "done", False)
+
+
+@rule("AQ-LIFE-24")
+def test_a_shutdown_in_the_burst_of_the_handshake_answers_it_first() -> None:
+    server = Wire(Connection(Side.SERVER, (), Config(auto_accept=True)))
+    server.stream("V0200", end=True)
+    server.engine.shutdown(0, "", 0)
+    assert server.sent() == ["3: V020001 FIN", "CLOSE 0"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        lambda engine: engine.send(2, b"", now=3.0),
+        lambda engine: engine.send_many(2, [b"x"], now=3.0),
+        lambda engine: engine.finish(2, 3.0),
+        lambda engine: engine.cancel(2, 3.0),
+        lambda engine: engine.close(8, 3.0),
+        lambda engine: engine.drop((), 3.0),
+        lambda engine: engine.stored(8, 0, 0, reliable=True, now=3.0),
+        lambda engine: engine.refused(8, 0, 0, 3.0),
+        lambda engine: engine.confirm(8, 3.0),
+        lambda engine: engine.consumed(8, 0, 3.0),
+        lambda engine: engine.resume(3.0),
+        lambda engine: engine.shutdown(0, "", 3.0),
+    ],
+)
+@rule("AQ-LOST-3")
+def test_what_is_due_happens_whatever_was_commanded_last(
+    command: Callable[[Connection], object],
+) -> None:
+    """Here it is the loss of channel 24, whose carrier was not stored."""
+    server = Wire.server(Config(auto_accept=True, ack_mode=AckMode.ON_STORED))
+    server.stream("0300" + "04000006" + "080010000200" + "00")
+    server.stream("0310" + "04000002" + "1800" + "00")
+    server.engine.stored(0, 0, 1, reliable=True, now=0)
+    server.fresh()
+    server.engine.close(16, 1.0)
+    command(server.engine)
+    assert (24, End.LOST) in [(ended.channel, ended.end) for ended in server.news(Ended)]
+    assert not server.code
 
 
 def test_a_bug_of_ours_closes_only_this_connection(

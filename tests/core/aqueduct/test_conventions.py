@@ -34,9 +34,9 @@ def test_a_run_says_who_it_is_and_where_it_begins() -> None:
     headers = conventions.connection_headers(producer="p", run="r1")
     assert headers == ((b"producer", b"p"), (b"producer-run", b"r1"))
     assert conventions.read_connection(headers).run == "r1"
-    headers = conventions.channel_headers(name="c", sequence_start=7, run_start=5)
-    assert headers[-1] == (b"run-start", b"5")
-    assert conventions.read_channel(headers).run_start == 5
+    headers = conventions.channel_headers(name="c", sequence_start=7, run_start=5, stood_at=6)
+    assert headers[-2:] == ((b"run-start", b"5"), (b"stood-at", b"6"))
+    assert conventions.read_channel(headers) == conventions.ChannelClaims("c", 7, 5, 6)
     asked = conventions.position_of("größe")
     assert asked == (b"position-of", "größe".encode())
     assert conventions.read_position_of((asked,)) == "größe"
@@ -60,6 +60,7 @@ def test_a_peer_that_does_not_know_them_loses_nothing() -> None:
         ((b"producer", b""),),
         ((b"producer", b"x" * 65),),
         ((b"producer", b"\xff"),),
+        ((b"producer", b"a\0b"),),
         ((b"producer", b"a"), (b"producer", b"b")),
         ((b"producer-run", b""),),
         ((b"producer-run", b"x" * 65),),
@@ -69,6 +70,8 @@ def test_a_peer_that_does_not_know_them_loses_nothing() -> None:
         ((b"sequence-start", "٣".encode()),),
         ((b"sequence-start", b"9" * 19),),
         ((b"sequence-start", b"9" * 20),),
+        ((b"sequence-start", b"0" * 20),),
+        ((b"sequence-start", b"%d" % 2**62),),
     ],
 )
 def test_values_that_break_their_form(headers: conventions.Headers) -> None:
@@ -79,14 +82,21 @@ def test_values_that_break_their_form(headers: conventions.Headers) -> None:
 
 @pytest.mark.parametrize("token", ["", "a b", "a\nb", "ä"])
 def test_tokens_that_fit_no_header(token: str) -> None:
-    with pytest.raises(BadHeader, match="token"):
+    with pytest.raises(BadHeader, match="authorization: the token"):
         conventions.connection_headers(token=token)
 
 
 def test_identities_and_names_are_bounded() -> None:
-    with pytest.raises(BadHeader, match="64"):
+    headers = conventions.connection_headers(producer="p" * 64, run="r" * 64)
+    claims = conventions.read_connection(headers)
+    assert (claims.producer, claims.run) == ("p" * 64, "r" * 64)
+    with pytest.raises(BadHeader, match="producer has 65 bytes; 1 to 64"):
         conventions.connection_headers(producer="x" * 65)
-    with pytest.raises(BadHeader, match="256"):
+    with pytest.raises(BadHeader, match="producer-run has 0 bytes; 1 to 64"):
+        conventions.connection_headers(run="")
+    with pytest.raises(BadHeader, match="name has 257 bytes; 1 to 256"):
         conventions.channel_headers(name="x" * 257)
+    with pytest.raises(BadHeader, match="name holds a NUL"):
+        conventions.channel_headers(name="a\0b")
     with pytest.raises(BadHeader, match="2\\^62"):
         conventions.channel_headers(sequence_start=2**62)

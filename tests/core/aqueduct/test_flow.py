@@ -89,7 +89,8 @@ def test_a_header_that_does_not_parse_is_as_if_absent(value: bytes) -> None:
     headers = codec.encode_connection_headers(((FLOW_CONTROL, value), (b"k", b"v"))).hex()
     wire = Wire(Connection(Side.SERVER, (), Config(auto_accept=True, flow_per_channel=100)))
     wire.stream("V" + headers, end=True)
-    assert len(wire.news(Ignored)) == 1
+    (ignored,) = wire.news(Ignored)
+    assert "flow control" in ignored.reason
     assert wire.news(Opened) == [Opened(((b"k", b"v"),))]
     wire.stream("0300" + HI + "6869")
     (run,) = wire.news(Run)
@@ -497,9 +498,25 @@ def test_a_datagram_that_goes_on_a_stream_counts_once() -> None:
 def test_credit_comes_on_the_stream_of_the_acks() -> None:
     wire = client(10)
     wire.engine.send(0, b"hi", now=0)
-    wire.stream("0300" + "08020001")
-    wire.stream("0300" + "0c07")
+    control = wire.stream("0300" + "08020001")
+    wire.stream("0c01", control)
+    assert wire.code is None
+    assert wire.engine.statistics.outstanding == 6
+    wire.stream("0300" + "0c06")
     assert wire.code == Code.STATE
+
+
+@rule("AQ-FLOW-5", "AQ-SEND-11")
+def test_a_message_with_attachments_that_waits_for_room_goes_when_a_channel_has_ended() -> None:
+    wire = client(14, max_channels=3)
+    (child,) = wire.engine.send(0, b"", now=0, attach=[Attach(True)]).attached
+    wire.engine.send(0, b"hi", now=0)
+    assert wire.engine.send(0, b"", now=0, attach=[Attach(True)]).number is None
+    wire.engine.send(child, b"", now=0, attach=[Attach(False)])
+    wire.stream("03000c0e")
+    assert wire.news(Numbered) == []
+    wire.stream("030207")
+    assert [news.first for news in wire.news(Numbered)] == [2]
 
 
 @rule("AQ-FLOW-9")

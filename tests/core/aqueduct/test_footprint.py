@@ -79,6 +79,22 @@ def test_an_idle_engine() -> None:
     close_to(sum(engine.footprint.size for engine in engines), measured)
 
 
+def test_the_headers_of_a_connection() -> None:
+    servers: list[Connection] = []
+
+    def open_one() -> None:
+        headers = tuple((b"key-%d" % n, b"value %d" % n) for n in range(200))
+        data = codec.VERSION + codec.encode_connection_headers(headers)
+        servers.append(Connection(Side.SERVER))
+        servers[-1].absorb(StreamBytes(2, data, True), 0.0)
+        servers[-1].news()
+
+    measured = traced(fresh(), lambda: [open_one() for _ in range(5)])
+    close_to(sum(server.footprint.size for server in servers), measured)
+    bare = Connection(Side.SERVER).footprint.size
+    assert all(server.footprint.size - bare > 200 * 100 for server in servers)
+
+
 def test_channels_that_carry_nothing() -> None:
     pair = fresh()
     before = size(pair)

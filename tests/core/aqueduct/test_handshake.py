@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.aqueduct.connection import Config, Connection, Mode, Side
+from aqueduct_core.aqueduct.connection import AckMode, Config, Connection, Mode, Side
 from aqueduct_core.aqueduct.faults import Code, NotAllowed
-from aqueduct_core.aqueduct.news import Closed, DatagramsUnavailable, Opened, Run
+from aqueduct_core.aqueduct.news import Closed, DatagramsUnavailable, End, Ended, Opened, Run
 from aqueduct_core.engine.contract import LinkReady
 from tests.support.rules import rule
 from tests.support.wire import Wire
@@ -107,6 +107,18 @@ def test_the_server_takes_its_time() -> None:
     server.engine.accept(((b"a", b"b"),), 0)
     assert server.sent() == ["7: V020401610162 FIN"]
     assert [run.payload for run in server.news(Run)] == [b"hi"]
+
+
+@rule("AQ-HDR-4", "AQ-LOST-3")
+def test_what_was_held_may_end_in_the_burst_that_lets_it_in() -> None:
+    server = raw_server(Config(ack_mode=AckMode.ON_STORED))
+    server.stream("V0200", 2)
+    server.stream("V0300" + "04000002080000", 6)
+    server.stream("V030007", 10)
+    server.pump()
+    server.engine.accept((), 1.0)
+    assert [(e.channel, e.end) for e in server.news(Ended)] == [(0, End.CANCELLED), (8, End.LOST)]
+    assert server.code is None
 
 
 @rule("AQ-HDR-2", "AQ-HDR-3")

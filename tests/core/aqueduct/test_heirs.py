@@ -97,6 +97,44 @@ def test_a_queue_that_waited_for_its_carrier_keeps_its_channels() -> None:
     assert server.engine.half_open(16)
 
 
+@rule("AQ-LOST-3", "AQ-ACK-15")
+def test_what_waited_for_its_carrier_has_to_be_stored_as_well() -> None:
+    server = Wire.server(STORING)
+    server.stream("0308" + "04000002100001" + "79" + "04010002180001" + "7a")
+    server.stream(CARRIER)
+    server.engine.stored(8, 1, 2, reliable=True, now=0)
+    server.pump()
+    server.engine.close(8, 0)
+    server.pump()
+    assert ends(server) == [(8, End.CLOSED), (16, End.LOST)]
+    assert server.engine.half_open(24)
+
+
+@rule("AQ-LIFE-22", "AQ-LOST-6")
+def test_what_was_acked_while_it_waited_is_not_lost_with_its_channel() -> None:
+    server = Wire.server(PLAIN)
+    server.stream("0308" + "04000002100001" + "79")
+    server.advance(1)
+    server.stream(CARRIER)
+    server.advance(1)
+    server.engine.close(8, server.now)
+    server.advance(1)
+    assert ends(server) == [(8, End.CLOSED)]
+    assert server.engine.half_open(16)
+
+
+@rule("AQ-LIFE-22")
+def test_nothing_is_kept_of_a_channel_that_ended_before_its_carrier_came() -> None:
+    server = Wire.server(PLAIN)
+    server.stream("030804000000" + "0179" + "0601")
+    server.stream("030004000002080000")
+    server.advance(1)
+    server.engine.close(0, server.now)
+    server.advance(1)
+    assert ends(server) == [(0, End.CLOSED), (8, End.FINISHED)]
+    assert empty(server)
+
+
 @rule("AQ-LOST-3")
 def test_messages_told_after_their_channel_was_lost_give_their_channels_up() -> None:
     server = Wire.server(STORING)
@@ -145,6 +183,18 @@ def test_what_hangs_on_a_channel_of_ours_that_is_accessible_lives_on() -> None:
     client.stream("0302" + "0601")
     client.advance(2)
     assert len(client.engine._wiring.heirs) == 1  # 3 alone, which may carry others
+
+
+@rule("AQ-LOST-2")
+def test_a_channel_of_ours_that_is_accessible_may_carry_others() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0, attach=[Attach(False)])
+    client.stream("030008020001")
+    client.pump()
+    client.stream("0302" + "040000020300" + "0179")
+    client.pump()
+    assert client.engine.half_open(3)
+    assert ends(client) == []
 
 
 @rule("AQ-ACK-11")

@@ -101,6 +101,49 @@ def test_a_long_range_over_few_carriers() -> None:
     assert lineage.is_pending(16)
 
 
+@rule("AQ-ACK-2")
+def test_a_range_ends_before_its_stop() -> None:
+    lineage = rooted()
+    lineage.attached(0, True, 5, [(8, True)])
+    lineage.attached(0, True, 6, [(16, True)])
+    lineage.acked(0, True, [(0, 6)])
+    assert not lineage.is_pending(8)
+    assert lineage.is_pending(16)
+
+
+@rule("AQ-LOST-5")
+def test_what_is_counted_is_what_is_open() -> None:
+    lineage = rooted()
+    lineage.attached(0, True, 0, [(8, True), (16, True)])
+    lineage.sender_made(1)
+    assert lineage.links == 2
+    lineage.sender_made(10, accessible=False)
+    assert lineage.links == 3
+    for number in range(2):
+        lineage.attached(8, True, number, [(24 + 8 * number, True)])
+        lineage.attached(16, True, number, [(40 + 8 * number, True)])
+    assert (lineage.links, lineage.carriers) == (7, 5)
+    lineage.ended(16, routed=False)
+    assert (lineage.links, lineage.carriers) == (5, 3)
+    lineage.nacked(0, True, [(0, 1)])
+    assert (lineage.links, lineage.carriers) == (1, 0)
+    lineage.make_accessible(10)
+    assert lineage.links == 0
+
+
+@pytest.mark.parametrize("acked", [True, False])
+def test_a_channel_that_two_messages_carry_is_settled_once(acked: bool) -> None:
+    """A peer may attach one again whose first claim is no longer known (AQ-LIFE-10)."""
+    lineage = rooted()
+    lineage.attached(0, True, 0, [(8, True)])
+    lineage.attached(0, True, 1, [(16, True), (8, True), (24, True)])
+    if acked:
+        lineage.acked(0, True, [(0, 2)])
+        assert not any(map(lineage.is_pending, (8, 16, 24)))
+    else:
+        assert [lost.channel for lost in lineage.nacked(0, True, [(0, 2)])] == [8, 16, 24]
+
+
 def test_a_carrier_that_changed_its_number() -> None:
     lineage = rooted()
     lineage.attached(0, False, 0, [(8, True)])

@@ -32,6 +32,26 @@ def test_the_lowest_of_too_many_ranges_are_left_out() -> None:
     )
 
 
+def test_the_payload_is_what_the_protocol_page_says() -> None:
+    assert (
+        to_payload(Position("größe", 510, 400, False, ((0, 502), (504, 510))))
+        == (
+            '{"v":1,"channel":"größe","next":510,"begun":400,"finished":false,'
+            '"stored":[[0,502],[504,510]]}'
+        ).encode()
+    )
+
+
+def test_whether_nothing_is_stored_below_a_number() -> None:
+    assert Position("c", 0, None, False, ()).all_from(0)
+    position = Position("c", 9, 3, True, ((3, 5), (7, 9)))
+    assert [number for number in range(9) if position.all_from(number)] == [0, 1, 2, 3]
+    # of as many as an answer holds the lowest may have been left out
+    full = position._replace(stored=tuple((3 * n, 3 * n + 1) for n in range(MAX_RANGES)))
+    assert not full.all_from(0)
+    assert full._replace(stored=full.stored[1:]).all_from(0)
+
+
 def test_keys_that_are_not_known_are_ignored() -> None:
     value = json.loads(to_payload(SOME)) | {"more": []}
     assert from_payload(json.dumps(value).encode()) == SOME

@@ -1,13 +1,12 @@
-"""The last streams are for control (H12); delays follow the round-trip time (B35); idle channels
-are told (H27, H28)."""
+"""The last streams are for control (H12); delays follow the round-trip time (B35)."""
 
 from __future__ import annotations
 
 import pytest
 
 from aqueduct_core.aqueduct.config import Config, Mode
-from aqueduct_core.aqueduct.connection import Attach, Connection, Side
-from aqueduct_core.aqueduct.news import Ended, Idle, Numbered, Writable
+from aqueduct_core.aqueduct.connection import Attach
+from aqueduct_core.aqueduct.news import Numbered, Writable
 from aqueduct_core.engine.contract import LinkRtt, StreamLimit
 from tests.support.rules import rule
 from tests.support.wire import Wire
@@ -104,42 +103,3 @@ def test_the_receipt_deadline_may_follow_the_round_trip(
     assert wire.sent() == []
     wire.advance(2e-6)
     assert wire.sent() == ["7: 0300" + "09020001"]
-
-
-def test_a_channel_on_which_nothing_happens_is_told_once() -> None:
-    wire = Wire.server(Config(auto_accept=True, channel_idle_timeout=5.0))
-    control = wire.stream("0300" + "0601")  # a finish whose message never comes
-    wire.advance(4.9)
-    assert wire.news(Idle) == []
-    wire.advance(0.2)
-    assert wire.news(Idle) == [Idle(0)]
-    wire.advance(60)
-    assert wire.news(Idle) == []
-    assert wire.engine.half_open(0)  # it is for the application to judge
-    wire.stream("0300" + "0400000000")
-    assert [news.channel for news in wire.news(Ended)] == [0]
-    wire.advance(60)
-    assert wire.news(Idle) == []
-    assert wire.engine.wake_at is None
-    assert control > 0
-
-
-def test_whatever_happens_on_a_channel_begins_the_time_anew() -> None:
-    wire = Wire(Connection(Side.CLIENT, (), Config(channel_idle_timeout=5.0)))
-    wire.pump()
-    wire.stream("V020001", end=True)
-    wire.fresh()
-    for _ in range(5):
-        wire.advance(3)
-        wire.engine.send(0, b"x", now=wire.now)
-    assert wire.news(Idle) == []
-    (child,) = wire.engine.send(0, b"", now=wire.now, attach=[Attach(False)]).attached
-    wire.advance(5)
-    assert {news.channel for news in wire.news(Idle)} == {0, child}
-    wire.engine.finish(0, wire.now)  # and the peer never closes
-    wire.advance(5)
-    assert wire.news(Idle) == [Idle(0)]
-    off = Wire.client()
-    off.engine.send(0, b"x", now=0)
-    off.advance(1000)
-    assert off.news(Idle) == []

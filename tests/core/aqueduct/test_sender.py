@@ -17,7 +17,7 @@ from aqueduct_core.aqueduct.faults import (
     TooLarge,
     TooMany,
 )
-from aqueduct_core.aqueduct.news import Delivered, End, Ended, Rerouted
+from aqueduct_core.aqueduct.news import Counts, Delivered, End, Ended, Rerouted
 from aqueduct_core.aqueduct.sender import REFUSED, SENDER_TABLE, SenderInput, SenderState
 from aqueduct_core.engine.contract import (
     DatagramRefused,
@@ -138,13 +138,23 @@ def test_the_room_of_datagrams_is_that_of_the_longest_number_among_them() -> Non
 
 @rule("AQ-SEND-3")
 def test_a_link_that_takes_tiny_datagrams_has_no_room_in_them() -> None:
-    for size in (1, 7):
+    for size in (1, 6):
         client = Wire.client()
         client.engine.absorb(LinkReady(size), 0)
-        assert client.engine.datagram_room(0) == 0
-        with pytest.raises(TooLarge):
-            client.engine.send_many(0, [b"a"], now=0, mode=Mode.UNRELIABLE)
-        assert client.engine.send(0, b"a", now=0, mode=Mode.UNRELIABLE).reliable
+        assert client.engine.datagram_room(0) < 0
+        for payload in (b"", b"a"):
+            with pytest.raises(TooLarge):
+                client.engine.send_many(0, [payload], now=0, mode=Mode.UNRELIABLE)
+            assert client.engine.send(0, payload, now=0, mode=Mode.UNRELIABLE).reliable
+
+
+@rule("AQ-SEND-3")
+def test_an_empty_message_may_fill_a_datagram() -> None:
+    client = Wire.client()
+    client.engine.absorb(LinkReady(7), 0)
+    assert client.engine.datagram_room(0) == 0
+    assert client.engine.send_many(0, [b""], now=0, mode=Mode.UNRELIABLE) == (0, 1)
+    assert client.sent() == ["d: 03000400000000"]
 
 
 @rule("AQ-SEND-5")
@@ -194,6 +204,7 @@ def test_declarations_and_finish_share_a_stream() -> None:
     client.engine.finish(0, client.now)
     sent = [line for line in client.sent() if not line.startswith("d")]
     assert sent == ["10: 03000503", "10: 05010600 FIN"]
+    assert client.engine.wake_at is None
     client.advance(1)
     assert client.sent() == []
 
@@ -213,6 +224,33 @@ def test_cancel_resets_what_the_peer_has_not_acked() -> None:
 
 
 @rule("AQ-SEND-10")
+@pytest.mark.parametrize("acked", [0, 1, 2])
+def test_cancel_ends_an_ordered_stream_that_carries_nothing_under_way(acked: int) -> None:
+    client = Wire.client()
+    client.engine.send_many(0, [b"", b""], now=0)
+    client.sent()
+    if acked:
+        client.stream(f"0300080200{acked:02x}")
+    client.engine.cancel(0, 0)
+    client.pump()
+    codes = [order.code for order in client.orders if isinstance(order, ResetStream)]
+    assert codes == ([] if acked == 2 else [ResetCode.CANCELLED])
+    ended = "10:  FIN" if acked == 2 else "RESET 10"
+    assert client.sent() == sorted(["14: 030007 FIN", ended])
+
+
+@rule("AQ-SEND-10")
+def test_cancel_ends_a_stream_that_carries_declarations_alone() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"u", now=0, mode=Mode.UNRELIABLE)
+    client.engine.send(0, b"r" * 2000, now=0, mode=Mode.UNRELIABLE)
+    client.advance(0.1)
+    client.fresh()
+    client.engine.cancel(0, client.now)
+    assert client.sent() == ["14:  FIN", "18: 030007 FIN", "RESET 10"]
+
+
+@rule("AQ-SEND-10")
 def test_cancel_takes_back_the_declaration_that_was_due() -> None:
     client = Wire.client()
     client.engine.send(0, b"", now=0, mode=Mode.UNRELIABLE)
@@ -221,6 +259,38 @@ def test_cancel_takes_back_the_declaration_that_was_due() -> None:
     assert client.engine.wake_at is None
     client.advance(5)
     assert client.sent() == []
+
+
+@rule("AQ-SEND-1")
+def test_messages_leave_in_turn_also_where_one_is_the_last_of_its_channel() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0, attach=[Attach(True)])
+    client.fresh()
+    client.engine.send(0, b"a", now=0)
+    client.engine.send(8, b"b", now=0)
+    client.engine.finish(8, 0)
+    assert client.sent() == ["10: 040100000161", "14: 0308040000000162" + "0601 FIN"]
+
+
+@rule("AQ-SEND-8")
+def test_messages_do_not_hold_a_declaration() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"u", now=0, mode=Mode.UNRELIABLE)
+    client.advance(0.1)
+    client.fresh()
+    client.engine.send(0, b"r" * 2000, now=client.now, mode=Mode.UNRELIABLE)
+    client.engine.finish(0, client.now)
+    assert [line.split(":")[0] for line in client.sent()] == ["10", "14"]
+
+
+@rule("AQ-LIFE-3")
+def test_messages_do_not_hold_a_route_back() -> None:
+    server = Wire.server()
+    server.stream("030004000002020000")
+    server.fresh()
+    server.engine.send(2, b"a", now=0)
+    server.stream("0300040100020a0000")
+    assert server.sent() == ["11: 030a", "7: 0400000001" + "61"]
 
 
 @rule("AQ-SEND-13")
@@ -325,7 +395,7 @@ def test_too_many_attachments_under_way() -> None:
     client = Wire.client(Config(max_unacked_attachment_messages=2))
     for _ in range(2):
         client.engine.send(0, b"", now=0, attach=[Attach(True)])
-    with pytest.raises(TooMany):
+    with pytest.raises(TooMany, match="2 messages with attachments"):
         client.engine.send(0, b"", now=0, attach=[Attach(True)])
     client.engine.send(0, b"", now=0)
     client.stream("030008020001")
@@ -333,7 +403,8 @@ def test_too_many_attachments_under_way() -> None:
     links = Wire.client(Config(max_links=1))
     with pytest.raises(TooMany):
         links.engine.send(0, b"", now=0, attach=[Attach(True)] * 2)
-    channels = Wire.client(Config(max_channels=1))
+    channels = Wire.client(Config(max_channels=2))
+    channels.engine.send(0, b"", now=0, attach=[Attach(True)])
     with pytest.raises(TooMany):
         channels.engine.send(0, b"", now=0, attach=[Attach(True)])
 
@@ -385,6 +456,36 @@ def test_a_huge_range_costs_nothing() -> None:
     assert client.code == Code.ACK
 
 
+@rule("AQ-ACK-3")
+def test_holes_in_the_acks_are_bounded() -> None:
+    client = Wire.client(Config(max_ranges_per_space=2))
+    client.engine.send_many(0, [b"x"] * 10, now=0)
+    control = client.stream("0300" + "080400010101")
+    assert client.code is None
+    client.stream("08020401", control)
+    assert client.code == Code.RESOURCE_LIMIT
+
+
+def test_holes_in_the_acks_are_charged_until_they_are_filled() -> None:
+    client = Wire.client()
+    client.engine.send(0, b"", now=0, attach=[Attach(True)])
+    client.engine.send_many(8, [b"x"] * 10, now=0)
+    client.stream("030008020001")
+    control = client.stream("0308")
+    sizes = [client.engine.footprint.size]
+    for ack in ("0806000101010101", "08020101", "08020601"):
+        client.stream(ack, control)
+        sizes.append(client.engine.footprint.size)
+    one = sizes[1] - sizes[2]
+    assert one > 0
+    assert [size - sizes[0] for size in sizes] == [0, 3 * one, 2 * one, 3 * one]
+    client.stream("0a", control, end=True)
+    other = Wire.client()
+    other.engine.send(0, b"", now=0)
+    other.stream("030008020001")
+    assert client.engine.footprint == other.engine.footprint
+
+
 @rule("AQ-ACK-9")
 @pytest.mark.parametrize("second", ["08020001", "090101", "0a"])
 def test_acks_on_two_streams(second: str) -> None:
@@ -407,17 +508,35 @@ def test_close_receiver_nacks_the_rest() -> None:
     ]
     (ended,) = client.news(Ended)
     assert ended.end is End.CLOSED
-    assert (ended.counts.acked, ended.counts.nacked) == (2, 3)
-    assert "RESET 10" in client.sent()
+    assert ended.counts == Counts(reliable_sent=5, acked=2, nacked=3)
+    assert ResetStream(10, ResetCode.NONE) in client.orders
+
+
+@rule("AQ-LIFE-13")
+def test_close_receiver_nacks_datagrams_by_their_own_numbers() -> None:
+    client = Wire.client()
+    for size in (1, 1, 1, 2000, 2000):
+        client.engine.send(0, b"u" * size, now=0, mode=Mode.UNRELIABLE)
+    client.stream("0300" + "08020001" + "090101" + "0a")
+    assert client.news(Delivered) == [
+        Delivered(0, True, 0, 1, True),
+        Delivered(0, False, 0, 1, True),
+        Delivered(0, True, 1, 2, False),
+        Delivered(0, False, 1, 3, False),
+    ]
+    (ended,) = client.news(Ended)
+    assert ended.counts == Counts(reliable_sent=2, unreliable_sent=3, acked=2, nacked=3)
+    assert client.engine.wake_at is None
 
 
 @rule("AQ-LIFE-13")
 def test_a_finish_that_was_not_acked_in_full_is_closed() -> None:
-    client = Wire.client()
-    client.engine.send_many(0, [b"x"] * 2, now=0)
-    client.engine.finish(0, 0)
-    client.stream("0300080200010a")
-    assert ends(client) == [(0, End.CLOSED)]
+    for acked in ("0001", "0101"):
+        client = Wire.client()
+        client.engine.send_many(0, [b"x"] * 2, now=0)
+        client.engine.finish(0, 0)
+        client.stream(f"03000802{acked}0a")
+        assert ends(client) == [(0, End.CLOSED)]
 
 
 @rule("AQ-FLOW-2")
