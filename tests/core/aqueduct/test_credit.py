@@ -181,6 +181,7 @@ def test_partial_frames_are_bounded_after_the_application_caught_up() -> None:
             server.stream("61" * 5, stream)  # withheld: the application is behind
     (run,) = server.news(Run)
     server.engine.consumed(0, run.size, 0)
+    server.pump()
     third = server.stream("0300" + "04030000c801" + "61" * 24)
     assert server.code is None
     server.stream("61", third)
