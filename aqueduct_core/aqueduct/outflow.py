@@ -213,7 +213,8 @@ class Outflow:
         longest = max(map(len, payloads), default=0)
         self._check_size(longest)
         size = self._wiring.datagram_size
-        if mode is Mode.UNRELIABLE and size and longest > half.datagram_room(len(payloads)):
+        count = len(payloads)
+        if count and mode is Mode.UNRELIABLE and size and longest > half.datagram_room(count):
             raise TooLarge(f"a payload of {longest} bytes and its head, a datagram holds {size}")
         first, stop = half.send_many(payloads, mode, now)
         self.messages += stop - first
