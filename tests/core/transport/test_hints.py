@@ -36,7 +36,7 @@ def test_what_has_changed_enough_is_told_once() -> None:
 
 @rule("AQ-SEND-6")
 def test_a_link_tells_its_round_trip_time_and_the_peer_s_stream_limit() -> None:
-    wire = Wire(delay=0.05, settings=LinkSettings(max_streams_uni=70))
+    wire = Wire(delay=0.05, settings=LinkSettings(max_streams_uni=20))
     seen: list[object] = []
     collect = wire.client.link.facts
     wire.client.link.facts = lambda: [seen.append(f) or f for f in collect()]  # type: ignore
@@ -44,5 +44,5 @@ def test_a_link_tells_its_round_trip_time_and_the_peer_s_stream_limit() -> None:
     wire.rest(1.0)
     limits = [fact.streams for fact in seen if isinstance(fact, StreamLimit)]
     times = [fact.seconds for fact in seen if isinstance(fact, LinkRtt)]
-    assert limits == [70]
+    assert limits == [20]
     assert times[-1] == pytest.approx(0.1, rel=0.3)
