@@ -264,3 +264,29 @@ def test_an_initial_that_is_larger_than_any_honest_one_is_garbage() -> None:
             assert (server.listener.counts.accepted, server.listener.counts.garbage) == (1, 1)
 
     asyncio.run(main())
+
+
+def test_no_more_than_a_first_flight_of_a_stranger_is_taken_in_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever one sends for the connection that it begins, others have turns in between."""
+    turns: list[list[int]] = []
+    turn = Driver.turn
+
+    def seen_turn(self: Driver, datagrams: list[tuple[bytes, Address]], now: float) -> None:
+        turns.append([len(data) for data, _ in datagrams])
+        turn(self, datagrams, now)
+
+    monkeypatch.setattr(Driver, "turn", seen_turn)
+
+    async def main() -> None:
+        async with serving() as server:
+            first = initial(server)
+            server.listener._burst([(first, FROM)] * 300)
+            await seen(server)
+            sizes = [sizes for sizes in turns if sizes]
+            assert sum(map(len, sizes)) == 300
+            assert max(map(sum, sizes)) <= listener.FIRST_FLIGHT
+            assert max(map(len, sizes)) > 1
+
+    asyncio.run(main())
