@@ -26,6 +26,7 @@ class Admission:
         self._stamp: tuple[int, int, int] | None = None
         self._from_file: list[bytes] = []
         self._required = settings.required
+        self._readable = True
         if self._path is not None:
             try:
                 self._reload(self._path)
@@ -51,8 +52,11 @@ class Admission:
         if self._path is not None:
             try:
                 self._reload(self._path)
+                self._readable = True
             except OSError:
-                log.warning("the token file %s cannot be read; old tokens stay", self._path)
+                if self._readable:  # strangers bring us here as often as they like
+                    log.warning("the token file %s cannot be read; old tokens stay", self._path)
+                self._readable = False
         given = token.encode()
         matches = [hmac.compare_digest(given, known) for known in self._fixed + self._from_file]
         return None if any(matches) else "the bearer token is not accepted"

@@ -11,7 +11,8 @@ do. Where nobody else waits it has all the time there is.
 Turns are short while several connections are at work, since what others wait for comes in between.
 But what a datagram brings cannot be taken in by halves, and some cost as much as a hundred others.
 All connections with such ones, and those that have shown nothing yet, have less than the share of
-one together, by the clock, while there are others.
+one together, by the clock, while there are others. Of that each of the two kinds has half while
+both wait, so that strangers, however many, leave as much to who is known.
 """
 
 from __future__ import annotations
@@ -130,6 +131,8 @@ class FairTurns(Generic[T, D]):
         self._turns: dict[T, _Turn[D]] = {}
         self._cheap: list[tuple[float, int, T]] = []
         self._dear: list[tuple[float, int, T]] = []
+        self._strange: list[tuple[float, int, T]] = []
+        self._ahead = 0.0  # seconds that strangers have had more of late than those who are dear
         self._dear_from = 0.0
         self._over: list[T] = []
         self._latest: _Latest[T] = _Latest()
@@ -145,14 +148,15 @@ class FairTurns(Generic[T, D]):
 
     def __bool__(self) -> bool:
         """Whether anybody waits who may go on."""
-        return bool(self._cheap or self._over or (self._dear and self._now >= self._dear_from))
+        return bool(self._cheap or self._over or (self._behind and self._now >= self._dear_from))
 
     @property
     def due(self) -> float | None:
         """When those go on who may not now; None: there are none."""
-        while self._dear and self._dear[0][2] not in self._turns:
-            heapq.heappop(self._dear)
-        return self._dear_from if self._dear and self._now < self._dear_from else None
+        for heap in (self._dear, self._strange):
+            while heap and heap[0][2] not in self._turns:
+                heapq.heappop(heap)
+        return self._dear_from if self._behind and self._now < self._dear_from else None
 
     def memory(self, connection: T) -> int:
         """Bytes of memory that it has waiting here, about."""
@@ -233,7 +237,7 @@ class FairTurns(Generic[T, D]):
         """Whether it may do at once what it has to do without a datagram: then tell what that took
         by ``spent``."""
         turn = self._turns.get(connection)
-        return turn is not None and not self._behind(connection, turn)
+        return turn is not None and self._queue(connection, turn) is self._cheap
 
     def spent(self, connection: T, datagrams: int, seconds: float) -> None:
         """The turn took so long, with so many datagrams; what is left of it waits for the next
@@ -244,10 +248,14 @@ class FairTurns(Generic[T, D]):
         if turn is None:
             return
         turn.spent(datagrams, seconds)
-        if not self._behind(connection, turn):
+        queue = self._queue(connection, turn)
+        if queue is self._cheap:
             self._latest_cheap.note(connection, self._now)
-        elif self._now - self._latest_cheap.other(connection) < COMPANY:
-            self._dear_from = self._now + seconds * (1 / (DEAR_PART * self._share) - 1)
+        else:
+            more = seconds if queue is self._strange else -seconds
+            self._ahead = max(-AHEAD, min(AHEAD, self._ahead + more))
+            if self._now - self._latest_cheap.other(connection) < COMPANY:
+                self._dear_from = self._now + seconds * (1 / (DEAR_PART * self._share) - 1)
         if turn.waiting:
             self._push(connection, turn)
 
@@ -263,13 +271,22 @@ class FairTurns(Generic[T, D]):
 
     def _first(self) -> list[tuple[float, int, T]]:
         """The queue of whoever has used least of those who may go on."""
-        if not self._dear or self._now < self._dear_from:
+        behind = self._behind
+        if not behind or self._now < self._dear_from:
             return self._cheap
-        return min(self._cheap, self._dear, key=lambda heap: heap[0]) if self._cheap else self._dear
+        return min(self._cheap, behind, key=lambda heap: heap[0]) if self._cheap else behind
 
-    def _behind(self, connection: T, turn: _Turn[D]) -> bool:
-        """Whether it is one of those that have little time together."""
-        return turn.cost > DEAR or self._stranger(connection)
+    @property
+    def _behind(self) -> list[tuple[float, int, T]]:
+        """The queue of those who come next of all that have little time together."""
+        if self._dear and self._strange:
+            return self._dear if self._ahead >= 0 else self._strange
+        return self._dear or self._strange
+
+    def _queue(self, connection: T, turn: _Turn[D]) -> list[tuple[float, int, T]]:
+        if self._stranger(connection):
+            return self._strange
+        return self._dear if turn.cost > DEAR else self._cheap
 
     def _push(self, connection: T, turn: _Turn[D]) -> None:
         if turn.queued:
@@ -277,5 +294,4 @@ class FairTurns(Generic[T, D]):
         turn.queued = True
         turn.used = min(turn.used, self._least + AHEAD)
         self._count += 1
-        heap = self._dear if self._behind(connection, turn) else self._cheap
-        heapq.heappush(heap, (turn.used, self._count, connection))
+        heapq.heappush(self._queue(connection, turn), (turn.used, self._count, connection))

@@ -42,6 +42,8 @@ STRANGERS_SHARE = 0.002
 """Seconds of a turn for datagrams that may open connections, or are for those whose clients have
 proved nothing; those of all others have been seen to. The rest of them waits for the next turn, and
 so takes a part of the time at most."""
+FIRST_FLIGHT = 12_000
+"""Bytes that a client sends before it has heard anything, and that are taken in at once."""
 STRANGERS_WAITING = 1_024
 """Datagrams that wait for that; beyond them they are dropped, and honest clients send again."""
 STRANGERS_BYTES = 4 << 20
@@ -257,10 +259,14 @@ class Listener:
             destination = destination_of(data)
             driver = self._routes.get(destination) or self._accept(data, address)
             if driver is not None:
-                batch = [(data, address)]
+                batch, size = [(data, address)], len(data)
                 while strangers and destination_of(strangers[0][0]) == destination:
+                    more = len(strangers[0][0])
+                    if size + more > FIRST_FLIGHT:
+                        break
+                    size += more
                     batch.append(strangers.popleft())  # 0-RTT comes right behind its Initial
-                    self._strangers_bytes -= len(batch[-1][0])
+                    self._strangers_bytes -= more
                 driver.turn(batch, now)
             now = self._loop.time()
 

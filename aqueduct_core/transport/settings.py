@@ -9,7 +9,9 @@ from aqueduct_core.errors import InvalidOption
 from aqueduct_core.transport.address_validation import RetryMode
 
 SMALLEST_DATAGRAM = 1_200
-LARGEST_DATAGRAM = 65_000
+LARGEST_DATAGRAM = 9_000
+"""What passes on any path but loopback. Larger ones are neither sent nor taken, and peers are told
+so: what a datagram brings is taken in at once, while everybody else waits."""
 LEAST_MEMORY = 1 << 20
 """A handful of connections."""
 LEAST_WINDOW = 256 * 1024
@@ -30,7 +32,8 @@ class LinkSettings:
             memory that one peer can make us hold.
         max_streams_uni: unidirectional streams that the peer may have open at once.
         max_datagram_size: UDP payload that we send. 1200 passes everywhere (RFC 9000 §14); there
-            is no path MTU discovery, so raise it only for a path that is known.
+            is no path MTU discovery, so raise it only for a path that is known; at most
+            ``LARGEST_DATAGRAM``, which is also the most that we take.
         max_datagram_frame_size: largest DATAGRAM frame that we take (RFC 9221); 0: none.
         congestion: ``reno`` or ``cubic``.
         datagram_outcomes: tell the engine of each datagram whether the peer's transport has it. It

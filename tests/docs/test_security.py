@@ -22,7 +22,7 @@ from aqueduct_core.transport import (
     settings,
     stateless_reset,
 )
-from aqueduct_core.transport.aioquic_port import making, streams
+from aqueduct_core.transport.aioquic_port import frugal, making, streams
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 from aqueduct_spark.model.option_specs import OPTION_SPECS
 from tests.support.waiting import LONG
@@ -57,6 +57,8 @@ def test_bounds_without_an_option() -> None:
         [LinkSettings().connection_window, SHARED_WINDOW, settings.LEAST_WINDOW],
         [streams.MAX_RANGES],
         [streams.MAX_CONNECTION_RANGES],
+        [settings.LARGEST_DATAGRAM],
+        [frugal.MOST_ACK_RANGES],
         [fair_turns.WAITING],
         [Config().work_per_turn],
         [listener.STRANGERS_WAITING],

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from aqueduct_core.aqueduct.codec import VERSION
 from aqueduct_core.primitives.cursor import encode_varbytes
 from aqueduct_core.primitives.varint import encode
-from tests.hostile.attack import FULL, Stage, Target, attack
+from tests.hostile.attack import FULL, LARGE, Stage, Target, attack
 from tests.hostile.raw import RawClient, noise, stream, varint
 
 SOMETIMES = 50
@@ -342,3 +342,14 @@ def empty_sequences(target: Target) -> Iterator[None]:
     raw = target.entered()
     nothing = (route(ENTRYPOINT) for _ in range(40_000))
     yield from pieces(raw, FIRST, nothing, end=True)
+
+
+@attack(Stage.ADMITTED)
+def large_packets_of_streams(target: Target) -> Iterator[None]:
+    """As many streams as the largest datagram holds, each of which ends at once."""
+    while True:
+        raw = target.entered()
+        for first in range(FIRST, FIRST + 4 * 60_000, 4 * (LARGE // 6)):
+            raw.packet(*(b"\x0b" + varint(first + 4 * n) + b"\0" for n in range(LARGE // 6)))
+            yield
+        raw.close()

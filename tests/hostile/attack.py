@@ -6,10 +6,13 @@ import random
 from collections.abc import Callable, Iterator
 from enum import Enum
 
+from aqueduct_core.transport.settings import LARGEST_DATAGRAM
 from tests.hostile.raw import Closed, RawClient, Tally
 
 FULL = 1_150
 """Bytes of frames that fill a packet."""
+LARGE = LARGEST_DATAGRAM - 50
+"""The same of the largest that an intake takes."""
 
 
 class Stage(Enum):

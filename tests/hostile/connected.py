@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from aioquic.tls import Epoch
 
-from tests.hostile.attack import FULL, Stage, Target, attack
+from tests.hostile.attack import FULL, LARGE, Stage, Target, attack
 from tests.hostile.raw import RawClient, ack, crypto, noise, stream, varint
 
 PING = b"\x01"
@@ -181,8 +181,8 @@ def ack_floods(target: Target) -> Iterator[None]:
 
 @attack(Stage.CONNECTED)
 def ack_ranges(target: Target) -> Iterator[None]:
-    """Acknowledgements of as many ranges as a packet holds."""
-    yield from flood(target, ack(5_000, *((0, 0),) * 500))
+    """Acknowledgements of as many ranges as are taken."""
+    yield from flood(target, ack(5_000, *((0, 0),) * 250))
 
 
 @attack(Stage.CONNECTED)
@@ -339,4 +339,13 @@ def streams_left_open(target: Target) -> Iterator[None]:
         raw = target.shaken()
         clients.append(raw)
         packets_left_open(raw)
+        yield
+
+
+@attack(Stage.CONNECTED)
+def large_acks(target: Target) -> Iterator[None]:
+    """Acknowledgements of as many ranges as the largest datagram holds."""
+    raw = target.shaken()
+    while True:
+        raw.packet(ack(60_000, *((0, 0),) * (LARGE // 2 - 10)))
         yield

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.hostile.attack import Stage, Target, attack
-from tests.hostile.raw import RawClient, crypto, noise, varint
+from tests.hostile.attack import FULL, LARGE, Stage, Target, attack
+from tests.hostile.raw import TAG, RawClient, crypto, noise, varint
 
 NEVER_READ = 64
 """Clients that an attack keeps at once where each of them sends little."""
@@ -182,4 +182,42 @@ def handshakes_byte_by_byte(target: Target) -> Iterator[None]:
     hello = b"\x01\x00\x10\x00" + noise(4_000)
     for offset in range(len(hello)):
         client.initial(crypto(offset, hello[offset : offset + 1]))
+        yield
+
+
+def initials(client: RawClient, size: int) -> bytes:
+    """Initials of a few bytes each that can all be decrypted, in a datagram of that size, about."""
+    quic = client.quic
+    keys = quic._cryptos_initial[quic._version]
+    ids = b"".join(bytes([len(each)]) + each for each in (quic._peer_cid.cid, quic.host_cid))
+    head = b"\xc3" + quic._version.to_bytes(4) + ids + b"\0" + bytes([4 + 1 + TAG])
+    packets = bytearray()
+    while len(packets) < size:
+        number = quic._packet_number
+        quic._packet_number += 1
+        packets += keys.encrypt_packet(head + number.to_bytes(4), b"\x01", number)
+    return bytes(packets)
+
+
+@attack(Stage.STRANGER)
+def coalesced_pings(target: Target) -> Iterator[None]:
+    """A first flight, and then as many packets of a few bytes as a datagram holds."""
+    while True:
+        client = target.client()
+        client.datagram(client.hello())
+        for _ in range(100):
+            client.datagram(initials(client, LARGE))
+            yield
+        client.close()
+
+
+@attack(Stage.STRANGER)
+def bursts_for_one_id(target: Target) -> Iterator[None]:
+    """Very many datagrams at once for a connection that has just begun."""
+    while True:
+        client = target.client()
+        client.datagram(client.hello())
+        for _ in range(700):
+            client.datagram(initials(client, FULL + 20))
+        client.close()
         yield

@@ -19,6 +19,9 @@ MOST_FRAMES = 256
 """Frames of a packet, about as many as an honest one holds of the smallest that limit or end
 streams; in one that is larger than usual, one for each ``LEAST_BYTES``."""
 LEAST_BYTES = 4
+MOST_ACK_RANGES = 256
+"""Ranges of an ACK frame, each of which costs a third of a frame; honest ends name 64 at most, or
+some more."""
 IDLE_SHARE = 8
 """Frames for which one counts of a kind that a packet needs a few of at most."""
 
@@ -37,14 +40,25 @@ class FrugalConnection(DatagramConnection):
         self._frames_left = max(MOST_FRAMES, len(plain) // LEAST_BYTES)
         return super()._payload_received(context, plain, crypto_frame_required)
 
+    def _handle_ack_frame(self, context: QuicReceiveContext, frame_type: int, buf: Any) -> None:
+        self._spend(frame_type, IDLE_SHARE)
+        start = buf.tell()
+        _, _, ranges = (buf.pull_uint_var() for _ in range(3))
+        if ranges > MOST_ACK_RANGES:
+            raise _excess(frame_type, f"an acknowledgement of {ranges} ranges")
+        buf.seek(start)
+        super()._handle_ack_frame(context, frame_type, buf)
+
     def _spend(self, frame_type: int, frames: int) -> None:
         self._frames_left -= frames
         if self._frames_left < 0:
-            raise QuicConnectionError(
-                error_code=QuicErrorCode.INTERNAL_ERROR,
-                frame_type=frame_type,
-                reason_phrase="a packet of too many frames",
-            )
+            raise _excess(frame_type, "a packet of too many frames")
+
+
+def _excess(frame_type: int, reason: str) -> QuicConnectionError:
+    return QuicConnectionError(
+        error_code=QuicErrorCode.INTERNAL_ERROR, frame_type=frame_type, reason_phrase=reason
+    )
 
 
 def _counted(name: str, frames: int) -> None:
@@ -68,7 +82,6 @@ USEFUL = (
     "_handle_stream_frame",
 )
 IDLE = (
-    "_handle_ack_frame",
     "_handle_crypto_frame",
     "_handle_data_blocked_frame",
     "_handle_max_data_frame",

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
+from aioquic.buffer import encode_uint_var
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import (
     QuicConnectionError,
@@ -30,6 +31,7 @@ from cryptography.exceptions import InvalidTag
 
 from aqueduct_core.transport.aioquic_port.connection import CreditedConnection, Start
 from aqueduct_core.transport.aioquic_port.streams import Receiver
+from aqueduct_core.transport.settings import LARGEST_DATAGRAM
 
 RUN = 64
 """Datagrams whose header protection is removed at once; more gain nothing, and one that turns
@@ -42,6 +44,8 @@ MASK_SIZE = 16
 RESERVED = 0x18
 SPIN = 0x20
 NONCE_SIZE = 12
+MAX_UDP_PAYLOAD_SIZE = 0x03
+"""The transport parameter (RFC 9000 section 18.2)."""
 
 STREAM_KIND, STREAM_FRAME = 0xF8, 0x08
 OFFSET, LENGTH, FIN = 0x04, 0x02, 0x01
@@ -64,8 +68,15 @@ class BurstConnection(CreditedConnection):
         self._bytes_of = -1
         self._bytes: list[bytes] = []
 
+    def _serialize_transport_parameters(self) -> bytes:
+        """With one that aioquic leaves out: the largest datagram that we take."""
+        size = encode_uint_var(LARGEST_DATAGRAM)
+        told = encode_uint_var(MAX_UDP_PAYLOAD_SIZE) + encode_uint_var(len(size)) + size
+        return super()._serialize_transport_parameters() + told
+
     def receive_burst(self, datagrams: Sequence[tuple[bytes, Any]], now: float) -> None:
-        """Take in datagrams in their order, like ``receive_datagram`` for each."""
+        """Take in datagrams in their order, like ``receive_datagram`` for each that is not larger
+        than ``LARGEST_DATAGRAM``."""
         position, count = 0, len(datagrams)
         while position < count:
             if self._usual:
@@ -75,7 +86,8 @@ class BurstConnection(CreditedConnection):
                     position = reached
                     continue
             data, address = datagrams[position]
-            self.receive_datagram(data, address, now)
+            if len(data) <= LARGEST_DATAGRAM:
+                self.receive_datagram(data, address, now)
             position += 1
 
     @property
@@ -106,7 +118,7 @@ class BurstConnection(CreditedConnection):
         samples = []
         for data, source in datagrams[position : position + RUN]:
             if (
-                len(data) < SHORTEST
+                not SHORTEST <= len(data) <= LARGEST_DATAGRAM
                 or data[1:NUMBER_AT] != host_cid
                 or data[0] & 0xC0 != 0x40
                 or source != address

@@ -25,7 +25,11 @@ from aqueduct_core.transport.port import (
     Resumption,
     Terms,
 )
-from aqueduct_core.transport.settings import SMALLEST_DATAGRAM, LinkSettings
+from aqueduct_core.transport.settings import (
+    LARGEST_DATAGRAM,
+    SMALLEST_DATAGRAM,
+    LinkSettings,
+)
 from aqueduct_core.transport.tls import ClientTls, Identity
 
 SHORTEST_DESTINATION = 8
@@ -54,7 +58,7 @@ class AioquicStack:
         return client_link(settings, tls, host, address, now, resumption)
 
     def hello(self, datagram: bytes) -> Hello | None:
-        if len(datagram) < SMALLEST_DATAGRAM:
+        if not SMALLEST_DATAGRAM <= len(datagram) <= LARGEST_DATAGRAM:
             # An Initial of a client fills a datagram (RFC 9000 §14.1), and so nobody can use us
             # to send more than they send.
             return None

@@ -49,3 +49,19 @@ def test_a_file_that_is_missing_or_empty_is_refused_at_the_start(
         path.write_text(content)
     with pytest.raises(InvalidOption, match=r"BAD_VALUE.*auth\.tokenFile.*tokens"):
         Admission(AuthSettings(token_file=str(path)))
+
+
+def test_a_file_that_is_gone_has_one_line_however_many_come(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "tokens"
+    path.write_text("one\n")
+    admission = Admission(AuthSettings(token_file=str(path)))
+    for _ in range(2):
+        path.unlink()
+        for _ in range(50):
+            assert admission.refusal("one") is None
+            assert admission.refusal("other") is not None
+        path.write_text("one\n")
+        assert admission.refusal("one") is None
+    assert len(caplog.records) == 2

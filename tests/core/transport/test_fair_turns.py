@@ -374,3 +374,26 @@ def test_strangers_have_little_time_together_while_others_are_at_work() -> None:
         now += 1e-3 * (now == before)
     assert used / now == pytest.approx(0.5 * DEAR_PART, rel=0.3)
     assert longest < 2 * ROUND
+
+
+def test_strangers_leave_about_half_of_their_time_to_who_is_admitted_and_costs_much() -> None:
+    """However many they are."""
+    turns: Turns = FairTurns(0.5, lambda who: who.startswith("stranger"))
+    strangers = [f"stranger {n}" for n in range(100)]
+    used = {"known": 0.0, "stranger": 0.0, "good": 0.0}
+    now = 0.0
+    while now < 4.0:
+        for who in [*strangers, "known"]:
+            fill(turns, who, 10 - turns.memory(who) // DATAGRAM_BYTES)
+        turns.add("good", 0)
+        turns.begin(now)
+        before = now
+        while (turn := turns.next()) is not None:
+            who, batch = turn
+            took = len(batch) * (1e-4 if who == "good" else 4 * DEAR)
+            now += took
+            turns.spent(who, len(batch), took)
+            used[who.partition(" ")[0]] += took
+        now += 1e-3 * (now == before)
+    assert used["known"] > used["stranger"] / 2
+    assert used["known"] + used["stranger"] < 0.5 * now

@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from aioquic.quic.packet import QuicErrorCode
+from aioquic._buffer import Buffer
+from aioquic.quic.packet import QuicErrorCode, pull_quic_transport_parameters
 from aioquic.tls import Epoch
 
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.transport.aioquic_port.frugal import IDLE_SHARE, MOST_FRAMES
-from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_core.transport.aioquic_port.frugal import (
+    IDLE_SHARE,
+    MOST_ACK_RANGES,
+    MOST_FRAMES,
+)
+from aqueduct_core.transport.settings import LARGEST_DATAGRAM, LinkSettings
 from tests.core.transport.wire import CLIENT, Wire
 
 FULL = 1_150
@@ -85,3 +90,40 @@ def test_a_large_packet_may_hold_more() -> None:
     assert wire.server.link.lost is None
     send(wire, b"\x01" * 8_000)
     assert wire.server.link.lost is not None
+
+
+def ack_of(ranges: int) -> bytes:
+    return b"\x02\x80\x00\xff\xff\x00" + (0x4000 | ranges).to_bytes(2) + bytes(1 + 2 * ranges)
+
+
+def test_an_acknowledgement_names_so_many_ranges_and_no_more() -> None:
+    wire = connected()
+    send(wire, ack_of(MOST_ACK_RANGES))
+    assert wire.server.link.lost is None
+    send(wire, ack_of(MOST_ACK_RANGES + 1))
+    lost = wire.server.link.lost
+    assert lost is not None
+    assert lost.reason == "an acknowledgement of 257 ranges"
+
+
+def stream_of(size: int) -> bytes:
+    """A STREAM frame that makes a packet of so many bytes."""
+    head = b"\x0e\x02\x00" + (0x8000_0000 | size - 36).to_bytes(4)
+    return head + bytes(size - 36)
+
+
+def test_a_datagram_that_is_larger_than_any_honest_one_is_as_good_as_lost() -> None:
+    wire = connected()
+    before = wire.server.link.counts.bytes_received
+    send(wire, stream_of(LARGEST_DATAGRAM + 1))
+    assert wire.server.link._quic.open_streams == 0
+    send(wire, stream_of(LARGEST_DATAGRAM))
+    assert wire.server.link._quic.open_streams == 1
+    assert wire.server.link.counts.bytes_received - before == 2 * LARGEST_DATAGRAM + 1
+    assert wire.server.link.lost is None
+
+
+def test_both_ends_say_how_large_it_may_be() -> None:
+    for quic in (connected().server.link._quic, connected().client.link._quic):
+        told = pull_quic_transport_parameters(Buffer(data=quic._serialize_transport_parameters()))
+        assert told.max_udp_payload_size == LARGEST_DATAGRAM

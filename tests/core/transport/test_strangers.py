@@ -13,6 +13,7 @@ from aqueduct_core.transport import Driver, LinkSettings, ListenLimits, listener
 from aqueduct_core.transport.aioquic_port.making import STREAMS_OF_STRANGERS, client_link
 from aqueduct_core.transport.fair_turns import FairTurns
 from aqueduct_core.transport.port import Address, Link
+from aqueduct_core.transport.settings import LARGEST_DATAGRAM
 from tests.core.transport.ends import Server, client_tls, dialled, ended, serving, until
 from tests.core.transport.probe import Probe
 
@@ -29,6 +30,11 @@ def dialling(server: Server) -> tuple[Link, bytes]:
 
 def initial(server: Server) -> bytes:
     return dialling(server)[1]
+
+
+def padded(server: Server, size: int) -> bytes:
+    first = initial(server)
+    return first + bytes(size - len(first))
 
 
 async def seen(server: Server) -> None:
@@ -243,5 +249,44 @@ def test_the_known_have_their_share_while_strangers_wait(monkeypatch: pytest.Mon
             await until(lambda: len(server.probes[0].ended) == 2)
             assert not any(others)
             await ended(driver)
+
+    asyncio.run(main())
+
+
+def test_an_initial_that_is_larger_than_any_honest_one_is_garbage() -> None:
+    async def main() -> None:
+        async with serving() as server:
+            server.listener._burst([(padded(server, LARGEST_DATAGRAM), FROM)])
+            await seen(server)
+            assert server.listener.counts.accepted == 1
+            server.listener._burst([(padded(server, LARGEST_DATAGRAM + 1), FROM)])
+            await seen(server)
+            assert (server.listener.counts.accepted, server.listener.counts.garbage) == (1, 1)
+
+    asyncio.run(main())
+
+
+def test_no_more_than_a_first_flight_of_a_stranger_is_taken_in_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever one sends for the connection that it begins, others have turns in between."""
+    turns: list[list[int]] = []
+    turn = Driver.turn
+
+    def seen_turn(self: Driver, datagrams: list[tuple[bytes, Address]], now: float) -> None:
+        turns.append([len(data) for data, _ in datagrams])
+        turn(self, datagrams, now)
+
+    monkeypatch.setattr(Driver, "turn", seen_turn)
+
+    async def main() -> None:
+        async with serving() as server:
+            first = initial(server)
+            server.listener._burst([(first, FROM)] * 300)
+            await seen(server)
+            sizes = [sizes for sizes in turns if sizes]
+            assert sum(map(len, sizes)) == 300
+            assert max(map(sum, sizes)) <= listener.FIRST_FLIGHT
+            assert max(map(len, sizes)) > 1
 
     asyncio.run(main())
