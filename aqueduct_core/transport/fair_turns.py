@@ -12,7 +12,8 @@ Turns are short while several connections are at work, since what others wait fo
 But what a datagram brings cannot be taken in by halves, and some cost as much as a hundred others.
 All connections with such ones, and those that have shown nothing yet, have less than the share of
 one together, by the clock, while there are others. Of that each of the two kinds has half while
-both wait, so that strangers, however many, leave as much to who is known.
+both wait, so that strangers, however many, leave as much to who is known. Of strangers those come
+first that have used least since they came: a newcomer, who needs two or three turns to be known.
 """
 
 from __future__ import annotations
@@ -169,7 +170,8 @@ class FairTurns(Generic[T, D]):
         if turn is None:
             turn = self._turns[connection] = _Turn()
         if not turn.waiting:
-            turn.used = max(turn.used, self._least)
+            if not self._stranger(connection):
+                turn.used = max(turn.used, self._least)
             self._active += 1
             self._push(connection, turn)
         elif (self._waiting >= WAITING and len(turn.waiting) >= WAITING // self._active) or (
@@ -216,7 +218,8 @@ class FairTurns(Generic[T, D]):
                     self._over.append(connection)
                     continue
             turn.queued = False
-            self._least = used
+            if heap is not self._strange:
+                self._least = used
             self._latest.note(connection, self._now)
             waiting = turn.waiting
             most = int(longest / turn.cost)
@@ -292,6 +295,8 @@ class FairTurns(Generic[T, D]):
         if turn.queued:
             return
         turn.queued = True
-        turn.used = min(turn.used, self._least + AHEAD)
         self._count += 1
-        heapq.heappush(self._queue(connection, turn), (turn.used, self._count, connection))
+        heap = self._queue(connection, turn)
+        if heap is not self._strange:
+            turn.used = min(turn.used, self._least + AHEAD)
+        heapq.heappush(heap, (turn.used, self._count, connection))

@@ -397,3 +397,26 @@ def test_strangers_leave_about_half_of_their_time_to_who_is_admitted_and_costs_m
         now += 1e-3 * (now == before)
     assert used["known"] > used["stranger"] / 2
     assert used["known"] + used["stranger"] < 0.5 * now
+
+
+def test_a_newcomer_goes_before_strangers_who_have_had_turns() -> None:
+    turns: Turns = FairTurns(0.5, lambda who: who != "good")
+    strangers = [f"stranger {n}" for n in range(100)]
+    now = 0.0
+    came, served = 1.0, 0.0
+    while not served and now < 10.0:
+        for who in strangers:
+            fill(turns, who, 10 - turns.memory(who) // DATAGRAM_BYTES)
+        turns.add("good", 0)
+        if now >= came and not turns.memory("newcomer"):
+            turns.add("newcomer", 0)
+        turns.begin(now)
+        before = now
+        while (turn := turns.next()) is not None:
+            took = len(turn[1]) * 1e-3
+            now += took
+            turns.spent(turn[0], len(turn[1]), took)
+            if turn[0] == "newcomer":
+                served = now
+        now += 1e-3 * (now == before)
+    assert served - came < 0.05
