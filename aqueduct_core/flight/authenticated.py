@@ -9,6 +9,7 @@ well, and it is compared in constant time.
 from __future__ import annotations
 
 import hmac
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
@@ -60,11 +61,13 @@ class AuthenticatedServer(fl.FlightServerBase):  # type: ignore[misc]
             ) from None
         self._half_open.watch(self.port)
 
+    @abstractmethod
     def answer(self, action: fl.Action) -> list[bytes]:
-        raise NotImplementedError
+        """The bodies that answer an action of this server. May raise what Flight has for errors."""
 
     def stream(self, ticket: fl.Ticket) -> fl.FlightDataStream:
-        raise NotImplementedError
+        """What a ticket of this server is for; a server without tickets has none."""
+        raise fl.FlightServerError("there is nothing to read here")
 
     def actions(self) -> list[tuple[str, str]]:
         """Names and meanings."""

@@ -11,6 +11,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from aqueduct_core.primitives.certificates import key_usage, private_pem, unsigned
+
 
 class Validity(NamedTuple):
     """From when to when a certificate counts."""
@@ -64,7 +66,7 @@ class FlightAuthority:
 
     @property
     def key_pem(self) -> bytes:
-        return _private_pem(self.key)
+        return private_pem(self.key)
 
     def issued(self, name: str, purpose: x509.ObjectIdentifier) -> TlsIdentity:
         """A new key, and a certificate for ``name`` and ``purpose`` that is valid as long as that
@@ -89,7 +91,7 @@ class FlightAuthority:
             )
             .sign(self.key, hashes.SHA256())
         )
-        return TlsIdentity(certificate.public_bytes(serialization.Encoding.PEM), _private_pem(key))
+        return TlsIdentity(certificate.public_bytes(serialization.Encoding.PEM), private_pem(key))
 
 
 def _named(name: str) -> x509.Name:
@@ -104,40 +106,11 @@ def _builder(
     *,
     signs_certificates: bool,
 ) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(valid.since)
-        .not_valid_after(valid.until)
-        .add_extension(
-            x509.BasicConstraints(
-                ca=signs_certificates, path_length=0 if signs_certificates else None
-            ),
-            critical=True,
-        )
-        .add_extension(
-            x509.KeyUsage(
-                digital_signature=True,
-                content_commitment=False,
-                key_encipherment=False,
-                data_encipherment=False,
-                key_agreement=False,
-                key_cert_sign=signs_certificates,
-                crl_sign=signs_certificates,
-                encipher_only=False,
-                decipher_only=False,
-            ),
-            critical=True,
-        )
+    constraints = x509.BasicConstraints(
+        ca=signs_certificates, path_length=0 if signs_certificates else None
     )
-
-
-def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+    return (
+        unsigned(subject, issuer, key, valid.since, valid.until)
+        .add_extension(constraints, critical=True)
+        .add_extension(key_usage(signs_certificates=signs_certificates), critical=True)
     )

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.primitives.certificates import key_usage, private_pem, unsigned
 
 LEAF_DAYS = 365
 AUTHORITY_DAYS = 3_650
@@ -42,7 +43,7 @@ def make_authority(
     builder = (
         _dated(subject, subject, key, days, at)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(key_usage(signs_certificates=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
     return _issued(builder.sign(key, hashes.SHA256()), key)
@@ -124,7 +125,7 @@ def _leaf(
             x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False
         )
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(key_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
     )
 
@@ -161,40 +162,12 @@ def _dated(
     at: datetime.datetime | None,
 ) -> x509.CertificateBuilder:
     begin = (at if at is not None else datetime.datetime.now(datetime.UTC)) - BACKDATED
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(begin)
-        .not_valid_after(begin + datetime.timedelta(days=days))
-    )
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    until = begin + datetime.timedelta(days=days)
+    return unsigned(subject, issuer, key.public_key(), begin, until)
 
 
 def _issued(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Issued:
-    return Issued(
-        certificate.public_bytes(serialization.Encoding.PEM),
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        ),
-    )
+    return Issued(certificate.public_bytes(serialization.Encoding.PEM), private_pem(key))
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:

@@ -54,6 +54,8 @@ MOST = 4 * DEAR
 somebody else, as the collection of garbage is."""
 AHEAD = 0.01
 """Seconds by which a connection may be ahead of those that have used least, for the same reason."""
+SLACK = 64
+"""Places in queues of connections that are gone, beside one for each that is there."""
 KEPT = 7 / 8
 """Of what turns have cost, is remembered with each further one."""
 
@@ -271,6 +273,14 @@ class FairTurns(Generic[T, D]):
             self._waiting -= len(turn.waiting)
             self._bytes -= turn.bytes
             self._active -= 1
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Drop the places of those who are gone before they are most of a queue."""
+        for heap in (self._cheap, self._dear, self._strange):
+            if len(heap) > 2 * len(self._turns) + SLACK:
+                heap[:] = [entry for entry in heap if entry[2] in self._turns]
+                heapq.heapify(heap)
 
     def _first(self) -> list[tuple[float, int, T]]:
         """The queue of whoever has used least of those who may go on."""

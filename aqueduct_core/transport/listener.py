@@ -63,8 +63,8 @@ class PeerInfo:
     fingerprint: str | None = None
 
 
-Due: TypeAlias = tuple[bytes, Address] | None
-"""What a connection is to have a turn for: a datagram, or a deadline of its own."""
+Input: TypeAlias = tuple[bytes, Address] | None
+"""What a connection has a turn for: a datagram and its sender, or a deadline of its own."""
 Accept: TypeAlias = Callable[[PeerInfo, float], tuple[Engine[Any], OnNews]]
 
 
@@ -137,7 +137,7 @@ class Listener:
         self._addresses: Counter[str] = Counter()
         self._tokens = AddressTokens() if limits.retry != "never" else None
         self._validation = AddressValidation(limits.retry, limits.handshakes // UNPROVED_PART)
-        self._turns: FairTurns[Driver, Due] = FairTurns(
+        self._turns: FairTurns[Driver, Input] = FairTurns(
             limits.connection_share, lambda driver: not driver.link.admitted
         )
         self._strangers: deque[tuple[bytes, Address]] = deque()
@@ -307,7 +307,7 @@ class Listener:
             make_engine=self._welcome,
             send=self._socket.send,
             on_turn=self._turned,
-            on_due=self._due,
+            on_due=self._deadline,
         )
         self.counts.accepted += 1
         self.drivers.add(driver)
@@ -400,7 +400,7 @@ class Listener:
         elif driver in self.drivers:
             self._guard.touch(driver)
 
-    def _due(self, driver: Driver) -> None:
+    def _deadline(self, driver: Driver) -> None:
         """A deadline has come: those whose turns are short have one, others wait for theirs."""
         if self._turns.prompt(driver):
             before = time.thread_time()

@@ -11,6 +11,7 @@ from aqueduct_core.transport.fair_turns import (
     DEAR_PART,
     LONGEST_TURN,
     ROUND,
+    SLACK,
     WAITING,
     WAITING_BYTES,
     FairTurns,
@@ -420,3 +421,26 @@ def test_a_newcomer_goes_before_strangers_who_have_had_turns() -> None:
                 served = now
         now += 1e-3 * (now == before)
     assert served - came < 0.05
+
+
+def test_of_those_that_are_gone_nothing_is_kept_however_many_there_were() -> None:
+    """Strangers who come, send and go, while others come before them again and again."""
+    turns: Turns = FairTurns(0.5, lambda who: who.startswith("stranger"))
+    now = 0.0
+    for number in range(2_000):
+        who = f"stranger {number}"
+        fill(turns, who, 5)
+        turns.add("good", 0)
+        turns.begin(now)
+        while (turn := turns.next()) is not None:
+            turns.spent(turn[0], len(turn[1]), 2e-3)
+            now += 2e-3
+        turns.forget(who)
+    entries = [*turns._cheap, *turns._dear, *turns._strange]
+    assert len(entries) <= 2 * len(turns._turns) + SLACK
+    assert len(turns._turns) == 1
+    turns.add("good", 0)
+    turns.begin(now + 1.0)
+    turn = turns.next()
+    assert turn is not None
+    assert turn[0] == "good"
