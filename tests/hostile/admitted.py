@@ -46,8 +46,8 @@ def attaching(indexes: Iterable[int]) -> bytes:
 class Sequence:
     """One stream, written from its beginning in packets that are full."""
 
-    def __init__(self, raw: RawClient, stream_id: int) -> None:
-        self._raw, self._id, self._offset = raw, stream_id, 0
+    def __init__(self, raw: RawClient, stream_id: int, offset: int = 0) -> None:
+        self._raw, self._id, self._offset = raw, stream_id, offset
 
     def write(self, data: bytes) -> Iterator[None]:
         for start in range(0, len(data), FULL):
@@ -154,6 +154,20 @@ def half_frames_on_many_streams(target: Target) -> Iterator[None]:
         halves = (head + encode(n) + b"\0\0" + encode(200) + noise(199) for n in range(2_000))
         yield from pieces(raw, FIRST, halves, end=False)
         raw.close()
+
+
+@attack(Stage.ADMITTED)
+def messages_behind_one_byte(target: Target) -> Iterator[None]:
+    """All messages that a stream may hold but for its first byte, which then frees them at once."""
+    while True:
+        raw = target.entered()
+        window = raw.quic._remote_max_stream_data_uni
+        messages = b"".join(message(number) for number in range(window // 5))
+        sequence = (route(ENTRYPOINT) + messages)[:window]
+        yield from Sequence(raw, FIRST, 1).write(sequence[1:])
+        raw.packet(stream(FIRST, 0, sequence[:1]))
+        yield
+        raw.look()
 
 
 @attack(Stage.ADMITTED)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aqueduct import codec
-from aqueduct_core.aqueduct.news import Attachment
+from aqueduct_core.aqueduct.news import Attachment, Run
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.contract import Fact, LinkReady
+from aqueduct_core.intake.engine_settings import engine_config
 from aqueduct_core.intake.listening import listen_limits
 from aqueduct_core.intake.settings import IntakeSettings, Limits
 from aqueduct_core.transport.dialer import dial
@@ -23,6 +25,7 @@ from tests.core.intake.processes import IntakeProcess, Site
 from tests.core.intake.test_limits import counted, resident, status, works
 from tests.core.transport.probe import Probe
 from tests.support.waiting import LONG
+from tests.support.wire import Wire
 
 MIB = 1 << 20
 MEMORY = 16 * MIB
@@ -127,3 +130,13 @@ def test_windows_and_what_waits_are_parts_of_the_memory(site: Site, memory: int 
     assert limits.connection_share == ListenLimits().connection_share
     assert LEAST_WINDOW <= limits.shared_window <= limits.memory // 4
     assert LEAST_WINDOW <= limits.outgoing <= limits.memory // 4
+
+
+def test_a_channel_that_carries_nothing_costs_no_stream(site: Site) -> None:
+    settings = IntakeSettings("/s", site.credentials, listen="127.0.0.1:0")
+    wire = Wire.server(replace(engine_config(settings), auto_accept=True))
+    opened = {line.split(":")[0] for line in wire.sent()}
+    wire.stream("03000400000608001000180000")  # a message that brings the channels 8, 16 and 24
+    assert len(wire.news(Run)) == 1
+    assert all(wire.engine.half_open(number) for number in (8, 16, 24))
+    assert {line.split(":")[0] for line in wire.sent()} == opened
