@@ -77,7 +77,7 @@ soak: setup
 # sink at receivers that die anywhere
 simulate: setup
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)
-	@$(BIN)/python -m tests.spark.delivery_model --runs $(SINK_RUNS)
+	@$(BIN)/python -m tests.spark.write.delivery_model --runs $(SINK_RUNS)
 
 # FUZZ_SECONDS for each target, or FUZZ_COUNT random inputs; FUZZ_TARGETS names some of them
 fuzz: setup

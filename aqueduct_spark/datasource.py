@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from aqueduct_core.errors import AqueductError, SaveModeRefused
-from aqueduct_spark.model.option_spec import Kind
-from aqueduct_spark.model.read_options import BatchReadOptions, StreamReadOptions, rows_of
-from aqueduct_spark.model.source import Source, Standalone, Stored
-from aqueduct_spark.model.tokens import Token
-from aqueduct_spark.model.write_options import WriteOptions
+from aqueduct_spark.options.read import BatchReadOptions, StreamReadOptions, rows_of
+from aqueduct_spark.options.source import Source, Standalone, StoredSpools
+from aqueduct_spark.options.spec import OptionKind
+from aqueduct_spark.options.tokens import Token
+from aqueduct_spark.options.write import WriteOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
-    from aqueduct_spark.read.batch_planner import Snapshot
+    from aqueduct_spark.read.batch.planner import Snapshot
 
 
 SPARKS_OWN = frozenset({"checkpointlocation", "queryname"})
@@ -55,7 +55,7 @@ class AqueductDataSource(DataSource):
 
         rows, source = rows_of(self.options)
         token = _token(source)  # a variable that is not set is refused here, not in a batch
-        if isinstance(source, Stored):
+        if isinstance(source, StoredSpools):
             self._snapshot = _settled(BatchReadOptions.parse(self.options), token)
         elif isinstance(source, Standalone):
             try:
@@ -66,7 +66,7 @@ class AqueductDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from aqueduct_spark.model.read_schemas import decoding
-        from aqueduct_spark.read.stream_reader import AqueductStreamReader
+        from aqueduct_spark.read.stream.reader import AqueductStreamReader
 
         options = StreamReadOptions.parse(self.options)
         _token(options.source)
@@ -74,7 +74,7 @@ class AqueductDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from aqueduct_spark.model.read_schemas import decoding
-        from aqueduct_spark.read.batch_reader import AqueductBatchReader
+        from aqueduct_spark.read.batch.reader import AqueductBatchReader
 
         options = BatchReadOptions.parse(self.options)
         decode = decoding(schema, options.rows)
@@ -86,7 +86,7 @@ class AqueductDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from aqueduct_spark.write.batch_writer import AqueductBatchWriter
 
-        options = self._write_options(schema, overwrite, Kind.BATCH_WRITE)
+        options = self._write_options(schema, overwrite, OptionKind.BATCH_WRITE)
         return AqueductBatchWriter(options, Token.of(options.auth))
 
     def streamWriter(
@@ -94,10 +94,10 @@ class AqueductDataSource(DataSource):
     ) -> DataSourceStreamWriter | DataSourceStreamArrowWriter:
         from aqueduct_spark.write.stream_writer import AqueductStreamWriter
 
-        options = self._write_options(schema, overwrite, Kind.STREAM_WRITE)
+        options = self._write_options(schema, overwrite, OptionKind.STREAM_WRITE)
         return AqueductStreamWriter(options, Token.of(options.auth))
 
-    def _write_options(self, schema: StructType, overwrite: bool, kind: Kind) -> WriteOptions:
+    def _write_options(self, schema: StructType, overwrite: bool, kind: OptionKind) -> WriteOptions:
         from aqueduct_spark.model.write_schemas import check_write_schema
 
         if overwrite:
@@ -114,11 +114,11 @@ class AqueductDataSource(DataSource):
 
 
 def _token(source: Source) -> Token:
-    return Token() if isinstance(source, Stored) else Token.of(source.auth)
+    return Token() if isinstance(source, StoredSpools) else Token.of(source.auth)
 
 
 def _settled(options: BatchReadOptions, token: Token) -> Snapshot | None:
     """The rows of a read, where they can be told before it begins."""
-    from aqueduct_spark.read.batch_planner import settle, settles
+    from aqueduct_spark.read.batch.planner import settle, settles
 
     return settle(options, token) if settles(options) else None

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import signal
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from tests.support.repository import ROOT
+
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
-ROOT = Path(__file__).resolve().parents[1]
 
 # An example may take long on a busy machine; what does not end is ended by pytest's timeout.
 settings.register_profile("any machine", deadline=None)

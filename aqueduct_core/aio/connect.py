@@ -11,18 +11,18 @@ from aqueduct_core.aio import defaults
 from aqueduct_core.aio.address import HostPort, parse_url
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.headers import HeadersLike, as_headers
-from aqueduct_core.aio.wire import Wire
-from aqueduct_core.aqueduct.chanid import Side
+from aqueduct_core.aio.network import NetworkConnection
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.aqueduct.connection import Connection as Engine
-from aqueduct_core.aqueduct.conventions import (
+from aqueduct_core.aqueduct.conventions.headers import (
     CODE_FENCED,
     CODE_NOT_REPEATABLE,
     CODE_REJECTED,
     connection_headers,
 )
+from aqueduct_core.aqueduct.engine import AqueductEngine as Engine
+from aqueduct_core.aqueduct.events import Closed, Headers
 from aqueduct_core.aqueduct.faults import Code
-from aqueduct_core.aqueduct.news import Closed, Headers
+from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
 from aqueduct_core.errors import (
     AqueductError,
@@ -34,9 +34,9 @@ from aqueduct_core.errors import (
 )
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.driver import Driver
+from aqueduct_core.transport.sessions import SessionStore
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tickets import TicketStore
-from aqueduct_core.transport.tls import ClientTls
+from aqueduct_core.transport.tls.credentials import ClientTls
 
 
 def connect(
@@ -50,7 +50,7 @@ def connect(
     config: Config | None = None,
     settings: LinkSettings | None = None,
     transport: str = "aioquic",
-    tickets: TicketStore | None = None,
+    tickets: SessionStore | None = None,
     early_data: bool = False,
 ) -> Connecting:
     """Dial ``aqueduct://host:port``.
@@ -104,7 +104,7 @@ class Connecting:
         config: Config,
         settings: LinkSettings,
         transport: str,
-        tickets: TicketStore | None,
+        tickets: SessionStore | None,
         early_data: bool,
     ) -> None:
         self._where = where
@@ -115,7 +115,7 @@ class Connecting:
         self._transport = transport
         self._tickets = tickets
         self._early_data = early_data
-        self._wire: Wire | None = None
+        self._wire: NetworkConnection | None = None
         self._connection: ClientConnection | None = None
 
     def __await__(self) -> Generator[Any, None, ClientConnection]:
@@ -143,23 +143,23 @@ class Connecting:
             if not answer.done():
                 answer.set_result(headers)
 
-        def closed(news: Closed) -> None:
+        def closed(events: Closed) -> None:
             if answer.done():
                 return
             driver = self._wire.driver if self._wire is not None else None
             if driver is not None and not driver.link.ready:
                 answer.set_exception(driver.why_not_ready())
             else:
-                answer.set_exception(refusal(self._where, news))
+                answer.set_exception(refusal(self._where, events))
 
         def make_engine(now: float) -> Engine:
             engine = Engine(Side.CLIENT, self._headers, self._config, now)
-            self._wire = Wire(engine, opened, closed)
+            self._wire = NetworkConnection(engine, opened, closed)
             return engine
 
-        def on_news(driver: Any, news: list[Any]) -> None:
+        def on_events(driver: Any, events: list[Any]) -> None:
             assert self._wire is not None
-            self._wire.news(driver, news)
+            self._wire.events(driver, events)
 
         driver = await dial(
             self._where.host,
@@ -167,7 +167,7 @@ class Connecting:
             settings=self._settings,
             tls=self._tls,
             make_engine=make_engine,
-            on_news=on_news,
+            on_events=on_events,
             transport=self._transport,
             tickets=self._tickets,
             early_data=self._early_data,

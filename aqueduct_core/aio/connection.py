@@ -8,17 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from aqueduct_core.aio.halves import Receiver, Sender
-from aqueduct_core.aio.inlet import Inlet
+from aqueduct_core.aio.network import NetworkConnection
 from aqueduct_core.aio.outcomes import ConnectionLost
-from aqueduct_core.aio.outlet import Outlet
-from aqueduct_core.aio.wire import Wire
-from aqueduct_core.aqueduct.conventions import (
+from aqueduct_core.aio.receive_state import ReceiveState
+from aqueduct_core.aio.send_state import SendState
+from aqueduct_core.aqueduct.conventions.headers import (
     CODE_ABORTED,
     BadHeader,
     ConnectionClaims,
     read_connection,
 )
-from aqueduct_core.aqueduct.news import Closed, Headers
+from aqueduct_core.aqueduct.events import Closed, Headers
 from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
 from aqueduct_core.transport.driver import Driver
 
@@ -52,7 +52,7 @@ class Connection:
     channels that is still open then has the outcome ``ConnectionLost``.
     """
 
-    def __init__(self, wire: Wire, driver: Driver, headers: Headers) -> None:
+    def __init__(self, wire: NetworkConnection, driver: Driver, headers: Headers) -> None:
         self.id = next(_ids)
         self.headers = headers
         self._wire = wire
@@ -164,13 +164,13 @@ class ClientConnection(Connection):
 
     def __init__(
         self,
-        wire: Wire,
+        wire: NetworkConnection,
         driver: Driver,
         headers: Headers,
         answer: asyncio.Future[Headers] | None = None,
     ) -> None:
         super().__init__(wire, driver, headers)
-        assert isinstance(wire.entrypoint, Outlet)
+        assert isinstance(wire.entrypoint, SendState)
         self.entrypoint = Sender(wire.entrypoint)
         self._answer = answer
         if answer is not None:
@@ -200,7 +200,7 @@ class ClientConnection(Connection):
 class ServerConnection(Connection):
     """A connection that a peer dialled; made by a ``Server``. ``entrypoint`` receives."""
 
-    def __init__(self, wire: Wire, driver: Driver, headers: Headers) -> None:
+    def __init__(self, wire: NetworkConnection, driver: Driver, headers: Headers) -> None:
         super().__init__(wire, driver, headers)
-        assert isinstance(wire.entrypoint, Inlet)
+        assert isinstance(wire.entrypoint, ReceiveState)
         self.entrypoint = Receiver(wire.entrypoint)

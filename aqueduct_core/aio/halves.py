@@ -20,10 +20,10 @@ from types import TracebackType
 from typing import TypeAlias
 
 from aqueduct_core.aio.attaching import claim
+from aqueduct_core.aio.deliveries import SenderStatistics
 from aqueduct_core.aio.headers import HeadersLike, as_headers
-from aqueduct_core.aio.inlet import Inlet, ReceiverStatistics, Taken
-from aqueduct_core.aio.ledger import SenderStatistics
-from aqueduct_core.aio.message import Batch, Cargo, Message, abandon_later
+from aqueduct_core.aio.local_channel import LocalChannel
+from aqueduct_core.aio.message import Batch, CarriedHalves, Message, abandon_later
 from aqueduct_core.aio.outcomes import (
     ConnectionLost,
     Finished,
@@ -31,11 +31,11 @@ from aqueduct_core.aio.outcomes import (
     Outcome,
     ReceiverClosed,
 )
-from aqueduct_core.aio.outlet import Observer, Outlet, again
-from aqueduct_core.aio.pipe import Pipe
+from aqueduct_core.aio.receive_state import ReceiverStatistics, ReceiveState, TakenBatch
+from aqueduct_core.aio.send_state import Observer, SendState, again
 from aqueduct_core.aqueduct.config import Mode
-from aqueduct_core.aqueduct.conventions import NAME, channel_headers
-from aqueduct_core.aqueduct.news import Counts, Headers
+from aqueduct_core.aqueduct.conventions.headers import NAME, channel_headers
+from aqueduct_core.aqueduct.events import Counts, Headers
 
 Payload: TypeAlias = bytes | bytearray | memoryview
 
@@ -57,9 +57,9 @@ def channel(
     """
     loop = asyncio.get_running_loop()
     pairs = channel_headers(name=name, extra=as_headers(headers))
-    outlet = Outlet(loop, pairs, Mode(mode), oneshot=oneshot)
-    inlet = Inlet(loop, pairs, oneshot=oneshot)
-    Pipe(outlet, inlet)
+    outlet = SendState(loop, pairs, Mode(mode), oneshot=oneshot)
+    inlet = ReceiveState(loop, pairs, oneshot=oneshot)
+    LocalChannel(outlet, inlet)
     return Sender(outlet), Receiver(inlet)
 
 
@@ -79,8 +79,8 @@ class Sender:
 
     __slots__ = ("__weakref__", "_finalizer", "_outlet")
 
-    def __init__(self, outlet: Outlet) -> None:
-        self._outlet: Outlet | None = outlet
+    def __init__(self, outlet: SendState) -> None:
+        self._outlet: SendState | None = outlet
         self._finalizer = weakref.finalize(self, abandon_later, outlet.loop, [outlet])
         self._finalizer.atexit = False
 
@@ -231,7 +231,7 @@ class Sender:
         else:
             self._outlet.abandon()
 
-    def _core(self) -> Outlet:
+    def _core(self) -> SendState:
         if self._outlet is None:
             raise Misuse("this sender was sent away in a message: it is no longer here")
         return self._outlet
@@ -263,8 +263,8 @@ class Receiver:
 
     __slots__ = ("__weakref__", "_finalizer", "_inlet")
 
-    def __init__(self, inlet: Inlet) -> None:
-        self._inlet: Inlet | None = inlet
+    def __init__(self, inlet: ReceiveState) -> None:
+        self._inlet: ReceiveState | None = inlet
         self._finalizer = weakref.finalize(self, abandon_later, inlet.loop, [inlet])
         self._finalizer.atexit = False
 
@@ -351,14 +351,14 @@ class Receiver:
         if self._inlet is not None:
             self._inlet.close()
 
-    async def _wait(self, inlet: Inlet) -> None:
+    async def _wait(self, inlet: ReceiveState) -> None:
         if inlet.closed and not isinstance(inlet.outcome, ConnectionLost):
             raise Misuse(f"{inlet.label} was closed on this side: nothing more can be read")
         if inlet.outcome is not None:
             raise again(inlet.outcome)
         await inlet.changed.wait()
 
-    def _core(self) -> Inlet:
+    def _core(self) -> ReceiveState:
         if self._inlet is None:
             raise Misuse("this receiver was sent away in a message: it is no longer here")
         return self._inlet
@@ -381,21 +381,21 @@ class Receiver:
 Half: TypeAlias = Sender | Receiver
 
 
-def wrap(core: Cargo) -> Half:
+def wrap(core: CarriedHalves) -> Half:
     """The half for the state that came in a message."""
     core.aboard = False
-    if isinstance(core, Outlet):
+    if isinstance(core, SendState):
         return Sender(core)
-    assert isinstance(core, Inlet)
+    assert isinstance(core, ReceiveState)
     return Receiver(core)
 
 
-def _message(taken: Taken) -> Message:
+def _message(taken: TakenBatch) -> Message:
     single = taken.single
     return Message(single.payload, single.headers, taken.number, taken.reliable, taken.cargo, wrap)
 
 
-def _core(half: Half) -> Outlet | Inlet:
+def _core(half: Half) -> SendState | ReceiveState:
     if not isinstance(half, Sender | Receiver):
         raise TypeError(f"only senders and receivers can be attached, not {half!r}")
     return half._core()

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
-from aqueduct_core.aqueduct.news import Headers, Run
+from aqueduct_core.aqueduct.events import Headers, MessageBatch
 
 if TYPE_CHECKING:
     from aqueduct_core.aio.halves import Half
 
 
-class Cargo(Protocol):
+class CarriedHalves(Protocol):
     """The state behind a half on its way inside a message."""
 
     loop: asyncio.AbstractEventLoop
@@ -32,17 +32,17 @@ class Cargo(Protocol):
         """Close (a receiver) or cancel (a sender), if it is still open."""
 
 
-Wrap: TypeAlias = "Callable[[Cargo], Half]"
+Wrap: TypeAlias = "Callable[[CarriedHalves], Half]"
 """Makes the half that an application holds; passed in, so that imports have one direction."""
 
 
-def abandon(cargo: Iterable[Cargo]) -> None:
+def abandon(cargo: Iterable[CarriedHalves]) -> None:
     for core in cargo:
         core.aboard = False
         core.abandon()
 
 
-def abandon_later(loop: asyncio.AbstractEventLoop, cargo: list[Cargo]) -> None:
+def abandon_later(loop: asyncio.AbstractEventLoop, cargo: list[CarriedHalves]) -> None:
     """As ``abandon``, from a finalizer: any thread, any moment, and never inside another call."""
     if cargo and not loop.is_closed():
         left = tuple(cargo)
@@ -72,7 +72,7 @@ class Message:
         headers: Headers,
         number: int,
         reliable: bool,
-        cargo: tuple[Cargo, ...],
+        cargo: tuple[CarriedHalves, ...],
         wrap: Wrap,
     ) -> None:
         self.payload = payload
@@ -128,7 +128,7 @@ class Batch:
     __slots__ = ("__weakref__", "_wrap", "cargo", "first", "run")
 
     def __init__(
-        self, run: Run, first: int, cargo: dict[int, tuple[Cargo, ...]], wrap: Wrap
+        self, run: MessageBatch, first: int, cargo: dict[int, tuple[CarriedHalves, ...]], wrap: Wrap
     ) -> None:
         self.run = run
         self.first = first
@@ -170,7 +170,9 @@ class Batch:
         return f"<Batch of {self.count} messages from {self.first}, {len(self.run.payload)} bytes>"
 
 
-def single_run(payload: bytes, headers: Headers, number: int, reliable: bool, size: int) -> Run:
+def single_run(
+    payload: bytes, headers: Headers, number: int, reliable: bool, size: int
+) -> MessageBatch:
     """A run of one message."""
     return run_of((payload,), number, reliable, size, {0: headers} if headers else {})
 
@@ -181,21 +183,21 @@ def run_of(
     reliable: bool,
     size: int,
     headers: Mapping[int, Headers],
-) -> Run:
+) -> MessageBatch:
     """A run of these payloads, numbered from ``first``."""
     parts = list(payloads)
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
     payload = parts[0] if len(parts) == 1 else b"".join(parts)
-    return Run(-1, reliable, first, len(parts), payload, offsets, size, headers)
+    return MessageBatch(-1, reliable, first, len(parts), payload, offsets, size, headers)
 
 
-def rest_of(run: Run, start: int, size: int) -> Run:
+def rest_of(run: MessageBatch, start: int, size: int) -> MessageBatch:
     """The messages of ``run`` from index ``start`` on; ``size`` is their part of its size."""
     if start == 0:
         return run
     begin = int(run.offsets[start])
-    return Run(
+    return MessageBatch(
         run.channel,
         run.reliable,
         run.first + start,
@@ -208,5 +210,7 @@ def rest_of(run: Run, start: int, size: int) -> Run:
     )
 
 
-def _abandon_cargo(loop: asyncio.AbstractEventLoop, cargo: dict[int, tuple[Cargo, ...]]) -> None:
+def _abandon_cargo(
+    loop: asyncio.AbstractEventLoop, cargo: dict[int, tuple[CarriedHalves, ...]]
+) -> None:
     abandon_later(loop, [core for cores in cargo.values() for core in cores])

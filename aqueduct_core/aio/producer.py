@@ -28,7 +28,6 @@ from types import TracebackType
 
 from aqueduct_core.aio import defaults
 from aqueduct_core.aio.address import parse_url
-from aqueduct_core.aio.backoff import Backoff
 from aqueduct_core.aio.connect import connect, refusal_for_good
 from aqueduct_core.aio.connection import DRAIN_TIMEOUT, ClientConnection
 from aqueduct_core.aio.headers import HeadersLike, as_headers
@@ -38,12 +37,13 @@ from aqueduct_core.aio.producer_positions import ProducerPositions
 from aqueduct_core.aio.producer_receipts import ProducerReceipts
 from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct.config import Config, Mode
-from aqueduct_core.aqueduct.conventions import connection_headers
-from aqueduct_core.aqueduct.positions import Position
+from aqueduct_core.aqueduct.conventions.headers import connection_headers
+from aqueduct_core.aqueduct.conventions.positions import ChannelPosition
 from aqueduct_core.errors import AqueductError, ConnectFailed, ProtocolViolation
+from aqueduct_core.primitives.backoff import Backoff
+from aqueduct_core.transport.sessions import SessionStore
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tickets import TicketStore
-from aqueduct_core.transport.tls import ClientTls
+from aqueduct_core.transport.tls.credentials import ClientTls
 
 IDLE_TIMEOUT = 10.0
 """Silence after which a producer takes its connection for lost: shorter than for others, since
@@ -98,7 +98,7 @@ class Producer:
         config: Config | None = None,
         settings: LinkSettings | None = None,
         transport: str = "aioquic",
-        tickets: TicketStore | None = None,
+        tickets: SessionStore | None = None,
         early_data: bool = False,
         max_kept_bytes: int = 32 * 1024 * 1024,
         give_up_after: float | None = 120.0,
@@ -187,7 +187,7 @@ class Producer:
         not stored; other content is SinkFailed.NOT_REPEATABLE. An intake compares each of the last
         4 Mi messages that it stored since its start; others only as a whole, from the first number
         of run or channel up to as many as are stored, or to ``finish``. ``run_start``: where what
-        this process sends begins, if a part is left out as stored (later: ``Position.begun``).
+        this process sends begins, if a part is left out as stored (``ChannelPosition.begun``).
 
         Raises: Misuse for a name that is in use, and for an unreliable channel with a start;
         BadHeader for a name that is empty or too long.
@@ -226,7 +226,7 @@ class Producer:
         """The statistics of each channel by its name."""
         return {name: channel.statistics for name, channel in self._channels.items()}
 
-    async def position(self, name: str) -> Position | None:
+    async def position(self, name: str) -> ChannelPosition | None:
         """Where the channel of this name stood at the server before this producer; None: the
         server does not tell. From then on only this producer may send on it: another one of the
         same identity that has it open is closed (SinkFailed.FENCED there).

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from aqueduct_core.aio.connection import ClientConnection
+from aqueduct_core.aio.deliveries import SenderStatistics
 from aqueduct_core.aio.halves import Payload, Sender, as_payload, channel
 from aqueduct_core.aio.headers import HeadersLike, as_headers
-from aqueduct_core.aio.ledger import SenderStatistics
 from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit, Misuse, ReceiverClosed
 from aqueduct_core.aio.producer_positions import ProducerPositions
 from aqueduct_core.aio.producer_receipts import ProducerReceipts
+from aqueduct_core.aio.resend_buffer import ResendBuffer, size_of
 from aqueduct_core.aio.signal import Signal
-from aqueduct_core.aio.unacked import Unacked, size_of
 from aqueduct_core.aqueduct.config import Mode
-from aqueduct_core.aqueduct.conventions import (
+from aqueduct_core.aqueduct.conventions.headers import (
     MAX_SEQUENCE,
     channel_headers,
 )
-from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.aqueduct.events import Headers
 from aqueduct_core.errors import InvalidOption, SinkFailed
 from aqueduct_core.primitives.ranges import RangeSet
 
@@ -103,7 +103,7 @@ class ProducerChannel:
         self._placed = False  # the server was asked where the channel stands
         self._stood_at: int | None = None  # what it said
         self._known = RangeSet()  # stored by earlier runs
-        self._unacked = Unacked(start or 0)
+        self._unacked = ResendBuffer(start or 0)
         self._sender: Sender | None = None
         self._finishing = False
         self._finished = False
@@ -336,7 +336,7 @@ class ProducerChannel:
             self._stood_at = position.next
             if self._start is None:
                 self._start = self._run_start = position.next
-                self._unacked = Unacked(position.next)
+                self._unacked = ResendBuffer(position.next)
             elif self._start < position.next and not self._repeats:
                 raise InvalidOption(
                     "BAD_VALUE",

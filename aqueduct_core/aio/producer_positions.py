@@ -9,14 +9,14 @@ import secrets
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import oneshot
 from aqueduct_core.aio.outcomes import Cancelled, ConnectionLost, LostInTransit, Overflowed
-from aqueduct_core.aqueduct.conventions import (
+from aqueduct_core.aqueduct.conventions.headers import (
     POSITIONS,
     TELLS,
     connection_headers,
     position_of,
 )
-from aqueduct_core.aqueduct.news import Headers
-from aqueduct_core.aqueduct.positions import BadPosition, Position, from_payload
+from aqueduct_core.aqueduct.conventions.positions import BadPosition, ChannelPosition, from_payload
+from aqueduct_core.aqueduct.events import Headers
 from aqueduct_core.errors import AqueductError, ProtocolViolation
 
 log = logging.getLogger(__name__)
@@ -36,11 +36,11 @@ class ProducerPositions:
         self.headers: Headers = connection_headers(run=secrets.token_hex(8))
         """For each connection of this run."""
         self._producer = producer
-        self._known: dict[str, Position | None] = {}
+        self._known: dict[str, ChannelPosition | None] = {}
         self._warned = False
         self._turns = asyncio.Semaphore(AT_ONCE)
 
-    async def ask(self, connection: ClientConnection, name: str) -> Position | None:
+    async def ask(self, connection: ClientConnection, name: str) -> ChannelPosition | None:
         """Where the channel of this name stands; None: the server does not tell.
 
         Raises:
@@ -52,7 +52,7 @@ class ProducerPositions:
                 self._known[name] = await self._ask(connection, name)
         return self._known[name]
 
-    async def _ask(self, connection: ClientConnection, name: str) -> Position | None:
+    async def _ask(self, connection: ClientConnection, name: str) -> ChannelPosition | None:
         try:
             told = await connection.accepted()
         except AqueductError as error:

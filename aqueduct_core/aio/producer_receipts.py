@@ -6,7 +6,7 @@ from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Receiver, channel
 from aqueduct_core.aio.outcomes import Cancelled, ConnectionLost, LostInTransit, Overflowed
 from aqueduct_core.aio.signal import Signal
-from aqueduct_core.aqueduct.committed import BadReceipt, from_payload, receipts_header
+from aqueduct_core.aqueduct.conventions.receipts import BadReceipt, from_payload, receipts_header
 from aqueduct_core.errors import SinkFailed
 from aqueduct_core.primitives.ranges import RangeSet
 

@@ -15,23 +15,23 @@ from aqueduct_core.aio.address import HostPort
 from aqueduct_core.aio.connect import broken
 from aqueduct_core.aio.connection import ServerConnection
 from aqueduct_core.aio.headers import HeadersLike, as_headers
+from aqueduct_core.aio.network import NetworkConnection
 from aqueduct_core.aio.signal import Signal
-from aqueduct_core.aio.wire import Wire
-from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.aqueduct.connection import Connection as Engine
-from aqueduct_core.aqueduct.conventions import CODE_REJECTED, BadHeader, read_connection
-from aqueduct_core.aqueduct.news import Closed, Headers
+from aqueduct_core.aqueduct.conventions.headers import CODE_REJECTED, BadHeader, read_connection
+from aqueduct_core.aqueduct.engine import AqueductEngine as Engine
+from aqueduct_core.aqueduct.events import Closed, Headers
+from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.escape import escaped
 from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.listener import Listener, PeerInfo, listen
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
-from aqueduct_core.transport.tls import ServerTls, is_loopback
+from aqueduct_core.transport.tls.credentials import ServerTls, is_loopback
 
-Verdict: TypeAlias = bool | str
+AuthorizeResult: TypeAlias = bool | str
 """True accepts; False or a reason refuses. The reason is told to the peer: no secrets."""
-Authorize: TypeAlias = Callable[[Headers], Verdict | Awaitable[Verdict]]
+Authorize: TypeAlias = Callable[[Headers], AuthorizeResult | Awaitable[AuthorizeResult]]
 
 _logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ def bearer(token: str) -> Authorize:
     """An ``authorize`` that wants this token; compared in constant time."""
     wanted = token.encode()
 
-    def authorize(headers: Headers) -> Verdict:
+    def authorize(headers: Headers) -> AuthorizeResult:
         try:
             given = read_connection(headers).token
         except BadHeader as error:
@@ -193,29 +193,31 @@ class Server:
             _logger.warning("everybody may connect to %s: no token is demanded there", self.url)
 
     def _welcome(self, peer: PeerInfo, now: float) -> tuple[Engine, Callable[..., None]]:
-        """A handshake is complete: an engine, and who takes its news."""
+        """A handshake is complete: an engine, and who takes its events."""
         engine = Engine(Side.SERVER, (), self._config, now)
         guest: list[ServerConnection] = []
 
         def opened(headers: Headers) -> None:
             self._judge(wire, headers, guest)
 
-        def closed(news: Closed) -> None:
+        def closed(events: Closed) -> None:
             self.connections.difference_update(guest)
-            if broken(news):
+            if broken(events):
                 self._refusals.add(
                     "violations of the protocol",
                     "%s broke the protocol (code %d): %s",
                     HostPort(*peer.address[:2]),
-                    news.code,
-                    escaped(news.reason),
+                    events.code,
+                    escaped(events.reason),
                 )
 
-        wire = Wire(engine, opened, closed)
-        return engine, wire.news
+        wire = NetworkConnection(engine, opened, closed)
+        return engine, wire.events
 
-    def _judge(self, wire: Wire, headers: Headers, guest: list[ServerConnection]) -> None:
-        verdict: Verdict | Awaitable[Verdict]
+    def _judge(
+        self, wire: NetworkConnection, headers: Headers, guest: list[ServerConnection]
+    ) -> None:
+        verdict: AuthorizeResult | Awaitable[AuthorizeResult]
         try:
             verdict = True if self._authorize is None else self._authorize(headers)
         except Exception:
@@ -232,12 +234,12 @@ class Server:
 
     async def _ask(
         self,
-        wire: Wire,
+        wire: NetworkConnection,
         headers: Headers,
         guest: list[ServerConnection],
-        question: Awaitable[Verdict],
+        question: Awaitable[AuthorizeResult],
     ) -> None:
-        verdict: Verdict
+        verdict: AuthorizeResult
         try:
             verdict = await question
         except Exception:
@@ -246,7 +248,11 @@ class Server:
         self._decide(wire, headers, guest, verdict)
 
     def _decide(
-        self, wire: Wire, headers: Headers, guest: list[ServerConnection], verdict: Verdict
+        self,
+        wire: NetworkConnection,
+        headers: Headers,
+        guest: list[ServerConnection],
+        verdict: AuthorizeResult,
     ) -> None:
         if wire.closed is not None:
             return
@@ -270,7 +276,7 @@ class Server:
         self._arrived.append(connection)
         self._changed.fire()
 
-    def _refuse(self, wire: Wire, code: int, reason: str) -> None:
+    def _refuse(self, wire: NetworkConnection, code: int, reason: str) -> None:
         assert wire.driver is not None
         who = HostPort(*wire.driver.peer[:2])
         self.refused += 1

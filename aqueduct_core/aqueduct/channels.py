@@ -3,29 +3,29 @@
 Holds every state machine of the connection by channel; for the peer's channels the tombstones
 and claims, for ours the counters, lineage and due FORGET_CHANNELs. ``visible`` halves are those
 that the application knows: the entrypoint, what it attached, and what came in a message that it
-was told of. Only they make news.
+was told of. Only they make events.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from aqueduct_core.aqueduct import chanid
-from aqueduct_core.aqueduct.bulletin import RunDraft
-from aqueduct_core.aqueduct.chanid import Side
-from aqueduct_core.aqueduct.claims import Claims, Record
+from aqueduct_core.aqueduct.context import Alarm, ConnectionContext
+from aqueduct_core.aqueduct.event_queue import BatchBuilder
+from aqueduct_core.aqueduct.events import Attachment, Counts, End, Ended, Headers, Idle, Ignored
 from aqueduct_core.aqueduct.faults import Code, PeerFault, TooMany
 from aqueduct_core.aqueduct.flow import BadFlowHeader, read_channel_header
 from aqueduct_core.aqueduct.forgets import Forgets
-from aqueduct_core.aqueduct.frames import Tag
-from aqueduct_core.aqueduct.grammar import SequenceReader
 from aqueduct_core.aqueduct.idle import IdleWatch
 from aqueduct_core.aqueduct.lineage import Lineage, Lost
-from aqueduct_core.aqueduct.news import Attachment, Counts, End, Ended, Headers, Idle, Ignored
 from aqueduct_core.aqueduct.receiver import ReceiverHalf, ReceiverInput, ReceiverState
+from aqueduct_core.aqueduct.remote_channels import RemoteChannel, RemoteChannels
 from aqueduct_core.aqueduct.sender import SenderHalf, SenderInput, SenderState
 from aqueduct_core.aqueduct.tombstones import Tombstones
-from aqueduct_core.aqueduct.wiring import Alarm, Wiring
+from aqueduct_core.aqueduct.wire import chanid
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.aqueduct.wire.frames import Tag
+from aqueduct_core.aqueduct.wire.grammar import SequenceReader
 from aqueduct_core.primitives.ranges import Range
 
 Half = SenderHalf | ReceiverHalf
@@ -34,13 +34,13 @@ Half = SenderHalf | ReceiverHalf
 class Channels:
     """The one owner of halves. Ends with the connection."""
 
-    def __init__(self, side: Side, wiring: Wiring) -> None:
+    def __init__(self, side: Side, wiring: ConnectionContext) -> None:
         config = wiring.config
         self._side = side
         self._wiring = wiring
-        self._counters = chanid.Counters(side)
+        self._counters = chanid.ChannelCounters(side)
         self._tombstones = Tombstones(config.max_tombstone_ranges, config.tombstone_age)
-        self._claims = Claims(config)
+        self._claims = RemoteChannels(config)
         self._route_back: dict[int, None] = {}
         self.lineage = Lineage()
         self.idle = IdleWatch(wiring)
@@ -221,7 +221,7 @@ class Channels:
         self._wiring.heirs.told(parent, reliable, number, zip(channels, sends, strict=True))
         return channels
 
-    def _tell(self, queue: list[RunDraft], half: ReceiverHalf | None) -> list[int]:
+    def _tell(self, queue: list[BatchBuilder], half: ReceiverHalf | None) -> list[int]:
         """Tell runs that waited; the channels that they carry. ``half`` None: it has ended, and
         all of its queue was acked."""
         self._release(queue)
@@ -237,7 +237,7 @@ class Channels:
                 self._wiring.heirs.answered(channel, reliable, acked, True)
         return told
 
-    def _release(self, queue: list[RunDraft]) -> None:
+    def _release(self, queue: list[BatchBuilder]) -> None:
         """Runs of one channel, which waited, do so no longer: told, or thrown away."""
         if queue:
             self._claims.release(queue, self._wiring.credit.pieces_of(queue[0].channel))
@@ -262,7 +262,7 @@ class Channels:
                 if record is not None:
                     self._throw_away(channel, record.queue, work)
 
-    def _throw_away(self, channel: int, queue: list[RunDraft], work: list[int]) -> None:
+    def _throw_away(self, channel: int, queue: list[BatchBuilder], work: list[int]) -> None:
         """Forget runs that waited; what they carry joins ``work``, to be dropped as well."""
         self._release(queue)
         self._wiring.credit.thrown_away(channel)
@@ -285,7 +285,7 @@ class Channels:
         if end is not End.FINISHED:
             self._throw_away(half.channel, queue, carried)
             queue = []
-        self._gone(half, Record(queue, Ended(half.channel, end, half.counts())), now)
+        self._gone(half, RemoteChannel(queue, Ended(half.channel, end, half.counts())), now)
         return carried
 
     def finish_check(self, half: ReceiverHalf, now: float) -> None:
@@ -300,7 +300,7 @@ class Channels:
         """CLOSE_RECEIVER: what is not acked is nacked, the machine is gone (AQ-LIFE-13)."""
         end = half.closed_by_peer()
         self._tell_nacked(half)
-        self._gone(half, Record([], Ended(half.channel, end, half.counts())), now)
+        self._gone(half, RemoteChannel([], Ended(half.channel, end, half.counts())), now)
 
     def forgotten(self, channel: int, now: float) -> None:
         """FORGET_CHANNEL: overrides all else, and is never answered (AQ-LIFE-6, 7)."""
@@ -333,7 +333,7 @@ class Channels:
                 for first, stop in ranges:
                     self._wiring.bulletin.delivered(half.channel, reliable, first, stop, False)
 
-    def _gone(self, half: Half, record: Record | None, now: float) -> None:
+    def _gone(self, half: Half, record: RemoteChannel | None, now: float) -> None:
         """Take the machine out; ``record`` says how it ended (None: lost)."""
         channel = half.channel
         del self.halves[channel]
@@ -430,7 +430,7 @@ class Channels:
         self._route_back.clear()
 
 
-def _carried(queue: list[RunDraft]) -> list[int]:
+def _carried(queue: list[BatchBuilder]) -> list[int]:
     """The channels that the messages of these runs carry."""
     return [
         attachment.channel

@@ -15,7 +15,7 @@ DATAGRAM = -1
 """In place of a stream: datagrams have no transport credit."""
 
 
-class CreditBook:
+class ReceiveCredit:
     """Bytes that the application holds, by channel, with the streams they came on.
 
     ``queued(channel)`` and ``total`` count MESSAGE frame bytes told and not consumed;

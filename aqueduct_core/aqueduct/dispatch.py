@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from aqueduct_core.aqueduct.channels import Channels, Half
+from aqueduct_core.aqueduct.context import ConnectionContext
 from aqueduct_core.aqueduct.credit import DATAGRAM
-from aqueduct_core.aqueduct.frames import (
+from aqueduct_core.aqueduct.events import End
+from aqueduct_core.aqueduct.receiver import ReceiverHalf, ReceiverInput
+from aqueduct_core.aqueduct.sender import SenderHalf
+from aqueduct_core.aqueduct.wire.frames import (
     AckNackUnreliable,
     AckReliable,
     Block,
@@ -12,21 +16,17 @@ from aqueduct_core.aqueduct.frames import (
     CloseReceiver,
     Dequeued,
     FinishSender,
-    Message,
+    MessageFrame,
     Routed,
     SentUnreliable,
 )
-from aqueduct_core.aqueduct.news import End
-from aqueduct_core.aqueduct.receiver import ReceiverHalf, ReceiverInput
-from aqueduct_core.aqueduct.sender import SenderHalf
-from aqueduct_core.aqueduct.wiring import Wiring
 
 
 class Dispatch:
     """The grammar has checked who may send which frame, so a MESSAGE always meets a receiver
     and an ack always a sender."""
 
-    def __init__(self, channels: Channels, wiring: Wiring) -> None:
+    def __init__(self, channels: Channels, wiring: ConnectionContext) -> None:
         self._channels = channels
         self._wiring = wiring
         self.messages = 0
@@ -44,7 +44,7 @@ class Dispatch:
         if isinstance(half, ReceiverHalf):
             if isinstance(frame, Block) and not half.admits(frame.first, len(frame.lengths)):
                 return self._one_by_one(half, frame, stream_id, credit, now)
-            if isinstance(frame, Message | Block):
+            if isinstance(frame, MessageFrame | Block):
                 return self._message(half, frame, stream_id, credit, now)
             self._to_receiver(half, frame, stream_id, now)
         else:
@@ -68,7 +68,7 @@ class Dispatch:
     def _message(
         self,
         half: ReceiverHalf,
-        frame: Message | Block,
+        frame: MessageFrame | Block,
         stream_id: int,
         credit: int,
         now: float,
@@ -86,7 +86,7 @@ class Dispatch:
             return False  # the same as loss: it will be nacked
         elif not half.arrive_unreliable(first, frame.size, now):
             return False
-        attachments = frame.attachments if isinstance(frame, Message) else ()
+        attachments = frame.attachments if isinstance(frame, MessageFrame) else ()
         if attachments:
             self._channels.claim(attachments, now)
         self.messages += count

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
-from aqueduct_core.aqueduct.blocks import LONGEST_HEAD, plain_sizes
 from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.aqueduct.events import Headers
 from aqueduct_core.aqueduct.faults import BadArgument, Code, PeerFault
-from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.aqueduct.wire.blocks import LONGEST_HEAD, plain_sizes
 from aqueduct_core.primitives import varint
 
 FLOW_CONTROL = b"flow-control-5a3c19"
@@ -91,7 +91,7 @@ def _numbers(headers: Headers, count: int) -> list[int] | None:
     return numbers
 
 
-class Verdict(Enum):
+class SendVerdict(Enum):
     """Whether a message may go now, and if not, for want of what."""
 
     GO = auto()
@@ -171,21 +171,21 @@ class Flow:
             else:
                 self._per_channel, self._all = peer
 
-    def verdict(self, account: Account, size: int) -> Verdict:
+    def verdict(self, account: Account, size: int) -> SendVerdict:
         """Whether a message of ``size`` bytes may go (AQ-FLOW-4)."""
         if not self.on:
-            return Verdict.GO
+            return SendVerdict.GO
         limit = self._per_channel if account.limit is None else account.limit
         if not self.active:
             limit = 0
         if limit and account.outstanding and account.outstanding + size > limit:
-            return Verdict.CHANNEL
+            return SendVerdict.CHANNEL
         if self._all:
             if self.turn is not None and self.turn != account.channel:
-                return Verdict.TOTAL
+                return SendVerdict.TOTAL
             if self.total and self.total + size > self._all:
-                return Verdict.TOTAL
-        return Verdict.GO
+                return SendVerdict.TOTAL
+        return SendVerdict.GO
 
     def _room(self, account: Account) -> int | None:
         """Bytes that may go without the exception for a single message; None: no limit."""
@@ -209,7 +209,7 @@ class Flow:
         for i, size in enumerate(plain_sizes(first, payloads)):
             room -= size
             if room < 0:
-                return i or int(self.verdict(account, size) is Verdict.GO)
+                return i or int(self.verdict(account, size) is SendVerdict.GO)
         return count
 
     def sent(self, account: Account, size: int) -> None:

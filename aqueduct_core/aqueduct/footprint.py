@@ -7,9 +7,9 @@ measured, and tests hold them to what ``tracemalloc`` says.
 from __future__ import annotations
 
 from aqueduct_core.aqueduct.channels import Channels
+from aqueduct_core.aqueduct.context import ConnectionContext
 from aqueduct_core.aqueduct.handshake import Handshake
-from aqueduct_core.aqueduct.inflow import Inflow
-from aqueduct_core.aqueduct.wiring import Wiring
+from aqueduct_core.aqueduct.ingress import Ingress
 from aqueduct_core.engine.contract import Footprint
 
 ENGINE_BYTES = 12 << 10
@@ -27,7 +27,7 @@ RECORD_BYTES = 180
 
 
 def footprint(
-    wiring: Wiring, channels: Channels, inflow: Inflow, handshake: Handshake
+    wiring: ConnectionContext, channels: Channels, inflow: Ingress, handshake: Handshake
 ) -> Footprint:
     """``waiting`` are messages that were told and that nobody has consumed. Those of channels that
     no message has carried wait for the peer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Giveback:
+class UnreportedCredit:
     """Bytes of one channel that the application is done with and the sender was not told of.
 
     A nacked message gives nothing back, for its sender takes it off by itself (AQ-FLOW-4). With

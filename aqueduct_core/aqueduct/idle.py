@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from math import inf
 
-from aqueduct_core.aqueduct.wiring import Alarm, Wiring
+from aqueduct_core.aqueduct.context import Alarm, ConnectionContext
 
 
 class IdleWatch:
     """Off without ``channel_idle_timeout``. Holds one time for each channel that is alive."""
 
-    def __init__(self, wiring: Wiring) -> None:
+    def __init__(self, wiring: ConnectionContext) -> None:
         timeout = wiring.config.channel_idle_timeout
         self.on = timeout is not None
         self._timeout = inf if timeout is None else timeout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aqueduct_core.aqueduct.channels import Half
 from aqueduct_core.aqueduct.credit import DATAGRAM
-from aqueduct_core.aqueduct.grammar import SequenceReader
+from aqueduct_core.aqueduct.wire.grammar import SequenceReader
 
 
 class Inbound:

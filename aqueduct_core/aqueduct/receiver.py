@@ -3,7 +3,7 @@
 Theory of operation. A half is OPEN until FINISH_SENDER says how many reliable messages there
 are; then FINISHING until all of them are here and every declared datagram message was acked or
 nacked. Each end but FORGET_CHANNEL and loss goes the same way: acks first, then CLOSE_RECEIVER
-on the same stream (AQ-LIFE-12). The queue for the application is apart: news that was told is
+on the same stream (AQ-LIFE-12). The queue for the application is apart: events that was told is
 the application's; what came before the application knew of the channel waits here.
 """
 
@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from aqueduct_core.aqueduct import chanid, codec
-from aqueduct_core.aqueduct.acks import ReliableLedger, UnreliableLedger
-from aqueduct_core.aqueduct.bulletin import RunDraft
+from aqueduct_core.aqueduct.acks import ReliableAcks, UnreliableAcks
 from aqueduct_core.aqueduct.config import AckMode, Config
+from aqueduct_core.aqueduct.context import Alarm, ConnectionContext
+from aqueduct_core.aqueduct.event_queue import BatchBuilder
+from aqueduct_core.aqueduct.events import Complete, Counts, Nacked
 from aqueduct_core.aqueduct.faults import BadArgument, Code, PeerFault, ResetCode
-from aqueduct_core.aqueduct.frames import Block, Message
-from aqueduct_core.aqueduct.giveback import Giveback
-from aqueduct_core.aqueduct.news import Complete, Counts, Nacked
+from aqueduct_core.aqueduct.giveback import UnreportedCredit
 from aqueduct_core.aqueduct.outbox import Rank
-from aqueduct_core.aqueduct.wiring import Alarm, Wiring
+from aqueduct_core.aqueduct.wire import chanid, codec
+from aqueduct_core.aqueduct.wire.frames import Block, MessageFrame
 from aqueduct_core.primitives.ranges import Range
 
 _RANGES_A_FRAME = 2048
@@ -47,7 +47,7 @@ class ReceiverInput(Enum):
 VIOLATION = None
 """In the table: the peer may not do this now; it closes the connection (AQ-LIFE-16)."""
 
-NO_DATAGRAMS = UnreliableLedger(Config())
+NO_DATAGRAMS = UnreliableAcks(Config())
 """Of every channel without datagram messages; it stays as it is, since what has no number can be
 neither stored, nor refused, nor answered."""
 
@@ -84,23 +84,25 @@ class ReceiverHalf:
     bytes that it consumed and the sender was not told of.
     """
 
-    def __init__(self, channel: int, wiring: Wiring, *, local: bool, visible: bool) -> None:
+    def __init__(
+        self, channel: int, wiring: ConnectionContext, *, local: bool, visible: bool
+    ) -> None:
         self.channel = channel
         self.visible = visible
         self.forsaken = False  # dropped before the application knew it: nobody asks for its end
         self.routed = False
         self.state = ReceiverState.OPEN
-        self.queue: list[RunDraft] = []
+        self.queue: list[BatchBuilder] = []
         self.buffer: int | None = None  # the channel's own PER_CHANNEL, where we announced one
         self._local = local
         self._wiring = wiring
-        self._reliable = ReliableLedger(wiring.config)
-        self._datagrams: UnreliableLedger | None = None
+        self._reliable = ReliableAcks(wiring.config)
+        self._datagrams: UnreliableAcks | None = None
         self._finish_at: int | None = None
         self._control: int | None = None
         self._peer_control: int | None = None
         self._late = 0
-        self._giveback = Giveback()
+        self._giveback = UnreportedCredit()
         self._unreliable_received = 0
         self._acked = 0
         self._nacked = 0
@@ -197,15 +199,15 @@ class ReceiverHalf:
         self._check_oneshot_total()
 
     @property
-    def _unreliable(self) -> UnreliableLedger:
+    def _unreliable(self) -> UnreliableAcks:
         """The ledger of datagram messages, to be read."""
         return self._datagrams or NO_DATAGRAMS
 
-    def _numbered(self) -> UnreliableLedger:
+    def _numbered(self) -> UnreliableAcks:
         """The ledger of datagram messages, for what came. Most channels have none, and it takes
         more than all else of theirs."""
         if self._datagrams is None:
-            self._datagrams = UnreliableLedger(self._wiring.config)
+            self._datagrams = UnreliableAcks(self._wiring.config)
         return self._datagrams
 
     def _check_oneshot_total(self) -> None:
@@ -222,12 +224,12 @@ class ReceiverHalf:
                 Code.STATE, f"control of channel {self.channel} on more than one stream"
             )
 
-    def wait(self, frame: Message | Block, *, reliable: bool) -> bool:
+    def wait(self, frame: MessageFrame | Block, *, reliable: bool) -> bool:
         """Keep a message until the application knows the channel; whether it began a run."""
         number = frame.first if isinstance(frame, Block) else frame.number
         draft = self.queue[-1] if self.queue else None
         if draft is None or draft.reliable is not reliable or not draft.fits(number):
-            draft = RunDraft(self.channel, reliable, number)
+            draft = BatchBuilder(self.channel, reliable, number)
             self.queue.append(draft)
         if isinstance(frame, Block):
             draft.add_block(frame)
@@ -235,14 +237,14 @@ class ReceiverHalf:
             draft.add(frame)
         return draft.first == number
 
-    def take_queue(self) -> list[RunDraft]:
+    def take_queue(self) -> list[BatchBuilder]:
         queue, self.queue = self.queue, []
         return queue
 
     # --- the application ---------------------------------------------------------------
 
     def stored(self, first: int, stop: int, *, reliable: bool) -> None:
-        """The application stored ``[first, stop)``: acks leave with the next orders.
+        """The application stored ``[first, stop)``: acks leave with the next actions.
 
         Raises:
             BadArgument: a number that was never delivered, or the wrong ack mode.
@@ -301,7 +303,7 @@ class ReceiverHalf:
             self._wiring.timers.set((Alarm.RECEIPT_DEADLINE, self.channel), deadline)
 
     def deadline_passed(self, now: float) -> None:
-        """What is declared and not here by now is lost; answers leave with the next orders."""
+        """What is declared and not here by now is lost; answers leave with the next actions."""
         self._unreliable.expire(now)
         self._count_ranges()
         self._set_deadline()

@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum, auto
 
-from aqueduct_core.aqueduct import blocks, chanid, codec
 from aqueduct_core.aqueduct.config import Mode
+from aqueduct_core.aqueduct.context import Alarm, ConnectionContext
 from aqueduct_core.aqueduct.datagrams import DatagramMessage, DatagramNumbers
+from aqueduct_core.aqueduct.events import Attachment, Counts, Dropped, End, Headers
 from aqueduct_core.aqueduct.faults import Code, NotAllowed, PeerFault, ResetCode
-from aqueduct_core.aqueduct.flow import Account, Verdict
-from aqueduct_core.aqueduct.frames import AckNackUnreliable, AckReliable
-from aqueduct_core.aqueduct.news import Attachment, Counts, Dropped, End, Headers
+from aqueduct_core.aqueduct.flow import Account, SendVerdict
 from aqueduct_core.aqueduct.outbox import Rank
-from aqueduct_core.aqueduct.wiring import Alarm, Wiring
+from aqueduct_core.aqueduct.wire import blocks, chanid, codec
+from aqueduct_core.aqueduct.wire.frames import AckNackUnreliable, AckReliable
 from aqueduct_core.primitives.ranges import Range, RangeSet
 
 
@@ -86,7 +86,7 @@ class SenderHalf:
     the finish waits for the last of them.
     """
 
-    def __init__(self, channel: int, wiring: Wiring, *, visible: bool) -> None:
+    def __init__(self, channel: int, wiring: ConnectionContext, *, visible: bool) -> None:
         self.channel = channel
         self.visible = visible
         self.forsaken = False  # dropped before the application knew it: nobody asks for its end
@@ -95,7 +95,7 @@ class SenderHalf:
         self.mode: Mode | None = None
         self.reliable_sent = 0
         self.account = Account(channel)
-        self.lack = Verdict.GO  # why the last message that could not go had to wait
+        self.lack = SendVerdict.GO  # why the last message that could not go had to wait
         self._wiring = wiring
         self._route = codec.encode_route_to(channel)
         self._datagrams = DatagramNumbers()
@@ -144,7 +144,7 @@ class SenderHalf:
         attachments: tuple[Attachment, ...],
         mode: Mode,
         now: float,
-    ) -> tuple[int, bool] | Verdict:
+    ) -> tuple[int, bool] | SendVerdict:
         """Put one message out; its number and whether it is a reliable one (AQ-SEND-4), or for
         want of what it has to wait (nothing has changed then)."""
         self.mode = mode
@@ -161,16 +161,16 @@ class SenderHalf:
 
     def _send_on_stream(
         self, payload: bytes, headers: Headers, attachments: Sequence[Attachment]
-    ) -> tuple[int, bool] | Verdict:
+    ) -> tuple[int, bool] | SendVerdict:
         wiring = self._wiring
         number = self.reliable_sent
         head = codec.message_head(number, headers, attachments, len(payload))
         size = len(head) + len(payload)
         verdict = wiring.flow.verdict(self.account, size)
-        if verdict is not Verdict.GO:
+        if verdict is not SendVerdict.GO:
             return verdict
         if not self._stream_free:
-            return Verdict.STREAMS
+            return SendVerdict.STREAMS
         if self.mode is Mode.ORDERED:
             wiring.outbox.write(self._control_stream(), head + payload, Rank.MESSAGE)
         else:
@@ -188,7 +188,7 @@ class SenderHalf:
         return (
             not self.waiting
             and (self._wiring.link.takes(1) if datagram else self._stream_free)
-            and self._wiring.flow.verdict(self.account, 1) is Verdict.GO
+            and self._wiring.flow.verdict(self.account, 1) is SendVerdict.GO
         )
 
     @property
@@ -199,7 +199,7 @@ class SenderHalf:
 
     def _send_datagram(
         self, payload: bytes, headers: Headers, attachments: tuple[Attachment, ...], now: float
-    ) -> tuple[int, bool] | Verdict | None:
+    ) -> tuple[int, bool] | SendVerdict | None:
         """As ``send``; None when the sequence does not fit a datagram (AQ-SEND-3)."""
         wiring = self._wiring
         number = self._datagrams.sent
@@ -210,10 +210,10 @@ class SenderHalf:
         if len(sequence) > wiring.datagram_size:
             return None
         verdict = wiring.flow.verdict(self.account, len(frame))
-        if verdict is not Verdict.GO:
+        if verdict is not SendVerdict.GO:
             return verdict
         if not wiring.link.takes(len(sequence)):
-            return Verdict.LINK
+            return SendVerdict.LINK
         wiring.flow.sent_datagram(self.account, len(frame))
         token = wiring.outbox.datagram(sequence)
         wiring.refusable.add(
@@ -257,7 +257,7 @@ class SenderHalf:
                     answer = self._send_datagram(payload, (), (), now)
                 else:
                     answer = self._send_on_stream(payload, (), ())
-                if isinstance(answer, Verdict):
+                if isinstance(answer, SendVerdict):
                     self.lack = answer
                 if not isinstance(answer, tuple):
                     break
@@ -291,7 +291,7 @@ class SenderHalf:
         flow = self._wiring.flow
         size = flow.unsent_datagram(self.account)
         answer = self._send_on_stream(message.payload, message.headers, message.attachments)
-        if isinstance(answer, Verdict):
+        if isinstance(answer, SendVerdict):
             flow.sent_datagram(self.account, size)
             return None
         self._datagrams.take_back()

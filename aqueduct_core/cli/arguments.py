@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from aqueduct_core.aio import token_file
-from aqueduct_core.aqueduct.conventions import parse_decimal
+from aqueduct_core.aqueduct.conventions.headers import parse_decimal
+from aqueduct_core.primitives import token_file
 from aqueduct_core.primitives.units import size
+from aqueduct_core.transport.session_file import SessionFile
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.ticket_file import FileTickets
-from aqueduct_core.transport.tls import ClientTls
+from aqueduct_core.transport.tls.credentials import ClientTls
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 LEAST_MEMORY = 8 << 20
@@ -143,10 +143,10 @@ def add_sessions(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def sessions(options: argparse.Namespace) -> FileTickets | None:
+def sessions(options: argparse.Namespace) -> SessionFile | None:
     """Where sessions are kept; None: in memory. Raises: InvalidOption.BAD_VALUE."""
     directory = options.session_directory
-    return None if directory is None else FileTickets.in_directory(directory, LinkSettings().alpn)
+    return None if directory is None else SessionFile.in_directory(directory, LinkSettings().alpn)
 
 
 def client_tls(options: argparse.Namespace) -> ClientTls:

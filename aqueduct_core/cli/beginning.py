@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from aqueduct_core.aqueduct.positions import Position
+from aqueduct_core.aqueduct.conventions.positions import ChannelPosition
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.primitives.ranges import RangeSet
 
@@ -17,7 +17,7 @@ class Beginning(NamedTuple):
 
 
 def beginning(
-    position: Position | None,
+    position: ChannelPosition | None,
     *,
     sequence_start: int | None = None,
     resume_from: int | None = None,
@@ -79,7 +79,7 @@ def beginning(
     return Beginning(first, start)
 
 
-def _refuse_given(position: Position, first: int, *, repeats: bool) -> None:
+def _refuse_given(position: ChannelPosition, first: int, *, repeats: bool) -> None:
     """Numbers from ``first`` on are stored: pass what is told to repeat a run from where it began,
     or all runs, for that is compared; and what may be that, where it is not known any more."""
     stands = f"--sequence-start is {first}, but channel {position.channel!r} stands at "
@@ -102,7 +102,7 @@ def _refuse_given(position: Position, first: int, *, repeats: bool) -> None:
     )
 
 
-def _last_run(position: Position) -> int:
+def _last_run(position: ChannelPosition) -> int:
     if position.next == 0:
         return 0
     if position.begun is None:
@@ -114,5 +114,5 @@ def _last_run(position: Position) -> int:
     return position.begun
 
 
-def _since(position: Position) -> str:
+def _since(position: ChannelPosition) -> str:
     return "" if position.begun is None else f" (from number {position.begun} on)"

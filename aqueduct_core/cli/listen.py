@@ -20,7 +20,7 @@ from aqueduct_core.cli.reading import Reading
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.transport.address_validation import RetryMode
 from aqueduct_core.transport.settings import ListenLimits
-from aqueduct_core.transport.tls import ServerTls, is_loopback
+from aqueduct_core.transport.tls.credentials import ServerTls, is_loopback
 
 SETTLE = 0.25
 """Seconds that all must be finished before ``-e`` ends: a client may dial again at once."""

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from aqueduct_core.aio.outcomes import Misuse
-from aqueduct_core.cli import cert, doctor, intake, listen, send, spool, subscribe
+from aqueduct_core.cli import cert, doctor, intake, listen, send, subscribe
 from aqueduct_core.cli.arguments import VerbParser
+from aqueduct_core.cli.spool import command as spool
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.escape import escaped
 from aqueduct_core.logs.handler import log_to_standard_error

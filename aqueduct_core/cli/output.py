@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from aqueduct_core.aio.message import Batch
-from aqueduct_core.aqueduct.news import Counts, Headers
+from aqueduct_core.aqueduct.events import Counts, Headers
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.escape import escaped
 

@@ -20,7 +20,7 @@ from aqueduct_core.aio.outcomes import (
     Overflowed,
 )
 from aqueduct_core.aio.signal import Signal
-from aqueduct_core.aqueduct.news import Counts
+from aqueduct_core.aqueduct.events import Counts
 from aqueduct_core.cli.output import Origin, Output
 from aqueduct_core.cli.printing import Printer
 from aqueduct_core.engine.close_codes import CloseOrigin, ConnectionEnd, how_lost

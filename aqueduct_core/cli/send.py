@@ -14,13 +14,13 @@ from typing import Protocol
 from tqdm import tqdm
 
 from aqueduct_core.aio.connection import ClientConnection
+from aqueduct_core.aio.deliveries import SenderStatistics
 from aqueduct_core.aio.halves import Sender, channel
-from aqueduct_core.aio.ledger import SenderStatistics
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aio.producer_channel import ProducerChannel
 from aqueduct_core.aqueduct.config import Mode
-from aqueduct_core.aqueduct.news import Headers
-from aqueduct_core.aqueduct.positions import Position
+from aqueduct_core.aqueduct.conventions.positions import ChannelPosition
+from aqueduct_core.aqueduct.events import Headers
 from aqueduct_core.cli import arguments
 from aqueduct_core.cli.beginning import beginning
 from aqueduct_core.cli.dialling import dialled
@@ -306,7 +306,9 @@ async def _produce(options: argparse.Namespace) -> AsyncIterator[tuple[_Outlet, 
         yield sender, start - first
 
 
-async def _position(producer: Producer, name: str, options: argparse.Namespace) -> Position | None:
+async def _position(
+    producer: Producer, name: str, options: argparse.Namespace
+) -> ChannelPosition | None:
     try:
         async with asyncio.timeout(options.ack_timeout):
             return await producer.position(name)

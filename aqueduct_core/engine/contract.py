@@ -2,15 +2,15 @@
 
 An engine holds no socket, no clock and no event loop. Its driver
 
-1. feeds everything that has arrived: ``absorb(fact, now)``, one call a fact;
+1. feeds everything that has arrived: ``handle(input, now)``, one call a input;
 2. only then fires the timer: ``tick(now)`` when ``wake_at`` is due (a late timer must not beat
    data that is already here);
-3. carries out ``orders()`` in order;
-4. hands ``news()`` to the application.
+3. carries out ``actions()`` in order;
+4. hands ``events()`` to the application.
 
 Commands of the application (open, send, finish …) are methods of each engine; after one, the
 driver runs steps 3 and 4 again. ``now`` is a monotonic time in seconds and never goes back.
-Facts and orders are immutable tuples: there is one for each burst and stream, not for each message.
+Inputs and actions are immutable tuples: one for each burst and stream, not for each message.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ class Datagram(NamedTuple):
 
 
 class DatagramRefused(NamedTuple):
-    """The transport cannot carry the datagram of order ``token`` (too large); it was not sent."""
+    """The transport cannot carry the datagram of action ``token`` (too large); it was not sent."""
 
     token: int
 
 
-class DatagramsLeft(NamedTuple):
-    """The datagrams of all orders up to ``token`` have left for the network, but for refused ones.
+class DatagramsSent(NamedTuple):
+    """The datagrams of all actions up to ``token`` have left for the network, but for refused ones.
 
-    Datagrams leave in the order of their orders. Only links that tell ``LinkRoom`` tell this;
+    Datagrams leave in the order of their actions. Only links that tell ``LinkRoom`` tell this;
     with another link an engine takes a datagram as gone when its order was taken.
     """
 
@@ -65,14 +65,14 @@ class DatagramsLeft(NamedTuple):
 
 
 class DatagramDelivered(NamedTuple):
-    """The peer's transport has the datagram of order ``token``. Its engine may not have it yet, or
+    """The peer's transport has the datagram of action ``token``. Its engine may not have it yet, or
     ever, so this is no answer of a protocol. Only from a link that says so in ``LinkReady``."""
 
     token: int
 
 
 class DatagramLost(NamedTuple):
-    """The transport takes the datagram of order ``token``, which has left, for lost. It may have
+    """The transport takes the datagram of action ``token``, which has left, for lost. It may have
     been wrong in that, and does not repeat it. Only from a link that says so in ``LinkReady``;
     such a link tells one or the other of every datagram that has left, unless it is lost first."""
 
@@ -139,7 +139,7 @@ class StreamLimit(NamedTuple):
 
 
 class LinkLost(NamedTuple):
-    """The link is gone: closed by either side, or silent past its idle timeout. The last fact.
+    """The link is gone: closed by either side, or silent past its idle timeout. The last input.
 
     What ``code`` means is for ``origin`` to say: only those of the application are an engine's.
     """
@@ -150,7 +150,7 @@ class LinkLost(NamedTuple):
     origin: CloseOrigin = CloseOrigin.APPLICATION
 
 
-Fact: TypeAlias = (
+Input: TypeAlias = (
     StreamBytes
     | StreamReset
     | StreamStopped
@@ -158,7 +158,7 @@ Fact: TypeAlias = (
     | DatagramDelivered
     | DatagramLost
     | DatagramRefused
-    | DatagramsLeft
+    | DatagramsSent
     | EarlyReady
     | EarlyRejected
     | LinkReady
@@ -192,7 +192,7 @@ class StopStream(NamedTuple):
 
 
 class SendDatagram(NamedTuple):
-    """``token`` names the datagram in later facts; it rises from order to order."""
+    """``token`` names the datagram in later inputs; it rises from order to order."""
 
     data: bytes
     token: int
@@ -201,7 +201,7 @@ class SendDatagram(NamedTuple):
 class Consumed(NamedTuple):
     """The application is done with ``count`` bytes of a stream: credit may go to the peer.
 
-    Flow control of the transport follows these orders and nothing else, so bytes that nobody
+    Flow control of the transport follows these actions and nothing else, so bytes that nobody
     consumes bound what a peer can make us hold. ``stream_id`` may name a stream that has ended;
     then only the connection's credit grows.
     """
@@ -222,7 +222,7 @@ class CloseLink(NamedTuple):
     reason: str
 
 
-Order: TypeAlias = (
+Action: TypeAlias = (
     WriteStream | ResetStream | StopStream | SendDatagram | Consumed | Admit | CloseLink
 )
 
@@ -239,14 +239,14 @@ class Footprint(NamedTuple):
     waiting: int = 0
 
 
-NewsT = TypeVar("NewsT")
+EventT = TypeVar("EventT")
 
 
-class Engine(Protocol, Generic[NewsT]):
+class Engine(Protocol, Generic[EventT]):
     """What every protocol engine offers its driver."""
 
-    def absorb(self, fact: Fact, now: float) -> None:
-        """Take in one fact. Never raises for anything that a peer sent."""
+    def handle(self, input: Input, now: float) -> None:
+        """Take in one input. Never raises for anything that a peer sent."""
 
     def tick(self, now: float) -> None:
         """Act on every deadline that is due at ``now``."""
@@ -259,8 +259,8 @@ class Engine(Protocol, Generic[NewsT]):
     def footprint(self) -> Footprint:
         """What the engine holds now for its peer. Asked often, so it comes from counters."""
 
-    def orders(self) -> list[Order]:
+    def actions(self) -> list[Action]:
         """Take what the transport has to do since the last call."""
 
-    def news(self) -> list[NewsT]:
+    def events(self) -> list[EventT]:
         """Take what the application should learn since the last call."""

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.flight.certificates import FlightAuthority, TlsIdentity, Validity
+from aqueduct_core.flight.authority import FlightAuthority, TlsIdentity, Validity
 from aqueduct_core.primitives import atomic_file
 from aqueduct_core.primitives.private_files import make_directories
 

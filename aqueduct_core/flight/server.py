@@ -11,19 +11,19 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from aqueduct_core.errors import AqueductError
-from aqueduct_core.flight import faults
+from aqueduct_core.flight import error_codec
 from aqueduct_core.flight.authenticated import AuthenticatedServer
 from aqueduct_core.flight.client import MAX_WAIT
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.joining import joined
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View, view_of
-from aqueduct_core.spool import Piece, Stretch
+from aqueduct_core.spool import Location, Stretch
 
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-Action: TypeAlias = Callable[[dict[str, Any]], dict[str, Any] | None]
+FlightAction: TypeAlias = Callable[[dict[str, Any]], dict[str, Any] | None]
 
 
 class Host(Protocol):
@@ -39,7 +39,7 @@ class Host(Protocol):
 
     def read(self, ticket: Ticket) -> Iterator[pa.RecordBatch]: ...
 
-    def pieces(self, ticket: Ticket) -> list[Piece]: ...
+    def pieces(self, ticket: Ticket) -> list[Location]: ...
 
     def stretches(self, ticket: Ticket) -> list[Stretch]: ...
 
@@ -99,7 +99,7 @@ class FlightHost(AuthenticatedServer):
             raise ValueError(f"no action {name[:40]!r}")
         return self._actions[name][1](body) or {}
 
-    def _actions_of(self, host: Host) -> dict[str, tuple[str, Action]]:
+    def _actions_of(self, host: Host) -> dict[str, tuple[str, FlightAction]]:
         def wait(body: dict[str, Any]) -> dict[str, Any]:
             timeout = max(0.0, min(float(body["timeout"]), MAX_WAIT))
             beyond = [int(end) for end in body["beyond"]]
@@ -166,7 +166,7 @@ def _guarded(call: Callable[[], Result]) -> Result:
     try:
         return call()
     except AqueductError as error:
-        raise fl.FlightServerError(str(error), extra_info=faults.pack(error)) from None
+        raise fl.FlightServerError(str(error), extra_info=error_codec.pack(error)) from None
     except fl.FlightError:
         raise
     except Exception as error:

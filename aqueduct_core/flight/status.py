@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from aqueduct_core.flight.subscriptions import Subscriptions
+from aqueduct_core.flight.subscription_status import SubscriptionStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class IntakeStatus:
     held_bytes: int = 0
     rates: Rates = Rates()
     oldest: tuple[float, ...] | None = None
-    subscriptions: Subscriptions | None = None
+    subscriptions: SubscriptionStatus | None = None
     complete: bool = False
     owners: Mapping[str, CursorOwner] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -149,7 +149,9 @@ class IntakeStatus:
             held_bytes=data.get("heldBytes", 0),
             rates=Rates.from_json(data.get("rates", {})),
             oldest=None if oldest is None else tuple(oldest),
-            subscriptions=None if subscriptions is None else Subscriptions.from_json(subscriptions),
+            subscriptions=None
+            if subscriptions is None
+            else SubscriptionStatus.from_json(subscriptions),
             complete=data.get("complete", False),
             owners={
                 cursor: CursorOwner.from_json(owner)

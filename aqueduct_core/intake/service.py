@@ -16,28 +16,28 @@ from typing import Any
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight.server import FlightHost
-from aqueduct_core.intake import status_file
-from aqueduct_core.intake.channel_owners import ChannelOwners
-from aqueduct_core.intake.engine_settings import engine_config
-from aqueduct_core.intake.fence import Fence
-from aqueduct_core.intake.front import Front
-from aqueduct_core.intake.fronts import make_front
-from aqueduct_core.intake.giving_up import give_up
-from aqueduct_core.intake.groups import RETRY, GroupCommit
-from aqueduct_core.intake.host import SpoolHost, Watch
-from aqueduct_core.intake.host_port import address, joined
-from aqueduct_core.intake.layout import settle_layout
-from aqueduct_core.intake.lease import Lease
-from aqueduct_core.intake.rates import Meter
-from aqueduct_core.intake.receipts import Commits
-from aqueduct_core.intake.recorded_settings import admission_of, check_recorded, record
-from aqueduct_core.intake.schema import SPOOL_SCHEMA, newest_timestamp
-from aqueduct_core.intake.serving import Serving, Standing
-from aqueduct_core.intake.session import Session, Surroundings
-from aqueduct_core.intake.settings import IntakeSettings
-from aqueduct_core.intake.settings_in_force import in_force
-from aqueduct_core.intake.trimming import Trimming
+from aqueduct_core.intake.control import status_file
+from aqueduct_core.intake.control.commands import Control, IntakeState
+from aqueduct_core.intake.control.fence import Fence
+from aqueduct_core.intake.control.flight_host import SpoolHost, Watch
+from aqueduct_core.intake.control.lease import Lease
+from aqueduct_core.intake.control.rates import Meter
+from aqueduct_core.intake.frontends import make_front
+from aqueduct_core.intake.sessions.channel_owners import ChannelOwners
+from aqueduct_core.intake.sessions.frontend import Frontend
+from aqueduct_core.intake.sessions.session import Session, SessionContext
+from aqueduct_core.intake.settings.engine import engine_config
+from aqueduct_core.intake.settings.in_force import in_force
+from aqueduct_core.intake.settings.intake import IntakeSettings
+from aqueduct_core.intake.settings.recorded import admission_of, check_recorded, record
+from aqueduct_core.intake.storage.commit_tracker import CommitTrackers
+from aqueduct_core.intake.storage.group_commit import RETRY, GroupCommit
+from aqueduct_core.intake.storage.layout import settle_layout
+from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA, newest_timestamp
+from aqueduct_core.intake.storage.skipped_rows import give_up
+from aqueduct_core.intake.storage.truncation import Truncation
 from aqueduct_core.logs.refusals import RefusalLog
+from aqueduct_core.primitives.host_port import address, joined
 from aqueduct_core.spool import Spool, SpoolSettings, SyncerProcess
 from aqueduct_core.spool.losses import offset_ahead
 from aqueduct_core.spool.opening import require_spool_in
@@ -60,7 +60,7 @@ class Intake:
     spool fails nothing is acked any more and `finished` raises the error.
     """
 
-    def __init__(self, settings: IntakeSettings, spool: Spool, front: Front) -> None:
+    def __init__(self, settings: IntakeSettings, spool: Spool, front: Frontend) -> None:
         self.settings = settings
         self._front = front
         self._spool = spool
@@ -83,8 +83,8 @@ class Intake:
             allowed=self._fence.check,
         )
         serial = count(1)
-        self._commits = Commits(settings.partitions, spool.cursors())
-        self._around = Surroundings(
+        self._commits = CommitTrackers(settings.partitions, spool.cursors())
+        self._around = SessionContext(
             groups=self._groups,
             clock=self._loop.time,
             wall_microseconds=lambda: time.time_ns() // 1000,
@@ -97,7 +97,7 @@ class Intake:
             commits=self._commits,
             spool_id=spool.id,
         )
-        self._trimming = Trimming(spool, self._fence, self._loop.call_later, self._groups.fail)
+        self._trimming = Truncation(spool, self._fence, self._loop.call_later, self._groups.fail)
         self._meter = Meter(self._loop.time())
         self._again: asyncio.TimerHandle | None = None
         self._ack_delay = engine_config(settings).ack_delay
@@ -178,9 +178,9 @@ class Intake:
         if self._failure is not None:
             raise self._failure
 
-    def _standing(self) -> Standing:
+    def _standing(self) -> IntakeState:
         counters, now = self._groups.counters, self._loop.time()
-        return Standing(
+        return IntakeState(
             listen=self._front.address,
             flight=self._flight_address,
             connections=len(self._sessions),
@@ -213,7 +213,7 @@ class Intake:
             self._host = SpoolHost(
                 self._spool,
                 settings.partitions,
-                Serving(
+                Control(
                     self._spool,
                     settings.partitions,
                     lease=self._lease,

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from aqueduct_core.spool.catalog_file import checksum, connect, look, rows
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import NOTHING, Durable
-from aqueduct_core.spool.segment import Segment
+from aqueduct_core.spool.format.segment import Segment
 from aqueduct_core.spool.width import padded, widened
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ _NOT_ITS_OWN = frozenset(
 """Errors of the disk or the system, which a new catalog would meet as well."""
 
 
-class Owner(NamedTuple):
+class CatalogOwner(NamedTuple):
     """Who began to write a catalog last: the spool, its epoch, and the ``lives`` (`identity`) of
     which the identity may have the one or the other, as the owner was just beginning."""
 
@@ -53,13 +53,13 @@ class Owner(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownSegment:
     """``state`` is the state after the closed segment ``state_after``; None when there is none."""
 
     durable: Durable = NOTHING
     state_after: int = 0
     state: dict[str, Any] | None = None
-    owner: Owner | None = None
+    owner: CatalogOwner | None = None
 
 
 class Catalog:
@@ -77,7 +77,7 @@ class Catalog:
         self._lock = threading.Lock()
         self._db = db
         self._partitions = partitions
-        self._owner: Owner | None = None
+        self._owner: CatalogOwner | None = None
         try:
             self.known()
             self.cursors()
@@ -152,18 +152,18 @@ class Catalog:
             for name, ends in self._rows("cursors")
         }
 
-    def known(self) -> Known:
-        """``Known()`` when the catalog is new."""
+    def known(self) -> KnownSegment:
+        """``KnownSegment()`` when the catalog is new."""
         found = {name: json.loads(value) for name, value in self._rows("known")}
         after, state = found.get("state", (0, None))
-        return Known(
+        return KnownSegment(
             Durable.told(found.get("durable", [0, 0, []]), self._partitions),
             after,
             state and widened(state, self._partitions),
-            Owner(*found["owner"]) if "owner" in found else None,
+            CatalogOwner(*found["owner"]) if "owner" in found else None,
         )
 
-    def begin(self, owner: Owner, *, anew: bool) -> None:
+    def begin(self, owner: CatalogOwner, *, anew: bool) -> None:
         """From now on this owner writes here; ``anew``: nothing that is here counts."""
 
         def act(db: sqlite3.Connection) -> None:
@@ -221,7 +221,7 @@ class Catalog:
         with self._lock, self._db:
             self._db.execute("BEGIN IMMEDIATE")
             found = self._db.execute("SELECT value FROM known WHERE name = 'owner'").fetchone()
-            last = Owner(*json.loads(found[0])) if found else None
+            last = CatalogOwner(*json.loads(found[0])) if found else None
             ours = self._owner
             if ours and last and last.spool == ours.spool and last.epoch > ours.epoch:
                 raise sqlite3.DatabaseError(f"the owner of epoch {last.epoch} writes here now")

@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.spool.record import Record
-from aqueduct_core.spool.scan import scan
-from aqueduct_core.spool.segment import Segment
+from aqueduct_core.spool.format.record import Record
+from aqueduct_core.spool.format.scan import scan
+from aqueduct_core.spool.format.segment import Segment
 
 
 class Rows(NamedTuple):
@@ -22,7 +22,7 @@ class Rows(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class SegmentCheck:
     """A checked segment: readable records and rows, the damaged (start, stop) bytes, and the rows
     that were in these."""
 
@@ -33,7 +33,7 @@ class Checked:
     lost: list[Rows]
 
 
-def check(segment: Segment) -> Checked:
+def check(segment: Segment) -> SegmentCheck:
     """Verify a segment from end to end.
 
     Raises:
@@ -54,7 +54,7 @@ def check(segment: Segment) -> Checked:
         for partition in range(len(segment.ends))
         for hole in _holes(segment, partition, found.rows)
     ]
-    return Checked(segment, len(found.records), rows, found.damage, lost)
+    return SegmentCheck(segment, len(found.records), rows, found.damage, lost)
 
 
 def missing(segments: Sequence[Segment], ends: Sequence[int]) -> list[Rows]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.primitives.private_files import FILE_MODE
-from aqueduct_core.spool.claims import Claim, Notes, read_notes
+from aqueduct_core.spool.claim import Claim, ClaimNotes, read_notes
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import NOTHING, Durable
 from aqueduct_core.spool.retention import Position
@@ -36,7 +36,7 @@ LOCK = "lock"
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class SpoolIdentity:
     """``id`` never changes; ``epoch`` is raised, durably, at each opening by an owner.
 
     ``life`` is random at each opening: a file that an owner of another life wrote is a copy put
@@ -55,13 +55,13 @@ class Identity:
     format: int = FORMAT
 
     @classmethod
-    def fresh(cls, partitions: int, schema: pa.Schema) -> Identity:
+    def fresh(cls, partitions: int, schema: pa.Schema) -> SpoolIdentity:
         return cls(str(uuid.uuid4()), 0, partitions, schema)
 
-    def at(self, epoch: int) -> Identity:
+    def at(self, epoch: int) -> SpoolIdentity:
         return replace(self, epoch=epoch)
 
-    def wide(self, partitions: int) -> Identity:
+    def wide(self, partitions: int) -> SpoolIdentity:
         """With at least so many logs."""
         partitions = max(partitions, self.partitions)
         cursors = self.cursors and {
@@ -71,11 +71,13 @@ class Identity:
         return replace(self, partitions=partitions, durable=durable, cursors=cursors)
 
     @property
-    def notes(self) -> Notes:
+    def notes(self) -> ClaimNotes:
         """What the next owner begins with."""
-        return Notes(self.id, self.epoch, self.life, self.partitions, self.durable, self.cursors)
+        return ClaimNotes(
+            self.id, self.epoch, self.life, self.partitions, self.durable, self.cursors
+        )
 
-    def noted(self, notes: Notes | Claim) -> Identity:
+    def noted(self, notes: ClaimNotes | Claim) -> SpoolIdentity:
         """With what owners noted of themselves."""
         cursors = self.cursors if notes.cursors is None else notes.cursors
         durable = max(self.durable, notes.durable, key=lambda each: (each.group, each.segment))
@@ -105,7 +107,7 @@ class Identity:
         disk.replace(path, data)
 
 
-def load_identity(directory: Path) -> Identity | None:
+def load_identity(directory: Path) -> SpoolIdentity | None:
     """What the file and the notes of owners say; None when the file is missing or damaged.
 
     Raises:
@@ -129,7 +131,7 @@ def load_identity(directory: Path) -> Identity | None:
             return None
         schema = pa.ipc.read_schema(pa.py_buffer(b64decode(content["schema"])))
         partitions = int(content["partitions"])
-        identity = Identity(
+        identity = SpoolIdentity(
             str(uuid.UUID(content["id"])),
             int(content.get("epoch", 0)),
             partitions,
@@ -170,7 +172,7 @@ def _checksum(content: Mapping[str, Any]) -> int:
     return zlib.crc32(json.dumps(content).encode())
 
 
-class Lock:
+class SpoolLock:
     """The right to write. Held until ``release`` or the end of the process, however it ends."""
 
     def __init__(self, directory: Path) -> None:

@@ -13,17 +13,17 @@ from pathlib import Path
 import pyarrow as pa
 
 from aqueduct_core.errors import DataLoss, InvalidOption, SpoolFailed
-from aqueduct_core.spool.catalog import CATALOG, Catalog, Owner
-from aqueduct_core.spool.claims import Claim, read_notes
+from aqueduct_core.spool.catalog import CATALOG, Catalog, CatalogOwner
+from aqueduct_core.spool.claim import Claim, read_notes
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import Durable
+from aqueduct_core.spool.format.record import Codec
+from aqueduct_core.spool.format.scan import Scan, scan
+from aqueduct_core.spool.format.segment import Index, Segment, segment_numbers, segment_path
+from aqueduct_core.spool.format.sequences import Sequences
 from aqueduct_core.spool.health import io_failed
-from aqueduct_core.spool.identity import IDENTITY, Identity, load_identity, spool_in
-from aqueduct_core.spool.marks import Marks
-from aqueduct_core.spool.record import Codec
+from aqueduct_core.spool.identity import IDENTITY, SpoolIdentity, load_identity, spool_in
 from aqueduct_core.spool.recovery import Recovered, recover
-from aqueduct_core.spool.scan import Scan, scan
-from aqueduct_core.spool.segment import Index, Segment, segment_numbers, segment_path
 from aqueduct_core.spool.stamps import read_head
 
 log = logging.getLogger(__name__)
@@ -85,14 +85,14 @@ def check_schema(schema: pa.Schema) -> None:
             raise ValueError(f"column {column.name} is dictionary encoded")
 
 
-def identify(directory: Path, schema: pa.Schema, partitions: int) -> Identity:
+def identify(directory: Path, schema: pa.Schema, partitions: int) -> SpoolIdentity:
     """Whose directory this is, with so many partitions from now on.
 
     Raises:
         SpoolFailed: VERSION for a newer format, or other columns.
         InvalidOption: fewer partitions than there are. Where there are fewer, empty ones are added.
     """
-    identity = find_identity(directory, schema) or Identity.fresh(partitions, schema)
+    identity = find_identity(directory, schema) or SpoolIdentity.fresh(partitions, schema)
     if identity.partitions > partitions:
         raise InvalidOption(
             "CONFLICT",
@@ -109,7 +109,7 @@ def identify(directory: Path, schema: pa.Schema, partitions: int) -> Identity:
     return identity.wide(partitions)
 
 
-def find_identity(directory: Path, schema: pa.Schema | None = None) -> Identity | None:
+def find_identity(directory: Path, schema: pa.Schema | None = None) -> SpoolIdentity | None:
     """What the files of identity and owners say, and where these are lost or old copies the head
     of the newest segment; None when none can be read.
 
@@ -128,7 +128,7 @@ def find_identity(directory: Path, schema: pa.Schema | None = None) -> Identity 
         log.warning(
             "%s has lost its identity; its owner says that it is %s", directory, notes.spool
         )
-        identity = Identity(notes.spool, 0, notes.partitions, schema).noted(notes)
+        identity = SpoolIdentity(notes.spool, 0, notes.partitions, schema).noted(notes)
     preamble = len(Codec(schema).preamble)
     for number in reversed(segment_numbers(directory)):
         state = read_head(segment_path(directory, number), number, preamble)
@@ -137,7 +137,7 @@ def find_identity(directory: Path, schema: pa.Schema | None = None) -> Identity 
         epoch, partitions = state["epoch"], state["partitions"]
         if identity is None:
             log.warning("%s has lost its identity; it is %s", directory, state["id"])
-            return Identity(state["id"], epoch + EPOCH_LEAP, partitions, schema)
+            return SpoolIdentity(state["id"], epoch + EPOCH_LEAP, partitions, schema)
         if identity.id == state["id"] and identity.epoch < epoch:
             log.warning("%s has lost its owners after epoch %d", directory, identity.epoch)
             identity = identity.at(epoch + EPOCH_LEAP).wide(partitions)
@@ -159,8 +159,8 @@ def _other_identity(directory: Path, theirs: str, ours: str) -> SpoolFailed:
 
 
 def take_epoch(
-    directory: Path, before: Identity, seen: Collection[int], disk: Disk
-) -> tuple[Catalog, Claim, Identity]:
+    directory: Path, before: SpoolIdentity, seen: Collection[int], disk: Disk
+) -> tuple[Catalog, Claim, SpoolIdentity]:
     """The catalog, emptied unless the last owner wrote it; the claim of the next owner, whose epoch
     is above all that are known; and the identity with it, which is on the disk. ``seen`` as of
     `Claim.take`.
@@ -184,7 +184,7 @@ def take_epoch(
                 log.warning(
                     "the catalog of %s is lost, or an old copy: it is built anew", directory
                 )
-            owner = Owner(identity.id, claim.epoch, (before.life, claim.life))
+            owner = CatalogOwner(identity.id, claim.epoch, (before.life, claim.life))
             try:
                 catalog.begin(owner, anew=not good)
             except sqlite3.DatabaseError as error:  # seen only where it is written
@@ -214,7 +214,7 @@ def late_is_locked(claim: Claim) -> Iterator[None]:
         raise claim.lost() from error
 
 
-def is_of(last: Owner | None, identity: Identity) -> bool:
+def is_of(last: CatalogOwner | None, identity: SpoolIdentity) -> bool:
     """Whether the owner that wrote a catalog last is that of the identity, or a later one (then it
     is the identity that is an old copy)."""
     if last is None:
@@ -226,10 +226,10 @@ def is_of(last: Owner | None, identity: Identity) -> bool:
 
 def take_over(
     directory: Path,
-    identity: Identity,
+    identity: SpoolIdentity,
     claim: Claim,
     catalog: Catalog,
-    marks: Marks,
+    marks: Sequences,
     disk: Disk,
     now: float,
     lost: int | None = None,

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.spool.catalog import Catalog
-from aqueduct_core.spool.claims import Claim, taken
+from aqueduct_core.spool.claim import Claim, taken
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.health import not_opened
-from aqueduct_core.spool.identity import Identity, Lock
+from aqueduct_core.spool.identity import SpoolIdentity, SpoolLock
 from aqueduct_core.spool.opening import (
     check_schema,
     identify,
@@ -33,10 +33,10 @@ class Ownership:
 
     directory: Path
     disk: Disk
-    lock: Lock
+    lock: SpoolLock
     claim: Claim
     catalog: Catalog
-    identity: Identity
+    identity: SpoolIdentity
     sync: Sync
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ def taking(
         try:
             require_spool_in(directory, spool_id)
             make_directory(directory, disk)
-            lock = Lock(directory)
+            lock = SpoolLock(directory)
             held.callback(lock.release)
             seen = taken(directory)
             before = identify(directory, schema, partitions)

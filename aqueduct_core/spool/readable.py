@@ -8,20 +8,20 @@ from pathlib import Path
 import pyarrow as pa
 
 from aqueduct_core.errors import InvalidOption
-from aqueduct_core.spool.identity import Identity
+from aqueduct_core.spool.identity import SpoolIdentity
+from aqueduct_core.spool.locations import Location, pieces_of
 from aqueduct_core.spool.losses import offset_ahead
-from aqueduct_core.spool.pieces import Piece, pieces_of
+from aqueduct_core.spool.segments import Segments
 from aqueduct_core.spool.sizes import measured
 from aqueduct_core.spool.skips import MAX_OFFSET, Skip, Stretch, check_unreadable, skipped_in
-from aqueduct_core.spool.stored import Stored
 
 
 class Readable:
     """Rows by range, what they take, and where they lie. Any thread may call."""
 
     _directory: Path
-    _identity: Identity
-    _stored: Stored
+    _identity: SpoolIdentity
+    _stored: Segments
 
     @property
     def directory(self) -> Path:
@@ -80,7 +80,7 @@ class Readable:
         spans = (span for _, _, _, each in parts for span in each)
         return measured(spans, start, end, step)
 
-    def pieces(self, partition: int, start: int, end: int) -> list[Piece]:
+    def pieces(self, partition: int, start: int, end: int) -> list[Location]:
         """Where the rows ``[start, end)`` lie, for ``read_pieces`` in another process.
 
         The pieces follow each other without a gap. Their files may be unlinked once every cursor
@@ -90,7 +90,7 @@ class Readable:
             DataLoss: RANGE_GONE or OFFSET_AHEAD.
             SpoolFailed: CORRUPT when no record of a segment can be read.
         """
-        found: list[Piece] = []
+        found: list[Location] = []
         for segment, at, stop, spans in self._stored.spans(partition, start, end):
             try:
                 found += pieces_of(segment, partition, at, stop, spans)

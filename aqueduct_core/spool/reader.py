@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Self
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.spool.catalog import CATALOG, Catalog, Known
-from aqueduct_core.spool.checks import Checked, Rows, check, missing
+from aqueduct_core.spool.catalog import CATALOG, Catalog, KnownSegment
+from aqueduct_core.spool.checks import Rows, SegmentCheck, check, missing
+from aqueduct_core.spool.format.record import Codec
+from aqueduct_core.spool.format.scan import Scan, scan
+from aqueduct_core.spool.format.segment import Segment, segment_path
 from aqueduct_core.spool.health import io_failed
 from aqueduct_core.spool.identity import load_identity
 from aqueduct_core.spool.opening import find_identity, is_of, load_index
 from aqueduct_core.spool.readable import Readable
-from aqueduct_core.spool.record import Codec
 from aqueduct_core.spool.recovery import recover
-from aqueduct_core.spool.scan import Scan, scan
-from aqueduct_core.spool.segment import Segment, segment_path
+from aqueduct_core.spool.segments import Segments
 from aqueduct_core.spool.skips import load_skips
-from aqueduct_core.spool.stored import Stored
 
 TRIES = 5
 """Times that the files are looked at anew because their owner trimmed a segment meanwhile."""
@@ -63,7 +63,7 @@ class SpoolReader(Readable):
         if identity is None:
             raise FileNotFoundError(2, "No readable spool.json here", str(self._directory))
         self._identity = identity
-        known = Known()
+        known = KnownSegment()
         cursors: dict[str, list[int | None]] = {}
         entered: dict[int, Segment] = {}
         try:
@@ -78,12 +78,12 @@ class SpoolReader(Readable):
         except sqlite3.Error:
             # everything can be had from the segments
             self.close()
-            known, cursors, entered = Known(), {}, {}
+            known, cursors, entered = KnownSegment(), {}, {}
         found = recover(self._directory, identity, known, entered, _read, time.time())
         if not known.durable.segment:
             cursors = found.replay.cursors(identity.cursors) | cursors
         self.cursors = cursors
-        self._stored = Stored(
+        self._stored = Segments(
             self._directory,
             Codec(identity.schema),
             identity.partitions,
@@ -116,7 +116,7 @@ class SpoolReader(Readable):
         will do."""
         return self._catalog is not None
 
-    def verify(self) -> Iterator[Checked]:
+    def verify(self) -> Iterator[SegmentCheck]:
         """Check every record of every segment, one segment a step.
 
         Raises:

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
-from aqueduct_core.spool.catalog import Known
+from aqueduct_core.spool.catalog import KnownSegment
 from aqueduct_core.spool.checks import Rows
 from aqueduct_core.spool.durable import Durable
-from aqueduct_core.spool.identity import Identity
+from aqueduct_core.spool.format.record import Codec, Record
+from aqueduct_core.spool.format.scan import Scan
+from aqueduct_core.spool.format.segment import Segment, segment_numbers, segment_path
+from aqueduct_core.spool.identity import SpoolIdentity
 from aqueduct_core.spool.losses import unreadable_segment
-from aqueduct_core.spool.record import Codec, Record
 from aqueduct_core.spool.retention import Position, lowest, raised
-from aqueduct_core.spool.scan import Scan
-from aqueduct_core.spool.segment import Segment, segment_numbers, segment_path
 from aqueduct_core.spool.stamps import expected_stamps
 from aqueduct_core.spool.tail import find_tail
 from aqueduct_core.spool.width import padded, widened
@@ -82,8 +82,8 @@ class Recovered:
 
 def recover(
     directory: Path,
-    identity: Identity,
-    known: Known,
+    identity: SpoolIdentity,
+    known: KnownSegment,
     entered: dict[int, Segment],
     read: Read,
     now: float,
@@ -161,7 +161,7 @@ class _Reading:
     def __init__(
         self,
         directory: Path,
-        identity: Identity,
+        identity: SpoolIdentity,
         entered: dict[int, Segment],
         durable: Durable,
         stamps: dict[int, str],
@@ -275,7 +275,7 @@ class _Reading:
             segments[0].starts[:] = _known(segments[0].starts, segments[0].ends)
         return segments, ends
 
-    def replay(self, known: Known) -> Replay:
+    def replay(self, known: KnownSegment) -> Replay:
         records: list[Record] = []
         state: dict[str, Any] | None = None
         for number in reversed(self._numbers):

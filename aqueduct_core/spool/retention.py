@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from aqueduct_core.errors import InvalidOption
-from aqueduct_core.spool.segment import Segment
+from aqueduct_core.spool.format.segment import Segment
 
 Position = Sequence[int | None]
 """Per log what a reader is done with, exclusive; None for a log that it does not read."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from aqueduct_core.spool.segment import Span
+from aqueduct_core.spool.format.segment import Span
 
 
 def measured(spans: Iterable[Span], start: int, end: int, step: int) -> list[tuple[int, int]]:

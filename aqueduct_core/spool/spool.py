@@ -11,19 +11,19 @@ from typing import Any, Self
 import pyarrow as pa
 
 from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.spool.cursors import CursorStore
 from aqueduct_core.spool.disk import Disk
+from aqueduct_core.spool.format.record import Codec
+from aqueduct_core.spool.format.sequences import Sequences
+from aqueduct_core.spool.format.settings import ContentSum, SequenceMark, SpoolSettings
 from aqueduct_core.spool.health import Health
-from aqueduct_core.spool.ledger import Ledger
-from aqueduct_core.spool.marks import Marks
 from aqueduct_core.spool.opening import load_index, take_over
 from aqueduct_core.spool.ownership import Ownership, taking
+from aqueduct_core.spool.quota import Quota
 from aqueduct_core.spool.readable import Readable
-from aqueduct_core.spool.record import Codec
 from aqueduct_core.spool.retention import Position, lowest
-from aqueduct_core.spool.room import Room
-from aqueduct_core.spool.settings import ContentSum, Mark, SpoolSettings
+from aqueduct_core.spool.segments import Segments
 from aqueduct_core.spool.skips import MAX_REASON, Skip, load_skips, save_skips, still_needed
-from aqueduct_core.spool.stored import Stored
 from aqueduct_core.spool.sync import SyncerProcess, SyncFactory, wait_readable
 from aqueduct_core.spool.writer import Writer
 
@@ -58,11 +58,11 @@ class Spool(Readable):
         self._own = own
         self._health = Health(directory)
         self._closed = False
-        self._marks = Marks(settings)
+        self._marks = Sequences(settings)
         found, cursors = take_over(
             directory, identity, own.claim, catalog, self._marks, own.disk, time.time(), lost
         )
-        self._stored = Stored(
+        self._stored = Segments(
             directory,
             codec,
             identity.partitions,
@@ -77,7 +77,9 @@ class Spool(Readable):
         self._stored.publish(found.ends)
         last = found.segments[-1] if found.segments else None
         newest, stamp = (last.number, last.stamp) if last else (0, "")
-        self._ledger = Ledger(catalog, self._health, self._stored, cursors, newest, own.claim.note)
+        self._ledger = CursorStore(
+            catalog, self._health, self._stored, cursors, newest, own.claim.note
+        )
         self._writer = Writer(
             directory,
             codec,
@@ -90,7 +92,7 @@ class Spool(Readable):
             roll_bytes=settings.roll_bytes,
             state=self._state,
         )
-        self._room = Room(
+        self._room = Quota(
             directory, settings, own.disk, self._health, self._stored, self._ledger, self._writer
         )
         self.lost = () if lost is None else tuple(found.rows_of(lost, cursors.values()))
@@ -200,7 +202,7 @@ class Spool(Readable):
         self,
         partition: int,
         batch: pa.RecordBatch,
-        marks: Sequence[Mark] = (),
+        marks: Sequence[SequenceMark] = (),
         sums: Sequence[ContentSum] = (),
     ) -> tuple[int, int]:
         """Put rows into the open group; their offsets ``[first, end)``. The marks become true with
@@ -285,7 +287,7 @@ class Spool(Readable):
         return flushed
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> Sequences:
         """Which numbered sequences are stored, those of the open group included. Read it, do not
         change it."""
         return self._marks

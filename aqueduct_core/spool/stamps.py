@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from aqueduct_core.spool.durable import Durable
-from aqueduct_core.spool.record import Damaged, verify
-from aqueduct_core.spool.segment import Segment, map_file, segment_path
+from aqueduct_core.spool.format.record import Damaged, verify
+from aqueduct_core.spool.format.segment import Segment, map_file, segment_path
 
 
 def expected_stamps(

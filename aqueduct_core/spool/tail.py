@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aqueduct_core.spool.record import Record
-from aqueduct_core.spool.scan import Scan
+from aqueduct_core.spool.format.record import Record
+from aqueduct_core.spool.format.scan import Scan
 
 Damage = tuple[int, int]
 Item = tuple[int, Record | Damage]

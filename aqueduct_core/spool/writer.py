@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import Durable
+from aqueduct_core.spool.format.record import Codec, RecordBatchDraft
+from aqueduct_core.spool.format.segment import Segment, segment_path
+from aqueduct_core.spool.format.settings import ContentSum, SequenceMark
 from aqueduct_core.spool.health import NO_SPACE
-from aqueduct_core.spool.record import Codec, Draft
-from aqueduct_core.spool.segment import Segment, segment_path
-from aqueduct_core.spool.settings import ContentSum, Mark
 from aqueduct_core.spool.sync import Sync
 
 _SMALL = 1024 * 1024
@@ -52,7 +52,7 @@ class Group:
     """Records that are written together and become durable together, or not at all."""
 
     number: int
-    drafts: list[Draft] = field(default_factory=list)
+    drafts: list[RecordBatchDraft] = field(default_factory=list)
     entries: list[tuple[int, int, int, int]] = field(default_factory=list)
     size: int = 0
 
@@ -137,7 +137,7 @@ class Writer:
         self,
         partition: int,
         batch: pa.RecordBatch,
-        marks: Sequence[Mark],
+        marks: Sequence[SequenceMark],
         sums: Sequence[ContentSum],
     ) -> tuple[int, int]:
         """Put a batch into the open group; its offsets. Nothing is written yet."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from aqueduct_core.transport.certificates import (
+from aqueduct_core.transport.dialer import dial
+from aqueduct_core.transport.driver import Driver, OnEvents
+from aqueduct_core.transport.link import Address, Link, LinkCounts, Stack
+from aqueduct_core.transport.listener import Listener, PeerInfo, listen
+from aqueduct_core.transport.settings import LinkSettings, ListenLimits
+from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls, fingerprint, is_loopback
+from aqueduct_core.transport.tls.development import (
     DevelopmentFiles,
     Issued,
     issue,
     make_authority,
     write_development,
 )
-from aqueduct_core.transport.dialer import dial
-from aqueduct_core.transport.driver import Driver, OnNews
-from aqueduct_core.transport.listener import Listener, PeerInfo, listen
-from aqueduct_core.transport.port import Address, Link, LinkCounts, Stack
-from aqueduct_core.transport.settings import LinkSettings, ListenLimits
-from aqueduct_core.transport.tls import ClientTls, ServerTls, fingerprint, is_loopback
 
 __all__ = [
     "Address",
@@ -27,7 +27,7 @@ __all__ = [
     "LinkSettings",
     "ListenLimits",
     "Listener",
-    "OnNews",
+    "OnEvents",
     "PeerInfo",
     "ServerTls",
     "Stack",

@@ -12,14 +12,14 @@ from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.contract import Engine
 from aqueduct_core.errors import AqueductError, ConnectFailed, InvalidOption, TlsFailed
 from aqueduct_core.transport.addresses import connected, refused, resolve, shown
-from aqueduct_core.transport.doubt import ASK_EVERY, Doubt
-from aqueduct_core.transport.driver import Driver, OnNews, lost_before_ready
-from aqueduct_core.transport.port import Address, Resumption
-from aqueduct_core.transport.registry import stack
+from aqueduct_core.transport.driver import Driver, OnEvents, lost_before_ready
+from aqueduct_core.transport.link import Address, Resumption
+from aqueduct_core.transport.liveness import ASK_EVERY, LivenessProbe
+from aqueduct_core.transport.sessions import DEFAULT_TICKETS, SessionStore, server_key
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tickets import DEFAULT_TICKETS, TicketStore, server_key
-from aqueduct_core.transport.tls import ClientTls, is_loopback
-from aqueduct_core.transport.udp import UdpSocket
+from aqueduct_core.transport.stacks import stack
+from aqueduct_core.transport.tls.credentials import ClientTls, is_loopback
+from aqueduct_core.transport.udp_socket import UdpSocket
 
 BAD_CERTIFICATE = 42
 CERTIFICATE_EXPIRED = 45
@@ -35,9 +35,9 @@ async def dial(
     settings: LinkSettings,
     tls: ClientTls,
     make_engine: Callable[[float], Engine[Any]],
-    on_news: OnNews,
+    on_events: OnEvents,
     transport: str = "aioquic",
-    tickets: TicketStore | None = None,
+    tickets: SessionStore | None = None,
     early_data: bool = False,
 ) -> Driver:
     """Connect to ``host`` and return when the TLS handshake is complete.
@@ -104,7 +104,7 @@ async def dial(
                     ),
                 ),
                 address,
-                make_engine=lambda _, ready: (make_engine(ready), on_news),
+                make_engine=lambda _, ready: (make_engine(ready), on_events),
                 send=attempt.socket.send,
                 on_turn=attempt.turned,
                 explain=partial(attempt.failure, host),
@@ -139,7 +139,7 @@ class _Attempt:
     def __init__(self, address: Address) -> None:
         self.address = address
         self.unreachable: OSError | None = None
-        self._doubt: Doubt | None = None
+        self._doubt: LivenessProbe | None = None
 
     def burst(self, datagrams: list[tuple[bytes, Address]]) -> None:
         if self.driver is not None:
@@ -160,7 +160,9 @@ class _Attempt:
                 self._doubt.refused(driver.now())
                 return
             link = driver.link
-            self._doubt = Doubt(driver.now(), link.counts.datagrams_received, link.round_trip)
+            self._doubt = LivenessProbe(
+                driver.now(), link.counts.datagrams_received, link.round_trip
+            )
             self._ask(driver)
 
     def _ask(self, driver: Driver) -> None:

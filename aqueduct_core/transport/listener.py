@@ -14,29 +14,29 @@ from typing import Any, TypeAlias
 from aqueduct_core.engine.contract import Engine
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.logs.refusals import RefusalLog
-from aqueduct_core.transport.address_tokens import AddressTokens, Standing
+from aqueduct_core.transport.address_tokens import AddressTokens, TokenState
 from aqueduct_core.transport.address_validation import AddressValidation
 from aqueduct_core.transport.addresses import bound, resolve
-from aqueduct_core.transport.driver import Driver, OnNews
+from aqueduct_core.transport.driver import Driver, OnEvents
 from aqueduct_core.transport.fair_turns import FairTurns
 from aqueduct_core.transport.half_open import HalfOpen
-from aqueduct_core.transport.memory_guard import GuardCounts, MemoryGuard
-from aqueduct_core.transport.port import (
+from aqueduct_core.transport.link import (
     CONNECTION_ID_LENGTH,
     LONG_HEADER,
+    AcceptTerms,
     Address,
     Hello,
     ListenCounts,
     Stack,
-    Terms,
     destination_of,
 )
-from aqueduct_core.transport.registry import stack
-from aqueduct_core.transport.sessions import SessionTable
+from aqueduct_core.transport.memory_guard import GuardCounts, MemoryGuard
+from aqueduct_core.transport.session_table import SessionTable
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits, share
+from aqueduct_core.transport.stacks import stack
 from aqueduct_core.transport.stateless_reset import StatelessResets
-from aqueduct_core.transport.tls import Identity, ServerTls
-from aqueduct_core.transport.udp import UdpSocket
+from aqueduct_core.transport.tls.credentials import ServerIdentity, ServerTls
+from aqueduct_core.transport.udp_socket import UdpSocket
 
 STRANGERS_SHARE = 0.002
 """Seconds of a turn for datagrams that may open connections, or are for those whose clients have
@@ -63,9 +63,9 @@ class PeerInfo:
     fingerprint: str | None = None
 
 
-Input: TypeAlias = tuple[bytes, Address] | None
+Received: TypeAlias = tuple[bytes, Address] | None
 """What a connection has a turn for: a datagram and its sender, or a deadline of its own."""
-Accept: TypeAlias = Callable[[PeerInfo, float], tuple[Engine[Any], OnNews]]
+Accept: TypeAlias = Callable[[PeerInfo, float], tuple[Engine[Any], OnEvents]]
 
 
 async def listen(
@@ -82,8 +82,8 @@ async def listen(
     """Listen on ``host`` (an address of this machine; "" or "::" for all) and ``port`` (0: any).
 
     ``make_engine`` is called for each connection when its handshake is complete, and returns the
-    engine and who takes its news. ``reset_key``, secret and of this listener alone, is kept by who
-    calls, so that a listener that comes in the place of this one ends the connections of it that
+    engine and who takes its events. ``reset_key``, secret and of this listener alone, is kept by
+    the caller, so that a listener that comes in the place of this one ends the connections of it that
     its clients still hold (``StatelessResets``); None: it does so for its own alone.
 
     Raises:
@@ -117,7 +117,7 @@ class Listener:
         self,
         library: Stack,
         settings: LinkSettings,
-        identity: Identity,
+        identity: ServerIdentity,
         make_engine: Accept,
         limits: ListenLimits,
         resets: StatelessResets,
@@ -137,7 +137,7 @@ class Listener:
         self._addresses: Counter[str] = Counter()
         self._tokens = AddressTokens() if limits.retry != "never" else None
         self._validation = AddressValidation(limits.retry, limits.handshakes // UNPROVED_PART)
-        self._turns: FairTurns[Driver, Input] = FairTurns(
+        self._turns: FairTurns[Driver, Received] = FairTurns(
             limits.connection_share, lambda driver: not driver.link.admitted
         )
         self._strangers: deque[tuple[bytes, Address]] = deque()
@@ -180,7 +180,7 @@ class Listener:
         """Bytes that all connections are charged with, of ``ListenLimits.memory``."""
         return self._guard.budget.used
 
-    def renew(self, identity: Identity) -> None:
+    def renew(self, identity: ServerIdentity) -> None:
         """Show this certificate to those who come from now on; connections that are there stay."""
         self._identity = identity
         self.fingerprint = identity.fingerprint
@@ -348,9 +348,9 @@ class Listener:
         )
         self._reset(data, address)
 
-    def _terms(self, hello: Hello, address: Address) -> Terms | None:
+    def _terms(self, hello: Hello, address: Address) -> AcceptTerms | None:
         """What the client is granted; None: it was told to prove its address first."""
-        terms = Terms(
+        terms = AcceptTerms(
             sessions=self._sessions,
             early_data=self.limits.early_data,
             reset_token=self._resets.token,
@@ -360,11 +360,11 @@ class Listener:
             return terms
         now = self._loop.time()
         standing, original = tokens.check(hello.token, address, hello.destination, now)
-        if standing is Standing.PROVED:
+        if standing is TokenState.PROVED:
             later = tokens.for_later(address, now)
             return replace(terms, original=original, proved=True, token=later)
         self._validation.came(now)
-        if standing is Standing.REFUSED:
+        if standing is TokenState.REFUSED:
             self.counts.tokens_refused += 1
             answer = self._library.refuse_token(hello)
         elif not self._validation.wanted(self._shaking.unproved, now):
@@ -384,7 +384,7 @@ class Listener:
             self.counts.resets += 1
             self._socket.send([(answer, address)])
 
-    def _welcome(self, driver: Driver, now: float) -> tuple[Engine[Any], OnNews]:
+    def _welcome(self, driver: Driver, now: float) -> tuple[Engine[Any], OnEvents]:
         self.counts.ready += 1
         info = PeerInfo(driver.peer, driver.peer_certificate_fingerprint)
         return self._make_engine(info, now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aqueduct_core.flight.tickets import CANCELS
-from aqueduct_spark.model import values
+from aqueduct_spark.options import values
 
 DEFAULT_CURSORS = {"messages": "query", "events": "events"}
 """By view, where option ``cursor`` names none."""

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
-from aqueduct_spark.model.selection import Selection
-from aqueduct_spark.model.values import Address
+from aqueduct_spark.options.selection import Selection
+from aqueduct_spark.options.values import Address
 
 if TYPE_CHECKING:
     from aqueduct_core.flight.credentials import Credentials
-    from aqueduct_core.intake.settings import IntakeSettings
+    from aqueduct_core.intake.settings.intake import IntakeSettings
     from aqueduct_spark.planning.ranges import DataRange
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from aqueduct_core.errors import SchemaMismatch
-from aqueduct_spark.model.payloads import check_payload_types
-from aqueduct_spark.model.read_parts import RowOptions
 from aqueduct_spark.model.schemas import check_read_schema, read_schema, same_type
+from aqueduct_spark.options.payloads import check_payload_types
+from aqueduct_spark.options.read_parts import RowOptions
 
 CORRUPT = "_corrupt"
 """The payload that does not parse, whole; null otherwise."""

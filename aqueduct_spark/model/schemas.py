@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 from aqueduct_core.errors import SchemaMismatch
 
 if TYPE_CHECKING:
-    from aqueduct_spark.model.read_parts import RowOptions
+    from aqueduct_spark.options.read_parts import RowOptions
 
 
 def read_schema(rows: RowOptions) -> StructType:

@@ -12,8 +12,8 @@ from pyspark.sql.types import (
 )
 
 from aqueduct_core.errors import SchemaMismatch
-from aqueduct_spark.model.payloads import CONTROL_COLUMNS, SOURCE_COLUMNS, check_payload_types
 from aqueduct_spark.model.schemas import header_type, same_type
+from aqueduct_spark.options.payloads import CONTROL_COLUMNS, SOURCE_COLUMNS, check_payload_types
 
 _CONTROL: dict[str, tuple[DataType, ...]] = {
     "channel": (StringType(),),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aqueduct_spark.planning.marks import Marks, offset_of, size_of
+from aqueduct_spark.planning.sizes import Marks, offset_of, size_of
 
 
 def apportion(available: Sequence[int], limit: int | None) -> list[int]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from aqueduct_core.errors import DataLoss, InvalidOption
 from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
-from aqueduct_spark.model.starting import Specific, Starting, starting_positions
+from aqueduct_spark.options.starting import Specific, Starting, starting_positions
 from aqueduct_spark.planning.views import Seen
 
 Ends = tuple[int, ...]
@@ -18,7 +18,7 @@ Ends = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ProgressTerms:
     """What a query asks for, as far as planning is concerned.
 
     ``logs`` of each spool belong to the view; None: as many as it has. ``lost_spools`` are given up
@@ -74,7 +74,7 @@ class Survey:
 def survey(
     start: StreamOffset,
     seen: Mapping[int, Seen],
-    terms: Terms,
+    terms: ProgressTerms,
     *,
     ceiling: Mapping[int, Ends] | None = None,
     located: Mapping[int, Ends] | None = None,
@@ -164,7 +164,7 @@ def reaches(offset: StreamOffset, seen: Mapping[int, Seen]) -> StreamOffset:
     return offset
 
 
-def check_terms(start: StreamOffset, seen: Mapping[int, Seen], terms: Terms) -> None:
+def check_terms(start: StreamOffset, seen: Mapping[int, Seen], terms: ProgressTerms) -> None:
     """Refuse options that do not fit the checkpoint or the spools. Raises InvalidOption."""
     if start.spool and max(start.spool) >= terms.intakes:
         needed = max(start.spool) + 1
@@ -185,7 +185,7 @@ def check_terms(start: StreamOffset, seen: Mapping[int, Seen], terms: Terms) -> 
             raise _other_logs(terms, wanted, f"spool {status.id} has", len(status.ends))
 
 
-def _other_logs(terms: Terms, wanted: int, other: str, count: int) -> InvalidOption:
+def _other_logs(terms: ProgressTerms, wanted: int, other: str, count: int) -> InvalidOption:
     if terms.view == "events" or terms.logs is None:
         return InvalidOption(
             "BAD_VALUE",
@@ -201,7 +201,7 @@ def _other_logs(terms: Terms, wanted: int, other: str, count: int) -> InvalidOpt
 
 
 def _first_position(
-    intake: int, status: Seen, terms: Terms, located: Mapping[int, Ends] | None
+    intake: int, status: Seen, terms: ProgressTerms, located: Mapping[int, Ends] | None
 ) -> tuple[SpoolPosition, Sequence[DataLoss]]:
     latest = status.opened or status.ends  # what was brought since it began for the query is new
     try:

@@ -14,9 +14,9 @@ from itertools import pairwise
 from math import ceil
 
 from aqueduct_spark.model.offsets import Cuts
-from aqueduct_spark.model.read_parts import SplitOptions
-from aqueduct_spark.planning.marks import Marks, offset_of, size_of
+from aqueduct_spark.options.read_parts import SplitOptions
 from aqueduct_spark.planning.ranges import DataRange
+from aqueduct_spark.planning.sizes import Marks, offset_of, size_of
 
 MAX_PIECES = 100_000
 """Tasks of one read: each is an object in the driver, and Spark takes a while for each. Where the

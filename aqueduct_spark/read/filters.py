@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aqueduct_spark.model.selection import Selection
+from aqueduct_spark.options.selection import Selection
 
 NAMES_KEPT = 10_000
 """Answers of a pattern that are remembered; a name beyond them is matched again."""

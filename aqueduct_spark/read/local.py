@@ -19,8 +19,8 @@ from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.joining import joined
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.schema import SPOOL_SCHEMA
-from aqueduct_core.spool.pieces import are_here, read_pieces
+from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA
+from aqueduct_core.spool.locations import are_here, read_pieces
 
 log = logging.getLogger(__name__)
 

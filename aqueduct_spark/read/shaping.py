@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from aqueduct_core.intake.event_rows import expand_events
-from aqueduct_core.intake.schema import expand
-from aqueduct_spark.model.selection import Selection
+from aqueduct_core.intake.storage.event_rows import expand_events
+from aqueduct_core.intake.storage.schema import expand
+from aqueduct_spark.options.selection import Selection
 from aqueduct_spark.read.filters import Sieve
 
 MAX_BATCH_BYTES = 1 << 20

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from aqueduct_core.errors import DataLoss, IntakeFailed, TlsFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import Ticket
+from aqueduct_spark.intakes.launch import ensure_intake, launch_here
+from aqueduct_spark.intakes.registrations import Registration
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
 from aqueduct_spark.planning.progress import give_up
 from aqueduct_spark.read.gaps import stored_rows
 from aqueduct_spark.read.shaping import Shape
-from aqueduct_spark.receivers.launch import ensure_intake, launch_here
-from aqueduct_spark.receivers.registrations import Registration
 
 if TYPE_CHECKING:
     import pyarrow as pa

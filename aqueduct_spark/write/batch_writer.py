@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from aqueduct_spark.model.tokens import Token
-from aqueduct_spark.model.write_options import WriteOptions
+from aqueduct_spark.options.tokens import Token
+from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.counts import SentCounts, summary
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from aqueduct_core.aio.outcomes import Outcome, ReceiverClosed
 from aqueduct_core.errors import SinkFailed
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_spark.write.destinations import Destination
-from aqueduct_spark.write.rows import Portion
+from aqueduct_spark.write.rows import RowBatch
 
 
-class Run(NamedTuple):
+class RowRun(NamedTuple):
     """Messages that follow each other; the first is row ``first`` of their destination."""
 
-    portion: Portion
+    portion: RowBatch
     first: int
 
     @property
@@ -68,17 +68,17 @@ class RowAccount:
 
 
 @dataclass(slots=True, eq=False)
-class Flight:
+class InFlightBatch:
     """A run on its way."""
 
-    run: Run
+    run: RowRun
     size: int
-    channel: Channel
+    channel: AttemptChannel
     since: float
     done: bool = False
 
 
-class Channel:
+class AttemptChannel:
     """Rows ``[start, next)`` of a destination: its message ``n`` is row ``start + n``.
 
     Ends by `Sender.finish` or `Sender.cancel`, at the hands of the lane, or by `abandon`. Tells
@@ -107,7 +107,7 @@ class Channel:
         self._tell = ended
         self._low = start
         self._counted = (0, 0)
-        self._flights: deque[Flight] = deque()
+        self._flights: deque[InFlightBatch] = deque()
         sender.observe(self._settled, self._ended)
 
     @property
@@ -115,7 +115,7 @@ class Channel:
         """Every message has its outcome."""
         return not self._flights
 
-    def launch(self, run: Run, now: float) -> Flight:
+    def launch(self, run: RowRun, now: float) -> InFlightBatch:
         """Note a run that is about to be sent.
 
         Raises:
@@ -129,7 +129,7 @@ class Channel:
                 "was about to be sent on it",
                 "This is a fault of the sink: report it; the next attempt sends the rows again",
             )
-        flight = Flight(run, run.portion.size, self, now)
+        flight = InFlightBatch(run, run.portion.size, self, now)
         self.next = run.stop
         self.progress = max(self.progress, now)
         self._flights.append(flight)
@@ -140,7 +140,7 @@ class Channel:
         if not self.destination.reliable:
             self._settle()
 
-    def abandon(self) -> list[Run]:
+    def abandon(self) -> list[RowRun]:
         """The connection is lost: the rows to be sent once more, in order.
 
         Of an unreliable channel those that never left: the others go at most once, and are lost
@@ -157,7 +157,7 @@ class Channel:
                 return [(max(first, never_sent), stop)] if stop > never_sent else []
 
         return [
-            Run(run.portion.part(low - run.first, high - run.first), low)
+            RowRun(run.portion.part(low - run.first, high - run.first), low)
             for run in (flight.run for flight in self._flights)
             for low, high in pieces(run.first, run.stop)
         ]

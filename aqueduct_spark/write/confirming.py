@@ -14,28 +14,28 @@ from operator import attrgetter
 
 from aqueduct_core.aio.halves import oneshot
 from aqueduct_core.aio.outcomes import ConnectionLost, Outcome
-from aqueduct_core.aqueduct.conventions import MAX_SEQUENCE
-from aqueduct_core.dedupe.checksum import Content, of_payloads
-from aqueduct_core.dedupe.numbering import space
-from aqueduct_core.dedupe.questions import (
+from aqueduct_core.aqueduct.conventions.dedupe.checksum import Content, of_payloads
+from aqueduct_core.aqueduct.conventions.dedupe.numbering import space
+from aqueduct_core.aqueduct.conventions.dedupe.questions import (
     MAX_CHANNELS,
     Answer,
     Asked,
     BadQuestion,
-    Known,
+    KnownNumbers,
     Question,
     question_header,
 )
+from aqueduct_core.aqueduct.conventions.headers import MAX_SEQUENCE
 from aqueduct_core.errors import SinkFailed
-from aqueduct_spark.model.values import Address
+from aqueduct_spark.options.values import Address
 from aqueduct_spark.write.destinations import Destination
 from aqueduct_spark.write.ends import Ends
 from aqueduct_spark.write.identity import WriteIdentity
-from aqueduct_spark.write.line import Line
-from aqueduct_spark.write.rows import Portion
+from aqueduct_spark.write.pooled_connection import PooledConnection
+from aqueduct_spark.write.rows import RowBatch
 
 
-class Sent:
+class SentRows:
     """What an attempt has taken in for each destination whose rows have numbers; and, after `ask`,
     what the receivers said of it.
 
@@ -77,7 +77,7 @@ class Sent:
             if address not in self._asked and (self._alone or address in whole)
         ]
 
-    def add(self, portion: Portion, first: int) -> None:
+    def add(self, portion: RowBatch, first: int) -> None:
         """Take a portion in, of which the first is row ``first`` of its destination."""
         to, identity = portion.destination, self._identity
         if not (identity.numbered and to.reliable):
@@ -93,12 +93,12 @@ class Sent:
         content = of_payloads(portion.payloads, number, headers)
         self._contents[to] = self._contents.get(to, Content()).plus(content)
 
-    def meets(self, line: Line) -> None:
+    def meets(self, line: PooledConnection) -> None:
         """There is a connection to one of the addresses."""
         if line.answers:
             self._answering[line.address] = None
 
-    def goes(self, portion: Portion, address: Address) -> None:
+    def goes(self, portion: RowBatch, address: Address) -> None:
         """Rows go to this address. Where others of their destination went to another one, neither
         has all, and they are not compared."""
         to = portion.destination
@@ -117,7 +117,7 @@ class Sent:
         """It cannot be asked."""
         self._asked.add(address)
 
-    async def ask(self, line: Line, seconds: float, ends: Ends) -> None:
+    async def ask(self, line: PooledConnection, seconds: float, ends: Ends) -> None:
         """Compare what was sent to one address; all of it must be acked.
 
         Raises:
@@ -146,7 +146,7 @@ class Sent:
 
     async def _answer(
         self,
-        line: Line,
+        line: PooledConnection,
         part: Sequence[Destination],
         among: tuple[int, int] | None,
         seconds: float,
@@ -181,7 +181,7 @@ class Sent:
             return None
         return None
 
-    def _compare(self, line: Line, to: Destination, known: Known) -> None:
+    def _compare(self, line: PooledConnection, to: Destination, known: KnownNumbers) -> None:
         self.repeated += known.repeated
         if to.source:
             if known.uncompared == 0 and to not in self._moved:
@@ -204,7 +204,7 @@ class Sent:
                 f"numbers; it recognised {known.repeated} as repeated",
             )
 
-    def _compare_channels(self, line: Line, mine: set[str], stored: int) -> None:
+    def _compare_channels(self, line: PooledConnection, mine: set[str], stored: int) -> None:
         if stored > len(mine):
             raise not_repeatable(
                 self._identity,

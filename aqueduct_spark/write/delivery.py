@@ -11,21 +11,25 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from aqueduct_core.aio.outcomes import ConnectionLost
-from aqueduct_core.aqueduct.conventions import CODE_NOT_REPEATABLE
+from aqueduct_core.aqueduct.conventions.headers import CODE_NOT_REPEATABLE
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed, SinkFailed
-from aqueduct_spark.model.values import Address
-from aqueduct_spark.model.write_options import WriteOptions
-from aqueduct_spark.write.channels import RowAccount, Run
-from aqueduct_spark.write.confirming import Sent, not_repeatable, other_row
+from aqueduct_spark.options.values import Address
+from aqueduct_spark.options.write import WriteOptions
+from aqueduct_spark.write.attempt_connection import (
+    ATTACH_MOST,
+    MAX_OPEN_CHANNELS,
+    AttemptConnection,
+)
+from aqueduct_spark.write.channels import RowAccount, RowRun
+from aqueduct_spark.write.confirming import SentRows, not_repeatable, other_row
 from aqueduct_spark.write.counts import SentCounts
 from aqueduct_spark.write.destinations import Destination
 from aqueduct_spark.write.ends import Ends
 from aqueduct_spark.write.identity import WriteIdentity
-from aqueduct_spark.write.lane import ATTACH_MOST, MAX_OPEN_CHANNELS, Lane
-from aqueduct_spark.write.line import dial
-from aqueduct_spark.write.pool import GOODBYE_SECONDS, LineKey, Pool
-from aqueduct_spark.write.rows import Portion
+from aqueduct_spark.write.pool import GOODBYE_SECONDS, ConnectionKey, Pool
+from aqueduct_spark.write.pooled_connection import dial
+from aqueduct_spark.write.rows import RowBatch
 
 log = logging.getLogger(__name__)
 
@@ -69,12 +73,12 @@ class Delivery:
         self._addresses: Sequence[Address] = options.endpoint.addresses
         self._accounts: dict[Destination, RowAccount] = {}
         # by slot, of which there are as many as addresses: each channel name belongs to one
-        self._waiting: list[deque[Run]] = [deque() for _ in self._addresses]
+        self._waiting: list[deque[RowRun]] = [deque() for _ in self._addresses]
         self._route = list(range(len(self._addresses)))
-        self._lanes: dict[int, Lane] = {}
+        self._lanes: dict[int, AttemptConnection] = {}
         # every row of a channel goes to one address, in each attempt
         self._alone = not self._fails_over or len(self._addresses) == 1
-        self._sent = Sent(
+        self._sent = SentRows(
             identity,
             idempotence=options.idempotence,
             alone=self._alone,
@@ -96,7 +100,7 @@ class Delivery:
         for slot in range(len(self._addresses)):
             await self._lane_of(slot)
 
-    async def send(self, portions: Sequence[Portion]) -> None:
+    async def send(self, portions: Sequence[RowBatch]) -> None:
         """Send portions in their order. Returns when they are on their way.
 
         Raises:
@@ -105,7 +109,7 @@ class Delivery:
         for portion in portions:
             account = self._accounts.setdefault(portion.destination, RowAccount())
             self._bytes += portion.size
-            run = Run(portion, account.take(len(portion.payloads)))
+            run = RowRun(portion, account.take(len(portion.payloads)))
             self._sent.add(portion, run.first)
             self._waiting[self._slot_of(run)].append(run)
         await self._send_waiting()
@@ -173,7 +177,7 @@ class Delivery:
             except ConnectionLost as lost:
                 self._recover(lost)
 
-    def _next_channels(self, waiting: deque[Run]) -> tuple[dict[Destination, int], int]:
+    def _next_channels(self, waiting: deque[RowRun]) -> tuple[dict[Destination, int], int]:
         """The channels to open next, each with its first row, and how many runs they are for: up to
         a run that does not go on where the one before it ended, for which the channel has to be
         opened again."""
@@ -232,7 +236,7 @@ class Delivery:
         for index, lane in gone:
             self._recover_lane(index, lane, lane.lost or lost)
 
-    def _recover_lane(self, index: int, lane: Lane, lost: ConnectionLost) -> None:
+    def _recover_lane(self, index: int, lane: AttemptConnection, lost: ConnectionLost) -> None:
         self._lost = self._connection_lost(lane, lost)
         self._turns -= 1
         if self._turns < 0 or self._lost.subclass == "NOT_REPEATABLE":
@@ -247,7 +251,7 @@ class Delivery:
             following = (index + 1) % len(self._addresses)
             self._route = [following if held == index else held for held in self._route]
 
-    async def _lane_of(self, slot: int) -> Lane:
+    async def _lane_of(self, slot: int) -> AttemptConnection:
         """The lane that takes the rows of a slot now, connected if need be.
 
         Raises:
@@ -262,7 +266,9 @@ class Delivery:
         except ConnectFailed as failure:
             raise failure if self._lost is None else self._not_again(failure) from None
 
-    async def _again(self, connect: Callable[[float | None], Awaitable[Lane]]) -> Lane:
+    async def _again(
+        self, connect: Callable[[float | None], Awaitable[AttemptConnection]]
+    ) -> AttemptConnection:
         """Connect; after a loss for ``RETURN_SECONDS``, again and again.
 
         Raises: ConnectFailed, and what ended at other addresses.
@@ -285,7 +291,7 @@ class Delivery:
             self._lost.subclass, f"{self._lost.what}; then {failure.what}", self._lost.remedy
         )
 
-    async def _connect(self, slot: int, seconds: float | None = None) -> Lane:
+    async def _connect(self, slot: int, seconds: float | None = None) -> AttemptConnection:
         """Route a slot to the first address that may take it and answers."""
         count = len(self._addresses)
         candidates = [(self._route[slot] + step) % count for step in range(count)]
@@ -314,7 +320,7 @@ class Delivery:
             f"{failure.remedy}, or set endpointPolicy=failover",
         )
 
-    async def _dial(self, index: int, seconds: float | None) -> Lane:
+    async def _dial(self, index: int, seconds: float | None) -> AttemptConnection:
         options, writer, address = self._options, self._identity.writer, self._addresses[index]
         until = None if seconds is None else asyncio.get_running_loop().time() + seconds
         try:
@@ -330,29 +336,31 @@ class Delivery:
                 "Check the receiver and its log",
             ) from None
         self._sent.meets(line)
-        lane = Lane(line, options, self._identity, self._accounts, self._ends, self._max_open)
+        lane = AttemptConnection(
+            line, options, self._identity, self._accounts, self._ends, self._max_open
+        )
         self._lanes[index] = lane
         return lane
 
-    async def _return(self, lane: Lane) -> None:
+    async def _return(self, lane: AttemptConnection) -> None:
         line = lane.line
         if self._options.keeps_connections and line.alive:
             self._pool.give_back(self._key(line.address), line)
         else:
             await line.close(self._options.ack_timeout)
 
-    def _key(self, address: Address) -> LineKey:
+    def _key(self, address: Address) -> ConnectionKey:
         writer = self._identity.writer
-        return LineKey.of(address, self._options, token=self._token, writer=writer)
+        return ConnectionKey.of(address, self._options, token=self._token, writer=writer)
 
     @property
     def _fails_over(self) -> bool:
         return self._options.endpoint_policy == "failover"
 
-    def _slot_of(self, run: Run) -> int:
+    def _slot_of(self, run: RowRun) -> int:
         return zlib.crc32(run.destination.channel.encode()) % len(self._addresses)
 
-    def _connection_lost(self, lane: Lane, lost: ConnectionLost) -> SinkFailed:
+    def _connection_lost(self, lane: AttemptConnection, lost: ConnectionLost) -> SinkFailed:
         refused = lost.by_peer and lost.origin is CloseOrigin.APPLICATION
         if refused and lost.code == CODE_NOT_REPEATABLE:
             where = f"aqueduct://{lane.line.address}"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from aqueduct_core.aqueduct.conventions import MAX_NAME_BYTES
+from aqueduct_core.aqueduct.conventions.headers import MAX_NAME_BYTES
 from aqueduct_core.errors import SchemaMismatch
 
 DEFAULT_CHANNEL = "spark"

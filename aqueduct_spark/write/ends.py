@@ -13,7 +13,7 @@ from aqueduct_core.aio.outcomes import (
     Outcome,
     ReceiverClosed,
 )
-from aqueduct_core.aio.outlet import again
+from aqueduct_core.aio.send_state import again
 from aqueduct_core.errors import SinkFailed
 
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aqueduct_core.aqueduct.conventions import (
+from aqueduct_core.aqueduct.conventions.dedupe.numbering import MAX_ROWS, batch_floor, first_number
+from aqueduct_core.aqueduct.conventions.dedupe.source_rows import stretches
+from aqueduct_core.aqueduct.conventions.headers import (
     BATCH,
     PARTITION,
     ROW,
@@ -15,12 +17,10 @@ from aqueduct_core.aqueduct.conventions import (
     SOURCE_OFFSET,
     decimal,
 )
-from aqueduct_core.aqueduct.news import Headers, ReceivedHeaders
-from aqueduct_core.dedupe.numbering import MAX_ROWS, batch_floor, first_number
-from aqueduct_core.dedupe.source_rows import stretches
+from aqueduct_core.aqueduct.events import Headers, ReceivedHeaders
 from aqueduct_core.errors import SinkFailed
 from aqueduct_spark.write.destinations import Destination
-from aqueduct_spark.write.rows import Portion
+from aqueduct_spark.write.rows import RowBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class WriteIdentity:
             headers += [(SEQUENCE_START, decimal(start)), (BATCH, decimal(self.batch))]
         return tuple(headers)
 
-    def messages(self, portion: Portion, keyed: bool) -> Iterator[tuple[Headers, list[bytes]]]:
+    def messages(self, portion: RowBatch, keyed: bool) -> Iterator[tuple[Headers, list[bytes]]]:
         """The payloads of a portion in order, each with its headers; those that have none come as
         one. ``keyed``: every message says who it is, for a receiver that looks at messages only.
         """
@@ -83,7 +83,7 @@ class WriteIdentity:
         if done < len(payloads):
             yield (), payloads[done:]
 
-    def keys(self, portion: Portion, keyed: bool) -> dict[int, Headers]:
+    def keys(self, portion: RowBatch, keyed: bool) -> dict[int, Headers]:
         """What messages say of themselves, by their place in the portion."""
         numbers = portion.numbers
         if numbers is None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
-from aqueduct_spark.model.payloads import CONTROL_COLUMNS
+from aqueduct_spark.options.payloads import CONTROL_COLUMNS
 
 Convert = Callable[[Any], Any]
 

@@ -8,11 +8,11 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from aqueduct_spark.model.access import DialTls
-from aqueduct_spark.model.values import Address
-from aqueduct_spark.model.write_options import WriteOptions
+from aqueduct_spark.options.access import DialTls
+from aqueduct_spark.options.values import Address
+from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.background import BackgroundLoop
-from aqueduct_spark.write.line import Line
+from aqueduct_spark.write.pooled_connection import PooledConnection
 
 IDLE_SECONDS = 15.0
 """A connection that no task used for so long is closed: longer than the pause between micro-batches
@@ -25,7 +25,7 @@ GOODBYE_SECONDS = 2.0
 """For the end of a connection, or of a failed attempt's channels, to reach the receiver."""
 
 
-class LineKey(NamedTuple):
+class ConnectionKey(NamedTuple):
     """What two uses of a connection must have in common."""
 
     address: Address
@@ -38,7 +38,7 @@ class LineKey(NamedTuple):
     @classmethod
     def of(
         cls, address: Address, options: WriteOptions, *, token: str | None, writer: str
-    ) -> LineKey:
+    ) -> ConnectionKey:
         """Holds a digest of the token: another one means another connection."""
         return cls(
             address,
@@ -60,7 +60,7 @@ class Pool:
     def __init__(self, idle_seconds: float = IDLE_SECONDS, most: int = MAX_IDLE) -> None:
         self._idle_seconds = idle_seconds
         self._most = most
-        self._idle: list[tuple[LineKey, Line, asyncio.TimerHandle]] = []
+        self._idle: list[tuple[ConnectionKey, PooledConnection, asyncio.TimerHandle]] = []
         self._closing: set[asyncio.Task[None]] = set()
 
     @property
@@ -68,7 +68,9 @@ class Pool:
         """Connections that no task has."""
         return len(self._idle)
 
-    async def lease(self, key: LineKey, dial: Callable[[], Awaitable[Line]]) -> Line:
+    async def lease(
+        self, key: ConnectionKey, dial: Callable[[], Awaitable[PooledConnection]]
+    ) -> PooledConnection:
         """An idle connection, or a new one. Raises what ``dial`` raises."""
         for index in range(len(self._idle) - 1, -1, -1):
             held, line, timer = self._idle[index]
@@ -80,7 +82,7 @@ class Pool:
                     return line
         return await dial()
 
-    def give_back(self, key: LineKey, line: Line) -> None:
+    def give_back(self, key: ConnectionKey, line: PooledConnection) -> None:
         """Keep a connection on which everything is acked."""
         loop = asyncio.get_running_loop()
         timer = loop.call_later(self._idle_seconds, self._expire, line)
@@ -88,7 +90,7 @@ class Pool:
         while len(self._idle) > self._most:
             self._expire(self._idle[0][1])
 
-    def discard(self, key: LineKey) -> None:
+    def discard(self, key: ConnectionKey) -> None:
         """End the idle connections of a key: one like them was lost, so they are not trusted."""
         for line in [line for held, line, _ in self._idle if held == key]:
             self._expire(line)
@@ -100,7 +102,7 @@ class Pool:
         if self._closing:
             await asyncio.wait(self._closing)
 
-    def _expire(self, line: Line) -> None:
+    def _expire(self, line: PooledConnection) -> None:
         for index, (_, held, timer) in enumerate(self._idle):
             if held is line:
                 timer.cancel()

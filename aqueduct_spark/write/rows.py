@@ -9,9 +9,9 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from aqueduct_core.aqueduct.header_keys import from_text
-from aqueduct_core.aqueduct.news import Headers
-from aqueduct_core.dedupe.source_rows import Numbers
+from aqueduct_core.aqueduct.conventions.dedupe.source_rows import Numbers
+from aqueduct_core.aqueduct.conventions.header_keys import from_text
+from aqueduct_core.aqueduct.events import Headers
 from aqueduct_core.errors import SchemaMismatch
 from aqueduct_spark.write.arrow_cuts import ArrowCutter, ArrowMessage
 from aqueduct_spark.write.destinations import Codes, Destination, destinations
@@ -38,7 +38,7 @@ class RowPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class RowBatch:
     """Messages for one destination, in order.
 
     ``rows`` are their places among all rows of the task; where a message is many rows, that of its
@@ -57,7 +57,7 @@ class Portion:
         """Bytes of the payloads."""
         return sum(map(len, self.payloads))
 
-    def part(self, first: int, stop: int) -> Portion:
+    def part(self, first: int, stop: int) -> RowBatch:
         """Messages ``[first, stop)`` of it."""
         if (first, stop) == (0, len(self.payloads)):
             return self
@@ -84,7 +84,7 @@ class Splitter:
         if plan.payload_format == "arrow":
             self._cutter = ArrowCutter(plan.channel, plan.reliability, plan.max_message_bytes)
 
-    def split(self, batch: pa.RecordBatch) -> Iterator[list[Portion]]:
+    def split(self, batch: pa.RecordBatch) -> Iterator[list[RowBatch]]:
         """The messages of a batch by destination, a slice of the batch at a time.
 
         Raises:
@@ -110,7 +110,7 @@ class Splitter:
             )
             yield list(self._plain(piece, found, places))
 
-    def rest(self) -> Iterator[list[Portion]]:
+    def rest(self) -> Iterator[list[RowBatch]]:
         """What was kept for messages that are not full, when no more batches come. Raises: as
         `split`."""
         if self._cutter is not None:
@@ -121,19 +121,19 @@ class Splitter:
         piece: pa.RecordBatch,
         found: Iterator[tuple[Destination, Codes | None]],
         origin: Places | None,
-    ) -> Iterator[Portion]:
+    ) -> Iterator[RowBatch]:
         plan, base = self._plan, self._next
         values = payload_column(piece, plan.payload_format, plan.max_message_bytes)
         headers = _headers(piece)
         for destination, rows in found:
             if rows is None:
                 payloads, places = values.to_pylist(), range(base, base + piece.num_rows)
-                yield Portion(
+                yield RowBatch(
                     destination, payloads, places, headers, self._numbers(destination, origin)
                 )
                 continue
             chosen = None if headers is None else [headers[row] for row in rows]
-            yield Portion(
+            yield RowBatch(
                 destination,
                 values.take(pa.array(rows)).to_pylist(),
                 (rows + base).tolist(),
@@ -152,7 +152,7 @@ class Splitter:
         return offsets
 
 
-def _portions(messages: Iterator[ArrowMessage]) -> Iterator[list[Portion]]:
+def _portions(messages: Iterator[ArrowMessage]) -> Iterator[list[RowBatch]]:
     """A portion for messages of a destination in a row, about ``SLICE_BYTES`` at a time."""
     ready: list[ArrowMessage] = []
     size = 0
@@ -166,9 +166,9 @@ def _portions(messages: Iterator[ArrowMessage]) -> Iterator[list[Portion]]:
         yield _grouped(ready)
 
 
-def _grouped(messages: list[ArrowMessage]) -> list[Portion]:
+def _grouped(messages: list[ArrowMessage]) -> list[RowBatch]:
     return [
-        Portion(destination, [one.payload for one in run], [one.row for one in run])
+        RowBatch(destination, [one.payload for one in run], [one.row for one in run])
         for destination, found in groupby(messages, lambda message: message.destination)
         for run in [list(found)]
     ]

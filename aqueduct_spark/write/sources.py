@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from aqueduct_core.aqueduct.conventions import MAX_SEQUENCE
-from aqueduct_core.dedupe.source_rows import Numbers, stretches
+from aqueduct_core.aqueduct.conventions.dedupe.source_rows import Numbers, stretches
+from aqueduct_core.aqueduct.conventions.headers import MAX_SEQUENCE
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
 from aqueduct_core.primitives.number_set import NumberSet
-from aqueduct_spark.model.payloads import SOURCE_COLUMNS
+from aqueduct_spark.options.payloads import SOURCE_COLUMNS
 from aqueduct_spark.write.destinations import Codes, Destination
 
 MAX_SPOOL_CHARACTERS = 128

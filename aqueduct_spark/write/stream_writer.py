@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from aqueduct_spark.model.tokens import Token
-from aqueduct_spark.model.write_options import WriteOptions
+from aqueduct_spark.options.tokens import Token
+from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.batch_writer import counts_of
 from aqueduct_spark.write.counts import summary
 

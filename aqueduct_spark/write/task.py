@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from aqueduct_spark.model.write_options import WriteOptions
+from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.counts import SentCounts
 from aqueduct_spark.write.delivery import Delivery
 from aqueduct_spark.write.identity import WriteIdentity

@@ -24,7 +24,7 @@ import psutil
 from aqueduct_core.aio import Producer, channel, connect
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.primitives.ranges import RangeSet
-from aqueduct_core.transport.tls import ClientTls
+from aqueduct_core.transport.tls.credentials import ClientTls
 from jobs.demo.ledger import LedgerFile
 
 Reading = dict[str, Any]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.repository import ROOT
 
 # What each package of the core may import of the core. A name stands for itself and all below it.
 ALLOWED: dict[str, set[str]] = {

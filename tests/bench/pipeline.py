@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import SparkSession
 
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings import IntakeSettings, TlsSettings
+from aqueduct_core.intake.settings.intake import IntakeSettings, TlsSettings
 from tests.bench.transport import MEGABYTE, calibration, measure
 from tests.support.waiting import environment, intake_status, wait_until
 
@@ -76,7 +76,7 @@ class Load(NamedTuple):
 async def send(endpoint: str, load: Load) -> float:
     """Send in this process; seconds from the first message until all are acked."""
     from aqueduct_core.aio import channel, connect
-    from aqueduct_core.transport.tls import ClientTls
+    from aqueduct_core.transport.tls.credentials import ClientTls
 
     async with connect(endpoint, tls=ClientTls(insecure=True)) as connection:
         sender, receiver = channel(mode="ordered", name="bench")

@@ -25,10 +25,10 @@ from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.server import FlightHost
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.schema import ATTACHMENTS, HEADERS, SOURCE, SPOOL_SCHEMA
+from aqueduct_core.intake.storage.schema import ATTACHMENTS, HEADERS, SOURCE, SPOOL_SCHEMA
 from aqueduct_core.spool import InlineSync, Spool
-from aqueduct_core.spool.pieces import Piece
-from aqueduct_spark.model.selection import Selection
+from aqueduct_core.spool.locations import Location
+from aqueduct_spark.options.selection import Selection
 from aqueduct_spark.read.local import rows_of
 from aqueduct_spark.read.shaping import Shape
 
@@ -57,7 +57,7 @@ class Served:
     def read(self, ticket: Ticket) -> Iterator[pa.RecordBatch]:
         return self._spool.read(ticket.partition, ticket.start, ticket.end)
 
-    def pieces(self, ticket: Ticket) -> list[Piece]:
+    def pieces(self, ticket: Ticket) -> list[Location]:
         return self._spool.pieces(ticket.partition, ticket.start, ticket.end)
 
 

@@ -23,7 +23,7 @@ from aqueduct_spark.write.identity import WriteIdentity
 from aqueduct_spark.write.pool import Worker
 from aqueduct_spark.write.task import write_rows
 from tests.bench.pipeline import intake
-from tests.spark.sinking import options
+from tests.spark.write.sinking import options
 
 BATCH_ROWS = 10_000
 GOAL_GROWTH = 1.25

@@ -26,12 +26,12 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import QuicEvent, StreamDataReceived
 
 from aqueduct_core.engine.contract import (
+    Action,
     Admit,
     Consumed,
-    Fact,
     Footprint,
+    Input,
     LinkReady,
-    Order,
     StreamBytes,
     WriteStream,
 )
@@ -78,22 +78,22 @@ class Counting:
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
-        self._orders: list[Order] = []
+        self._actions: list[Action] = []
 
-    def absorb(self, fact: Fact, now: float) -> None:
-        if isinstance(fact, LinkReady):
-            self._orders.append(Admit())
-        elif isinstance(fact, StreamBytes):
-            self._meter.take(fact.stream_id, len(fact.data), fact.end)
-            self._orders.append(Consumed(fact.stream_id, len(fact.data)))
+    def handle(self, input: Input, now: float) -> None:
+        if isinstance(input, LinkReady):
+            self._actions.append(Admit())
+        elif isinstance(input, StreamBytes):
+            self._meter.take(input.stream_id, len(input.data), input.end)
+            self._actions.append(Consumed(input.stream_id, len(input.data)))
 
     def tick(self, now: float) -> None: ...
 
-    def orders(self) -> list[Order]:
-        orders, self._orders = self._orders, []
-        return orders
+    def actions(self) -> list[Action]:
+        actions, self._actions = self._actions, []
+        return actions
 
-    def news(self) -> list[Any]:
+    def events(self) -> list[Any]:
         return []
 
 
@@ -104,17 +104,17 @@ class Sending:
     footprint = Footprint(0)
 
     def __init__(self) -> None:
-        self.queue: list[Order] = []
+        self.queue: list[Action] = []
 
-    def absorb(self, fact: Fact, now: float) -> None: ...
+    def handle(self, input: Input, now: float) -> None: ...
 
     def tick(self, now: float) -> None: ...
 
-    def orders(self) -> list[Order]:
-        orders, self.queue = self.queue, []
-        return orders
+    def actions(self) -> list[Action]:
+        actions, self.queue = self.queue, []
+        return actions
 
-    def news(self) -> list[Any]:
+    def events(self) -> list[Any]:
         return []
 
 
@@ -144,7 +144,7 @@ async def receive(kind: str) -> None:
             server.close()
     else:
         if "no GRO" in kind:
-            import aqueduct_core.transport.udp as udp
+            import aqueduct_core.transport.udp_socket as udp
 
             udp.UDP_GRO = -1
         listener = await listen(
@@ -152,7 +152,7 @@ async def receive(kind: str) -> None:
             0,
             settings=LinkSettings(),
             tls=tls,
-            make_engine=lambda peer, now: (Counting(meter), lambda driver, news: None),
+            make_engine=lambda peer, now: (Counting(meter), lambda driver, events: None),
         )
         port = listener.address[1]
         close = listener.close
@@ -173,7 +173,7 @@ async def send(total: int, size: int) -> None:
         settings=LinkSettings(max_datagram_size=size),
         tls=ClientTls(ca_pem=target["ca"].encode()),
         make_engine=lambda now: engine,
-        on_news=lambda driver, news: None,
+        on_events=lambda driver, events: None,
     )
     for index in range(target["idle"]):
         engine.queue.append(WriteStream(2 + 4 * index, b"open", False))

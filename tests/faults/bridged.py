@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aqueduct_core.cli.spool_places import only_place
-from aqueduct_core.dedupe.numbering import BATCH_BITS, MODE_BITS, ROW_BITS
+from aqueduct_core.aqueduct.conventions.dedupe.numbering import BATCH_BITS, MODE_BITS, ROW_BITS
+from aqueduct_core.cli.spool.places import only_place
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.intake.schema import expand
+from aqueduct_core.intake.storage.schema import expand
 from aqueduct_core.primitives.ranges import RangeSet
 from tests.faults.ledger import DIGITS, Entry, Verdict, numbers_of
 

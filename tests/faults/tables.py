@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from aqueduct_core.errors import IntakeFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import IntakeStatus, Ticket
-from aqueduct_core.intake.schema import expand, row_schema
+from aqueduct_core.intake.storage.schema import expand, row_schema
 from tests.core.intake.processes import IntakeProcess
 from tests.faults.ledger import COLUMNS, DIGITS
 from tests.support.waiting import LONG

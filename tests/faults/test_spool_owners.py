@@ -24,6 +24,7 @@ from tests.core.spool.rows import (
     store,
 )
 from tests.core.spool.test_retention import trim_all
+from tests.support.repository import ROOT
 
 OWNER = """
 import sys
@@ -46,7 +47,7 @@ def owner(directory: Path) -> Iterator[subprocess.Popen[str]]:
         [sys.executable, "-c", OWNER, str(directory)],
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
     ) as process:
         try:
             yield process

@@ -8,10 +8,10 @@ exactly where they would be refused otherwise.
 
 from __future__ import annotations
 
-from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.faults import Code, PeerFault
-from aqueduct_core.aqueduct.grammar import SequenceReader
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.aqueduct.wire.grammar import SequenceReader
 from tests.fuzz.byte_source import ByteSource
 from tests.fuzz.differential import Gate, check, config_of
 from tests.support.reference_decoder import Limits, Reading

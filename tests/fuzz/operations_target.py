@@ -1,7 +1,7 @@
 """Target: two engines, a faulty link between them, and applications that do what the bytes say.
 
 Invariant: two honest engines never find fault with each other, whatever their applications do and
-whatever the link delays, reorders, cuts or loses. Every order and every news is well formed
+whatever the link delays, reorders, cuts or loses. Every order and every events is well formed
 (``Judge``); a message arrives once, unchanged, and only if it was sent; a command fails with a
 ``LocalError`` or not at all; and once every half has been ended, both sides forget everything: no
 channel, no timer.
@@ -13,9 +13,9 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import cast
 
-from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Connection, Mode, Side
+from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Attach, Config, Mode, Side
+from aqueduct_core.aqueduct.events import Dropped, Event, MessageBatch, Numbered, Rerouted
 from aqueduct_core.aqueduct.faults import LocalError
-from aqueduct_core.aqueduct.news import Dropped, News, Numbered, Rerouted, Run
 from aqueduct_core.engine.contract import LinkLost
 from tests.fuzz.byte_source import ByteSource
 from tests.fuzz.judge import Judge
@@ -41,14 +41,14 @@ _MOST_STEPS = 120
 class Party:
     """One application: what it sent, what it read, the channels that it knows."""
 
-    def __init__(self, side: Side, engine: Connection) -> None:
+    def __init__(self, side: Side, engine: AqueductEngine) -> None:
         self.side = side
         self.engine = engine
-        self.channels = [Connection.ENTRYPOINT]
+        self.channels = [AqueductEngine.ENTRYPOINT]
         self.sent: dict[tuple[int, bool, int], bytes] = {}
         self.queued: dict[int, deque[bytes]] = defaultdict(deque)
         self.seen: dict[int, set[tuple[bool, int]]] = defaultdict(set)
-        self.unread: list[Run] = []
+        self.unread: list[MessageBatch] = []
 
 
 class Scene:
@@ -65,7 +65,7 @@ class Scene:
         )
         self.judges = {side: Judge(engine) for side, engine in self.pair.engines.items()}
         for side, judge in self.judges.items():
-            self.pair.engines[side] = cast(Connection, judge)
+            self.pair.engines[side] = cast(AqueductEngine, judge)
         self.parties = {side: Party(side, judge.engine) for side, judge in self.judges.items()}
         self.slow = bool(flags & 8)
         self.over = False
@@ -150,7 +150,7 @@ class Scene:
             self._digest(party, run)
         party.unread.clear()
 
-    def _digest(self, party: Party, run: Run) -> None:
+    def _digest(self, party: Party, run: MessageBatch) -> None:
         stop = run.first + run.count
         self.command(party.engine.stored, run.channel, run.first, stop, reliable=run.reliable)
         party.engine.consumed(run.channel, run.size, self.pair.now)
@@ -168,7 +168,7 @@ class Scene:
 
     def lose(self) -> None:
         for side in Side:
-            self.pair.engines[side].absorb(LinkLost(0, "", False), self.pair.now)
+            self.pair.engines[side].handle(LinkLost(0, "", False), self.pair.now)
         self.over = True
 
     def shutdown(self) -> None:
@@ -179,13 +179,13 @@ class Scene:
 
     def hear(self) -> None:
         self.pair.collect()
-        told = {side: self.pair.news(side) for side in Side}
-        for side, news in told.items():
-            for item in news:
+        told = {side: self.pair.events(side) for side in Side}
+        for side, events in told.items():
+            for item in events:
                 self._queue_moved(self.parties[side], item)
         for party in self.parties.values():
             for item in told[party.side]:
-                if isinstance(item, Run):
+                if isinstance(item, MessageBatch):
                     self._arrived(party, item)
                     party.unread.append(item)
             closed = party.engine.closed
@@ -193,20 +193,20 @@ class Scene:
             if not self.slow:
                 self._read(party)
 
-    def _queue_moved(self, party: Party, news: News) -> None:
-        if isinstance(news, Numbered):
-            party.channels += news.attached
-            for number in range(news.first, news.stop):
-                payload = party.queued[news.channel].popleft()
-                party.sent[news.channel, news.reliable, number] = payload
-        elif isinstance(news, Dropped):
-            for _ in range(news.messages):
-                party.queued[news.channel].popleft()
-        elif isinstance(news, Rerouted):
-            payload = party.sent.pop((news.channel, False, news.datagram))
-            party.sent[news.channel, True, news.reliable] = payload
+    def _queue_moved(self, party: Party, event: Event) -> None:
+        if isinstance(event, Numbered):
+            party.channels += event.attached
+            for number in range(event.first, event.stop):
+                payload = party.queued[event.channel].popleft()
+                party.sent[event.channel, event.reliable, number] = payload
+        elif isinstance(event, Dropped):
+            for _ in range(event.messages):
+                party.queued[event.channel].popleft()
+        elif isinstance(event, Rerouted):
+            payload = party.sent.pop((event.channel, False, event.datagram))
+            party.sent[event.channel, True, event.reliable] = payload
 
-    def _arrived(self, party: Party, run: Run) -> None:
+    def _arrived(self, party: Party, run: MessageBatch) -> None:
         sent = self.parties[party.side.other].sent
         for message in run.messages():
             key = (run.reliable, message.number)

@@ -12,11 +12,11 @@ from typing import Any
 from aioquic._buffer import Buffer
 from aioquic.tls import Epoch
 
-from aqueduct_core.aqueduct.codec import VERSION
+from aqueduct_core.aqueduct.wire.codec import VERSION
 from aqueduct_core.engine.contract import LinkLost
-from aqueduct_core.transport.aioquic_port.making import client_link
+from aqueduct_core.transport.aioquic.factory import client_link
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tls import ClientTls
+from aqueduct_core.transport.tls.credentials import ClientTls
 from tests.support.waiting import LONG
 
 STREAM, OFFSET, LENGTH, FIN = 0x08, 0x04, 0x02, 0x01

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aqueduct_core.flight.half_open import MOST
+from aqueduct_core.flight.unauthenticated import MOST
 from tests.core.intake.processes import Site
 from tests.faults.processes import open_files
 from tests.hostile.attacks import Stage

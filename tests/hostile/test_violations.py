@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from aqueduct_core.aqueduct.codec import VERSION
 from aqueduct_core.aqueduct.faults import Code
+from aqueduct_core.aqueduct.wire.codec import VERSION
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.primitives.varint import encode
 from tests.core.intake.processes import IntakeProcess, Site

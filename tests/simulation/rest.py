@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aqueduct_core.aqueduct.connection import Connection
+from aqueduct_core.aqueduct.engine import AqueductEngine
 from tests.simulation.ledger import hold
 
 _LARGEST_MESSAGE = 30_000
 """One MESSAGE of a simulation, attachments and all; a queue may exceed its limit by one."""
 
 
-def check_bounds(engine: Connection) -> None:
+def check_bounds(engine: AqueductEngine) -> None:
     """After a step: nothing is over its limit, and no count went below zero."""
     config = engine.config
     channels, inflow, wiring = engine._channels, engine._inflow, engine._wiring
@@ -40,7 +40,7 @@ def check_bounds(engine: Connection) -> None:
     hold(len(wiring.timers._heap) <= 2 * len(wiring.timers._due) + 64, "stale timers")
 
 
-def tables(engine: Connection) -> dict[str, int]:
+def tables(engine: AqueductEngine) -> dict[str, int]:
     """How much an engine holds, by table; each entry is gone when what it is for is over."""
     channels, inflow, wiring, outbox = (
         engine._channels, engine._inflow, engine._wiring, engine._outbox,
@@ -82,7 +82,7 @@ def tables(engine: Connection) -> dict[str, int]:
     }
 
 
-def leftovers(engine: Connection) -> Iterator[str]:
+def leftovers(engine: AqueductEngine) -> Iterator[str]:
     """What is left when every channel has ended and time has passed; nothing should be."""
     for name, count in tables(engine).items():
         if count:
@@ -93,21 +93,21 @@ def leftovers(engine: Connection) -> Iterator[str]:
         yield f"streams {sorted(engine._inflow._streams)}"
 
 
-def check_nothing_left(engine: Connection) -> None:
+def check_nothing_left(engine: AqueductEngine) -> None:
     left = list(leftovers(engine))
     hold(not left, f"{engine.side.name} holds", "; ".join(left)[:600])
     hold(engine.wake_at is None, "a deadline is left:", engine.wake_at)
     hold(engine.drained, "not drained")
 
 
-def check_lost(engine: Connection) -> None:
+def check_lost(engine: AqueductEngine) -> None:
     """After the connection is lost: no machine, no deadline, no order."""
     hold(not engine._channels.halves, "state machines of a lost connection")
     hold(engine.wake_at is None, "a deadline of a lost connection")
-    hold(not engine.orders(), "orders of a lost connection")
+    hold(not engine.actions(), "orders of a lost connection")
 
 
-def check_tombstones(engine: Connection) -> None:
+def check_tombstones(engine: AqueductEngine) -> None:
     config = engine.config
     for kind, ranges in engine._channels._tombstones._channels._kinds.items():
         young = sum(channel & 7 == kind for _, channel in engine._channels._tombstones._recent)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aqueduct_core.intake.settings import TlsSettings
+from aqueduct_core.intake.settings.intake import TlsSettings
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.faults.ledger import DIGITS
 from tests.faults.processes import open_files, resident_bytes

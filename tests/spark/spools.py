@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from aqueduct_core.intake.layout import settle_layout
-from aqueduct_core.intake.schema import ATTACHMENTS, HEADERS, SOURCE, SPOOL_SCHEMA
+from aqueduct_core.intake.storage.layout import settle_layout
+from aqueduct_core.intake.storage.schema import ATTACHMENTS, HEADERS, SOURCE, SPOOL_SCHEMA
 from aqueduct_core.spool import InlineSync, Spool, SpoolSettings
 
 DAY = 86_400_000_000

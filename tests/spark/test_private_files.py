@@ -14,12 +14,12 @@ from aqueduct_core.aio.producer import Producer
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.__main__ import main
-from aqueduct_core.intake.access_files import write_access
-from aqueduct_core.intake.connect_settings import ConnectSettings, Subscription
+from aqueduct_core.intake.settings.access_files import write_access
+from aqueduct_core.intake.settings.dial import ConnectSettings, Subscription
 from aqueduct_core.primitives.private_files import make_directories
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.skips import Skip, save_skips
-from aqueduct_spark.receivers.process import LOG_FILE, start_intake
+from aqueduct_spark.intakes.process import LOG_FILE, start_intake
 from tests.core.intake.lives import run
 from tests.core.intake.processes import Site
 from tests.support.remote import RemoteThread, Script

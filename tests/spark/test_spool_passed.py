@@ -18,14 +18,14 @@ import pytest
 
 from aqueduct_core.cli.main import main
 from aqueduct_core.errors import AqueductError
-from aqueduct_core.intake.event_rows import expand_events
+from aqueduct_core.intake.storage.event_rows import expand_events
 from aqueduct_core.spool import Spool, SpoolReader, durable, recovery
 from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
 from aqueduct_spark.planning.progress import survey
 from aqueduct_spark.read.gaps import passing
 from tests.core.spool.rows import segments
+from tests.spark.planning.test_progress import TERMS, status
 from tests.spark.spools import open_spool, rows, store, value
-from tests.spark.test_planning import TERMS, status
 
 COUNTS = (5, 3)
 """Rows of a group, which has a segment of its own."""
@@ -354,7 +354,7 @@ def test_a_segment_is_given_up_once_and_a_crash_between_is_told(
     work = shutil.copytree(killed, tmp_path / "a spool")
     missing(6)(work)
     with monkeypatch.context() as patch:
-        patch.setattr("aqueduct_core.cli.spool_skip.give_up", lambda *_: None)
+        patch.setattr("aqueduct_core.cli.spool.skip.give_up", lambda *_: None)
         assert main(["spool", "skip", str(work), "--segment", "6"]) == 0
     query = Query(work, READ)
     assert passed(query) == list(GONE_TWICE)

@@ -6,17 +6,17 @@ With ``--check`` nothing is written, and a page that is out of date ends with ex
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-from aqueduct_spark.model.option_spec import Kind, OptionSpec
-from aqueduct_spark.model.option_specs import OPTION_SPECS
+from aqueduct_spark.options.spec import OptionKind, OptionSpec
+from aqueduct_spark.options.specs import OPTION_SPECS
+from tests.support.repository import ROOT
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "options.md"
+PAGE = ROOT / "docs" / "options.md"
 KINDS = {
-    Kind.STREAM_READ: "`readStream`",
-    Kind.BATCH_READ: "`read`",
-    Kind.STREAM_WRITE: "`writeStream`",
-    Kind.BATCH_WRITE: "`write`",
+    OptionKind.STREAM_READ: "`readStream`",
+    OptionKind.BATCH_READ: "`read`",
+    OptionKind.STREAM_WRITE: "`writeStream`",
+    OptionKind.BATCH_WRITE: "`write`",
 }
 HEAD = """# Options
 
@@ -29,7 +29,7 @@ an error at `load()`, `start()` or `save()`, before anything runs.
 """
 
 
-def table(specs: list[OptionSpec], kinds: dict[Kind, str]) -> list[str]:
+def table(specs: list[OptionSpec], kinds: dict[OptionKind, str]) -> list[str]:
     lines = ["| Option | Default | For | Meaning |", "|---|---|---|---|"]
     for spec in specs:
         uses = ", ".join(name for kind, name in kinds.items() if kind in (spec.built or spec.kinds))

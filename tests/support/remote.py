@@ -27,11 +27,11 @@ from aqueduct_core.aio.connection import ServerConnection
 from aqueduct_core.aio.halves import Sender, channel
 from aqueduct_core.aio.outcomes import Misuse, Outcome
 from aqueduct_core.aio.serve import Server, bearer, serve
-from aqueduct_core.aqueduct.conventions import connection_headers
-from aqueduct_core.aqueduct.news import Headers
-from aqueduct_core.transport.sessions import SessionTable
+from aqueduct_core.aqueduct.conventions.headers import connection_headers
+from aqueduct_core.aqueduct.events import Headers
+from aqueduct_core.transport.session_table import SessionTable
 from aqueduct_core.transport.settings import ListenLimits
-from aqueduct_core.transport.tls import ClientTls, ServerTls
+from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
 from tests.support.waiting import LONG
 
 End = Literal["finish", "cancel", "stay", "vanish", "drop", "overcount", "undercount", "hurry"]

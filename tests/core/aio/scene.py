@@ -14,7 +14,7 @@ from aqueduct_core.aio.connection import ClientConnection, ServerConnection
 from aqueduct_core.aio.halves import Half, Receiver, Sender, channel
 from aqueduct_core.aio.serve import Server, serve
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.transport.tls import ClientTls, ServerTls
+from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
 from tests.support.waiting import LONG
 
 TIMEOUT = LONG

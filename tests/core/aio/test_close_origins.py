@@ -9,7 +9,7 @@ import pytest
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aio.serve import Server, serve
-from aqueduct_core.aqueduct.news import Closed
+from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed
 from tests.core.aio.scene import client_tls, eventually, in_loop, scene, server_tls

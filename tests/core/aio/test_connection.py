@@ -16,13 +16,13 @@ from aqueduct_core.aio.halves import Receiver, Sender, channel
 from aqueduct_core.aio.outcomes import ConnectionLost, ReceiverClosed
 from aqueduct_core.aio.serve import bearer, serve
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.aqueduct.conventions import CODE_ABORTED
-from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.aqueduct.conventions.headers import CODE_ABORTED
+from aqueduct_core.aqueduct.events import Headers
 from aqueduct_core.errors import AqueductError, AuthFailed, ConnectFailed, TlsFailed
 from aqueduct_core.logs.refusals import LINES
-from aqueduct_core.transport.certificates import issue, make_authority, self_signed
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tls import ClientTls, ServerTls
+from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
+from aqueduct_core.transport.tls.development import issue, make_authority, self_signed
 from tests.core.aio.scene import client_tls, eventually, in_loop, scene, server_tls
 from tests.support.rules import rule
 

@@ -18,10 +18,10 @@ from aqueduct_core.aio.halves import Receiver, channel
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aio.serve import Server, bearer, serve
 from aqueduct_core.errors import AuthFailed, ConnectFailed, TlsFailed
+from aqueduct_core.transport.session_file import SessionFile
+from aqueduct_core.transport.sessions import MemorySessions, SessionStore
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
-from aqueduct_core.transport.ticket_file import FileTickets
-from aqueduct_core.transport.tickets import MemoryTickets, TicketStore
-from aqueduct_core.transport.tls import ServerTls
+from aqueduct_core.transport.tls.credentials import ServerTls
 from tests.core.aio.scene import client_tls, eventually, in_loop, server_tls
 from tests.support.rules import rule
 
@@ -35,7 +35,7 @@ async def listening(port: int = 0, **options: Any) -> AsyncIterator[Server]:
         yield server
 
 
-async def visit(server: Server, tickets: MemoryTickets, **options: Any) -> None:
+async def visit(server: Server, tickets: MemorySessions, **options: Any) -> None:
     """A whole connection, which leaves a session behind."""
     before = _sessions(tickets)
     async with connect(server.url, tls=client_tls(), tickets=tickets, **options) as client:
@@ -44,7 +44,7 @@ async def visit(server: Server, tickets: MemoryTickets, **options: Any) -> None:
         assert client.early_data is None
 
 
-def _sessions(tickets: MemoryTickets) -> int:
+def _sessions(tickets: MemorySessions) -> int:
     return sum(len(kept.sessions) for kept in tickets._servers.values())
 
 
@@ -82,7 +82,7 @@ async def hear_all(guest: ServerConnection) -> dict[str, list[bytes]]:
 @rule("AQ-0RTT-1", "AQ-0RTT-3")
 @in_loop
 async def test_accepted_early_data_arrives_once() -> None:
-    tickets = MemoryTickets()
+    tickets = MemorySessions()
     async with listening() as server:
         await visit(server, tickets)
         async with connect(
@@ -106,7 +106,7 @@ async def test_accepted_early_data_arrives_once() -> None:
 @rule("AQ-0RTT-2")
 @in_loop
 async def test_rejected_early_data_arrives_once() -> None:
-    tickets = MemoryTickets()
+    tickets = MemorySessions()
     async with listening() as server:
         await visit(server, tickets)
         port = server.address[1]
@@ -130,7 +130,7 @@ async def test_rejected_early_data_arrives_once() -> None:
 @rule("AQ-0RTT-2")
 @in_loop
 async def test_early_datagrams_that_are_rejected_are_nacked() -> None:
-    tickets = MemoryTickets()
+    tickets = MemorySessions()
     async with listening() as server:
         await visit(server, tickets)
         port = server.address[1]
@@ -158,7 +158,7 @@ async def test_early_datagrams_that_are_rejected_are_nacked() -> None:
 @rule("AQ-0RTT-5")
 @in_loop
 async def test_early_data_is_off_by_default_on_both_sides() -> None:
-    tickets = MemoryTickets()
+    tickets = MemorySessions()
     async with listening() as server:
         await visit(server, tickets)
         async with connect(server.url, tls=client_tls(), tickets=tickets) as client:
@@ -182,11 +182,11 @@ def test_a_program_that_is_started_again_uses_what_is_in_its_file(tmp_path: Path
     async def main() -> None:
         path = tmp_path / "tickets"
         async with listening() as server:
-            before = FileTickets(path)
+            before = SessionFile(path)
             await visit(server, before)
             before.flush()
             async with connect(
-                server.url, tls=client_tls(), tickets=FileTickets(path), early_data=True
+                server.url, tls=client_tls(), tickets=SessionFile(path), early_data=True
             ) as client:
                 await client.entrypoint.send(b"hello again")
                 guest = await server.accept()
@@ -202,11 +202,11 @@ def test_a_session_that_two_programs_have_from_one_file_is_taken_once(tmp_path: 
     async def main() -> None:
         path = tmp_path / "tickets"
         async with listening() as server:
-            before = FileTickets(path)
+            before = SessionFile(path)
             await visit(server, before)
             before.flush()
             taken = []
-            for tickets in [FileTickets(path), FileTickets(path)]:
+            for tickets in [SessionFile(path), SessionFile(path)]:
                 async with connect(
                     server.url, tls=client_tls(), tickets=tickets, early_data=True
                 ) as client:
@@ -225,7 +225,7 @@ def test_a_session_that_two_programs_have_from_one_file_is_taken_once(tmp_path: 
 @rule("AQ-0RTT-1")
 @in_loop
 async def test_a_server_that_refuses_says_so_to_whom_asks() -> None:
-    tickets = MemoryTickets()
+    tickets = MemorySessions()
     async with listening(authorize=bearer("right")) as server:
         await visit(server, tickets, token="right")
         client = await connect(
@@ -242,7 +242,7 @@ async def test_a_server_that_refuses_says_so_to_whom_asks() -> None:
 @rule("AQ-0RTT-1")
 @in_loop
 async def test_nobody_listens_any_more() -> None:
-    tickets = MemoryTickets()
+    tickets = MemorySessions()
     async with listening() as server:
         await visit(server, tickets)
         url = server.url
@@ -256,7 +256,7 @@ async def test_nobody_listens_any_more() -> None:
     assert client is None
 
 
-async def connect_refused(url: str, tickets: TicketStore) -> ClientConnection | None:
+async def connect_refused(url: str, tickets: SessionStore) -> ClientConnection | None:
     """The session is used up: an ordinary dial, which fails by itself."""
     with pytest.raises(ConnectFailed):
         return await connect(url, tls=client_tls(), tickets=tickets, early_data=True)
@@ -266,7 +266,7 @@ async def connect_refused(url: str, tickets: TicketStore) -> ClientConnection | 
 @rule("AQ-0RTT-1")
 @in_loop
 async def test_silence_ends_with_the_handshake_timeout() -> None:
-    tickets = MemoryTickets()
+    tickets = MemorySessions()
     async with listening() as server:
         await visit(server, tickets)
         url, port = server.url, server.address[1]
@@ -288,7 +288,7 @@ async def test_silence_ends_with_the_handshake_timeout() -> None:
 @rule("AQ-0RTT-2")
 @in_loop
 async def test_what_was_rejected_is_not_repeated_to_a_server_that_is_not_trusted() -> None:
-    tickets = MemoryTickets()
+    tickets = MemorySessions()
     async with listening() as server:
         await visit(server, tickets)
         port = server.address[1]

@@ -12,13 +12,13 @@ import pytest
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aio.serve import Server, bearer, serve
-from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.aqueduct.events import Headers
 from aqueduct_core.errors import AuthFailed, ConnectFailed, TlsFailed
-from aqueduct_core.transport.certificates import Issued, issue, make_authority
-from aqueduct_core.transport.sessions import SessionTable
+from aqueduct_core.transport.session_table import SessionTable
+from aqueduct_core.transport.sessions import MemorySessions
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
-from aqueduct_core.transport.tickets import MemoryTickets
-from aqueduct_core.transport.tls import ClientTls, ServerTls
+from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
+from aqueduct_core.transport.tls.development import Issued, issue, make_authority
 from tests.core.aio.scene import client_tls, eventually, in_loop, server_tls
 from tests.core.aio.test_producer import Store, producer, storing
 from tests.support.rules import rule
@@ -27,7 +27,7 @@ EARLY = ListenLimits(early_data=True)
 NAMES = ("localhost", "127.0.0.1")
 
 
-def sessions(tickets: MemoryTickets) -> int:
+def sessions(tickets: MemorySessions) -> int:
     return sum(len(kept.sessions) for kept in tickets._servers.values())
 
 
@@ -59,7 +59,7 @@ async def test_what_has_no_ack_is_early_data_of_the_next_connection(
     server_does: str, mode: str
 ) -> None:
     """``forgot``: as a server that was started again."""
-    tickets = MemoryTickets()
+    tickets = MemorySessions()
     async with storing(limits=EARLY) as (server, store):
         async with producer(server.url, tickets=tickets, early_data=True) as producing:
             cpu, load = producing.channel("cpu", mode), producing.channel("load", "unreliable")
@@ -92,7 +92,7 @@ def expire(server: Server) -> None:
 @rule("AQ-0RTT-1")
 @in_loop
 async def test_a_session_that_has_expired_is_not_used() -> None:
-    tickets = MemoryTickets()
+    tickets = MemorySessions()
     async with storing(limits=EARLY) as (server, store):
         async with producer(server.url, tickets=tickets, early_data=True) as producing:
             await eventually(lambda: sessions(tickets) > 0)
@@ -114,7 +114,7 @@ def issued(authority: Issued) -> ServerTls:
 @rule("AQ-0RTT-2")
 @in_loop
 async def test_a_server_with_another_key_gets_everything_once_it_is_trusted() -> None:
-    authority, tickets = make_authority(), MemoryTickets()
+    authority, tickets = make_authority(), MemorySessions()
     tls = ClientTls(ca_pem=authority.cert_pem)
     port = 0
     for visit in range(3):
@@ -131,7 +131,7 @@ async def test_a_server_with_another_key_gets_everything_once_it_is_trusted() ->
 @rule("AQ-0RTT-2")
 @in_loop
 async def test_a_server_with_another_key_that_is_not_trusted_gets_nothing() -> None:
-    tickets = MemoryTickets()
+    tickets = MemorySessions()
     async with storing(limits=EARLY) as (server, _):
         async with producer(server.url, tickets=tickets, early_data=True) as producing:
             await send_on(producing, "cpu", 1)
@@ -148,7 +148,7 @@ async def test_a_server_with_another_key_that_is_not_trusted_gets_nothing() -> N
 
 @in_loop
 async def test_a_token_that_is_refused_ends_the_producer_as_without_early_data() -> None:
-    tickets = MemoryTickets()
+    tickets = MemorySessions()
     async with storing(limits=EARLY, authorize=bearer("old")) as (server, _):
         async with producer(server.url, tickets=tickets, early_data=True, token="old"):
             await eventually(lambda: sessions(tickets) > 0)
@@ -161,7 +161,7 @@ async def test_a_token_that_is_refused_ends_the_producer_as_without_early_data()
 
 @in_loop
 async def test_whoever_does_not_wait_for_a_server_learns_that_there_is_none() -> None:
-    tickets = MemoryTickets()
+    tickets = MemorySessions()
     async with storing(limits=EARLY) as (server, _):
         async with producer(server.url, tickets=tickets, early_data=True):
             await eventually(lambda: sessions(tickets) > 0)
@@ -177,7 +177,7 @@ async def test_whoever_does_not_wait_for_a_server_learns_that_there_is_none() ->
 @rule("AQ-0RTT-1")
 @in_loop
 async def test_a_server_that_never_answers_the_headers_is_no_endless_wait() -> None:
-    tickets, ended = MemoryTickets(), asyncio.Event()
+    tickets, ended = MemorySessions(), asyncio.Event()
 
     async def wait(_: Headers) -> bool:
         await ended.wait()

@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 
 from aqueduct_core.aio.halves import Sender
-from aqueduct_core.aio.outlet import Outlet
-from aqueduct_core.aio.wire import Wire
-from aqueduct_core.aqueduct.connection import Config, Connection, Side
+from aqueduct_core.aio.network import NetworkConnection
+from aqueduct_core.aio.send_state import SendState
+from aqueduct_core.aqueduct.engine import AqueductEngine, Config, Side
 from aqueduct_core.transport.driver import Driver
-from aqueduct_core.transport.memory import MemoryLink
+from aqueduct_core.transport.in_memory.link import MemoryLink
 from tests.core.aio.scene import in_loop
 from tests.support.rules import rule
 
@@ -31,16 +31,16 @@ class Narrow:
     """A client's wire on a link in memory."""
 
     def __init__(self, config: Config) -> None:
-        engine = Connection(Side.CLIENT, (), config)
-        server = Connection(Side.SERVER, (), Config(auto_accept=True))
-        self.wire = Wire(engine, lambda headers: None, lambda closed: None)
+        engine = AqueductEngine(Side.CLIENT, (), config)
+        server = AqueductEngine(Side.SERVER, (), Config(auto_accept=True))
+        self.wire = NetworkConnection(engine, lambda headers: None, lambda closed: None)
         self.wire.driver = driver = cast(Driver, Turner())
         self.link = MemoryLink(
             engine, server, rate=125_000.0, queue=20_000, delay=0.02,
-            on_client_news=lambda news: self.wire.news(driver, news),
+            on_client_news=lambda event: self.wire.events(driver, event),
         )  # fmt: skip
         self.wire.now = lambda: self.link.now  # type: ignore[method-assign]
-        assert isinstance(self.wire.entrypoint, Outlet)
+        assert isinstance(self.wire.entrypoint, SendState)
         self.link.run_until(lambda: engine.peer_headers is not None)
         self.sender = Sender(self.wire.entrypoint)
         self.sender.use("unreliable")

@@ -21,7 +21,7 @@ from aqueduct_core.aio.outcomes import (
 )
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aio.serve import Server, bearer, serve
-from aqueduct_core.aqueduct.conventions import read_channel, read_connection
+from aqueduct_core.aqueduct.conventions.headers import read_channel, read_connection
 from aqueduct_core.errors import AuthFailed, ConnectFailed
 from tests.core.aio.scene import client_tls, eventually, in_loop, server_tls
 

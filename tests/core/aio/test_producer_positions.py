@@ -11,14 +11,14 @@ import pytest
 from aqueduct_core.aio.connection import ServerConnection
 from aqueduct_core.aio.halves import Receiver, Sender
 from aqueduct_core.aio.serve import Server, serve
-from aqueduct_core.aqueduct.conventions import (
+from aqueduct_core.aqueduct.conventions.headers import (
     POSITIONS,
     TELLS,
     read_channel,
     read_connection,
     read_position_of,
 )
-from aqueduct_core.aqueduct.positions import Position, to_payload
+from aqueduct_core.aqueduct.conventions.positions import ChannelPosition, to_payload
 from aqueduct_core.errors import ProtocolViolation
 from tests.core.aio.scene import in_loop, server_tls
 from tests.core.aio.test_producer import producer
@@ -56,7 +56,7 @@ async def test_a_channel_goes_on_where_the_server_says_over_lost_connections() -
         await question(first)
         first.abort("before the answer")
         second = await server.accept()
-        stands = Position("cpu", 7, 3, False, ((0, 7),))
+        stands = ChannelPosition("cpu", 7, 3, False, ((0, 7),))
         for _ in range(2):  # the channel's question, and that of the program
             await (await question(second)).send(to_payload(stands))
         assert await looking == stands

@@ -14,7 +14,11 @@ from aqueduct_core.aio.halves import Receiver, Sender
 from aqueduct_core.aio.outcomes import ConnectionLost, Misuse
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aio.serve import Server, serve
-from aqueduct_core.aqueduct.committed import Committed, to_payload, wants_receipts
+from aqueduct_core.aqueduct.conventions.receipts import (
+    CommittedMessages,
+    to_payload,
+    wants_receipts,
+)
 from aqueduct_core.errors import SinkFailed
 from tests.core.aio.scene import client_tls, eventually, in_loop, server_tls
 from tests.support.waiting import LONG
@@ -141,16 +145,18 @@ async def test_nothing_is_asked_for_until_somebody_wants_it_and_then_on_each_con
         waiting = asyncio.ensure_future(readings.committed(6))
         await eventually(lambda: len(peer.asked) == 1)
         others = [
-            Committed("other", True, ((0, 99),)),
-            Committed("readings", False, ((0, 99),)),
-            Committed("readings", True, ((0, 99),), 8),
+            CommittedMessages("other", True, ((0, 99),)),
+            CommittedMessages("readings", False, ((0, 99),)),
+            CommittedMessages("readings", True, ((0, 99),), 8),
         ]
-        await peer.asked[0].send(to_payload([*others, Committed("readings", True, ((0, 6),))]))
+        await peer.asked[0].send(
+            to_payload([*others, CommittedMessages("readings", True, ((0, 6),))])
+        )
         await eventually(lambda: readings.statistics.committed == 1)
         assert not waiting.done()
         peer.connections[-1].abort("test")
         await eventually(lambda: len(peer.asked) == 2)
-        await peer.asked[1].send(to_payload([Committed("readings", True, ((0, 7),))]))
+        await peer.asked[1].send(to_payload([CommittedMessages("readings", True, ((0, 7),))]))
         await waiting
         assert readings.statistics.committed == 2
         with pytest.raises(SinkFailed, match=r"1 messages are not committed .* after 0\.1 s"):
@@ -169,7 +175,7 @@ async def test_receipts_that_are_not_read_do_not_pile_up(monkeypatch: pytest.Mon
         await readings.send(b"x")
         waiting = asyncio.ensure_future(readings.committed())
         await eventually(lambda: len(peer.asked) == 1)
-        holes = [Committed("c", True, tuple((n, n + 1) for n in range(0, 200, 2)))]
+        holes = [CommittedMessages("c", True, tuple((n, n + 1) for n in range(0, 200, 2)))]
         await peer.asked[0].send(to_payload(holes))
         with pytest.raises(SinkFailed, match="too many pieces"):
             await waiting

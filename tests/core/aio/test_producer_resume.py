@@ -10,7 +10,7 @@ import pytest
 
 from aqueduct_core.aio.outcomes import Misuse
 from aqueduct_core.aio.producer import Producer
-from aqueduct_core.aio.unacked import Unacked
+from aqueduct_core.aio.resend_buffer import ResendBuffer
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.aio.scene import client_tls, eventually, in_loop
 from tests.core.aio.test_producer import producer, storing
@@ -91,7 +91,7 @@ async def test_holes_survive_lost_connections() -> None:
 def test_kept_messages_and_holes_against_a_model() -> None:
     for seed in range(200):
         chance = random.Random(seed)
-        unacked = Unacked(chance.randrange(3) * 10)
+        unacked = ResendBuffer(chance.randrange(3) * 10)
         sent: list[int] = []
         acked: set[int] = set()
         number = unacked.start
@@ -131,7 +131,7 @@ def test_kept_messages_and_holes_against_a_model() -> None:
 
 def test_what_was_acked_out_of_order_keeps_its_number_when_it_goes_out_again() -> None:
     """Two lost connections: 0 is acked on the second one before 1, acked on the first, is sent."""
-    unacked = Unacked()
+    unacked = ResendBuffer()
     for number in range(3):
         unacked.add(b"%d" % number * 100, ())
     unacked.take(10_000)

@@ -8,18 +8,18 @@ import pytest
 
 from aqueduct_core.aio import outcomes
 from aqueduct_core.aio.address import parse_listen, parse_url
-from aqueduct_core.aio.backoff import Backoff
+from aqueduct_core.aio.deliveries import Deliveries
 from aqueduct_core.aio.headers import as_headers
-from aqueduct_core.aio.ledger import Ledger
 from aqueduct_core.aio.message import rest_of, run_of
-from aqueduct_core.aio.unacked import Unacked
+from aqueduct_core.aio.resend_buffer import ResendBuffer
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ChannelEnded, InvalidOption, SinkFailed
+from aqueduct_core.primitives.backoff import Backoff
 
 
 class TestLedger:
     def test_both_spaces_count_apart(self) -> None:
-        ledger = Ledger()
+        ledger = Deliveries()
         assert [ledger.sent(True, 0), ledger.sent(False, 0), ledger.sent(True, 1)] == [0, 0, 1]
         mark = ledger.mark()
         ledger.sent(True, 2, 3)
@@ -32,7 +32,7 @@ class TestLedger:
         assert (counts.reliable_sent, counts.reliable_acked) == (5, 2)
 
     def test_acks_in_any_order_reach_a_mark_only_without_holes(self) -> None:
-        ledger = Ledger()
+        ledger = Deliveries()
         ledger.sent(True, 0, 10)
         mark = ledger.mark()
         for first, stop in ((5, 10), (0, 2), (3, 5)):
@@ -43,7 +43,7 @@ class TestLedger:
         assert ledger.open == 0
 
     def test_a_rewind_takes_acks_back_and_numbers_go_on(self) -> None:
-        ledger = Ledger()
+        ledger = Deliveries()
         ledger.sent(True, None, 5)
         ledger.settle(True, 0, 5, True)
         ledger.reliable.rewind(2)
@@ -54,14 +54,14 @@ class TestLedger:
         assert ledger.statistics().acked == 5
 
     def test_the_rest_is_nacked_at_a_close(self) -> None:
-        ledger = Ledger()
+        ledger = Deliveries()
         ledger.sent(True, 0, 4)
         ledger.settle(True, 1, 2, True)
         assert ledger.nack_rest() == 3
         assert ledger.statistics().nacked == 3
 
     def test_a_rerouted_datagram_changes_its_space(self) -> None:
-        ledger = Ledger()
+        ledger = Deliveries()
         ledger.sent(False, 0)
         ledger.sent(False, 1)
         ledger.rerouted(1, 0)
@@ -71,7 +71,7 @@ class TestLedger:
 
 class TestUnacked:
     def test_acks_free_the_front_and_a_rewind_brings_the_rest_back(self) -> None:
-        unacked = Unacked()
+        unacked = ResendBuffer()
         for i in range(6):
             unacked.add(b"%d" % i, ())
         assert [kept.number for kept in unacked.take(1 << 20)] == [0, 1, 2, 3, 4, 5]
@@ -85,7 +85,7 @@ class TestUnacked:
         assert list(unacked.acked) == [(0, 4)]
 
     def test_portions_are_of_one_kind_and_bounded(self) -> None:
-        unacked = Unacked()
+        unacked = ResendBuffer()
         header = ((b"k", b"v"),)
         for headers in ((), (), header, header, ()):
             unacked.add(b"x" * 100, headers)

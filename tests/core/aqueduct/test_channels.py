@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.aqueduct.connection import Attach, Config, Mode
+from aqueduct_core.aqueduct.engine import Attach, Config, Mode
+from aqueduct_core.aqueduct.events import Attachment, Counts, Delivered, End, Ended, MessageBatch
 from aqueduct_core.aqueduct.faults import Code, NotAllowed
-from aqueduct_core.aqueduct.news import Attachment, Counts, Delivered, End, Ended, Run
 from tests.support.rules import rule
 from tests.support.wire import Wire
 
@@ -14,11 +14,11 @@ CARRIER_8 = "030004000002080000"
 
 
 def ends(wire: Wire) -> list[tuple[int, End]]:
-    return [(ended.channel, ended.end) for ended in wire.news(Ended)]
+    return [(ended.channel, ended.end) for ended in wire.events(Ended)]
 
 
 def runs(wire: Wire) -> list[tuple[int, bytes]]:
-    return [(run.channel, run.payload) for run in wire.news(Run)]
+    return [(run.channel, run.payload) for run in wire.events(MessageBatch)]
 
 
 # --- routing -------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_a_tombstone_ignores_and_still_checks_the_syntax() -> None:
     server.datagram("0308040000000161")
     server.advance(5)
     assert server.sent() == []
-    assert server.all_news() == []
+    assert server.all_events() == []
     server.stream("03080d")
     assert server.code == Code.ENCODING
 
@@ -106,7 +106,7 @@ def test_the_entrypoint_is_never_made_again() -> None:
     server.stream("03000b")
     server.advance(5)
     assert server.sent() == []
-    assert server.all_news() == []
+    assert server.all_events() == []
 
 
 @rule("AQ-LIFE-4", "AQ-LIFE-23")
@@ -153,7 +153,7 @@ def test_both_kinds_of_attachment() -> None:
     pair = "04016b0176"
     server.stream(f"03000401001008{pair}02{pair}0a001200" + "0178")
     headers = ((b"k", b"v"),)
-    (run,) = server.news(Run)
+    (run,) = server.events(MessageBatch)
     assert run.attachments == {
         0: (Attachment(8, headers), Attachment(2, headers), Attachment(10, ()), Attachment(18, ()))
     }
@@ -185,7 +185,7 @@ def test_a_channel_that_finished_before_its_carrier_came() -> None:
     server = Wire.server()
     server.stream("030804000000016d" + "0601", end=True)
     assert server.sent() == ["7: 0308080200010a FIN"]
-    assert server.all_news() == []
+    assert server.all_events() == []
     server.stream(CARRIER_8)
     assert runs(server) == [(0, b""), (8, b"m")]
     assert ends(server) == [(8, End.FINISHED)]
@@ -198,7 +198,7 @@ def test_a_forget_throws_an_unclaimed_queue_away() -> None:
     server.stream("03080b")
     server.stream(CARRIER_8)
     assert runs(server) == [(0, b"")]
-    assert server.news(Ended) == [Ended(8, End.LOST, Counts())]
+    assert server.events(Ended) == [Ended(8, End.LOST, Counts())]
 
 
 @rule("AQ-LIFE-22", "AQ-LIFE-14")
@@ -206,7 +206,7 @@ def test_a_claim_after_cancel() -> None:
     server = Wire.server()
     server.stream("030804000000016d")
     server.stream("030807")
-    assert server.all_news() == []
+    assert server.all_events() == []
     server.stream(CARRIER_8)
     assert runs(server) == [(0, b"")]
     assert ends(server) == [(8, End.CANCELLED)]
@@ -216,7 +216,7 @@ def test_a_claim_after_cancel() -> None:
 def test_a_claim_of_a_sender_after_close_receiver() -> None:
     server = Wire.server()
     server.stream("03020a")
-    assert server.all_news() == []
+    assert server.all_events() == []
     server.stream("030004000002020000")
     assert ends(server) == [(2, End.CLOSED)]
     with pytest.raises(Exception, match="no sender"):
@@ -230,7 +230,7 @@ def test_a_tree_that_came_upside_down() -> None:
     server.stream("0318" + "0400000001" + "64")
     server.stream("0310" + "040000021800" + "0163")
     server.stream("0308" + "040000021000" + "0162")
-    assert server.all_news() == []
+    assert server.all_events() == []
     server.stream("0300" + "040000020800" + "0161")
     assert runs(server) == [(0, b"a"), (8, b"b"), (16, b"c"), (24, b"d")]
 
@@ -251,7 +251,7 @@ def test_dropping_a_tree_closes_every_branch() -> None:
     server.stream("0310" + "040000021a00" + "0163")  # 26: the server sends
     server.stream("0308" + "040000021000" + "0162")
     server.stream("030807")  # cancelled unread: its carried channels are nobody's
-    assert server.all_news() == []
+    assert server.all_events() == []
     sent = server.sent()
     assert [line for line in sent if line.endswith("0a FIN")]
     assert not server.engine.half_open(16)
@@ -267,7 +267,7 @@ def test_dropping_a_record_that_ended_unread() -> None:
     server.stream("03080b")
     assert server.engine._channels._claims.bytes == 0
     assert server.engine._wiring.credit.total == 0
-    assert server.all_news() == []
+    assert server.all_events() == []
 
 
 @rule("AQ-LIFE-20", "AQ-LIFE-6")
@@ -299,7 +299,7 @@ def test_the_end_of_a_dropped_channel_is_told_to_nobody() -> None:
     server.stream("0308" + "040000020200" + "0162")
     server.stream("030807")
     server.stream("03020a")
-    assert server.all_news() == []
+    assert server.all_events() == []
     server.stream(CARRIER_8)
     assert ends(server) == [(8, End.CANCELLED)]
 
@@ -308,7 +308,7 @@ def test_the_end_of_a_dropped_channel_is_told_to_nobody() -> None:
 def test_dropping_what_the_application_was_told_of() -> None:
     server = Wire.server()
     server.stream("03000400000608000200" + "0a0000")
-    (run,) = server.news(Run)
+    (run,) = server.events(MessageBatch)
     server.engine.finish(2, 0)
     server.engine.drop(run.attachments[0], 0)  # a finished sender is left alone
     server.engine.drop(run.attachments[0], 0)
@@ -382,7 +382,7 @@ def test_forget_destroys_a_receiver() -> None:
     server.stream("03080b")
     assert server.sent() == ["RESET 7"]
     assert runs(server) == [(8, b"a")]  # it was told before
-    assert server.news(Ended) == [Ended(8, End.LOST, Counts(reliable_received=1))]
+    assert server.events(Ended) == [Ended(8, End.LOST, Counts(reliable_received=1))]
     server.advance(5)
     assert server.sent() == []
 
@@ -397,7 +397,7 @@ def test_forget_of_a_sender_nacks_and_loses_what_it_carried() -> None:
     server.advance(0.1)
     server.fresh()
     server.stream("03020b")
-    assert server.news(Delivered) == [
+    assert server.events(Delivered) == [
         Delivered(2, True, 0, 1, False),
         Delivered(3, True, 0, 1, False),
     ]
@@ -424,7 +424,7 @@ def test_a_lost_channel_that_was_never_routed_says_nothing() -> None:
     client.sent()
     client.stream("03000a")
     client.advance(1)
-    assert client.news(Ended) == [
+    assert client.events(Ended) == [
         Ended(0, End.CLOSED, Counts(reliable_sent=1, nacked=1)),
         Ended(8, End.LOST, Counts()),
         Ended(2, End.LOST, Counts()),

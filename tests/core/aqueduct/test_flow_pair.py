@@ -11,10 +11,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aqueduct_core.aqueduct.config import Config, Mode
-from aqueduct_core.aqueduct.connection import Attach, Connection, Side
+from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Side
+from aqueduct_core.aqueduct.events import (
+    Dropped,
+    End,
+    Ended,
+    Event,
+    MessageBatch,
+    Numbered,
+    Writable,
+)
 from aqueduct_core.aqueduct.faults import LocalError
-from aqueduct_core.aqueduct.flow import Verdict, channel_header
-from aqueduct_core.aqueduct.news import Dropped, End, Ended, News, Numbered, Run, Writable
+from aqueduct_core.aqueduct.flow import SendVerdict, channel_header
 from aqueduct_core.aqueduct.sender import SenderHalf
 from tests.support.pair import LinkShape, Pair
 from tests.support.rules import rule
@@ -29,7 +37,7 @@ class End_:
     def __init__(self, pair: Pair, side: Side) -> None:
         self.pair = pair
         self.side = side
-        self.engine: Connection = pair.engines[side]
+        self.engine: AqueductEngine = pair.engines[side]
         self.senders = [0] if side is Side.CLIENT else []
         self.sent: Counter[int] = Counter()
         self.got: dict[int, list[int]] = {}
@@ -40,11 +48,11 @@ class End_:
         self.dropped = 0
 
     def read(self) -> None:
-        for item in self.pair.news(self.side):
+        for item in self.pair.events(self.side):
             self._take(item)
 
-    def _take(self, item: News) -> None:
-        if isinstance(item, Run):
+    def _take(self, item: Event) -> None:
+        if isinstance(item, MessageBatch):
             if item.reliable:
                 self.got.setdefault(item.channel, []).extend(
                     range(item.first, item.first + item.count)
@@ -228,7 +236,7 @@ def test_a_sender_that_ignores_credit_meets_the_hard_limits(
         max_connection_queue_bytes=most_total,
     )
     pair = Pair(seed, LinkShape(cut=0.2), Config(flow_per_channel=0), server).connect()
-    pair.client._wiring.flow.verdict = lambda *_: Verdict.GO  # type: ignore[method-assign]
+    pair.client._wiring.flow.verdict = lambda *_: SendVerdict.GO  # type: ignore[method-assign]
     (child,) = pair.client.send(0, b"", now=pair.now, attach=[Attach(True)]).attached
     for i, size in enumerate(sizes):
         for channel, mode in ((0, Mode.ORDERED), (child, list(Mode)[seed % 3])):
@@ -241,7 +249,7 @@ def test_a_sender_that_ignores_credit_meets_the_hard_limits(
     pair.settle()
     assert pair.server.closed is None
     assert pair.client.closed is None
-    ends = [news.end for news in pair.news(Side.SERVER) if isinstance(news, Ended)]
+    ends = [event.end for event in pair.events(Side.SERVER) if isinstance(event, Ended)]
     assert set(ends) <= {End.OVERFLOW}
 
 
@@ -263,7 +271,7 @@ def test_a_pair_of_which_one_knows_only_the_specification(knows: Side) -> None:
         assert pair.server.send(back, b"x" * 100, now=pair.now).number == number
     pair.settle()
     for side, engine in pair.engines.items():
-        sizes = [(n.channel, n.size) for n in pair.news(side) if isinstance(n, Run)]
+        sizes = [(n.channel, n.size) for n in pair.events(side) if isinstance(n, MessageBatch)]
         for channel, size in sizes:
             engine.consumed(channel, size, pair.now)
     pair.settle()

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aqueduct_core.aqueduct import codec
-from aqueduct_core.aqueduct.connection import Attach, Config, Connection, Mode, Side
+from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Config, Mode, Side
+from aqueduct_core.aqueduct.events import MessageBatch
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.footprint import PIECE_BYTES, RANGE_BYTES, RECORD_BYTES, STREAM_BYTES
-from aqueduct_core.aqueduct.news import Run
+from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.contract import (
     CloseLink,
     LinkReady,
@@ -66,32 +66,32 @@ def size(pair: Pair) -> int:
 
 def consume(pair: Pair) -> None:
     """The server's application is done with all that it was told."""
-    for news in pair.told[Side.SERVER]:
-        if isinstance(news, Run):
-            pair.server.consumed(news.channel, news.size, pair.now)
+    for event in pair.told[Side.SERVER]:
+        if isinstance(event, MessageBatch):
+            pair.server.consumed(event.channel, event.size, pair.now)
     pair.told[Side.SERVER].clear()
 
 
 def test_an_idle_engine() -> None:
-    engines: list[Connection] = []
+    engines: list[AqueductEngine] = []
     pair = fresh()
-    measured = traced(pair, lambda: engines.extend(Connection(Side.SERVER) for _ in range(20)))
+    measured = traced(pair, lambda: engines.extend(AqueductEngine(Side.SERVER) for _ in range(20)))
     close_to(sum(engine.footprint.size for engine in engines), measured)
 
 
 def test_the_headers_of_a_connection() -> None:
-    servers: list[Connection] = []
+    servers: list[AqueductEngine] = []
 
     def open_one() -> None:
         headers = tuple((b"key-%d" % n, b"value %d" % n) for n in range(200))
         data = codec.VERSION + codec.encode_connection_headers(headers)
-        servers.append(Connection(Side.SERVER))
-        servers[-1].absorb(StreamBytes(2, data, True), 0.0)
-        servers[-1].news()
+        servers.append(AqueductEngine(Side.SERVER))
+        servers[-1].handle(StreamBytes(2, data, True), 0.0)
+        servers[-1].events()
 
     measured = traced(fresh(), lambda: [open_one() for _ in range(5)])
     close_to(sum(server.footprint.size for server in servers), measured)
-    bare = Connection(Side.SERVER).footprint.size
+    bare = AqueductEngine(Side.SERVER).footprint.size
     assert all(server.footprint.size - bare > 200 * 100 for server in servers)
 
 
@@ -118,7 +118,7 @@ def test_frames_that_are_not_whole() -> None:
         for number in range(20):
             head = route + codec.message_head(number, (), (), 100_000)
             for piece in (head, *(bytes(1_100) for _ in range(10))):
-                pair.server.absorb(StreamBytes(1_002 + 4 * number, piece, False), pair.now)
+                pair.server.handle(StreamBytes(1_002 + 4 * number, piece, False), pair.now)
         pair.settle()
 
     measured = traced(pair, begin)
@@ -150,7 +150,7 @@ def test_holes_in_numbers_count_although_nothing_waits() -> None:
     before = pair.server.footprint.size
     frames = b"".join(b"\x04" + bytes([number, 0, 0, 0]) for number in range(1, 60, 2))
     route = b"\x03" + bytes([channel])
-    pair.server.absorb(StreamBytes(1_002, route + frames, False), pair.now)
+    pair.server.handle(StreamBytes(1_002, route + frames, False), pair.now)
     assert pair.server.closed is None
     pair.server.consumed(channel, 10_000, pair.now)
     assert pair.server.footprint.size - before >= 30 * 100
@@ -168,7 +168,7 @@ def test_declarations_that_wait_for_their_deadline_count() -> None:
         now = pair.now + number * 1e-6
         frames = codec.encode_sent_unreliable(2)
         route = codec.encode_route_to(channel) if not number else b""
-        pair.server.absorb(StreamBytes(1_002, route + frames, False), now)
+        pair.server.handle(StreamBytes(1_002, route + frames, False), now)
     assert pair.server.closed is None
     assert pair.server.footprint.size - before >= 300 * 88
     pair.run(5.0)
@@ -194,7 +194,7 @@ def test_messages_on_channels_that_no_message_carried_wait_for_the_peer() -> Non
     told = wire.engine.footprint.waiting
     assert 40 * 6 <= told <= 40 * 6 + 2 * PIECE_BYTES + 100
     wire.stream("0308" + "0b")
-    for run in wire.news(Run):
+    for run in wire.events(MessageBatch):
         wire.engine.consumed(run.channel, run.size, wire.now)
     for number in range(2, 40):
         wire.stream(codec.encode_route_to(8 * number).hex() + "0b")
@@ -248,7 +248,7 @@ def test_channels_that_are_gone_count_where_there_are_holes_between_them() -> No
 
 
 def test_datagrams_that_wait_for_the_headers_count_and_those_that_are_dropped_do_not() -> None:
-    wire = Wire(Connection(Side.SERVER, (), Config(max_prehandshake_datagrams=10)))
+    wire = Wire(AqueductEngine(Side.SERVER, (), Config(max_prehandshake_datagrams=10)))
     wire.stream("V0200", end=True)
     before = wire.engine.footprint.size
     for number in range(20):
@@ -256,7 +256,7 @@ def test_datagrams_that_wait_for_the_headers_count_and_those_that_are_dropped_do
     held = wire.engine.footprint.size - before
     assert 10 * (1_000 + STREAM_BYTES) <= held <= 10 * (1_020 + STREAM_BYTES)
     wire.engine.accept((), 0)
-    (run,) = wire.news(Run)
+    (run,) = wire.events(MessageBatch)
     assert run.count == 10
     wire.engine.consumed(0, run.size, 0)
     assert wire.engine.footprint.size - before <= 2 * RANGE_BYTES
@@ -343,19 +343,19 @@ def test_after_any_conversation_nothing_is_charged_that_is_not_there(
 @pytest.mark.parametrize("granted", [0, 100])
 def test_streams_that_wait_for_a_peer_have_a_bound(granted: int) -> None:
     """A peer that allows few streams makes us open many: one for each channel that it attaches."""
-    server = Connection(Side.SERVER, config=Config(auto_accept=True, max_waiting_streams=500))
-    client = Connection(Side.CLIENT)
+    server = AqueductEngine(Side.SERVER, config=Config(auto_accept=True, max_waiting_streams=500))
+    client = AqueductEngine(Side.CLIENT)
     for engine in (server, client):
-        engine.absorb(LinkReady(1_100), 0.0)
-    server.absorb(StreamLimit(granted), 0.0)
+        engine.handle(LinkReady(1_100), 0.0)
+    server.handle(StreamLimit(granted), 0.0)
     waiting = 0
     while server.closed is None:
         client.send(0, b"", now=0.0, attach=[Attach(True) for _ in range(100)])
-        for order in client.orders():
-            if hasattr(order, "stream_id") and hasattr(order, "data"):
-                server.absorb(StreamBytes(order.stream_id, order.data, order.end), 0.0)
+        for action in client.actions():
+            if hasattr(action, "stream_id") and hasattr(action, "data"):
+                server.handle(StreamBytes(action.stream_id, action.data, action.end), 0.0)
         waiting = max(waiting, -(server._outbox.streams_left or 0))
-        orders = server.orders()
+        actions = server.actions()
         assert waiting <= 800
-    assert orders == [CloseLink(Code.RESOURCE_LIMIT, server.closed.reason)]
+    assert actions == [CloseLink(Code.RESOURCE_LIMIT, server.closed.reason)]
     assert "streams wait for this peer, which allows" in server.closed.reason

@@ -6,17 +6,17 @@ import itertools
 
 import pytest
 
-from aqueduct_core.aqueduct import codec
-from aqueduct_core.aqueduct.acks import ReliableLedger
-from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Mode
+from aqueduct_core.aqueduct.acks import ReliableAcks
+from aqueduct_core.aqueduct.engine import AckMode, Attach, Config, Mode
+from aqueduct_core.aqueduct.events import Complete, Counts, End, Ended, MessageBatch, Nacked
 from aqueduct_core.aqueduct.faults import BadArgument, Code, ResetCode
-from aqueduct_core.aqueduct.news import Complete, Counts, End, Ended, Nacked, Run
 from aqueduct_core.aqueduct.receiver import (
     RECEIVER_TABLE,
     VIOLATION,
     ReceiverInput,
     ReceiverState,
 )
+from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.contract import ResetStream
 from aqueduct_core.primitives import varint
 from tests.support.rules import rule
@@ -26,7 +26,7 @@ STORED = Config(auto_accept=True, ack_mode=AckMode.ON_STORED)
 
 
 def ends(wire: Wire) -> list[tuple[int, End]]:
-    return [(ended.channel, ended.end) for ended in wire.news(Ended)]
+    return [(ended.channel, ended.end) for ended in wire.events(Ended)]
 
 
 def message(number: int, payload: str = "78") -> str:
@@ -156,7 +156,7 @@ def test_each_batch_is_answered_at_its_own_deadline() -> None:
     assert server.sent() == ["7: 09020003"]
     server.advance(0.4)
     assert server.sent() == ["7: 09030001" + "01"]
-    assert server.news(Nacked) == [Nacked(8, 0, 3), Nacked(8, 3, 4)]
+    assert server.events(Nacked) == [Nacked(8, 0, 3), Nacked(8, 3, 4)]
 
 
 @rule("AQ-ACK-6", "AQ-ACK-13")
@@ -179,7 +179,7 @@ def test_a_datagram_number_twice() -> None:
     server = known()
     server.datagram("0308" + message(0))
     server.datagram("0308" + message(0))
-    assert len(server.news(Run)) == 1
+    assert len(server.events(MessageBatch)) == 1
     assert server.code == Code.STATE
 
 
@@ -192,9 +192,9 @@ def test_attachments_of_a_nacked_datagram_make_nothing() -> None:
     server.datagram("0308" + "040000" + "021000" + "00")
     assert not server.engine.half_open(16)
     assert server.sent() == []
-    assert server.news(Run) == []
+    assert server.events(MessageBatch) == []
     server.engine.close(8, server.now)
-    (ended,) = server.news(Ended)
+    (ended,) = server.events(Ended)
     assert ended.counts.late == 1
 
 
@@ -247,9 +247,9 @@ def test_windows() -> None:
     config = Config(auto_accept=True, max_reliable_window=10, max_unreliable_window=10)
     server = known(config=config)
     server.datagram("0308" + message(11))
-    assert server.news(Run) == []
+    assert server.events(MessageBatch) == []
     server.datagram("0308" + message(10))
-    assert len(server.news(Run)) == 1
+    assert len(server.events(MessageBatch)) == 1
     server.stream("0308" + message(10))
     assert server.code is None
     server.stream("0308" + message(11))
@@ -273,7 +273,7 @@ def test_a_huge_declaration_costs_nothing() -> None:
     server.advance(1)
     assert server.sent() == ["7: 090a00" + varint.encode((1 << 62) - 2).hex()]
     server.datagram("0308" + message(5))
-    assert server.news(Run) == []
+    assert server.events(MessageBatch) == []
 
 
 @rule("AQ-FRAME-14")
@@ -366,7 +366,7 @@ def test_the_one_message_counts_however_its_successor_came(step: int) -> None:
     frames = message(0) + message(1)
     for i in range(0, len(frames), step):
         server.stream(frames[i : i + step], stream)
-    assert [run.count for run in server.news(Run)] == [1]
+    assert [run.count for run in server.events(MessageBatch)] == [1]
     assert server.code == Code.STATE
 
 
@@ -375,7 +375,10 @@ def test_any_mix_of_carriers_is_accepted() -> None:
     server = known()
     server.stream("0308" + message(0))
     server.datagram("0308" + message(0))
-    assert [(run.reliable, run.first) for run in server.news(Run)] == [(True, 0), (False, 0)]
+    assert [(run.reliable, run.first) for run in server.events(MessageBatch)] == [
+        (True, 0),
+        (False, 0),
+    ]
 
 
 @rule("AQ-ACK-15")
@@ -416,7 +419,7 @@ def test_on_stored_an_answer_waits_for_the_log() -> None:
     assert server.sent() == []
     # decided at the deadline: what comes now is late
     server.datagram("0308" + message(1))
-    assert [run.first for run in server.news(Run)] == [0, 2]
+    assert [run.first for run in server.events(MessageBatch)] == [0, 2]
     server.engine.stored(8, 0, 1, reliable=False, now=server.now)
     assert server.sent() == []
     server.engine.stored(8, 2, 3, reliable=False, now=server.now)
@@ -435,7 +438,7 @@ def test_what_comes_late_while_the_answer_waits_is_counted() -> None:
     server.engine.stored(8, 0, 1, reliable=False, now=server.now)
     server.engine.stored(8, 2, 4, reliable=False, now=server.now)
     server.stream("0600", control)
-    (ended,) = server.news(Ended)
+    (ended,) = server.events(Ended)
     counts = ended.counts
     assert (counts.late, counts.acked, counts.unreliable_acked, counts.nacked) == (2, 3, 3, 2)
 
@@ -475,7 +478,7 @@ def test_a_close_answers_datagrams_up_to_the_highest() -> None:
         server.datagram("0308" + message(number))
     server.engine.close(8, server.now)
     assert server.sent() == ["7: 090500010101010a FIN"]
-    assert server.news(Nacked) == [Nacked(8, 0, 1), Nacked(8, 2, 3)]
+    assert server.events(Nacked) == [Nacked(8, 0, 1), Nacked(8, 2, 3)]
 
 
 def test_many_ranges_are_split_over_frames() -> None:
@@ -516,7 +519,7 @@ def test_many_answers_are_split_over_frames() -> None:
 def test_two_messages_in_a_datagram() -> None:
     server = known()
     server.datagram("0308" + message(0) + message(1) + message(3))
-    assert [(run.first, run.count) for run in server.news(Run)] == [(0, 2), (3, 1)]
+    assert [(run.first, run.count) for run in server.events(MessageBatch)] == [(0, 2), (3, 1)]
     assert server.code is None
 
 
@@ -536,7 +539,7 @@ def test_what_is_before_a_fault_counts_however_the_bytes_are_split(before: str, 
         server.told.clear()
         for i in range(0, len(frames), step):
             server.stream(frames[i : i + step], stream)
-        assert sum(run.count for run in server.news(Run)) == count
+        assert sum(run.count for run in server.events(MessageBatch)) == count
         # a finish that is reached ends the machine, and what follows is ignored (AQ-ERR-4)
         assert server.code == (Code.STATE if before == message(3) else None)
 
@@ -545,10 +548,10 @@ def test_what_is_before_a_fault_counts_however_the_bytes_are_split(before: str, 
 def test_a_block_longer_than_the_window() -> None:
     server = Wire.server(Config(auto_accept=True, max_reliable_window=10))
     server.stream("0300" + "".join(message(n) for n in range(100)))
-    assert [run.count for run in server.news(Run)] == [100]
+    assert [run.count for run in server.events(MessageBatch)] == [100]
     server.stream("0300" + "".join(message(n) for n in range(101, 120)))
     assert server.code == Code.RESOURCE_LIMIT
-    assert [run.count for run in server.news(Run)] == [10]
+    assert [run.count for run in server.events(MessageBatch)] == [10]
 
 
 @rule("AQ-ACK-15")
@@ -575,7 +578,9 @@ def test_what_waits_for_its_carrier_stays_in_its_number_space() -> None:
     assert server.engine._wiring.credit.pieces == 3
     server.stream("030004000002080000")
     assert [
-        (run.reliable, run.first, run.count) for run in server.news(Run) if run.channel == 8
+        (run.reliable, run.first, run.count)
+        for run in server.events(MessageBatch)
+        if run.channel == 8
     ] == [(True, 0, 4), (False, 4, 2), (True, 6, 1)]
 
 
@@ -591,7 +596,7 @@ def test_the_counts_of_a_receiver_are_those_of_all_its_acks() -> None:
     server.datagram("0308" + message(3))
     server.stream("0502" + "0604", control)
     server.stream("0308" + message(2) + message(3))
-    (ended,) = server.news(Ended)
+    (ended,) = server.events(Ended)
     assert ended.counts == Counts(
         reliable_sent=4,
         reliable_received=4,
@@ -643,15 +648,15 @@ def test_nothing_is_complete_while_something_is_missing_or_nobody_knows_the_chan
     config = Config(auto_accept=True, confirm_finish=True)
     server = known(config=config)
     server.stream("0308" + message(1) + "0602")
-    assert server.news(Complete) == []
+    assert server.events(Complete) == []
     server.stream("0308" + message(0))
-    (told,) = server.news(Complete)
+    (told,) = server.events(Complete)
     assert told.channel == 8
     unknown = Wire.server(config)
     unknown.stream("0308" + message(0) + "0601")
-    assert unknown.news(Complete) == []
+    assert unknown.events(Complete) == []
     unknown.stream("0300" + carrier(0, 8))
-    (told,) = unknown.news(Complete)
+    (told,) = unknown.events(Complete)
     assert told.channel == 8
 
 
@@ -680,7 +685,7 @@ def test_after_a_close_nothing_is_due() -> None:
     assert server.engine.wake_at is not None
     server.engine.close(8, server.now)
     server.pump()
-    (ended,) = server.news(Ended)
+    (ended,) = server.events(Ended)
     assert (ended.counts.reliable_sent, ended.counts.reliable_received) == (0, 1)
     assert server.engine.wake_at is None
 
@@ -690,7 +695,7 @@ def test_the_stream_of_a_lost_channel_is_reset_as_lost() -> None:
     server = known()
     server.stream("03080b")
     server.pump()
-    resets = [order for order in server.orders if isinstance(order, ResetStream)]
+    resets = [action for action in server.actions if isinstance(action, ResetStream)]
     assert resets == [ResetStream(7, ResetCode.LOST)]
 
 
@@ -700,7 +705,7 @@ def test_credit_that_waits_when_a_channel_ends_is_not_looked_for(end: str) -> No
     server = known(config=Config(auto_accept=True, flow_per_channel=1000))
     server.engine._wiring.flow.active = True
     server.stream("0308" + message(0))
-    (run,) = server.news(Run)
+    (run,) = server.events(MessageBatch)
     server.advance(0.1)
     server.engine.consumed(8, run.size, server.now)
     assert server.engine.wake_at is not None
@@ -714,14 +719,14 @@ def test_a_finish_to_be_confirmed_is_told_with_its_datagrams_answered() -> None:
     server = known(config=Config(auto_accept=True, confirm_finish=True))
     server.datagram("0308" + message(0))
     server.stream("030805010600")
-    (told,) = server.news(Complete)
+    (told,) = server.events(Complete)
     assert (told.counts.unreliable_sent, told.counts.unreliable_acked) == (1, 1)
     assert server.sent() == ["7: 090101"]
 
 
 @rule("AQ-ACK-14")
 def test_a_run_that_begins_at_the_lowest_missing_number_is_never_too_far_ahead() -> None:
-    ledger = ReliableLedger(Config(max_reliable_window=2))
+    ledger = ReliableAcks(Config(max_reliable_window=2))
     assert ledger.admits(0, 9)
     assert ledger.admits(1, 3)
     assert not ledger.admits(1, 4)
@@ -733,7 +738,7 @@ def test_a_datagram_beyond_the_ranges_that_are_kept_is_lost() -> None:
     server = known(config=Config(auto_accept=True, max_ranges_per_space=2))
     for number in (0, 2, 4):
         server.datagram("0308" + message(number))
-    assert [run.first for run in server.news(Run)] == [0, 2]
+    assert [run.first for run in server.events(MessageBatch)] == [0, 2]
     server.stream("03080505")
     server.advance(1)
     assert server.sent() == ["7: 090401010102"]

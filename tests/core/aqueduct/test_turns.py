@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from aqueduct_core.aqueduct import codec
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.aqueduct.connection import Connection, Side
-from aqueduct_core.aqueduct.inflow import ARRIVALS, CHANNEL, SOON
-from aqueduct_core.aqueduct.news import Attachment, Closed, News, Run
+from aqueduct_core.aqueduct.engine import AqueductEngine, Side
+from aqueduct_core.aqueduct.events import Attachment, Closed, Event, MessageBatch
+from aqueduct_core.aqueduct.ingress import ARRIVALS, CHANNEL, SOON
+from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.contract import Consumed, StreamBytes, StreamReset
 from tests.support.turns import proceed
 from tests.support.wire import Wire
@@ -18,7 +18,7 @@ from tests.support.wire import Wire
 WORK = 100
 
 
-def server(**limits: int) -> Connection:
+def server(**limits: int) -> AqueductEngine:
     config = Config(auto_accept=True, work_per_turn=WORK, **limits)
     return Wire.server(config).engine
 
@@ -33,26 +33,26 @@ def message(number: int, attached: int = 0) -> bytes:
     return codec.encode_message(number, ((b"k", b"v"),), channels, b"x")
 
 
-def runs(news: list[News]) -> int:
-    return sum(item.count for item in news if isinstance(item, Run))
+def runs(events: list[Event]) -> int:
+    return sum(item.count for item in events if isinstance(item, MessageBatch))
 
 
-def each_turn(engine: Connection, now: float = 0.0) -> list[list[News]]:
+def each_turn(engine: AqueductEngine, now: float = 0.0) -> list[list[Event]]:
     """What each turn tells, until nothing waits."""
-    engine.orders()
-    told = [engine.news()]
+    engine.actions()
+    told = [engine.events()]
     while (wake := engine.wake_at) is not None and wake <= now + 2 * SOON:
         now = max(now, wake)
         engine.tick(now)
-        engine.orders()
-        told.append(engine.news())
+        engine.actions()
+        told.append(engine.events())
     return told
 
 
 def test_a_stream_that_comes_at_once_is_taken_in_by_turns_and_whole() -> None:
     engine = server()
     data = route() + b"".join(message(n) for n in range(1_000))
-    engine.absorb(StreamBytes(6, data, True), 0.0)
+    engine.handle(StreamBytes(6, data, True), 0.0)
     counts = [runs(told) for told in each_turn(engine)]
     assert sum(counts) == 1_000
     assert max(counts) <= WORK
@@ -64,8 +64,8 @@ def test_channels_that_messages_bring_count_more_than_messages() -> None:
     engine = server()
     data = route() + b"".join(message(n, attached=10) for n in range(50))
     before = engine.open_channels
-    engine.absorb(StreamBytes(6, data, True), 0.0)
-    engine.orders()
+    engine.handle(StreamBytes(6, data, True), 0.0)
+    engine.actions()
     made = engine.open_channels - before
     assert 0 < made <= WORK / CHANNEL + 10
     proceed(engine, 0.0)
@@ -75,11 +75,11 @@ def test_channels_that_messages_bring_count_more_than_messages() -> None:
 def test_credit_goes_back_with_what_was_taken_in() -> None:
     engine = server()
     data = b"".join([route(), *(b"\x05\x01" for _ in range(10 * WORK))])
-    engine.absorb(StreamBytes(6, data, False), 0.0)
+    engine.handle(StreamBytes(6, data, False), 0.0)
     given = []
     now = 0.0
     while True:
-        given.append(sum(o.count for o in engine.orders() if isinstance(o, Consumed)))
+        given.append(sum(o.count for o in engine.actions() if isinstance(o, Consumed)))
         wake = engine.wake_at
         if wake is None or wake > now + 2 * SOON:
             break
@@ -96,26 +96,26 @@ def test_streams_are_taken_in_in_the_order_in_which_they_came() -> None:
     stream, channel = 10, 0
     for number in range(300):
         carriers += message(number, attached=2)
-        engine.absorb(StreamBytes(6, carriers, False), 0.0)
+        engine.handle(StreamBytes(6, carriers, False), 0.0)
         carriers = b""
         for _ in range(2):
             channel += 1
-            engine.absorb(StreamBytes(stream, route(8 * channel) + b"\x07", True), 0.0)
+            engine.handle(StreamBytes(stream, route(8 * channel) + b"\x07", True), 0.0)
             stream += 4
-    told = [item for news in each_turn(engine) for item in news]
+    told = [item for event in each_turn(engine) for item in event]
     assert engine.closed is None
     assert runs(told) == 300
 
 
 def test_a_stream_does_not_overtake_others_because_it_goes_on() -> None:
     engine = server()
-    engine.absorb(StreamBytes(6, route() + b"\x05\x01" * (4 * WORK), False), 0.0)
-    engine.absorb(StreamBytes(10, route() + message(0), True), 0.0)
+    engine.handle(StreamBytes(6, route() + b"\x05\x01" * (4 * WORK), False), 0.0)
+    engine.handle(StreamBytes(10, route() + message(0), True), 0.0)
     now, turns, told = 0.0, 0, 0
     while not told:
-        engine.absorb(StreamBytes(6, b"\x05\x01" * WORK, False), now)
-        engine.orders()
-        told = runs(engine.news())
+        engine.handle(StreamBytes(6, b"\x05\x01" * WORK, False), now)
+        engine.actions()
+        told = runs(engine.events())
         now += 2 * SOON
         engine.tick(now)
         turns += 1
@@ -125,8 +125,8 @@ def test_a_stream_does_not_overtake_others_because_it_goes_on() -> None:
 def test_a_reset_takes_effect_behind_the_frames_that_came_whole() -> None:
     engine = server()
     data = route() + b"".join(message(n) for n in range(5 * WORK))
-    engine.absorb(StreamBytes(6, data + b"\x04", False), 0.0)
-    engine.absorb(StreamReset(6, 0), 0.0)
+    engine.handle(StreamBytes(6, data + b"\x04", False), 0.0)
+    engine.handle(StreamReset(6, 0), 0.0)
     assert sum(map(runs, each_turn(engine))) == 5 * WORK
     assert engine.closed is None
     assert not engine._inflow.streams
@@ -136,9 +136,9 @@ def test_a_reset_takes_effect_behind_the_frames_that_came_whole() -> None:
 def test_what_breaks_the_protocol_ends_the_connection_in_its_turn() -> None:
     engine = server()
     data = route() + b"".join(message(n) for n in range(3 * WORK))
-    engine.absorb(StreamBytes(6, data + b"\xff", False), 0.0)
+    engine.handle(StreamBytes(6, data + b"\xff", False), 0.0)
     assert engine.closed is None
-    told = [item for news in each_turn(engine) for item in news]
+    told = [item for event in each_turn(engine) for item in event]
     assert runs(told) == 3 * WORK
     assert isinstance(told[-1], Closed)
     assert engine.wake_at is None
@@ -147,7 +147,7 @@ def test_what_breaks_the_protocol_ends_the_connection_in_its_turn() -> None:
 def test_what_waits_goes_on_behind_a_pause() -> None:
     engine = server()
     data = route() + b"".join(message(n) for n in range(5 * WORK))
-    engine.absorb(StreamBytes(6, data, True), 0.0)
+    engine.handle(StreamBytes(6, data, True), 0.0)
     engine.pause()
     paused = sum(map(runs, each_turn(engine)))
     assert paused <= WORK
@@ -160,9 +160,9 @@ def test_arrivals_that_wait_are_bounded() -> None:
     engine = server()
     engine.pause()
     for stream in (6, 10):
-        engine.absorb(StreamBytes(stream, route(), False), 0.0)
+        engine.handle(StreamBytes(stream, route(), False), 0.0)
     for n in range(2 * ARRIVALS):
-        engine.absorb(StreamBytes((6, 10)[n % 2], message(n), False), 0.0)
+        engine.handle(StreamBytes((6, 10)[n % 2], message(n), False), 0.0)
     assert len(engine._inflow._waiting) == ARRIVALS
     engine.resume(0.0)
     assert sum(map(runs, each_turn(engine))) == 2 * ARRIVALS
@@ -185,9 +185,9 @@ def test_turns_change_nothing_but_the_time(seed: int) -> None:
     now = 0.0
 
     def turn() -> None:
-        engine.orders()
-        for item in engine.news():
-            if isinstance(item, Run):
+        engine.actions()
+        for item in engine.events():
+            if isinstance(item, MessageBatch):
                 got.extend(range(item.first, item.first + item.count))
 
     while rest:
@@ -195,7 +195,7 @@ def test_turns_change_nothing_but_the_time(seed: int) -> None:
         size = rng.randint(1, 200)
         piece, rest[stream] = rest[stream][:size], rest[stream][size:]
         end = not rest[stream]
-        engine.absorb(StreamBytes(stream, piece, end), now)
+        engine.handle(StreamBytes(stream, piece, end), now)
         if end:
             del rest[stream]
         if rng.random() < 0.5:

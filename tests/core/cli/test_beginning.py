@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from aqueduct_core.aqueduct.positions import Position
+from aqueduct_core.aqueduct.conventions.positions import ChannelPosition
 from aqueduct_core.cli.beginning import beginning
 from aqueduct_core.errors import InvalidOption
 
-NEW = Position("c", 0, None, False, ())
-FINISHED = Position("c", 300, 200, True, ((0, 300),))
-BROKEN = Position("c", 250, 200, False, ((0, 250),))
-HOLEY = Position("c", 250, 200, False, ((0, 210), (220, 250)))
-UNKNOWN = Position("c", 250, None, False, ((100, 250),))
-LATE = Position("c", 250, 200, False, ((100, 250),))
-MANY = Position("c", 1000, 900, True, tuple((n, n + 1) for n in range(800, 928, 2)))
+NEW = ChannelPosition("c", 0, None, False, ())
+FINISHED = ChannelPosition("c", 300, 200, True, ((0, 300),))
+BROKEN = ChannelPosition("c", 250, 200, False, ((0, 250),))
+HOLEY = ChannelPosition("c", 250, 200, False, ((0, 210), (220, 250)))
+UNKNOWN = ChannelPosition("c", 250, None, False, ((100, 250),))
+LATE = ChannelPosition("c", 250, 200, False, ((100, 250),))
+MANY = ChannelPosition("c", 1000, 900, True, tuple((n, n + 1) for n in range(800, 928, 2)))
 
-CASES: list[tuple[Position | None, dict[str, Any], tuple[int, int]]] = [
+CASES: list[tuple[ChannelPosition | None, dict[str, Any], tuple[int, int]]] = [
     (None, {}, (0, 0)),
     (None, {"resume": True}, (0, 0)),
     (None, {"resume_from": 7}, (0, 7)),
@@ -53,12 +53,12 @@ CASES: list[tuple[Position | None, dict[str, Any], tuple[int, int]]] = [
 
 @pytest.mark.parametrize(("position", "options", "wanted"), CASES)
 def test_where_the_input_begins(
-    position: Position | None, options: dict[str, Any], wanted: tuple[int, int]
+    position: ChannelPosition | None, options: dict[str, Any], wanted: tuple[int, int]
 ) -> None:
     assert beginning(position, **options) == wanted
 
 
-REFUSED: list[tuple[Position | None, dict[str, Any], str, str]] = [
+REFUSED: list[tuple[ChannelPosition | None, dict[str, Any], str, str]] = [
     (None, {"append": True}, "MISSING", "does not tell where the channel stands"),
     (BROKEN, {}, "MISSING", r"stands at 250, and what sent to it last \(from number 200 on\)"),
     (UNKNOWN, {}, "MISSING", "what sent to it last did not come to its end"),
@@ -79,7 +79,7 @@ REFUSED: list[tuple[Position | None, dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("position", "options", "subclass", "text"), REFUSED)
 def test_what_would_lose_or_double_messages_is_refused(
-    position: Position | None, options: dict[str, Any], subclass: str, text: str
+    position: ChannelPosition | None, options: dict[str, Any], subclass: str, text: str
 ) -> None:
     with pytest.raises(InvalidOption, match=text) as caught:
         beginning(position, **options)

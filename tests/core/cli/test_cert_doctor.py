@@ -9,7 +9,7 @@ import pytest
 from cryptography import x509
 
 from aqueduct_core.cli.main import main
-from aqueduct_core.transport.tls import ServerTls, fingerprint
+from aqueduct_core.transport.tls.credentials import ServerTls, fingerprint
 from tests.core.cli.running import aqueduct
 
 

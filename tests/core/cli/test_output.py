@@ -12,7 +12,7 @@ import pytest
 
 from aqueduct_core.aio.halves import wrap
 from aqueduct_core.aio.message import Batch, run_of
-from aqueduct_core.aqueduct.news import Counts
+from aqueduct_core.aqueduct.events import Counts
 from aqueduct_core.cli import arguments
 from aqueduct_core.cli.input import payloads
 from aqueduct_core.cli.output import JsonLines, Origin, Template

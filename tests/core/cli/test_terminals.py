@@ -20,7 +20,7 @@ from aqueduct_core.aio.halves import wrap
 from aqueduct_core.aio.message import Batch, run_of
 from aqueduct_core.cli.output import JsonLines, Origin, Template
 from aqueduct_core.cli.printing import ProgressFile
-from aqueduct_core.transport.tls import ClientTls
+from aqueduct_core.transport.tls.credentials import ClientTls
 from tests.core.cli.running import Listener, listening
 from tests.support.waiting import LONG
 

@@ -1,4 +1,4 @@
-"""Facts and orders are values."""
+"""Inputs and actions are values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def test_facts_and_orders_are_immutable_tuples() -> None:
 
 
 def test_the_contract_names_every_fact_and_order() -> None:
-    facts = {kind.__name__ for kind in contract.Fact.__args__}
-    orders = {kind.__name__ for kind in contract.Order.__args__}
-    assert facts == {
+    inputs = {kind.__name__ for kind in contract.Input.__args__}
+    actions = {kind.__name__ for kind in contract.Action.__args__}
+    assert inputs == {
         "StreamBytes",
         "StreamReset",
         "StreamStopped",
@@ -32,7 +32,7 @@ def test_the_contract_names_every_fact_and_order() -> None:
         "StreamLimit",
         "LinkLost",
     }
-    assert orders == {
+    assert actions == {
         "WriteStream",
         "ResetStream",
         "StopStream",

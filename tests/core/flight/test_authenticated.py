@@ -14,7 +14,7 @@ import pytest
 
 from aqueduct_core.errors import AuthFailed, IntakeFailed, TlsFailed
 from aqueduct_core.flight.authenticated import dial
-from aqueduct_core.flight.certificates import TlsIdentity
+from aqueduct_core.flight.authority import TlsIdentity
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.server import FlightHost

@@ -14,7 +14,7 @@ from aqueduct_core.flight.authenticated import authorized
 from aqueduct_core.flight.client import READ_AHEAD
 from aqueduct_core.flight.joining import BATCH_BYTES, joined
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket
-from aqueduct_core.spool import Piece, Stretch
+from aqueduct_core.spool import Location, Stretch
 from tests.core.flight.hosted import CREDENTIALS, SPOOL, MemoryHost, batch, client_of, serving
 from tests.support.waiting import LONG, SOON
 
@@ -78,7 +78,7 @@ def test_what_rows_take_and_where_they_lie_comes_from_the_host() -> None:
         assert client.locate(5, view="events") == (7,)
         ticket = Ticket(SPOOL, 1, 10, 20)
         first, last = client.pieces(ticket)
-        assert isinstance(first, Piece)
+        assert isinstance(first, Location)
         assert (first.path, first.first, first.stop, last.first, last.stop) == (
             "/spool/a", 10, 15, 15, 20,
         )  # fmt: skip

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from aqueduct_core.errors import AqueductError
-from aqueduct_core.intake.channel_owners import ChannelOwners
-from aqueduct_core.intake.event_rows import expand_events
-from aqueduct_core.intake.groups import GroupCommit
-from aqueduct_core.intake.offers import Receipt
-from aqueduct_core.intake.schema import SPOOL_SCHEMA, expand
+from aqueduct_core.intake.sessions.channel_owners import ChannelOwners
+from aqueduct_core.intake.storage.event_rows import expand_events
+from aqueduct_core.intake.storage.group_commit import GroupCommit
+from aqueduct_core.intake.storage.pending import Receipt
+from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA, expand
 from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.spool import InlineSync, Spool, SpoolSettings
 from tests.core.logs.periods import Periods

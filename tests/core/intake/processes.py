@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aqueduct_core.flight import faults
+from aqueduct_core.flight import error_codec
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import IntakeStatus, Ticket
 from aqueduct_core.intake.__main__ import main
-from aqueduct_core.intake.event_rows import expand_events
-from aqueduct_core.intake.schema import expand
-from aqueduct_core.intake.settings import IntakeSettings, TlsSettings
-from aqueduct_core.transport.tls import ClientTls, ServerTls
+from aqueduct_core.intake.settings.intake import IntakeSettings, TlsSettings
+from aqueduct_core.intake.storage.event_rows import expand_events
+from aqueduct_core.intake.storage.schema import expand
+from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
 from tests.support.forks import Fork
 from tests.support.waiting import LONG, environment
 
@@ -94,7 +94,7 @@ class IntakeProcess:
         assert line, f"the intake died; the log:\n{self.site.log.read_text()}"
         self.ready = json.loads(line)
         if not self.ready["ready"]:
-            error = faults.from_json(self.ready["error"])
+            error = error_codec.from_json(self.ready["error"])
             assert error is not None
             raise error
 

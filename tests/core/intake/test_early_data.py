@@ -17,15 +17,15 @@ from aqueduct_core.aio.halves import channel
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.errors import TlsFailed
 from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.intake.host_port import address
+from aqueduct_core.primitives.host_port import address
+from aqueduct_core.transport.session_file import SessionFile
+from aqueduct_core.transport.sessions import MemorySessions
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
-from aqueduct_core.transport.ticket_file import FileTickets
-from aqueduct_core.transport.tickets import MemoryTickets
 from tests.core.aio.scene import eventually
 from tests.core.intake.lives import run
 from tests.core.intake.processes import IntakeProcess, Site
-from tests.core.intake.test_dialing import connect as dialled
-from tests.core.intake.test_dialing import subscriptions, until, until_stored, values
+from tests.core.intake.sessions.test_dial import connect as dialled
+from tests.core.intake.sessions.test_dial import subscriptions, until, until_stored, values
 from tests.support.proxy import Impairment, Proxy
 from tests.support.remote import RemoteThread, Script, payloads
 from tests.support.waiting import LONG, wait_until
@@ -52,13 +52,13 @@ async def recorder(intake: IntakeProcess) -> tuple[Recorder, str]:
     return made, f"aqueduct://{host}:{port}"
 
 
-def sessions(tickets: MemoryTickets) -> int:
+def sessions(tickets: MemorySessions) -> int:
     return sum(len(kept.sessions) for kept in tickets._servers.values())
 
 
 def test_an_intake_gives_no_sessions_unless_it_is_told_to(site: Site) -> None:
     async def main(intake: IntakeProcess) -> int:
-        tickets = MemoryTickets()
+        tickets = MemorySessions()
         async with connect(intake.url, tls=site.client_tls, tickets=tickets) as client:
             sender, receiver = channel(name="c")
             await client.entrypoint.send(b"", attach=receiver)
@@ -76,7 +76,7 @@ def test_a_first_flight_that_is_replayed_stores_nothing(site: Site, restarted: b
     stored twice."""
     rows = [b"%d" % number for number in range(10)]
 
-    async def visit(url: str, tickets: MemoryTickets, name: str) -> bool | None:
+    async def visit(url: str, tickets: MemorySessions, name: str) -> bool | None:
         client = await connect(url, tls=site.client_tls, tickets=tickets, early_data=True)
         sender, receiver = channel(name=name)
         await client.entrypoint.send(b"", attach=receiver)
@@ -87,7 +87,7 @@ def test_a_first_flight_that_is_replayed_stores_nothing(site: Site, restarted: b
         return client.early_data
 
     async def record(intake: IntakeProcess) -> list[bytes]:
-        tickets = MemoryTickets()
+        tickets = MemorySessions()
         between, url = await recorder(intake)
         try:
             assert await visit(url, tickets, "first") is None
@@ -106,7 +106,7 @@ def test_a_first_flight_that_is_replayed_stores_nothing(site: Site, restarted: b
                 await loop.sock_sendall(attacker, packet)
             await loop.sock_recv(attacker, 65_535)  # the server has read the first one
         # what comes behind it on the same socket is served behind it
-        assert await visit(intake.url, MemoryTickets(), "third") is None
+        assert await visit(intake.url, MemorySessions(), "third") is None
 
     def stored(intake: IntakeProcess, name: str) -> list[bytes]:
         return [row["value"] for row in intake.rows() if row["channel"] == name]
@@ -129,7 +129,7 @@ def test_a_producer_sends_early_to_an_intake_that_was_killed_and_started_again(
 ) -> None:
     """Its sessions are those of the dead one, so what it sends early is refused, and comes again.
     The path hides the death, or the first dial after it would use the session up."""
-    tickets = FileTickets(tmp_path / "sessions.json")
+    tickets = SessionFile(tmp_path / "sessions.json")
 
     async def main() -> None:
         with site.intake(early_data=True) as intake:
@@ -180,7 +180,7 @@ def test_a_producer_sends_early_to_an_intake_that_was_killed_and_started_again(
 
 def test_a_new_run_waits_for_what_the_intake_says_of_its_channel(site: Site) -> None:
     """Its first connection is early, and nothing is known yet of where the channel stands."""
-    tickets = MemoryTickets()
+    tickets = MemorySessions()
 
     async def visit(intake: IntakeProcess, *payloads: bytes) -> tuple[int, bool | None]:
         producing = Producer(

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import channel
-from aqueduct_core.aqueduct.connection import Mode
-from aqueduct_core.aqueduct.conventions import channel_headers
+from aqueduct_core.aqueduct.conventions.headers import channel_headers
+from aqueduct_core.aqueduct.engine import Mode
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.cli.running import AQUEDUCT
 from tests.core.intake.bench import bench

@@ -18,15 +18,15 @@ from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Receiver, channel
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aio.producer import Producer
+from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.faults import Code
-from aqueduct_core.aqueduct.news import Closed
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed, ProtocolViolation
-from aqueduct_core.intake.settings import Limits
-from aqueduct_core.intake.surroundings import SessionCounters
+from aqueduct_core.intake.sessions.context import SessionCounters
+from aqueduct_core.intake.settings.intake import Limits
 from aqueduct_core.transport import addresses, dialer
 from aqueduct_core.transport.dialer import dial
-from aqueduct_core.transport.port import Address
+from aqueduct_core.transport.link import Address
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.aio.scene import eventually
 from tests.core.intake.lives import run
@@ -215,7 +215,7 @@ def test_who_does_not_complete_its_handshake_is_let_go(site: Site) -> None:
                 settings=LinkSettings(),
                 tls=site.client_tls,
                 make_engine=lambda now, probe=probe: probe,  # type: ignore[misc]
-                on_news=lambda driver, news: None,
+                on_events=lambda driver, events: None,
             )
             mute.append((driver, probe))
         async with connect(intake.url, tls=site.client_tls) as good:

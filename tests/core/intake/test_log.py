@@ -17,8 +17,8 @@ from aqueduct_core.errors import AuthFailed
 from aqueduct_core.flight.authenticated import dial
 from aqueduct_core.intake import process
 from aqueduct_core.intake.__main__ import main
-from aqueduct_core.intake.layout import LOG_FILE
-from aqueduct_core.intake.settings import AuthSettings
+from aqueduct_core.intake.settings.intake import AuthSettings
+from aqueduct_core.intake.storage.layout import LOG_FILE
 from aqueduct_core.logs.refusals import LINES
 from aqueduct_core.logs.rotation import older
 from tests.core.intake.lives import run

@@ -10,13 +10,13 @@ import pytest
 
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.producer import Producer
-from aqueduct_core.aqueduct import codec
-from aqueduct_core.aqueduct.news import Attachment, Run
+from aqueduct_core.aqueduct.events import Attachment, MessageBatch
+from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import Fact, LinkReady
-from aqueduct_core.intake.engine_settings import engine_config
-from aqueduct_core.intake.listening import listen_limits
-from aqueduct_core.intake.settings import IntakeSettings, Limits
+from aqueduct_core.engine.contract import Input, LinkReady
+from aqueduct_core.intake.sessions.listen import listen_limits
+from aqueduct_core.intake.settings.engine import engine_config
+from aqueduct_core.intake.settings.intake import IntakeSettings, Limits
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.settings import LEAST_WINDOW, LinkSettings, ListenLimits
@@ -35,8 +35,8 @@ MESSAGE = 12 * MIB
 class Hostile(Probe):
     """A client that says who it is, and then what it likes."""
 
-    def absorb(self, fact: Fact, now: float) -> None:
-        super().absorb(fact, now)
+    def handle(self, fact: Input, now: float) -> None:
+        super().handle(fact, now)
         if isinstance(fact, LinkReady):
             self.sequence(codec.encode_connection_headers(()), end=True)
 
@@ -55,7 +55,7 @@ async def hostile(intake: IntakeProcess, site: Site) -> tuple[Driver, Hostile]:
         settings=LinkSettings(),
         tls=site.client_tls,
         make_engine=lambda now: probe,
-        on_news=lambda driver, news: None,
+        on_events=lambda driver, events: None,
     )
     return driver, probe
 
@@ -137,6 +137,6 @@ def test_a_channel_that_carries_nothing_costs_no_stream(site: Site) -> None:
     wire = Wire.server(replace(engine_config(settings), auto_accept=True))
     opened = {line.split(":")[0] for line in wire.sent()}
     wire.stream("03000400000608001000180000")  # a message that brings the channels 8, 16 and 24
-    assert len(wire.news(Run)) == 1
+    assert len(wire.events(MessageBatch)) == 1
     assert all(wire.engine.half_open(number) for number in (8, 16, 24))
     assert {line.split(":")[0] for line in wire.sent()} == opened

@@ -11,8 +11,8 @@ import pytest
 
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aqueduct.config import Mode
-from aqueduct_core.aqueduct.conventions import channel_headers, connection_headers
-from aqueduct_core.aqueduct.news import End
+from aqueduct_core.aqueduct.conventions.headers import channel_headers, connection_headers
+from aqueduct_core.aqueduct.events import End
 from aqueduct_core.engine.contract import LinkLost
 from tests.core.intake.bench import Bench, bench
 from tests.core.intake.processes import Site
@@ -125,7 +125,7 @@ def test_an_unordered_producer_that_reconnects_below_what_is_stored_leaves_no_ho
         (channel,) = first.attach(channel_headers(name="c", sequence_start=0))
         first.send(channel, *(b"%d" % n for n in range(50)), mode=Mode.UNORDERED)
         first.rest(0.3)
-        first.pair.server.absorb(LinkLost(0, "gone", False), first.pair.now)
+        first.pair.server.handle(LinkLost(0, "gone", False), first.pair.now)
         send(dialled(b), "c", 30, 60)
         assert gaps(b) == []
         assert sorted(numbers(b)) == list(range(60))

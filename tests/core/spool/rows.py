@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from aqueduct_core.spool import ContentSum, InlineSync, Mark, Spool, SpoolSettings
+from aqueduct_core.spool import ContentSum, InlineSync, SequenceMark, Spool, SpoolSettings
 
 SCHEMA = pa.schema([("value", pa.binary()), ("number", pa.int64())])
 
@@ -47,11 +47,11 @@ def open_spool(directory: Path, *, partitions: int = 2, **given: Any) -> Spool:
     )
 
 
-def noted(partition: int, first: int, stop: int) -> tuple[list[Mark], list[ContentSum]]:
+def noted(partition: int, first: int, stop: int) -> tuple[list[SequenceMark], list[ContentSum]]:
     """Marks equal to offsets, and sums over `SPACE`."""
     name = "producer", f"channel {partition}"
     sums = [ContentSum(*name, *SPACE, stop - first, content(first, stop))]
-    return [Mark(*name, first, stop)], sums
+    return [SequenceMark(*name, first, stop)], sums
 
 
 def append(spool: Spool, ends: list[int], counts: Sequence[int]) -> None:

@@ -13,9 +13,9 @@ import pytest
 
 from aqueduct_core.errors import DataLoss, InvalidOption, SpoolFailed
 from aqueduct_core.spool import Disk, Spool
-from aqueduct_core.spool.record import Damaged, Record, verify
-from aqueduct_core.spool.scan import scan
-from aqueduct_core.spool.segment import Index
+from aqueduct_core.spool.format.record import Damaged, Record, verify
+from aqueduct_core.spool.format.scan import scan
+from aqueduct_core.spool.format.segment import Index
 from tests.core.spool.rows import append, check_rows, open_spool, segments, store
 
 GROUPS = 4

@@ -14,6 +14,7 @@ import pytest
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.spool import InlineSync, Spool
 from tests.core.spool.rows import SCHEMA, check_all, open_spool, store
+from tests.support.repository import ROOT
 
 HOLD = """
 import sys
@@ -41,7 +42,7 @@ def test_the_lock_ends_with_a_killed_owner(tmp_path: Path) -> None:
         [sys.executable, "-c", HOLD, str(tmp_path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[3],
+        cwd=ROOT,
     ) as holder:
         assert holder.stdout is not None
         epoch = int(holder.stdout.readline())

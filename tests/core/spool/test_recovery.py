@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from aqueduct_core.errors import DataLoss, SpoolFailed
-from aqueduct_core.spool.scan import scan
+from aqueduct_core.spool.format.scan import scan
 from tests.core.spool.rows import (
     SCHEMA,
     append,

@@ -11,9 +11,9 @@ import pytest
 
 from aqueduct_core.errors import DataLoss, SpoolFailed
 from aqueduct_core.spool import Spool, SpoolReader
-from aqueduct_core.spool import stored as stored_module
-from aqueduct_core.spool.scan import scan
-from aqueduct_core.spool.segment import Span
+from aqueduct_core.spool import segments as stored_module
+from aqueduct_core.spool.format.scan import scan
+from aqueduct_core.spool.format.segment import Span
 from aqueduct_core.spool.sizes import measured
 from tests.core.spool.rows import append, open_spool, segments, store
 from tests.core.spool.test_retention import trim_all

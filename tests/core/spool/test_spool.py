@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from aqueduct_core.errors import DataLoss
-from aqueduct_core.spool import InlineSync, Mark, Spool, SyncerProcess
+from aqueduct_core.spool import InlineSync, SequenceMark, Spool, SyncerProcess
 from tests.core.spool.rows import (
     SCHEMA,
     append,
@@ -167,7 +167,7 @@ def test_readers_in_other_threads_see_exact_rows_while_the_owner_appends(tmp_pat
 
 def test_a_batch_without_rows_carries_marks(tmp_path: Path) -> None:
     with open_spool(tmp_path) as spool:
-        assert spool.append(0, batch(0, 0, 0), [Mark("p", "c", 5, 9)]) == (0, 0)
+        assert spool.append(0, batch(0, 0, 0), [SequenceMark("p", "c", 5, 9)]) == (0, 0)
         assert spool.settle(5)
     with open_spool(tmp_path) as spool:
         assert spool.ends() == [0, 0]

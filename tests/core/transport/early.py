@@ -7,26 +7,26 @@ from dataclasses import dataclass, field
 
 from aqueduct_core.engine.contract import (
     Datagram,
-    DatagramsLeft,
-    Fact,
+    DatagramsSent,
+    Input,
     LinkRoom,
     StreamBytes,
     StreamReset,
 )
-from aqueduct_core.transport.port import Resumption, Terms
-from aqueduct_core.transport.sessions import SessionTable
+from aqueduct_core.transport.link import AcceptTerms, Resumption
+from aqueduct_core.transport.session_table import SessionTable
+from aqueduct_core.transport.sessions import TlsSession
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tickets import Session
 from tests.core.transport.wire import Wire
 
 
-def early_terms(**other: object) -> Terms:
-    return Terms(sessions=SessionTable(16), early_data=True, **other)  # type: ignore[arg-type]
+def early_terms(**other: object) -> AcceptTerms:
+    return AcceptTerms(sessions=SessionTable(16), early_data=True, **other)  # type: ignore[arg-type]
 
 
-def session_of(terms: Terms, settings: LinkSettings | None = None) -> Session:
+def session_of(terms: AcceptTerms, settings: LinkSettings | None = None) -> TlsSession:
     """What a whole connection on these terms leaves behind."""
-    kept: list[Session] = []
+    kept: list[TlsSession] = []
     wire = Wire(settings=settings, terms=terms, resumption=Resumption(keep_session=kept.append))
     wire.connect()
     wire.rest(1.0)
@@ -38,17 +38,17 @@ def session_of(terms: Terms, settings: LinkSettings | None = None) -> Session:
 
 @dataclass
 class Second:
-    """The second connection, and the facts of both of its ends as they came."""
+    """The second connection, and the inputs of both of its ends as they came."""
 
     wire: Wire
-    client_facts: list[Fact] = field(default_factory=list)
+    client_facts: list[Input] = field(default_factory=list)
     """What the client learns, but for what waits in the link."""
-    server_facts: list[Fact] = field(default_factory=list)
+    server_facts: list[Input] = field(default_factory=list)
     sent: dict[int, bytes] = field(default_factory=dict)
 
-    def client_fact(self, fact: Fact) -> None:
-        if not isinstance(fact, DatagramsLeft | LinkRoom):
-            self.client_facts.append(fact)
+    def client_fact(self, input: Input) -> None:
+        if not isinstance(input, DatagramsSent | LinkRoom):
+            self.client_facts.append(input)
 
     def write(self, data: bytes, *, end: bool = True) -> int:
         probe = self.wire.client.probe
@@ -71,8 +71,8 @@ class Second:
 
 
 def second(
-    session: Session,
-    terms: Terms | None,
+    session: TlsSession,
+    terms: AcceptTerms | None,
     *,
     token: bytes = b"",
     **options: object,
@@ -92,5 +92,5 @@ def watch_server(it: Second) -> None:
     it.wire.server.probe.on_fact = it.server_facts.append
 
 
-def carried(facts: list[Fact]) -> list[Fact]:
-    return [f for f in facts if isinstance(f, StreamBytes | StreamReset | Datagram)]
+def carried(inputs: list[Input]) -> list[Input]:
+    return [f for f in inputs if isinstance(f, StreamBytes | StreamReset | Datagram)]

@@ -59,7 +59,7 @@ async def serving(
     def welcome(peer: PeerInfo, now: float) -> tuple[Probe, Callable[[Driver, list[object]], None]]:
         probe = make()
         server.probes.append(probe)
-        return probe, lambda driver, news: None
+        return probe, lambda driver, events: None
 
     listener = await listen(
         host,
@@ -92,7 +92,7 @@ async def dialled(
         settings=settings or LinkSettings(),
         tls=tls or client_tls(),
         make_engine=lambda now: mine,
-        on_news=lambda driver, news: None,
+        on_events=lambda driver, events: None,
     )
     return driver, mine
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from aqueduct_core.engine.contract import (
+    Action,
     Admit,
     CloseLink,
     Consumed,
     Datagram,
     DatagramRefused,
-    Fact,
     Footprint,
+    Input,
     LinkLost,
     LinkReady,
-    Order,
     ResetStream,
     SendDatagram,
     StopStream,
@@ -31,9 +31,9 @@ NOTHING = Footprint(0)
 
 
 class Got(NamedTuple):
-    """All news of a probe: one fact as it came."""
+    """All events of a probe: one input as it came."""
 
-    fact: Fact
+    input: Input
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Probe:
     consumes: bool = True
     echoes: bool = False
     admits: bool = True
-    on_fact: Callable[[Fact], None] | None = None
+    on_fact: Callable[[Input], None] | None = None
     ready: LinkReady | None = None
     lost: LinkLost | None = None
     streams: dict[int, int] = field(default_factory=dict)
@@ -63,22 +63,22 @@ class Probe:
     opened: int = 0
     owed: list[Consumed] = field(default_factory=list)
     footprint: Footprint = NOTHING
-    _orders: list[Order] = field(default_factory=list)
+    _actions: list[Action] = field(default_factory=list)
     _news: list[Got] = field(default_factory=list)
     _partners: dict[int, int] = field(default_factory=dict)
 
     # The engine contract
 
-    def absorb(self, fact: Fact, now: float) -> None:
+    def handle(self, input: Input, now: float) -> None:
         if self.on_fact is not None:
-            self.on_fact(fact)
-        match fact:
+            self.on_fact(input)
+        match input:
             case LinkReady():
-                self.ready = fact
+                self.ready = input
                 if self.admits and not self.client:
-                    self._orders.append(Admit())
+                    self._actions.append(Admit())
             case LinkLost():
-                self.lost = fact
+                self.lost = input
             case StreamBytes(stream_id, data, end):
                 self._bytes(stream_id, data, end)
             case StreamReset(stream_id, code):
@@ -88,22 +88,22 @@ class Probe:
             case Datagram(data):
                 self.datagrams.append(data)
                 if self.echoes:
-                    self._orders.append(SendDatagram(data, 0))
+                    self._actions.append(SendDatagram(data, 0))
             case DatagramRefused(token):
                 self.refused.append(token)
-        self._news.append(Got(fact))
+        self._news.append(Got(input))
 
     def tick(self, now: float) -> None:
         self.ticks.append(now)
         self.wake_at = None
 
-    def orders(self) -> list[Order]:
-        orders, self._orders = self._orders, []
-        return orders
+    def actions(self) -> list[Action]:
+        actions, self._actions = self._actions, []
+        return actions
 
-    def news(self) -> list[Got]:
-        news, self._news = self._news, []
-        return news
+    def events(self) -> list[Got]:
+        events, self._news = self._news, []
+        return events
 
     # Commands
 
@@ -114,23 +114,23 @@ class Probe:
         return stream_id
 
     def write(self, stream_id: int, data: bytes, end: bool = False) -> None:
-        self._orders.append(WriteStream(stream_id, data, end))
+        self._actions.append(WriteStream(stream_id, data, end))
 
     def datagram(self, data: bytes, token: int = 0) -> None:
-        self._orders.append(SendDatagram(data, token))
+        self._actions.append(SendDatagram(data, token))
 
     def reset(self, stream_id: int, code: int) -> None:
-        self._orders.append(ResetStream(stream_id, code))
+        self._actions.append(ResetStream(stream_id, code))
 
     def stop(self, stream_id: int, code: int) -> None:
-        self._orders.append(StopStream(stream_id, code))
+        self._actions.append(StopStream(stream_id, code))
 
     def close(self, code: int, reason: str) -> None:
-        self._orders.append(CloseLink(code, reason))
+        self._actions.append(CloseLink(code, reason))
 
     def consume_owed(self) -> None:
         """Consume all that was kept back (``consumes=False``)."""
-        self._orders += self.owed
+        self._actions += self.owed
         self.owed = []
 
     @property
@@ -142,7 +142,7 @@ class Probe:
         self.digests.setdefault(stream_id, hashlib.sha256()).update(data)
         if end:
             self.ended.add(stream_id)
-        (self._orders if self.consumes else self.owed).append(Consumed(stream_id, len(data)))
+        (self._actions if self.consumes else self.owed).append(Consumed(stream_id, len(data)))
         if self.echoes:
             if stream_id not in self._partners:
                 self._partners[stream_id] = self.open()

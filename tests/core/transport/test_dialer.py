@@ -56,7 +56,7 @@ async def dial_port(
         settings=settings,
         tls=tls or client_tls(),
         make_engine=lambda now: Probe(client=True),
-        on_news=lambda driver, news: None,
+        on_events=lambda driver, events: None,
     )
 
 
@@ -201,7 +201,7 @@ def test_an_unknown_transport_is_refused() -> None:
             settings=QUICK,
             tls=client_tls(),
             make_engine=lambda now: Probe(client=True),
-            on_news=lambda driver, news: None,
+            on_events=lambda driver, events: None,
             transport=name,
         )
 

@@ -13,12 +13,12 @@ from aioquic._buffer import Buffer
 from aioquic.quic.packet import QuicErrorCode, pull_quic_header
 
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import Fact, LinkLost, StreamBytes
+from aqueduct_core.engine.contract import Input, LinkLost, StreamBytes
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.logs.refusals import LINES
 from aqueduct_core.transport import Driver, LinkSettings, ListenLimits, listen
-from aqueduct_core.transport.aioquic_port.link import AioquicLink
-from aqueduct_core.transport.aioquic_port.making import client_link
+from aqueduct_core.transport.aioquic.factory import client_link
+from aqueduct_core.transport.aioquic.link import AioquicLink
 from tests.core.transport.ends import (
     client_tls,
     dialled,
@@ -119,7 +119,7 @@ def test_a_close_tells_the_peer_code_and_reason_and_frees_everything(by_client: 
 
 
 def test_bytes_that_came_before_a_close_are_delivered_before_it() -> None:
-    seen: list[Fact] = []
+    seen: list[Input] = []
 
     async def main() -> None:
         make = lambda: Probe(client=False, on_fact=seen.append)  # noqa: E731
@@ -135,7 +135,7 @@ def test_bytes_that_came_before_a_close_are_delivered_before_it() -> None:
             await driver.wait_closed()
 
     asyncio.run(main())
-    kinds = [type(fact) for fact in seen]
+    kinds = [type(input) for input in seen]
     assert kinds.index(StreamBytes) < kinds.index(LinkLost)
     assert kinds[-1] is LinkLost
     assert kinds.count(LinkLost) == 1
@@ -358,8 +358,8 @@ def test_an_engine_that_fails_loses_its_own_connection_only(
 ) -> None:
     caplog.set_level(logging.ERROR)
 
-    def boom(fact: Fact) -> None:
-        if isinstance(fact, StreamBytes) and fact.data == b"boom":
+    def boom(input: Input) -> None:
+        if isinstance(input, StreamBytes) and input.data == b"boom":
             raise RuntimeError("a bug")
 
     async def main() -> None:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import Fact, Footprint, StreamBytes
+from aqueduct_core.engine.contract import Footprint, Input, StreamBytes
 from aqueduct_core.transport import Driver, LinkSettings, ListenLimits
+from aqueduct_core.transport.link import Address
 from aqueduct_core.transport.memory_budget import MemoryBudget
-from aqueduct_core.transport.port import Address
 from tests.core.transport.ends import Server, dialled, ended, serving, until
 from tests.core.transport.probe import Probe
 from tests.core.transport.test_strangers import dialling, seen
@@ -29,16 +29,16 @@ class Hoard(Probe):
     waits = False
     kept = 0
 
-    def absorb(self, fact: Fact, now: float) -> None:
-        super().absorb(fact, now)
-        if isinstance(fact, StreamBytes):
-            self.kept += len(fact.data)
+    def handle(self, input: Input, now: float) -> None:
+        super().handle(input, now)
+        if isinstance(input, StreamBytes):
+            self.kept += len(input.data)
             self.footprint = Footprint(self.kept, self.kept if self.waits else 0)
 
     def let_go(self) -> None:
         """All of it is consumed."""
         self.kept, self.footprint = 0, Footprint(0)
-        self._orders += self.owed
+        self._actions += self.owed
         self.owed.clear()
 
 

@@ -10,8 +10,8 @@ from aqueduct_core.engine.contract import LinkLost
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.transport import ClientTls, Driver, LinkSettings, ListenLimits, dial
 from aqueduct_core.transport.address_tokens import AddressTokens
-from aqueduct_core.transport.aioquic_port.making import client_link
-from aqueduct_core.transport.tickets import DEFAULT_TICKETS, MemoryTickets, server_key
+from aqueduct_core.transport.aioquic.factory import client_link
+from aqueduct_core.transport.sessions import DEFAULT_TICKETS, MemorySessions, server_key
 from tests.core.transport.ends import Server, client_tls, ended, serving, until
 from tests.core.transport.probe import Probe
 from tests.support.rules import rule
@@ -22,7 +22,7 @@ RETRY = ListenLimits(retry="always")
 
 async def dialled_with(
     server: Server,
-    tickets: MemoryTickets,
+    tickets: MemorySessions,
     *,
     early_data: bool = False,
     tls: ClientTls | None = None,
@@ -35,7 +35,7 @@ async def dialled_with(
         settings=settings or LinkSettings(),
         tls=tls or client_tls(),
         make_engine=lambda now: probe,
-        on_news=lambda driver, news: None,
+        on_events=lambda driver, events: None,
         tickets=tickets,
         early_data=early_data,
     )
@@ -50,7 +50,7 @@ async def greeted(server: Server, count: int) -> None:
 @rule("AQ-0RTT-5")
 def test_the_first_connection_is_retried_and_the_next_one_has_a_token() -> None:
     async def main() -> None:
-        tickets = MemoryTickets()
+        tickets = MemorySessions()
         async with serving(limits=RETRY) as server:
             key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
             counts = server.listener.counts
@@ -80,7 +80,7 @@ def test_without_a_store_of_its_own_a_dial_uses_that_of_the_process() -> None:
                     settings=LinkSettings(),
                     tls=client_tls(),
                     make_engine=lambda now: probe,  # noqa: B023
-                    on_news=lambda driver, news: None,
+                    on_events=lambda driver, events: None,
                 )
                 probe.write(probe.open(), b"hello", end=True)
                 driver.kick()
@@ -95,7 +95,7 @@ def test_without_a_store_of_its_own_a_dial_uses_that_of_the_process() -> None:
 
 def test_a_wrong_later_token_costs_a_retry_and_nothing_else() -> None:
     async def main() -> None:
-        tickets = MemoryTickets()
+        tickets = MemorySessions()
         async with serving(limits=RETRY) as server:
             key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
             for wrong in (b"garbage", AddressTokens().for_later(("127.0.0.1", 1), 0.0)):
@@ -110,7 +110,7 @@ def test_a_wrong_later_token_costs_a_retry_and_nothing_else() -> None:
 
 def test_a_wrong_retry_token_is_refused_at_once() -> None:
     async def main() -> None:
-        tickets = MemoryTickets()
+        tickets = MemorySessions()
         async with serving(limits=RETRY) as server:
             key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
             forged = AddressTokens().for_retry(("127.0.0.1", 1), b"original", b"source", 0.0)
@@ -150,7 +150,7 @@ async def _first_datagram(server: Server) -> bytes:
 @rule("AQ-0RTT-1", "AQ-0RTT-5")
 def test_early_data_with_a_token_is_taken_in_the_first_flight_of_a_listener_with_retry() -> None:
     async def main() -> None:
-        tickets = MemoryTickets()
+        tickets = MemorySessions()
         limits = ListenLimits(retry="always", early_data=True)
         async with serving(limits=limits) as server:
             key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
@@ -180,7 +180,7 @@ def test_early_data_with_a_token_is_taken_in_the_first_flight_of_a_listener_with
 @rule("AQ-0RTT-1")
 def test_an_early_dial_to_nobody_ends_the_link_and_says_why() -> None:
     async def main() -> None:
-        tickets = MemoryTickets()
+        tickets = MemorySessions()
         async with serving(limits=ListenLimits(early_data=True)) as server:
             driver, _ = await dialled_with(server, tickets)
             key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")

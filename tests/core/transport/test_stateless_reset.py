@@ -14,7 +14,7 @@ from aqueduct_core.engine.contract import LinkLost
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.transport import LinkSettings, ListenLimits, listen
 from aqueduct_core.transport.address_validation import RetryMode
-from aqueduct_core.transport.port import Terms
+from aqueduct_core.transport.link import AcceptTerms
 from aqueduct_core.transport.stateless_reset import (
     LONGEST,
     PER_SECOND,
@@ -92,7 +92,7 @@ class TestResets:
 
 
 def up(key: bytes = KEY) -> Wire:
-    wire = Wire(settings=PATIENT, terms=Terms(reset_token=StatelessResets(key).token))
+    wire = Wire(settings=PATIENT, terms=AcceptTerms(reset_token=StatelessResets(key).token))
     wire.connect()
     wire.rest(1.0)
     return wire
@@ -115,7 +115,7 @@ def test_a_client_takes_a_reset_at_once_and_sends_no_more(seed: int) -> None:
     assert answer is not None
     wire.client.link.receive([(answer, SERVER)], wire.now)
     assert wire.client.link.lost == RESET
-    assert wire.client.link.facts() == [RESET]
+    assert wire.client.link.inputs() == [RESET]
     assert wire.client.link.transmit(wire.now) == []
     wire.client.link.receive([(answer, SERVER)], wire.now)
     assert wire.client.link.transmit(wire.now) == []

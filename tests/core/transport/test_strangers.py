@@ -10,9 +10,9 @@ import pytest
 
 from aqueduct_core.engine.contract import Admit
 from aqueduct_core.transport import Driver, LinkSettings, ListenLimits, listener
-from aqueduct_core.transport.aioquic_port.making import STREAMS_OF_STRANGERS, client_link
+from aqueduct_core.transport.aioquic.factory import STREAMS_OF_STRANGERS, client_link
 from aqueduct_core.transport.fair_turns import FairTurns
-from aqueduct_core.transport.port import Address, Link
+from aqueduct_core.transport.link import Address, Link
 from aqueduct_core.transport.settings import LARGEST_DATAGRAM
 from tests.core.transport.ends import Server, client_tls, dialled, ended, serving, until
 from tests.core.transport.probe import Probe
@@ -202,7 +202,7 @@ def test_who_is_not_admitted_has_few_streams() -> None:
             driver.kick()
             there = server.probes[0]
             await until(lambda: len(there.streams) == STREAMS_OF_STRANGERS)
-            there._orders.append(Admit())
+            there._actions.append(Admit())
             (mine,) = server.listener.drivers
             mine.kick()
             await until(lambda: len(there.streams) == STREAMS_OF_STRANGERS + 50)

@@ -7,10 +7,10 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from aqueduct_core.transport.aioquic_port.link import AioquicLink
-from aqueduct_core.transport.aioquic_port.making import client_link, server_link
-from aqueduct_core.transport.aioquic_port.stack import AioquicStack
-from aqueduct_core.transport.port import Address, Resumption, Terms
+from aqueduct_core.transport.aioquic.factory import client_link, server_link
+from aqueduct_core.transport.aioquic.link import AioquicLink
+from aqueduct_core.transport.aioquic.stack import AioquicStack
+from aqueduct_core.transport.link import AcceptTerms, Address, Resumption
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.ends import client_tls, server_tls
 from tests.core.transport.probe import Probe
@@ -42,7 +42,7 @@ class Wire:
         server_echoes: bool = False,
         server_settings: LinkSettings | None = None,
         resumption: Resumption | None = None,
-        terms: Terms | None = None,
+        terms: AcceptTerms | None = None,
     ) -> None:
         self.now = 100.0
         self.loss = loss
@@ -113,16 +113,16 @@ class Wire:
         if link.timer is not None and self.now >= link.timer:
             link.fire(self.now)
         for _ in range(10):
-            facts = link.facts()
-            for fact in facts:
-                probe.absorb(fact, self.now)
-            link.apply(probe.orders(), self.now)
-            if not facts:
+            inputs = link.inputs()
+            for input in inputs:
+                probe.handle(input, self.now)
+            link.apply(probe.actions(), self.now)
+            if not inputs:
                 break
         for data, _ in link.transmit(self.now):
             self._carry(end, data)
-        for fact in link.facts():
-            probe.absorb(fact, self.now)
+        for input in link.inputs():
+            probe.handle(input, self.now)
 
     def _carry(self, sender: End, data: bytes) -> None:
         if not self._started:

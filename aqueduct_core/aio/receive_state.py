@@ -1,0 +1,229 @@
+"""The state behind a ``Receiver``: a queue that stays when the channel becomes networked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from aqueduct_core.aio.message import CarriedHalves, abandon, rest_of
+from aqueduct_core.aio.outcomes import Cancelled, Outcome
+from aqueduct_core.aio.send_state import label
+from aqueduct_core.aio.signal import Signal
+from aqueduct_core.aqueduct.events import Counts, Headers, MessageBatch, Single
+
+CREDIT_STEP = 65_536
+"""Bytes that gather before credit is returned while more is queued."""
+
+
+class MessageSource(Protocol):
+    """Where the messages of an inlet come from: a local pipe or a networked channel."""
+
+    def taken(self, size: int) -> None:
+        """The application is done with ``size`` bytes."""
+
+    def close(self) -> None:
+        """The application wants no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverStatistics:
+    """Totals of a receiver: messages that arrived, that the application took, and bytes queued;
+    ``nacked`` are unreliable messages that we told the sender did not arrive."""
+
+    received: int
+    taken: int
+    nacked: int
+    queued_bytes: int
+
+
+class TakenBatch(NamedTuple):
+    """One message out of the queue; ``number`` as this side counts."""
+
+    single: Single
+    number: int
+    reliable: bool
+    cargo: tuple[CarriedHalves, ...]
+
+
+class Queued:
+    """A run in the queue, from which messages are taken one by one."""
+
+    __slots__ = ("_rows", "cargo", "credited", "index", "run", "shift")
+
+    def __init__(
+        self, run: MessageBatch, cargo: dict[int, tuple[CarriedHalves, ...]], shift: int
+    ) -> None:
+        self.run = run
+        self.cargo = cargo
+        self.shift = shift
+        self.index = 0
+        self.credited = 0
+        self._rows: Iterator[Single] | None = None
+
+    @property
+    def left(self) -> int:
+        """Bytes of the run that are not credited yet."""
+        return self.run.size - self.credited
+
+    def pop(self) -> tuple[TakenBatch, int]:
+        """The next message and its share of the run's bytes."""
+        if self._rows is None:
+            self._rows = self.run.messages()
+        single = next(self._rows)
+        cargo = self.cargo.pop(self.index, ()) if self.cargo else ()
+        self.index += 1
+        upto = self.run.size * self.index // self.run.count
+        share, self.credited = upto - self.credited, upto
+        return TakenBatch(single, single.number + self.shift, self.run.reliable, cargo), share
+
+    def rest(self) -> tuple[MessageBatch, dict[int, tuple[CarriedHalves, ...]]]:
+        """What was not popped, as a run of its own with its cargo."""
+        cargo = {i - self.index: cores for i, cores in self.cargo.items()}
+        return rest_of(self.run, self.index, self.left), cargo
+
+    @property
+    def count(self) -> int:
+        return self.run.count - self.index
+
+
+class ReceiveState:
+    """The receiving half of a channel.
+
+    Ends when the sender finished, cancelled, was lost, or this side closed it. After a finish or
+    a loss what is queued can still be read; after a cancel it is thrown away (AQ-LIFE-14).
+    Holds: ``queued`` is the bytes in ``queue``, bounded by the credit of the source, since only
+    what the application took is given back.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        headers: Headers = (),
+        *,
+        oneshot: bool = False,
+        channel: int | None = None,
+    ) -> None:
+        self.loop = loop
+        self.headers = headers
+        self.oneshot = oneshot
+        self.channel = channel
+        self.queue: deque[Queued] = deque()
+        self.queued = 0
+        self.changed = Signal()
+        self.source: MessageSource
+        self.aboard = False
+        self.closed = False
+        self.outcome: Outcome | None = None
+        self.counts = Counts()
+        self.received = 0
+        self.taken = 0
+        self.nacked = 0
+        self.shift = {True: 0, False: 0}
+        self._credit = 0
+
+    @property
+    def label(self) -> str:
+        return label(self.channel, self.headers)
+
+    def put(self, run: MessageBatch, cargo: dict[int, tuple[CarriedHalves, ...]]) -> None:
+        """A run has arrived. After ``close`` its cargo is given up and its bytes given back."""
+        if self.closed:
+            for cores in cargo.values():
+                abandon(cores)
+            self.source.taken(run.size)
+            return
+        self.queue.append(Queued(run, cargo, self.shift[run.reliable]))
+        self.queued += run.size
+        self.received += run.count
+        self.changed.fire()
+
+    def pop(self) -> TakenBatch | None:
+        """The next message; None where nothing is queued."""
+        if not self.queue:
+            return None
+        head = self.queue[0]
+        taken, share = head.pop()
+        if not head.count:
+            self.queue.popleft()
+        self.taken += 1
+        self._give_back(share)
+        return taken
+
+    def pop_run(self) -> tuple[MessageBatch, int, dict[int, tuple[CarriedHalves, ...]]] | None:
+        """The next run, the number of its first message as this side counts, and its cargo."""
+        if not self.queue:
+            return None
+        head = self.queue.popleft()
+        run, cargo = head.rest()
+        self.taken += run.count
+        self._give_back(run.size)
+        return run, run.first + head.shift, cargo
+
+    def surrender(self) -> list[Queued]:
+        """Hand the queue over, unread: the half that was to read it has left (see ``Pipe``)."""
+        queue = list(self.queue)
+        self.queue.clear()
+        self.queued = 0
+        return queue
+
+    def close(self) -> None:
+        """The application wants no more; what is unread is thrown away. Idempotent."""
+        if self.closed:
+            return
+        self.closed = True
+        self._throw_away()
+        self.source.close()
+        self.changed.fire()
+
+    abandon = close
+
+    def ended(self, outcome: Outcome, counts: Counts | None = None) -> None:
+        """The channel is over. What is queued stays readable unless the sender cancelled."""
+        if self.outcome is not None:
+            return
+        self.outcome = outcome
+        if counts is not None:
+            self.counted(counts)
+        if isinstance(outcome, Cancelled):
+            self._throw_away()
+        self.changed.fire()
+
+    def counted(self, counts: Counts) -> None:
+        """Totals of the channel; what it carried while it was local comes on top."""
+        reliable, unreliable = self.shift[True], self.shift[False]
+        self.counts = counts._replace(
+            reliable_sent=counts.reliable_sent and counts.reliable_sent + reliable,
+            reliable_received=counts.reliable_received + reliable,
+            unreliable_sent=counts.unreliable_sent + unreliable,
+            acked=counts.acked + reliable + unreliable,
+        )
+
+    def statistics(self) -> ReceiverStatistics:
+        return ReceiverStatistics(self.received, self.taken, self.nacked, self.queued)
+
+    def _throw_away(self) -> None:
+        """Unread halves are given up (AQ-LIFE-20), unread bytes given back."""
+        for queued in self.surrender_all():
+            for cores in queued.cargo.values():
+                abandon(cores)
+
+    def surrender_all(self) -> list[Queued]:
+        left = self.queued
+        queue = self.surrender()
+        self._credit += left
+        self._flush_credit()
+        return queue
+
+    def _give_back(self, size: int) -> None:
+        self.queued -= size
+        self._credit += size
+        if self._credit >= CREDIT_STEP or not self.queue:
+            self._flush_credit()
+
+    def _flush_credit(self) -> None:
+        if self._credit:
+            credit, self._credit = self._credit, 0
+            self.source.taken(credit)

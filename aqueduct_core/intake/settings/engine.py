@@ -1,0 +1,67 @@
+"""What the settings of an intake mean to its engines and links."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aqueduct_core.aqueduct.config import AckMode, Config
+from aqueduct_core.aqueduct.conventions.headers import BadHeader
+from aqueduct_core.aqueduct.events import MessageBatch
+from aqueduct_core.aqueduct.wire.codec import headers_size
+from aqueduct_core.intake.settings.intake import IntakeSettings
+from aqueduct_core.transport.settings import LinkSettings
+
+CHANNEL_BUFFER = 4 << 20
+"""Bytes of a channel that wait for the disk, told to producers that know flow control: some
+groups' worth, and what one stream of the transport may hold."""
+
+NUMBER_BYTES = 64
+"""A sink's header ``source-offset`` comes on top of a row's own headers, and is not stored: so a
+row that one intake takes can go on to the next one, with the same limits."""
+
+
+def engine_config(settings: IntakeSettings) -> Config:
+    """Acks mean *stored*, and so do credit and the end of a finish. All channels together have no
+    limit of their own: the transport's connection window bounds them."""
+    limits = settings.limits
+    defaults = Config()
+    header_bytes = limits.header_bytes or defaults.max_headers_bytes
+    return Config(
+        ack_mode=AckMode.ON_STORED,
+        confirm_finish=True,
+        # acks say the same; a stream for each channel that carries nothing costs more than it
+        route_back_on_attach=False,
+        flow_per_channel=CHANNEL_BUFFER,
+        max_payload_bytes=settings.max_message_bytes,
+        max_headers_bytes=header_bytes + NUMBER_BYTES,
+        max_header_pairs=defaults.max_header_pairs + 1,
+        **given(
+            max_channels=limits.channels,
+            max_attachments=limits.attachments,
+            handshake_timeout=limits.handshake_seconds,
+        ),
+    )
+
+
+def check_row_headers(run: MessageBatch, config: Config) -> None:
+    """Whether each message's own headers are within the limits of `engine_config`.
+
+    Raises: BadHeader.
+    """
+    most, pairs = config.max_headers_bytes - NUMBER_BYTES, config.max_header_pairs - 1
+    for headers in run.headers.values():
+        size = headers_size(headers)
+        if len(headers) > pairs or size > most:
+            raise BadHeader(
+                f"a message has {len(headers)} headers of {size} bytes;"
+                f" {pairs} of {most} are allowed"
+            )
+
+
+def link_settings(settings: IntakeSettings) -> LinkSettings:
+    return LinkSettings(**given(handshake_timeout=settings.limits.handshake_seconds))
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Those that were set; the others keep the defaults of the part that they are for."""
+    return {name: value for name, value in values.items() if value is not None}

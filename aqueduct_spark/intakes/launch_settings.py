@@ -1,0 +1,142 @@
+"""From the options of a query to what each of its intakes is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.intake.settings.dial import ConnectSettings, Subscription
+from aqueduct_core.intake.settings.intake import AuthSettings, IntakeSettings, Limits, TlsSettings
+from aqueduct_spark.intakes.hosts import bind_host, outside_of
+from aqueduct_spark.model.partitions import LaunchOrder
+from aqueduct_spark.options.access import ListenerTls
+from aqueduct_spark.options.read import StreamReadOptions
+from aqueduct_spark.options.read_parts import LimitOptions
+from aqueduct_spark.options.source import Dial, Listen
+from aqueduct_spark.options.tokens import Token
+from aqueduct_spark.options.values import Address
+
+LOCK_GRACE = 5.0
+"""Seconds beyond the lease until an intake that lost its query has let go of its spool."""
+
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+def launch_order(
+    options: StreamReadOptions,
+    intake: int,
+    credentials: Credentials,
+    rendezvous: str,
+    spool_id: str | None,
+    elsewhere: Sequence[str] = (),
+    given_out: Sequence[int] = (),
+) -> LaunchOrder:
+    """What a task needs to have intake number ``intake`` running. ``elsewhere``: the endpoints
+    that other intakes have; ``given_out``: the offsets that its spool must not give out again.
+
+    Raises:
+        AuthFailed: MISSING when a variable with a token is not set.
+        ValueError: the intakes of the query are not launched but run already.
+    """
+    source = options.source
+    if not isinstance(source, Listen | Dial):
+        raise ValueError("these intakes are not launched")
+    outside, token = outside_of(source), Token.of(source.auth)
+    listen, tls, auth, connect = None, TlsSettings(), AuthSettings(), None
+    if isinstance(source, Listen):
+        listen = str(_port_of(source.address, intake))
+        tls = _listener_tls(source.tls, source.address)
+        env = None if source.auth is None else source.auth.env
+        auth = AuthSettings(token_file=token.file, token=token.held, token_env=env)
+    else:
+        connect = replace(
+            connect_settings(source, source.endpoint.addresses, intakes=options.intakes),
+            elsewhere=tuple(elsewhere),
+        )
+    told = options.intake
+    settings = IntakeSettings(
+        spool=str(PurePosixPath(source.spool or "") / f"intake-{intake}"),
+        credentials=credentials,
+        given_out=tuple(given_out),
+        skip_given_out=not options.fail_on_data_loss,
+        partitions=options.partitions_per_intake or 1,
+        listen=listen,
+        connect=connect,
+        flight=f"{bind_host(outside)}:0",
+        tls=tls,
+        auth=auth,
+        limits=limits(told.limits),
+        lease=options.lease,
+        group_commit=told.group_commit,
+        spool_max_bytes=told.spool_max_bytes,
+        retention=told.retention,
+        max_message_bytes=told.max_message_bytes,
+        transport=told.transport,
+        early_data=told.early_data,
+        name=f"intake-{intake}",
+    )
+    return LaunchOrder(
+        intake=intake,
+        settings=settings,
+        rendezvous=rendezvous,
+        outside=outside,
+        spool_id=spool_id,
+        launch_timeout=options.launch_timeout,
+        # A process that was halted for a while is waited for as long as one that has to start.
+        lock_timeout=max(options.lease + LOCK_GRACE, options.launch_timeout),
+    )
+
+
+def connect_settings(
+    source: Dial,
+    addresses: tuple[Address, ...],
+    *,
+    bounded: bool = False,
+    intakes: int | None = None,
+) -> ConnectSettings:
+    """What an intake is told that dials ``addresses`` of the endpoint. ``bounded``: for a read
+    that ends; ``intakes``: with how many it shares them."""
+    token = Token.of(source.auth)
+    return ConnectSettings(
+        endpoints=tuple(str(address) for address in addresses),
+        subscriptions=tuple(
+            Subscription(request.name, request.headers, request.payload)
+            for request in source.requests
+        ),
+        ca_file=source.tls.ca_file,
+        server_name=source.tls.server_name,
+        insecure=source.tls.insecure,
+        token_file=token.file,
+        token=token.held,
+        bounded=bounded,
+        intakes=intakes,
+    )
+
+
+def limits(options: LimitOptions) -> Limits:
+    return Limits(
+        connections=options.connections,
+        connections_per_address=options.connections_per_address,
+        handshakes=options.handshakes,
+        handshakes_per_network=options.handshakes_per_network,
+        retry=options.retry,
+        channels=options.channels,
+        attachments=options.attachments,
+        header_bytes=options.header_bytes,
+        memory=options.memory,
+        connection_share=options.connection_share,
+        handshake_seconds=options.handshake_seconds,
+    )
+
+
+def _port_of(listen: Address, intake: int) -> Address:
+    return Address(listen.host, listen.port + intake) if listen.port else listen
+
+
+def _listener_tls(tls: ListenerTls, listen: Address) -> TlsSettings:
+    if not tls.self_signed:
+        return TlsSettings(tls.cert_file, tls.key_file)
+    own = () if listen.loopback else (listen.host,)
+    return TlsSettings(self_signed=(*_LOOPBACK_NAMES, *own))

@@ -1,0 +1,157 @@
+"""The parts that the options of streaming and bounded reads have in common: frozen values.
+
+Durations in seconds, sizes in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aqueduct_spark.options.parsing import conflict, missing
+from aqueduct_spark.options.selection import Selection
+from aqueduct_spark.options.starting import AtTime, Starting
+
+if TYPE_CHECKING:  # Spark imports this module to find formats, and the transport is heavy
+    from aqueduct_core.transport.address_validation import RetryMode
+
+MESSAGES_ONLY = ("includeHeaders", "includeMetadata", "includeSpool", "payloadFormat", "mode")
+"""Options that have no meaning in other views."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowOptions:
+    """What the rows are, and which of them are wanted."""
+
+    view: str
+    selection: Selection
+    include_headers: bool
+    include_metadata: bool
+    include_spool: bool
+    payload_format: str
+    mode: str
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any], given: frozenset[str]) -> RowOptions:
+        """Raises InvalidOption.CONFLICT."""
+        if found["channels"] is not None and found["channelsPattern"] is not None:
+            raise conflict("channels and channelsPattern are both set", "Set one of them")
+        if found["view"] != "messages":
+            for name in MESSAGES_ONLY:
+                if name in given:
+                    raise conflict(
+                        f"'{name}' has no meaning with view={found['view']}", f"Remove '{name}'"
+                    )
+        return cls(
+            view=found["view"],
+            selection=Selection(found["channels"], found["channelsPattern"], found["producers"]),
+            include_headers=found["includeHeaders"],
+            include_metadata=found["includeMetadata"],
+            include_spool=found["includeSpool"],
+            payload_format=found["payloadFormat"],
+            mode=found["mode"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOptions:
+    """How a range of offsets becomes tasks; None splits nothing."""
+
+    min_partitions: int | None = None
+    max_records: int | None = None
+    max_bytes: int | None = None
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> SplitOptions:
+        return cls(
+            found["minPartitions"], found["maxRecordsPerPartition"], found["maxBytesPerPartition"]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionOptions:
+    """How much one micro-batch takes, and how long it waits for how much."""
+
+    max_offsets: int | None
+    max_bytes: int | None
+    min_offsets: int | None
+    max_delay: float
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any], given: frozenset[str]) -> AdmissionOptions:
+        """Raises InvalidOption: CONFLICT or MISSING."""
+        least, most = found["minOffsetsPerTrigger"], found["maxOffsetsPerTrigger"]
+        if least is not None and most is not None and least > most:
+            raise conflict(
+                f"minOffsetsPerTrigger={least} is above maxOffsetsPerTrigger={most}",
+                "Lower minOffsetsPerTrigger",
+            )
+        if least is None and "maxTriggerDelay" in given:
+            raise missing("minOffsetsPerTrigger", "maxTriggerDelay bounds the wait for it")
+        return cls(most, found["maxBytesPerTrigger"], least, found["maxTriggerDelay"])
+
+
+@dataclass(frozen=True, slots=True)
+class LimitOptions:
+    """What hostile or many peers may use of an intake."""
+
+    connections: int | None
+    connections_per_address: int | None
+    handshakes: int | None
+    handshakes_per_network: int | None
+    retry: RetryMode | None
+    channels: int
+    attachments: int
+    header_bytes: int
+    memory: int | None
+    connection_share: float | None
+    handshake_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeOptions:
+    """What an intake that this query starts is told, whatever its source."""
+
+    spool_max_bytes: int
+    retention: float
+    group_commit: float
+    max_message_bytes: int
+    transport: str
+    early_data: bool
+    limits: LimitOptions
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> IntakeOptions:
+        return cls(
+            spool_max_bytes=found["spoolMaxBytes"],
+            retention=found["retention"],
+            group_commit=found["groupCommit"],
+            max_message_bytes=found["maxMessageBytes"],
+            transport=found["transport"],
+            early_data=found["earlyData"],
+            limits=LimitOptions(
+                connections=found["limits.connections"],
+                connections_per_address=found["limits.connectionsPerAddress"],
+                handshakes=found["limits.handshakes"],
+                handshakes_per_network=found["limits.handshakesPerNetwork"],
+                retry=found["limits.retry"],
+                channels=found["limits.channels"],
+                attachments=found["limits.attachments"],
+                header_bytes=found["limits.headerBytes"],
+                memory=found["limits.memory"],
+                connection_share=found["limits.connectionShare"],
+                handshake_seconds=found["limits.handshakeTimeout"],
+            ),
+        )
+
+
+def bound(found: Mapping[str, Any], given: frozenset[str], which: str) -> Starting:
+    """Where a read starts or ends (``which`` is ``starting`` or ``ending``): offsets or a time."""
+    offsets, moment = f"{which}Offsets", f"{which}Timestamp"
+    if found[moment] is None:
+        position: Starting = found[offsets]
+        return position
+    if offsets in given:
+        raise conflict(f"{offsets} and {moment} are both set", "Set one of them")
+    return AtTime(found[moment])

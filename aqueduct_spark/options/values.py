@@ -1,0 +1,280 @@
+"""Parsers of option values: text in, a typed value out, ``ValueError`` with what is allowed.
+
+The text of the ``ValueError`` completes the sentence "it must be …", so that one place can
+name the option and the value.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from aqueduct_core.primitives.host_port import canonical_host
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m|h|d)", re.IGNORECASE)
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(b|k|m|g|t)(?:i?b)?", re.IGNORECASE)
+_BYTES = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BARE_NUMBER = re.compile(r"\d+(\.\d+)?")
+
+
+class Address(NamedTuple):
+    """A host (name or IP address, without brackets, in its one form) and a UDP port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host.lower() == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+class Endpoint(NamedTuple):
+    """Whom to dial: one or more addresses of the same service, in the order of preference."""
+
+    addresses: tuple[Address, ...]
+
+    def __str__(self) -> str:
+        return "aqueduct://" + ",".join(str(a) for a in self.addresses)
+
+
+def text(value: str) -> str:
+    """Any text but the empty one."""
+    if not value.strip():
+        raise ValueError("a text that is not empty")
+    return value
+
+
+def path(value: str) -> str:
+    """An absolute path; a relative one starts at the working directory of the driver."""
+    if not value.strip() or "://" in value:
+        raise ValueError("the path of a local or mounted directory or file, without a scheme")
+    return os.path.abspath(value)
+
+
+def boolean(value: str) -> bool:
+    match value.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+    raise ValueError("true or false")
+
+
+def duration(value: str) -> float:
+    """Seconds. The unit is never left out: ``20ms``, ``15s``, ``2m``, ``1h``, ``7d``."""
+    match = _DURATION.fullmatch(value.strip())
+    if match is None:
+        raise ValueError(_unit_hint(value, "a duration with a unit, such as 20ms, 15s or 2m"))
+    return float(match[1]) * _SECONDS[match[2].lower()]
+
+
+def positive_duration(value: str) -> float:
+    seconds = duration(value)
+    if seconds <= 0:
+        raise ValueError("a duration above zero, such as 15s")
+    return seconds
+
+
+def duration_within(low: str, high: str) -> Callable[[str], float]:
+    """A parser of durations from ``low`` to ``high``, both written as a user would."""
+
+    def parse(value: str) -> float:
+        seconds = duration(value)
+        if not duration(low) <= seconds <= duration(high):
+            raise ValueError(f"a duration from {low} to {high}")
+        return seconds
+
+    return parse
+
+
+def size_within(low: str, high: str) -> Callable[[str], int]:
+    """A parser of sizes from ``low`` to ``high``, both written as a user would."""
+
+    def parse(value: str) -> int:
+        count = size(value)
+        if not size(low) <= count <= size(high):
+            raise ValueError(f"a size from {low} to {high}")
+        return count
+
+    return parse
+
+
+def short_text(most: int) -> Callable[[str], str]:
+    """A parser of texts of 1 to ``most`` bytes in UTF-8."""
+
+    def parse(value: str) -> str:
+        if not value.strip() or len(value.encode()) > most:
+            raise ValueError(f"a text of 1 to {most} bytes")
+        return value
+
+    return parse
+
+
+def size(value: str) -> int:
+    """Bytes, in powers of 1024. The unit is never left out: ``512k``, ``64m``, ``10g``."""
+    match = _SIZE.fullmatch(value.strip())
+    if match is None:
+        raise ValueError(_unit_hint(value, "a size with a unit, such as 512k, 64m or 10g"))
+    count = int(float(match[1]) * _BYTES[match[2].lower()])
+    if count < 1:
+        raise ValueError("a size of at least one byte, such as 64m")
+    return count
+
+
+def integer(low: int, high: int | None = None) -> Callable[[str], int]:
+    """A parser of whole numbers from ``low`` to ``high``, both included."""
+    allowed = f"a whole number from {low} to {high}" if high else f"a whole number from {low} up"
+
+    def parse(value: str) -> int:
+        if not re.fullmatch(r"-?\d{1,18}", value.strip()):
+            raise ValueError(allowed)
+        number = int(value)
+        if number < low or (high is not None and number > high):
+            raise ValueError(allowed)
+        return number
+
+    return parse
+
+
+def ratio(value: str) -> float:
+    return _number(value, 0.0, 1.0)
+
+
+def share(value: str) -> float:
+    """A part of something that is never nothing."""
+    return _number(value, 0.01, 1.0)
+
+
+def _number(value: str, low: float, high: float) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        raise ValueError(f"a number from {low} to {high}") from None
+    if not low <= number <= high:
+        raise ValueError(f"a number from {low} to {high}")
+    return number
+
+
+def choice(*allowed: str) -> Callable[[str], str]:
+    """A parser of one word out of ``allowed``, whatever its case."""
+    words = {word.lower(): word for word in allowed}
+
+    def parse(value: str) -> str:
+        word = words.get(value.strip().lower())
+        if word is None:
+            raise ValueError("one of " + ", ".join(allowed))
+        return word
+
+    return parse
+
+
+def listen_address(value: str) -> Address:
+    """``address:port`` to bind; port 0 lets the system choose, ``[::1]:4433`` is IPv6."""
+    return _address(value, lowest_port=0)
+
+
+def endpoint(value: str) -> Endpoint:
+    """``aqueduct://host:port[,host:port…]``."""
+    scheme, separator, rest = value.strip().partition("://")
+    if not separator or scheme.lower() != "aqueduct":
+        raise ValueError("aqueduct://host:port, or several as aqueduct://host:port,host:port")
+    return Endpoint(tuple(_address(part, lowest_port=1) for part in rest.rstrip("/").split(",")))
+
+
+def addresses(value: str) -> tuple[Address, ...]:
+    """``host:port,…``, each once."""
+    found = tuple(_address(part, lowest_port=1) for part in value.split(","))
+    if len(set(found)) != len(found):
+        raise ValueError("addresses that differ from each other")
+    return found
+
+
+def header_object(value: str) -> tuple[tuple[str, str], ...]:
+    """A JSON object of texts, or of lists of texts for a key that is repeated, as pairs."""
+    allowed = 'a JSON object of texts or lists of texts, such as {"accept":"json"}'
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError(allowed) from None
+    if not isinstance(parsed, dict):
+        raise ValueError(allowed)
+    pairs = [
+        (key, text)
+        for key, given in parsed.items()
+        for text in (given if isinstance(given, list) else [given])
+    ]
+    if not all(isinstance(text, str) for _, text in pairs):
+        raise ValueError(allowed)
+    return tuple(pairs)
+
+
+def subscriptions(value: str) -> tuple[str, ...]:
+    """A comma list of names, each once; the empty text is one empty name."""
+    found = names(value) if value.strip() else ("",)
+    if len(set(found)) != len(found):
+        raise ValueError("names that differ from each other")
+    return found
+
+
+def pattern(value: str) -> str:
+    """A regular expression, checked and given back as text."""
+    try:
+        re.compile(text(value))
+    except re.error as error:
+        raise ValueError(f"a regular expression ({error})") from None
+    return value
+
+
+def timestamp(value: str) -> int:
+    """Microseconds since the epoch of an ISO-8601 time; UTC where it names no zone."""
+    try:
+        moment = datetime.fromisoformat(value.strip())
+    except ValueError:
+        raise ValueError("an ISO-8601 time, such as 2026-01-31T12:00:00Z") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def names(value: str) -> tuple[str, ...]:
+    """A comma list; blanks around a name do not count."""
+    found = tuple(part.strip() for part in value.split(","))
+    if not all(found):
+        raise ValueError("names with commas between them, such as a,b,c")
+    return found
+
+
+def _address(value: str, *, lowest_port: int) -> Address:
+    allowed = f"host:port with a port from {lowest_port} to 65535, such as 127.0.0.1:4433"
+    host, separator, port = value.strip().rpartition(":")
+    if not separator or not re.fullmatch(r"\d{1,5}", port):
+        raise ValueError(allowed)
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError("host:port with brackets around an IPv6 address, such as [::1]:4433")
+    if not host or any(c in host for c in " /@?#[]") or not lowest_port <= int(port) <= 65535:
+        raise ValueError(allowed)
+    return Address(canonical_host(host), int(port))
+
+
+def _unit_hint(value: str, allowed: str) -> str:
+    bare = _BARE_NUMBER.fullmatch(value.strip()) is not None
+    return f"{allowed} (a bare number has no unit)" if bare else allowed

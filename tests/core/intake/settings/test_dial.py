@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aqueduct_core.errors import AuthFailed, InvalidOption
+from aqueduct_core.flight.subscription_status import EndpointState, Failure, SubscriptionStatus
+from aqueduct_core.intake.settings.dial import ConnectSettings, Subscription
+
+ENDPOINTS = ("[::1]:4433", "server.example:1")
+
+
+def test_settings_come_back_from_their_json() -> None:
+    settings = ConnectSettings(
+        ENDPOINTS,
+        (Subscription("a", (("k", "v"), ("k", "w")), "{name}"), Subscription("größe")),
+        server_name="server",
+        insecure=True,
+        token="hush",
+        first_wait=1.0,
+        longest_wait=2.0,
+        idle_timeout=3.0,
+        bounded=True,
+    )
+    assert ConnectSettings.from_json(settings.to_json()) == settings
+    plain = ConnectSettings(ENDPOINTS, ca_file="/ca", token_file="/token")
+    assert ConnectSettings.from_json(plain.to_json()) == plain
+    assert "hush" not in repr(settings)
+
+
+def test_a_file_may_say_little() -> None:
+    data = {
+        "endpoints": ["aqueduct://a:1"],
+        "subscriptions": ["x", {"name": "y", "headers": {"k": "v"}}],
+    }
+    assert ConnectSettings.from_json(data) == ConnectSettings(
+        ("a:1",), (Subscription("x"), Subscription("y", (("k", "v"),)))
+    )
+    assert ConnectSettings.from_json({"endpoints": ["a:1"]}).subscriptions == (Subscription(),)
+
+
+def test_a_request_holds_the_name_and_nothing_else_is_replaced() -> None:
+    asked = Subscription("größe", (("from", "ü"),), '{"get": "{name}", "n": {"0": "{}"}}')
+    assert asked.request_payload == '{"get": "größe", "n": {"0": "{}"}}'.encode()
+    assert asked.request_headers == ((b"from", "ü".encode()),)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"endpoints": ()},
+        {"endpoints": ("a",)},
+        {"endpoints": ("a:0",)},
+        {"endpoints": ("a:1", "a:1")},
+        {"endpoints": ("a:1", "A.:1")},
+        {"subscriptions": ()},
+        {"subscriptions": (Subscription("x"), Subscription("x"))},
+        {"insecure": True, "ca_file": "/ca"},
+        {"token": "t", "token_file": "/t"},
+        {"first_wait": 0.0},
+        {"first_wait": 3.0, "longest_wait": 2.0},
+    ],
+)
+def test_what_cannot_be_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption):
+        ConnectSettings(**{"endpoints": ("a:1",), **given})
+
+
+@pytest.mark.parametrize("given", [{"name": "x" * 257}, {"headers": (("", "v"),)}])
+def test_a_subscription_that_no_request_can_carry_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption, match="BAD_VALUE"):
+        Subscription(**given)
+
+
+def test_the_state_of_subscriptions_comes_back_from_its_json() -> None:
+    error = AuthFailed("REJECTED", "no", "Ask")
+    state = SubscriptionStatus(
+        5, 1, 2, (Failure("a", "cancelled", "why"),), 3,
+        (EndpointState("a:1", True, 1), EndpointState("b:2", False, 7, error, True)),
+    )  # fmt: skip
+    back = SubscriptionStatus.from_json(state.to_json())
+    assert back.to_json() == state.to_json()
+    assert back.failed[0].channel == "a"
+    assert str(back.endpoints[1].error) == str(error)
+    assert SubscriptionStatus.from_json({}) == SubscriptionStatus()

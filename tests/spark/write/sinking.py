@@ -1,0 +1,108 @@
+"""The sink without Spark: record batches of a task attempt to one or more endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from aqueduct_spark.options.spec import OptionKind
+from aqueduct_spark.options.write import WriteOptions
+from aqueduct_spark.write.attempt_connection import MAX_OPEN_CHANNELS
+from aqueduct_spark.write.counts import SentCounts
+from aqueduct_spark.write.delivery import Delivery
+from aqueduct_spark.write.identity import WriteIdentity
+from aqueduct_spark.write.pool import Pool
+from aqueduct_spark.write.rows import RowPlan, Splitter
+from tests.support.waiting import LONG
+
+
+def options(*urls: str, streaming: bool = False, **given: str) -> WriteOptions:
+    """Write options for these endpoints."""
+    addresses = ",".join(url.removeprefix("aqueduct://") for url in urls)
+    every = {
+        "endpoint": f"aqueduct://{addresses}",
+        "tls.insecure": "true",
+        "ackTimeout": f"{LONG:.0f}s",
+        **{name.replace("_", "."): value for name, value in given.items()},
+    }
+    return WriteOptions.parse(
+        every, OptionKind.STREAM_WRITE if streaming else OptionKind.BATCH_WRITE
+    )
+
+
+def numbered(count: int, *, start: int = 0, channels: int = 1) -> pa.RecordBatch:
+    """Rows ``b"0"``, ``b"1"``, … spread over channels ``c0``, ``c1``, … in turn."""
+    rows = range(start, start + count)
+    return pa.record_batch(
+        {"value": [b"%d" % row for row in rows], "channel": [f"c{row % channels}" for row in rows]}
+    )
+
+
+PATIENCE = LONG
+"""Seconds for a test that starts processes, on a busy machine."""
+
+
+def patiently(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test in a fresh event loop, bounded in time."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        async def bounded() -> None:
+            async with asyncio.timeout(PATIENCE):
+                await test(*args, **kwargs)
+
+        asyncio.run(bounded())
+
+    return run
+
+
+class Attempt:
+    """One attempt of a task, whose steps the test takes."""
+
+    def __init__(
+        self,
+        wanted: WriteOptions,
+        *,
+        pool: Pool | None = None,
+        batch: int = 0,
+        partition: int = 0,
+        writer: str = "w",
+        token: str | None = None,
+        max_open: int = MAX_OPEN_CHANNELS,
+        rising: bool = False,
+    ) -> None:
+        identity = WriteIdentity(writer, batch, partition, wanted.idempotence != "none", rising)
+        self.delivery = Delivery(
+            wanted, identity, Pool() if pool is None else pool, token, max_open
+        )
+        self._splitter = Splitter(
+            RowPlan(
+                wanted.channel,
+                wanted.reliability,
+                wanted.payload_format,
+                wanted.max_message_bytes,
+                wanted.by_source,
+            )
+        )
+
+    async def send(self, batch: pa.RecordBatch) -> None:
+        for portions in self._splitter.split(batch):
+            await self.delivery.send(portions)
+
+    async def run(self, batches: Iterable[pa.RecordBatch]) -> SentCounts:
+        """The whole attempt, as a task makes it."""
+        try:
+            await self.delivery.open()
+            for batch in batches:
+                await self.send(batch)
+                await asyncio.sleep(0)  # as between two batches of Spark
+            for portions in self._splitter.rest():
+                await self.delivery.send(portions)
+            return await self.delivery.complete()
+        except BaseException:
+            await self.delivery.give_up()
+            raise
