@@ -1,7 +1,7 @@
 """One networked connection below the asyncio API: the engine's commands and its events.
 
-``NetworkConnection`` owns the tables of senders' and receivers' states, hands the engine's events to
-them, and makes local channels networked when one of their halves leaves in a message.
+``NetworkConnection`` owns the tables of senders' and receivers' states, hands the engine's events
+to them, and makes local channels networked when one of their halves leaves in a message.
 """
 
 from __future__ import annotations

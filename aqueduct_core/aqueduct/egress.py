@@ -23,30 +23,19 @@ from aqueduct_core.aqueduct.send_queue import Attach, Outgoing
 from aqueduct_core.aqueduct.sender import SenderHalf
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.aqueduct.wire.codec import headers_size
-from aqueduct_core.engine.contract import (
-    DatagramDelivered,
-    DatagramLost,
-    DatagramRefused,
-    DatagramsSent,
+from aqueduct_core.engine.inputs import (
+    DatagramOutcome,
     EarlyReady,
     EarlyRejected,
     LinkReady,
     LinkRoom,
     LinkRtt,
+    Outcome,
     StreamLimit,
 )
 
 LinkInput: TypeAlias = (
-    DatagramDelivered
-    | DatagramLost
-    | DatagramRefused
-    | DatagramsSent
-    | EarlyReady
-    | EarlyRejected
-    | LinkReady
-    | LinkRoom
-    | LinkRtt
-    | StreamLimit
+    DatagramOutcome | EarlyReady | EarlyRejected | LinkReady | LinkRoom | LinkRtt | StreamLimit
 )
 
 
@@ -226,11 +215,11 @@ class Egress:
         """The link tells what it can carry, and what became of what it was given."""
         wiring = self._wiring
         match input:
-            case DatagramRefused(token):
+            case DatagramOutcome(token, Outcome.REFUSED):
                 self._refused(token, now)
-            case DatagramsSent(token):
+            case DatagramOutcome(token, Outcome.LEFT):
                 self._gone(wiring.link.left(token), now)
-            case DatagramDelivered() | DatagramLost():
+            case DatagramOutcome(_, Outcome.ACKED) | DatagramOutcome(_, Outcome.LOST):
                 pass  # what the peer's engine has is known by its acks and nacks alone
             case LinkRoom(size):
                 wiring.link.room = size

@@ -2,7 +2,7 @@
 
 Inputs go to ``Ingress`` (bytes → frames → halves of channels), alarms and commands to the half
 that they are for; actions come from ``Outbox``, events from ``EventQueue``. See
-``aqueduct_core.engine.contract`` for the order of calls.
+``aqueduct_core.engine.engine`` for the order of calls.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from aqueduct_core.aqueduct.sender import SenderHalf, SenderState
 from aqueduct_core.aqueduct.statistics import Statistics
 from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.aqueduct.wire.chanid import Side
-from aqueduct_core.engine.contract import (
-    Action,
+from aqueduct_core.engine.actions import Action
+from aqueduct_core.engine.engine import Footprint
+from aqueduct_core.engine.inputs import (
     Datagram,
-    Footprint,
     Input,
     LinkLost,
     StreamBytes,

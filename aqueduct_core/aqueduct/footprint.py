@@ -10,7 +10,7 @@ from aqueduct_core.aqueduct.channels import Channels
 from aqueduct_core.aqueduct.context import ConnectionContext
 from aqueduct_core.aqueduct.handshake import Handshake
 from aqueduct_core.aqueduct.ingress import Ingress
-from aqueduct_core.engine.contract import Footprint
+from aqueduct_core.engine.engine import Footprint
 
 ENGINE_BYTES = 12 << 10
 """An engine with its tables, that carries nothing."""

@@ -30,7 +30,7 @@ from aqueduct_core.aqueduct.wire.frames import (
     Version,
 )
 from aqueduct_core.aqueduct.wire.grammar import SequenceReader
-from aqueduct_core.engine.contract import StreamBytes
+from aqueduct_core.engine.inputs import StreamBytes
 from aqueduct_core.primitives import varint
 from aqueduct_core.primitives.timers import Timers
 

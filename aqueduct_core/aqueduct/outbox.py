@@ -11,7 +11,7 @@ from enum import IntEnum
 
 from aqueduct_core.aqueduct.faults import Code, PeerFault, ResetCode
 from aqueduct_core.aqueduct.wire.chanid import Side
-from aqueduct_core.engine.contract import (
+from aqueduct_core.engine.actions import (
     Action,
     Admit,
     CloseLink,

@@ -29,7 +29,7 @@ class CloseOrigin(Enum):
 
 
 class ConnectionEnd(Protocol):
-    """What is told of the end of a connection, by a input, an event or an outcome."""
+    """What is told of the end of a connection, by an input, an event or an outcome."""
 
     @property
     def code(self) -> int: ...

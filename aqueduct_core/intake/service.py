@@ -24,8 +24,9 @@ from aqueduct_core.intake.control.lease import Lease
 from aqueduct_core.intake.control.rates import Meter
 from aqueduct_core.intake.frontends import make_front
 from aqueduct_core.intake.sessions.channel_owners import ChannelOwners
+from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.frontend import Frontend
-from aqueduct_core.intake.sessions.session import Session, SessionContext
+from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.settings.engine import engine_config
 from aqueduct_core.intake.settings.in_force import in_force
 from aqueduct_core.intake.settings.intake import IntakeSettings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -11,12 +10,13 @@ from dataclasses import dataclass, field
 class Backoff:
     """Exponential, with jitter, so that many clients of one server do not come back at once.
 
-    The n-th wait lies between half and all of ``first * 2**n``, at most ``limit`` seconds.
+    The n-th wait lies between half and all of ``first * 2**n``, at most ``limit`` seconds;
+    ``chance`` gives a number from 0 to 1.
     """
 
-    first: float = 0.1
-    limit: float = 5.0
-    chance: Callable[[], float] = field(default=random.random, repr=False)
+    first: float
+    limit: float
+    chance: Callable[[], float] = field(repr=False)
     attempts: int = 0
 
     def next(self) -> float:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import Engine
+from aqueduct_core.engine.engine import Engine
 from aqueduct_core.errors import AqueductError, ConnectFailed, InvalidOption, TlsFailed
 from aqueduct_core.transport.addresses import connected, refused, resolve, shown
 from aqueduct_core.transport.driver import Driver, OnEvents, lost_before_ready

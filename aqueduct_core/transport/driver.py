@@ -12,8 +12,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from aqueduct_core.engine.actions import CloseLink
 from aqueduct_core.engine.close_codes import how_lost
-from aqueduct_core.engine.contract import CloseLink, Engine, Footprint, Input, LinkLost
+from aqueduct_core.engine.engine import Engine, Footprint
+from aqueduct_core.engine.inputs import Input, LinkLost
 from aqueduct_core.errors import AqueductError, ConnectFailed
 from aqueduct_core.transport.link import Address, Link, LinkCounts
 
@@ -278,7 +280,7 @@ class Driver:
                 self.link.apply(actions, now)
             return bool(actions)
         except Exception:
-            self._fault("the engine gave an order that cannot be carried out", now)
+            self._fault("the engine gave an action that cannot be carried out", now)
             return True
 
     def _tell(self) -> None:

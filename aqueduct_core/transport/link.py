@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from aqueduct_core.engine.contract import Action, Input, LinkLost
+from aqueduct_core.engine.actions import Action
+from aqueduct_core.engine.inputs import Input, LinkLost
 from aqueduct_core.transport.session_table import SessionTable
 from aqueduct_core.transport.sessions import TlsSession
 from aqueduct_core.transport.settings import LinkSettings

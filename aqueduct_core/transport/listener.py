@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from aqueduct_core.engine.contract import Engine
+from aqueduct_core.engine.engine import Engine
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.transport.address_tokens import AddressTokens, TokenState
@@ -83,8 +83,8 @@ async def listen(
 
     ``make_engine`` is called for each connection when its handshake is complete, and returns the
     engine and who takes its events. ``reset_key``, secret and of this listener alone, is kept by
-    the caller, so that a listener that comes in the place of this one ends the connections of it that
-    its clients still hold (``StatelessResets``); None: it does so for its own alone.
+    the caller, so that a listener in the place of this one ends the connections of it that its
+    clients still hold (``StatelessResets``); None: it does so for its own alone.
 
     Raises:
         ConnectFailed.REFUSED: the address is in use or not of this machine.

@@ -20,7 +20,6 @@ ALLOWED: dict[str, set[str]] = {
     "aqueduct": {"errors", "primitives", "engine"},
     "transport": {"escape", "errors", "logs", "primitives", "engine"},
     "aio": {"escape", "errors", "logs", "primitives", "engine", "aqueduct", "transport"},
-    "dedupe": {"primitives", "aqueduct"},
     "spool": {"errors", "primitives"},
     "flight": {"errors", "primitives", "spool"},
     "intake": {
@@ -32,7 +31,6 @@ ALLOWED: dict[str, set[str]] = {
         "aqueduct",
         "transport",
         "aio",
-        "dedupe",
         "spool",
         "flight",
     },

@@ -22,7 +22,8 @@ from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.engine import AqueductEngine
 from aqueduct_core.aqueduct.events import Delivered, MessageBatch
 from aqueduct_core.aqueduct.wire.chanid import Side
-from aqueduct_core.engine.contract import Action, StreamBytes, WriteStream
+from aqueduct_core.engine.actions import Action, WriteStream
+from aqueduct_core.engine.inputs import StreamBytes
 
 SIZES = {100: 20_000, 1_000: 10_000, 65_536: 400}
 """Payload bytes → messages of one repetition."""

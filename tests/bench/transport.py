@@ -25,16 +25,9 @@ from aioquic.asyncio.server import serve
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import QuicEvent, StreamDataReceived
 
-from aqueduct_core.engine.contract import (
-    Action,
-    Admit,
-    Consumed,
-    Footprint,
-    Input,
-    LinkReady,
-    StreamBytes,
-    WriteStream,
-)
+from aqueduct_core.engine.actions import Action, Admit, Consumed, WriteStream
+from aqueduct_core.engine.engine import Footprint
+from aqueduct_core.engine.inputs import Input, LinkReady, StreamBytes
 from aqueduct_core.transport import ClientTls, LinkSettings, ServerTls, dial, listen
 
 MEGABYTE = 1_000_000

@@ -17,18 +17,17 @@ from aqueduct_core.aqueduct.events import Attachment, Event, MessageBatch, Numbe
 from aqueduct_core.aqueduct.faults import LocalError
 from aqueduct_core.aqueduct.flow import FLOW_CONTROL, Buffers, connection_header
 from aqueduct_core.aqueduct.wire.codec import encode_headers
-from aqueduct_core.engine.contract import (
-    Action,
-    Consumed,
+from aqueduct_core.engine.actions import Action, Consumed, SendDatagram
+from aqueduct_core.engine.inputs import (
     Datagram,
-    DatagramRefused,
+    DatagramOutcome,
     EarlyReady,
     EarlyRejected,
     Input,
     LinkLost,
     LinkReady,
     LinkRtt,
-    SendDatagram,
+    Outcome,
     StreamBytes,
     StreamLimit,
     StreamReset,
@@ -265,7 +264,8 @@ class Scene:
 
     def refuse(self) -> None:
         if self.tokens:
-            self.handle(DatagramRefused(self.tokens.pop(self.source.below(len(self.tokens)))))
+            token = self.tokens.pop(self.source.below(len(self.tokens)))
+            self.handle(DatagramOutcome(token, Outcome.REFUSED))
 
     def ready(self) -> None:
         self.handle(LinkReady(self.source.choice((0, 1, 30, 60, 1100, 65_000))))

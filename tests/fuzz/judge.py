@@ -28,17 +28,16 @@ from aqueduct_core.aqueduct.events import (
     Writable,
 )
 from aqueduct_core.aqueduct.faults import Code
-from aqueduct_core.engine.contract import (
+from aqueduct_core.engine.actions import (
     Action,
     CloseLink,
     Consumed,
-    Input,
     ResetStream,
     SendDatagram,
     StopStream,
-    StreamBytes,
     WriteStream,
 )
+from aqueduct_core.engine.inputs import Input, StreamBytes
 from tests.support import reference_decoder
 
 ENDS = {*Code, CODE_REJECTED, CODE_ABORTED} - {Code.INTERNAL}
@@ -81,7 +80,7 @@ class Judge:
     def events(self) -> list[Event]:
         events = self.engine.events()
         for item in events:
-            self._news(item)
+            self._events(item)
         closed = self.engine.closed
         assert (closed is not None) == self._closed, "Closed is told at once, and only then"
         if closed is None:
@@ -152,7 +151,7 @@ class Judge:
 
     # --- events ---------------------------------------------------------------------------
 
-    def _news(self, event: Event) -> None:
+    def _events(self, event: Event) -> None:
         assert not self._closed, f"{event} behind Closed"
         match event:
             case MessageBatch():

@@ -13,7 +13,7 @@ from aioquic._buffer import Buffer
 from aioquic.tls import Epoch
 
 from aqueduct_core.aqueduct.wire.codec import VERSION
-from aqueduct_core.engine.contract import LinkLost
+from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.transport.aioquic.factory import client_link
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls.credentials import ClientTls

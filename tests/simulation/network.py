@@ -16,23 +16,25 @@ from typing import Any
 from aqueduct_core.aqueduct.engine import AqueductEngine
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.aqueduct.wire.codec import VERSION
-from aqueduct_core.engine.contract import (
+from aqueduct_core.engine.actions import (
     Action,
     CloseLink,
     Consumed,
+    ResetStream,
+    SendDatagram,
+    WriteStream,
+)
+from aqueduct_core.engine.inputs import (
     Datagram,
-    DatagramRefused,
-    DatagramsSent,
+    DatagramOutcome,
     Input,
     LinkLost,
     LinkRoom,
-    ResetStream,
-    SendDatagram,
+    Outcome,
     StreamBytes,
     StreamLimit,
     StreamReset,
     StreamStopped,
-    WriteStream,
 )
 from aqueduct_core.transport.in_memory.path import LEAST_WINDOW, MemoryPath
 from tests.simulation.scenario import Fault, Scenario
@@ -140,7 +142,7 @@ class Network:
                 self._consumed(side, action)
             elif isinstance(action, SendDatagram):
                 if len(action.data) > self.datagram_size:
-                    refused.append(DatagramRefused(action.token))
+                    refused.append(DatagramOutcome(action.token, Outcome.REFUSED))
                 elif end.path is not None:
                     end.path.datagrams.append(action)
                 else:
@@ -181,7 +183,7 @@ class Network:
             end.room = path.window
             engine.handle(LinkRoom(path.window), self.now)
         if left is not None:
-            engine.handle(DatagramsSent(left), self.now)
+            engine.handle(DatagramOutcome(left, Outcome.LEFT), self.now)
         at = path.next_at
         if at is not None and at != end.path_at:
             end.path_at = at
@@ -247,10 +249,10 @@ class Network:
         if self._draw.random() < self._scenario.loss:
             self.lost += 1
             return
-        self._agenda.add(self._later(at), self._fact, side.other, Datagram(data))
+        self._agenda.add(self._later(at), self._input, side.other, Datagram(data))
         if self._scenario.fault is Fault.DOUBLE and self._draw.random() < 0.3:
             self.doubled += 1
-            self._agenda.add(self._later(at), self._fact, side.other, Datagram(data))
+            self._agenda.add(self._later(at), self._input, side.other, Datagram(data))
 
     def _reset(self, side: Side, stream_id: int, code: int) -> None:
         stream = self._ends[side].streams.setdefault(stream_id, _Outgoing(False))
@@ -276,7 +278,7 @@ class Network:
         grain = scenario.grain
         return when if not grain else (when // grain + 1) * grain
 
-    def _fact(self, side: Side, input: Input) -> None:
+    def _input(self, side: Side, input: Input) -> None:
         if not self._ends[side].dead:
             self._engines[side].handle(input, self.now)
 
@@ -295,7 +297,7 @@ class Network:
         end = self._ends[side]
         if input.stream_id not in end.done:
             self._stream_over(side, input.stream_id)
-            self._fact(side, input)
+            self._input(side, input)
 
     def _stream_over(self, side: Side, stream_id: int) -> None:
         """The peer may open another stream for each that is over."""
@@ -309,7 +311,7 @@ class Network:
         end = self._ends[side]
         if end.limit is not None and limit > end.limit:
             first, end.limit = end.limit, limit
-            self._fact(side, StreamLimit(limit))
+            self._input(side, StreamLimit(limit))
             for index in range(first, limit):
                 stream = end.streams.get(index << 2 | 2 | side)
                 if stream is not None:
@@ -317,7 +319,7 @@ class Network:
             self.advance(side)
 
     def _lose(self, side: Side, input: LinkLost) -> None:
-        self._fact(side, input)
+        self._input(side, input)
         self._ends[side].dead = True
 
     # --- faults -------------------------------------------------------------------------
@@ -335,7 +337,7 @@ class Network:
             return
         stream_id = self._draw.choice(running)
         if self._draw.random() < 0.5:
-            self._agenda.add(self._later(), self._fact, side, StreamStopped(stream_id, 0))
+            self._agenda.add(self._later(), self._input, side, StreamStopped(stream_id, 0))
         else:
             self._agenda.add(
                 self._later(), self._stream_reset, side.other, StreamReset(stream_id, 0)

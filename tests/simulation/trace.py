@@ -6,15 +6,8 @@ from aqueduct_core.aqueduct.engine import AqueductEngine
 from aqueduct_core.aqueduct.events import Event
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.aqueduct.wire.codec import VERSION
-from aqueduct_core.engine.contract import (
-    Action,
-    Consumed,
-    Datagram,
-    Input,
-    SendDatagram,
-    StreamBytes,
-    WriteStream,
-)
+from aqueduct_core.engine.actions import Action, Consumed, SendDatagram, WriteStream
+from aqueduct_core.engine.inputs import Datagram, Input, StreamBytes
 
 _MOST_BYTES = 60
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from aqueduct_core.aqueduct.engine import AqueductEngine
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.wire.chanid import Side
-from aqueduct_core.engine.contract import LinkReady, LinkRtt, StreamLimit
+from aqueduct_core.engine.inputs import LinkReady, LinkRtt, StreamLimit
 from tests.simulation import rest
 from tests.simulation.app import App
 from tests.simulation.ledger import Broken, Ledger, hold

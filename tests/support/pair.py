@@ -13,18 +13,8 @@ from dataclasses import dataclass, field
 
 from aqueduct_core.aqueduct.engine import AqueductEngine, Config, Side
 from aqueduct_core.aqueduct.events import Event, Headers, Opened
-from aqueduct_core.engine.contract import (
-    CloseLink,
-    Consumed,
-    Datagram,
-    Input,
-    LinkLost,
-    ResetStream,
-    SendDatagram,
-    StreamBytes,
-    StreamReset,
-    WriteStream,
-)
+from aqueduct_core.engine.actions import CloseLink, Consumed, ResetStream, SendDatagram, WriteStream
+from aqueduct_core.engine.inputs import Datagram, Input, LinkLost, StreamBytes, StreamReset
 
 
 @dataclass
@@ -45,7 +35,7 @@ class Tally:
     credited: int = 0
 
 
-@dataclass(action=True)
+@dataclass(order=True)
 class _Arrival:
     when: float
     serial: int

@@ -5,17 +5,8 @@ from __future__ import annotations
 from aqueduct_core.aqueduct.engine import AqueductEngine, Config
 from aqueduct_core.aqueduct.events import Event
 from aqueduct_core.aqueduct.wire.chanid import Side
-from aqueduct_core.engine.contract import (
-    Admit,
-    Consumed,
-    Datagram,
-    LinkReady,
-    ResetStream,
-    SendDatagram,
-    StreamBytes,
-    StreamReset,
-    WriteStream,
-)
+from aqueduct_core.engine.actions import Admit, Consumed, ResetStream, SendDatagram, WriteStream
+from aqueduct_core.engine.inputs import Datagram, LinkReady, StreamBytes, StreamReset
 from tests.support.turns import proceed
 
 

@@ -7,17 +7,15 @@ from typing import TypeVar
 from aqueduct_core.aqueduct.engine import AqueductEngine, Config, Side
 from aqueduct_core.aqueduct.events import Closed, Event
 from aqueduct_core.aqueduct.wire.codec import VERSION
-from aqueduct_core.engine.contract import (
+from aqueduct_core.engine.actions import (
     Action,
     CloseLink,
     Consumed,
-    Datagram,
     ResetStream,
     SendDatagram,
-    StreamBytes,
-    StreamReset,
     WriteStream,
 )
+from aqueduct_core.engine.inputs import Datagram, StreamBytes, StreamReset
 from tests.support.turns import proceed
 
 N = TypeVar("N")

@@ -13,7 +13,8 @@ from aqueduct_core.aqueduct.events import Closed, Complete, Ended, Event, Header
 from aqueduct_core.aqueduct.faults import LocalError, TooMany
 from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
-from aqueduct_core.intake.sessions.session import Session, SessionChannel
+from aqueduct_core.intake.sessions.context import SessionChannel
+from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.sessions.subscriptions import Subscriptions, SubscriptionState, Tree
 
 log = logging.getLogger(__name__)

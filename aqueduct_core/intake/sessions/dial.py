@@ -11,8 +11,9 @@ from pathlib import Path
 from aqueduct_core.aio.address import HostPort
 from aqueduct_core.flight.subscription_status import FAILURES, SubscriptionStatus
 from aqueduct_core.intake.control.endpoint_claims import claimed, claims_of
+from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.endpoint_connection import EndpointConnection
-from aqueduct_core.intake.sessions.session import Session, SessionContext
+from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.sessions.subscriptions import Subscriptions
 from aqueduct_core.intake.settings.dial import ConnectSettings
 from aqueduct_core.intake.settings.engine import engine_config, link_settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ from aqueduct_core.errors import (
 )
 from aqueduct_core.flight.subscription_status import EndpointState
 from aqueduct_core.intake.sessions.client_role import ClientRole
-from aqueduct_core.intake.sessions.session import Session, SessionContext
+from aqueduct_core.intake.sessions.context import SessionContext
+from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.sessions.subscriptions import Subscriptions
 from aqueduct_core.intake.settings.dial import ConnectSettings
 from aqueduct_core.primitives.backoff import Backoff
@@ -86,7 +88,7 @@ class EndpointConnection:
         self._around = around
         self._joined = joined
         self._moved = moved
-        self._backoff = Backoff(settings.first_wait, settings.longest_wait)
+        self._backoff = Backoff(settings.first_wait, settings.longest_wait, random.random)
         self._loop = asyncio.get_running_loop()
         self._attempts = 0
         self._connected = False
@@ -239,7 +241,8 @@ class EndpointConnection:
 
     def _pause(self) -> float:
         if isinstance(self._error, REFUSALS):
-            return Backoff(self._settings.longest_wait, self._settings.longest_wait).next()
+            longest = self._settings.longest_wait
+            return Backoff(longest, longest, random.random).next()
         return self._backoff.next()
 
     def _own_headers(self) -> Headers:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from aqueduct_core.flight.subscription_status import SubscriptionStatus
-from aqueduct_core.intake.sessions.session import Session, SessionContext
+from aqueduct_core.intake.sessions.context import SessionContext
+from aqueduct_core.intake.sessions.session import Session
 
 
 class Frontend(Protocol):

@@ -11,8 +11,9 @@ from aqueduct_core.aqueduct.engine import AqueductEngine
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.sessions.authentication import Authentication
+from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.server_role import ServerRole
-from aqueduct_core.intake.sessions.session import Session, SessionContext
+from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.settings.certificate_files import LOOK_SECONDS, CertificateFiles
 from aqueduct_core.intake.settings.engine import engine_config, given, link_settings
 from aqueduct_core.intake.settings.intake import IntakeSettings

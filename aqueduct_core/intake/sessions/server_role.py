@@ -16,7 +16,8 @@ from aqueduct_core.aqueduct.conventions.headers import (
 )
 from aqueduct_core.aqueduct.engine import AqueductEngine
 from aqueduct_core.aqueduct.events import Closed, Ended, Event, Headers
-from aqueduct_core.intake.sessions.session import Session, SessionChannel
+from aqueduct_core.intake.sessions.context import SessionChannel
+from aqueduct_core.intake.sessions.session import Session
 
 SERVER_HEADERS: Headers = (
     (DEDUPLICATES, BY_SEQUENCE),

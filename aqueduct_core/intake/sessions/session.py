@@ -40,7 +40,6 @@ from aqueduct_core.intake.sessions.context import (
     Role,
     SessionChannel,
     SessionContext,
-    SessionCounters,
 )
 from aqueduct_core.intake.sessions.event_recorder import EventRecorder, how_ended
 from aqueduct_core.intake.sessions.open_channels import OpenChannels
@@ -50,8 +49,6 @@ from aqueduct_core.intake.settings.engine import check_row_headers
 from aqueduct_core.intake.storage.arrow import RowSource
 from aqueduct_core.intake.storage.pending import PendingBatch, Receipt
 from aqueduct_core.transport.driver import Driver
-
-__all__ = ["MAX_PATH", "Role", "Session", "SessionChannel", "SessionContext", "SessionCounters"]
 
 log = logging.getLogger(__name__)
 MAX_PATH = 256

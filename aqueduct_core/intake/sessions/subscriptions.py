@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import random
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -97,7 +98,7 @@ class Subscriptions:
         known = set(fulfilled)
         for subscription in settings.subscriptions:
             wish = SubscriptionState(
-                subscription, Backoff(settings.first_wait, settings.longest_wait)
+                subscription, Backoff(settings.first_wait, settings.longest_wait, random.random)
             )
             self._counts[Phase.WAITING] += 1
             if subscription.name in known:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from aqueduct_core.engine.contract import Input, LinkRoom, LinkRtt, StreamLimit
+from aqueduct_core.engine.inputs import Input, LinkRoom, LinkRtt, StreamLimit
 
 CHANGE = 0.25
 """A measured value is told again when it differs from the last one told by this share."""

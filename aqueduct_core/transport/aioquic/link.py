@@ -8,29 +8,29 @@ from collections.abc import Iterable, Sequence
 from aioquic.quic import events
 from aioquic.quic.packet import QuicErrorCode, QuicFrameType
 
-from aqueduct_core.engine.close_codes import CRYPTO_ERROR, CloseOrigin
-from aqueduct_core.engine.contract import (
+from aqueduct_core.engine.actions import (
     Action,
     Admit,
     CloseLink,
     Consumed,
+    ResetStream,
+    SendDatagram,
+    StopStream,
+    WriteStream,
+)
+from aqueduct_core.engine.close_codes import CRYPTO_ERROR, CloseOrigin
+from aqueduct_core.engine.inputs import (
     Datagram,
-    DatagramDelivered,
-    DatagramLost,
-    DatagramRefused,
-    DatagramsSent,
+    DatagramOutcome,
     EarlyReady,
     EarlyRejected,
     Input,
     LinkLost,
     LinkReady,
-    ResetStream,
-    SendDatagram,
-    StopStream,
+    Outcome,
     StreamBytes,
     StreamReset,
     StreamStopped,
-    WriteStream,
 )
 from aqueduct_core.transport.aioquic.closing_packets import Farewell
 from aqueduct_core.transport.aioquic.footprint import STREAM_BYTES, footprint
@@ -225,7 +225,7 @@ class AioquicLink:
                 case SendDatagram(data, token):
                     if len(data) > self._max_datagram:
                         self.counts.datagram_frames_refused += 1
-                        self._inputs.append(DatagramRefused(token))
+                        self._inputs.append(DatagramOutcome(token, Outcome.REFUSED))
                     else:
                         quic.send_datagram(data, token)
                 case ResetStream(stream_id, code):
@@ -309,7 +309,7 @@ class AioquicLink:
         left = self._quic.datagrams_left
         if left is not None and left != self._left:
             self._left = left
-            self._inputs.append(DatagramsSent(left))
+            self._inputs.append(DatagramOutcome(left, Outcome.LEFT))
 
     def _collect(self, now: float) -> None:
         """Turn the events of aioquic into inputs; join consecutive bytes of a stream."""
@@ -346,7 +346,11 @@ class AioquicLink:
         if self._ready and self._lost is None:
             inputs += self._hints.inputs()
             for token, delivered in quic.datagram_outcomes():
-                inputs.append(DatagramDelivered(token) if delivered else DatagramLost(token))
+                inputs.append(
+                    DatagramOutcome(token, Outcome.ACKED)
+                    if delivered
+                    else DatagramOutcome(token, Outcome.LOST)
+                )
         ending = quic.ending
         if ending is not None and self._lost is None:
             self._end(ending)

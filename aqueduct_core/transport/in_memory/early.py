@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from aqueduct_core.engine.contract import (
-    Action,
-    CloseLink,
-    DatagramsSent,
+from aqueduct_core.engine.actions import Action, CloseLink, ResetStream, SendDatagram, WriteStream
+from aqueduct_core.engine.engine import Engine
+from aqueduct_core.engine.inputs import (
+    DatagramOutcome,
     EarlyReady,
     EarlyRejected,
-    Engine,
     Input,
     LinkReady,
-    ResetStream,
-    SendDatagram,
-    WriteStream,
+    Outcome,
 )
 from aqueduct_core.transport.in_memory.link import MemoryEnd, MemoryLink
 
@@ -56,7 +53,11 @@ class EarlyMemoryLink(MemoryLink):
             if not self._accepts:
                 if isinstance(action, SendDatagram):
                     end.counts.datagrams_lost += 1
-                    end._now += [DatagramsSent(action.token)] if end.path is not None else []
+                    end._now += (
+                        [DatagramOutcome(action.token, Outcome.LEFT)]
+                        if end.path is not None
+                        else []
+                    )
                 return
         super()._carry(end, action)
 

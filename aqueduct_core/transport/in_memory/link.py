@@ -16,26 +16,28 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import (
+from aqueduct_core.engine.actions import (
     Action,
     CloseLink,
     Consumed,
+    ResetStream,
+    SendDatagram,
+    StopStream,
+    WriteStream,
+)
+from aqueduct_core.engine.close_codes import CloseOrigin
+from aqueduct_core.engine.engine import Engine
+from aqueduct_core.engine.inputs import (
     Datagram,
-    DatagramRefused,
-    DatagramsSent,
-    Engine,
+    DatagramOutcome,
     Input,
     LinkLost,
     LinkReady,
     LinkRoom,
-    ResetStream,
-    SendDatagram,
-    StopStream,
+    Outcome,
     StreamBytes,
     StreamReset,
     StreamStopped,
-    WriteStream,
 )
 from aqueduct_core.transport.in_memory.path import MemoryPath
 
@@ -71,7 +73,7 @@ class MemoryCounts:
 class MemoryEnd:
     """One end: its engine, its events so far, and what it has on the way to the other end.
 
-    ``events`` collects all events; ``on_news``, where given, is called with those of each turn.
+    ``events`` collects all events; ``on_events``, where given, is called with those of each turn.
     """
 
     def __init__(self, engine: Engine[Any], on_events: OnNews | None = None) -> None:
@@ -136,8 +138,8 @@ class MemoryLink:
         rate: float | None = None,
         queue: int = 64 * 1024,
         start: float = 0.0,
-        on_client_news: OnNews | None = None,
-        on_server_news: OnNews | None = None,
+        on_client_events: OnNews | None = None,
+        on_server_events: OnNews | None = None,
     ) -> None:
         self.now = start
         self.delay = delay
@@ -148,8 +150,8 @@ class MemoryLink:
         self.max_datagram_size = max_datagram_size
         self.stream_window = stream_window
         self.connection_window = connection_window
-        self.client = MemoryEnd(client, on_client_news)
-        self.server = MemoryEnd(server, on_server_news)
+        self.client = MemoryEnd(client, on_client_events)
+        self.server = MemoryEnd(server, on_server_events)
         self.client.peer, self.server.peer = self.server, self.client
         self._random = random.Random(seed)
         self._serial = 0
@@ -362,7 +364,7 @@ class MemoryLink:
     def _datagram(self, end: MemoryEnd, data: bytes, token: int) -> None:
         if len(data) > self.max_datagram_size or not self.max_datagram_size:
             end.counts.datagrams_refused += 1
-            end._now.append(DatagramRefused(token))
+            end._now.append(DatagramOutcome(token, Outcome.REFUSED))
             return
         end.counts.datagrams += 1
         if end.path is not None:
@@ -392,7 +394,7 @@ class MemoryLink:
             end._room = path.window
             end._now.append(LinkRoom(path.window))
         if left is not None:
-            end._now.append(DatagramsSent(left))
+            end._now.append(DatagramOutcome(left, Outcome.LEFT))
 
     def _arrive(self, end: MemoryEnd, data: bytes, at: float) -> None:
         """A datagram reaches the other end, if it is not lost; and once more, if it is doubled."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from aqueduct_core.engine.contract import SendDatagram, StreamBytes
+from aqueduct_core.engine.actions import SendDatagram
+from aqueduct_core.engine.inputs import StreamBytes
 
 PACKET = 1_200
 """Bytes of a stream that go at once; a datagram goes whole."""

@@ -37,7 +37,7 @@ class Narrow:
         self.wire.driver = driver = cast(Driver, Turner())
         self.link = MemoryLink(
             engine, server, rate=125_000.0, queue=20_000, delay=0.02,
-            on_client_news=lambda event: self.wire.events(driver, event),
+            on_client_events=lambda event: self.wire.events(driver, event),
         )  # fmt: skip
         self.wire.now = lambda: self.link.now  # type: ignore[method-assign]
         assert isinstance(self.wire.entrypoint, SendState)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from aqueduct_core.aqueduct.engine import AqueductEngine, Config, Side
 from aqueduct_core.aqueduct.events import End, Ended, MessageBatch
 from aqueduct_core.aqueduct.faults import Code
-from aqueduct_core.engine.contract import Consumed
+from aqueduct_core.engine.actions import Consumed
 from tests.support.wire import Wire
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from aqueduct_core.aqueduct.engine import Config, Mode
 from aqueduct_core.aqueduct.events import Delivered, End, Ended, MessageBatch
-from aqueduct_core.engine.contract import Consumed
+from aqueduct_core.engine.actions import Consumed
 from tests.support.rules import rule
 from tests.support.wire import Wire
 

@@ -30,7 +30,8 @@ from aqueduct_core.aqueduct.flow import (
     read_connection_header,
 )
 from aqueduct_core.aqueduct.wire import codec
-from aqueduct_core.engine.contract import DatagramRefused, SendDatagram, StreamLimit
+from aqueduct_core.engine.actions import SendDatagram
+from aqueduct_core.engine.inputs import DatagramOutcome, Outcome, StreamLimit
 from tests.support.rules import rule
 from tests.support.wire import Wire
 
@@ -487,7 +488,7 @@ def test_a_datagram_that_goes_on_a_stream_counts_once() -> None:
     (token,) = (
         action.token for action in wire.engine.actions() if isinstance(action, SendDatagram)
     )
-    wire.engine.handle(DatagramRefused(token), 0)
+    wire.engine.handle(DatagramOutcome(token, Outcome.REFUSED), 0)
     assert wire.engine.statistics.outstanding == 7
     wire.engine.send(0, b"x", now=0, mode=Mode.UNRELIABLE)
     assert wire.engine.statistics.outstanding == 7 + 6
@@ -730,7 +731,7 @@ def test_a_datagram_that_went_before_and_is_refused_after_is_not_counted() -> No
     wire.engine.send(0, b"hi", now=0, mode=Mode.UNRELIABLE)
     (action,) = [action for action in wire.engine.actions() if isinstance(action, SendDatagram)]
     wire.stream("V020001", end=True)
-    wire.engine.handle(DatagramRefused(action.token), wire.now)
+    wire.engine.handle(DatagramOutcome(action.token, Outcome.REFUSED), wire.now)
     wire.pump()
     assert wire.code is None
     assert wire.engine.statistics.outstanding == 0
@@ -744,7 +745,7 @@ def test_a_refused_datagram_that_finds_no_stream_keeps_its_credit_until_it_is_na
     size = wire.engine.statistics.outstanding
     wire.pump()
     (action,) = [action for action in wire.actions if isinstance(action, SendDatagram)]
-    wire.engine.handle(DatagramRefused(action.token), wire.now)
+    wire.engine.handle(DatagramOutcome(action.token, Outcome.REFUSED), wire.now)
     assert wire.events(Rerouted) == []
     assert wire.engine.statistics.outstanding == size > 0
     wire.advance(0.2)

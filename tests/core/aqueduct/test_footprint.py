@@ -15,12 +15,8 @@ from aqueduct_core.aqueduct.events import MessageBatch
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.footprint import PIECE_BYTES, RANGE_BYTES, RECORD_BYTES, STREAM_BYTES
 from aqueduct_core.aqueduct.wire import codec
-from aqueduct_core.engine.contract import (
-    CloseLink,
-    LinkReady,
-    StreamBytes,
-    StreamLimit,
-)
+from aqueduct_core.engine.actions import CloseLink
+from aqueduct_core.engine.inputs import LinkReady, StreamBytes, StreamLimit
 from tests.support.pair import Pair
 from tests.support.wire import Wire
 

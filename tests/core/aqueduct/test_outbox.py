@@ -7,7 +7,7 @@ import pytest
 from aqueduct_core.aqueduct.faults import Code, PeerFault, ResetCode
 from aqueduct_core.aqueduct.outbox import Outbox, Rank
 from aqueduct_core.aqueduct.wire.chanid import Side
-from aqueduct_core.engine.contract import (
+from aqueduct_core.engine.actions import (
     Admit,
     CloseLink,
     Consumed,

@@ -17,7 +17,7 @@ from aqueduct_core.aqueduct.receiver import (
     ReceiverState,
 )
 from aqueduct_core.aqueduct.wire import codec
-from aqueduct_core.engine.contract import ResetStream
+from aqueduct_core.engine.actions import ResetStream
 from aqueduct_core.primitives import varint
 from tests.support.rules import rule
 from tests.support.wire import Wire

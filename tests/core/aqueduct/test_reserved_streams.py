@@ -7,7 +7,7 @@ import pytest
 from aqueduct_core.aqueduct.config import Config, Mode
 from aqueduct_core.aqueduct.engine import Attach
 from aqueduct_core.aqueduct.events import Numbered, Writable
-from aqueduct_core.engine.contract import LinkRtt, StreamLimit
+from aqueduct_core.engine.inputs import LinkRtt, StreamLimit
 from tests.support.rules import rule
 from tests.support.wire import Wire
 

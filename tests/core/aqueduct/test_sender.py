@@ -19,13 +19,8 @@ from aqueduct_core.aqueduct.faults import (
     TooMany,
 )
 from aqueduct_core.aqueduct.sender import REFUSED, SENDER_TABLE, SenderInput, SenderState
-from aqueduct_core.engine.contract import (
-    DatagramRefused,
-    LinkReady,
-    ResetStream,
-    SendDatagram,
-    StreamStopped,
-)
+from aqueduct_core.engine.actions import ResetStream, SendDatagram
+from aqueduct_core.engine.inputs import DatagramOutcome, LinkReady, Outcome, StreamStopped
 from tests.support.rules import rule
 from tests.support.wire import Wire
 
@@ -167,7 +162,7 @@ def test_a_refused_datagram_gives_its_number_back() -> None:
     client.pump()
     tokens = [action.token for action in client.actions if isinstance(action, SendDatagram)]
     client.sent()
-    client.engine.handle(DatagramRefused(tokens[1]), 0)
+    client.engine.handle(DatagramOutcome(tokens[1], Outcome.REFUSED), 0)
     assert client.sent() == ["10: 030004000" + "4016b0176" + "020800" + "0162 FIN"]
     assert client.events(Rerouted) == [Rerouted(0, 1, 0)]
     assert client.engine.send(0, b"c", now=0, mode=Mode.UNRELIABLE).number == 1
@@ -177,7 +172,7 @@ def test_a_refused_datagram_gives_its_number_back() -> None:
     assert not client.engine._channels.lineage.is_pending(8)
     # one that is not the last counts as sent
     client.pump()
-    client.engine.handle(DatagramRefused(tokens[0]), 0)
+    client.engine.handle(DatagramOutcome(tokens[0], Outcome.REFUSED), 0)
     assert client.events(Rerouted) == []
 
 
@@ -188,9 +183,9 @@ def test_a_declared_datagram_keeps_its_number() -> None:
     client.pump()
     token = next(o.token for o in client.actions if isinstance(o, SendDatagram))
     client.engine.tick(0.1)
-    client.engine.handle(DatagramRefused(token), 0.1)
+    client.engine.handle(DatagramOutcome(token, Outcome.REFUSED), 0.1)
     assert client.events(Rerouted) == []
-    client.engine.handle(DatagramRefused(99), 0.1)
+    client.engine.handle(DatagramOutcome(99, Outcome.REFUSED), 0.1)
     assert client.code is None
 
 

@@ -15,7 +15,7 @@ from aqueduct_core.aqueduct.events import (
     Opened,
 )
 from aqueduct_core.aqueduct.faults import Code, NotAllowed
-from aqueduct_core.engine.contract import LinkReady
+from aqueduct_core.engine.inputs import LinkReady
 from tests.support.rules import rule
 from tests.support.wire import Wire
 

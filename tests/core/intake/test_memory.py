@@ -13,7 +13,7 @@ from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aqueduct.events import Attachment, MessageBatch
 from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import Input, LinkReady
+from aqueduct_core.engine.inputs import Input, LinkReady
 from aqueduct_core.intake.sessions.listen import listen_limits
 from aqueduct_core.intake.settings.engine import engine_config
 from aqueduct_core.intake.settings.intake import IntakeSettings, Limits

@@ -13,7 +13,7 @@ from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions.headers import channel_headers, connection_headers
 from aqueduct_core.aqueduct.events import End
-from aqueduct_core.engine.contract import LinkLost
+from aqueduct_core.engine.inputs import LinkLost
 from tests.core.intake.bench import Bench, bench
 from tests.core.intake.processes import Site
 from tests.core.intake.scene import Scene, of

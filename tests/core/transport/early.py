@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from aqueduct_core.engine.contract import (
+from aqueduct_core.engine.inputs import (
     Datagram,
-    DatagramsSent,
+    DatagramOutcome,
     Input,
     LinkRoom,
+    Outcome,
     StreamBytes,
     StreamReset,
 )
@@ -41,14 +42,15 @@ class Second:
     """The second connection, and the inputs of both of its ends as they came."""
 
     wire: Wire
-    client_facts: list[Input] = field(default_factory=list)
+    client_inputs: list[Input] = field(default_factory=list)
     """What the client learns, but for what waits in the link."""
-    server_facts: list[Input] = field(default_factory=list)
+    server_inputs: list[Input] = field(default_factory=list)
     sent: dict[int, bytes] = field(default_factory=dict)
 
-    def client_fact(self, input: Input) -> None:
-        if not isinstance(input, DatagramsSent | LinkRoom):
-            self.client_facts.append(input)
+    def client_input(self, input: Input) -> None:
+        left = isinstance(input, DatagramOutcome) and input.outcome is Outcome.LEFT
+        if not left and not isinstance(input, LinkRoom):
+            self.client_inputs.append(input)
 
     def write(self, data: bytes, *, end: bool = True) -> int:
         probe = self.wire.client.probe
@@ -83,13 +85,13 @@ def second(
         **options,  # type: ignore[arg-type]
     )
     it = Second(wire)
-    wire.client.probe.on_fact = it.client_fact
+    wire.client.probe.on_input = it.client_input
     return it
 
 
 def watch_server(it: Second) -> None:
     """Call after the first flight left: the server's end is there then."""
-    it.wire.server.probe.on_fact = it.server_facts.append
+    it.wire.server.probe.on_input = it.server_inputs.append
 
 
 def carried(inputs: list[Input]) -> list[Input]:

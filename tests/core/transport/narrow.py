@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from aqueduct_core.aqueduct.engine import AqueductEngine, Config, Side
 from aqueduct_core.aqueduct.events import Event
-from aqueduct_core.engine.contract import Input
+from aqueduct_core.engine.inputs import Input
 from aqueduct_core.transport.aioquic.factory import client_link, server_link
 from aqueduct_core.transport.link import Address, Link
 from aqueduct_core.transport.settings import LinkSettings

@@ -7,24 +7,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from aqueduct_core.engine.contract import (
+from aqueduct_core.engine.actions import (
     Action,
     Admit,
     CloseLink,
     Consumed,
-    Datagram,
-    DatagramRefused,
-    Footprint,
-    Input,
-    LinkLost,
-    LinkReady,
     ResetStream,
     SendDatagram,
     StopStream,
+    WriteStream,
+)
+from aqueduct_core.engine.engine import Footprint
+from aqueduct_core.engine.inputs import (
+    Datagram,
+    DatagramOutcome,
+    Input,
+    LinkLost,
+    LinkReady,
+    Outcome,
     StreamBytes,
     StreamReset,
     StreamStopped,
-    WriteStream,
 )
 
 NOTHING = Footprint(0)
@@ -48,7 +51,7 @@ class Probe:
     consumes: bool = True
     echoes: bool = False
     admits: bool = True
-    on_fact: Callable[[Input], None] | None = None
+    on_input: Callable[[Input], None] | None = None
     ready: LinkReady | None = None
     lost: LinkLost | None = None
     streams: dict[int, int] = field(default_factory=dict)
@@ -64,14 +67,14 @@ class Probe:
     owed: list[Consumed] = field(default_factory=list)
     footprint: Footprint = NOTHING
     _actions: list[Action] = field(default_factory=list)
-    _news: list[Got] = field(default_factory=list)
+    _events: list[Got] = field(default_factory=list)
     _partners: dict[int, int] = field(default_factory=dict)
 
     # The engine contract
 
     def handle(self, input: Input, now: float) -> None:
-        if self.on_fact is not None:
-            self.on_fact(input)
+        if self.on_input is not None:
+            self.on_input(input)
         match input:
             case LinkReady():
                 self.ready = input
@@ -89,9 +92,9 @@ class Probe:
                 self.datagrams.append(data)
                 if self.echoes:
                     self._actions.append(SendDatagram(data, 0))
-            case DatagramRefused(token):
+            case DatagramOutcome(token, Outcome.REFUSED):
                 self.refused.append(token)
-        self._news.append(Got(input))
+        self._events.append(Got(input))
 
     def tick(self, now: float) -> None:
         self.ticks.append(now)
@@ -102,7 +105,7 @@ class Probe:
         return actions
 
     def events(self) -> list[Got]:
-        events, self._news = self._news, []
+        events, self._events = self._events, []
         return events
 
     # Commands

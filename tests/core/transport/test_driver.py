@@ -9,15 +9,14 @@ from typing import cast
 import pytest
 
 from aqueduct_core.aqueduct.engine import AqueductEngine, Mode, Side
-from aqueduct_core.engine.contract import (
-    Action,
-    DatagramsSent,
+from aqueduct_core.engine.actions import Action, SendDatagram, WriteStream
+from aqueduct_core.engine.inputs import (
+    DatagramOutcome,
     Input,
     LinkLost,
     LinkReady,
     LinkRoom,
-    SendDatagram,
-    WriteStream,
+    Outcome,
 )
 from aqueduct_core.transport import Driver, LinkSettings, dial
 from aqueduct_core.transport.link import Address, Link
@@ -200,7 +199,7 @@ class Narrow:
 
     def transmit(self, now: float) -> list[tuple[bytes, Address]]:
         actions, self._actions = self._actions, []
-        self._inputs += [DatagramsSent(action.token) for action in actions]
+        self._inputs += [DatagramOutcome(action.token, Outcome.LEFT) for action in actions]
         return [(action.data, ("127.0.0.1", 1)) for action in actions]
 
 

@@ -13,7 +13,7 @@ from aioquic._buffer import Buffer
 from aioquic.quic.packet import QuicErrorCode, pull_quic_header
 
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import Input, LinkLost, StreamBytes
+from aqueduct_core.engine.inputs import Input, LinkLost, StreamBytes
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.logs.refusals import LINES
 from aqueduct_core.transport import Driver, LinkSettings, ListenLimits, listen
@@ -122,7 +122,7 @@ def test_bytes_that_came_before_a_close_are_delivered_before_it() -> None:
     seen: list[Input] = []
 
     async def main() -> None:
-        make = lambda: Probe(client=False, on_fact=seen.append)  # noqa: E731
+        make = lambda: Probe(client=False, on_input=seen.append)  # noqa: E731
         async with serving(make=make) as server:
             driver, probe = await dialled(server)
             stream = probe.open()
@@ -363,7 +363,7 @@ def test_an_engine_that_fails_loses_its_own_connection_only(
             raise RuntimeError("a bug")
 
     async def main() -> None:
-        async with serving(make=lambda: Probe(client=False, on_fact=boom)) as server:
+        async with serving(make=lambda: Probe(client=False, on_input=boom)) as server:
             good, good_probe = await dialled(server)
             bad, bad_probe = await dialled(server)
             bad_probe.write(bad_probe.open(), b"boom")

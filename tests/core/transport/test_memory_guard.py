@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import Footprint, Input, StreamBytes
+from aqueduct_core.engine.engine import Footprint
+from aqueduct_core.engine.inputs import Input, StreamBytes
 from aqueduct_core.transport import Driver, LinkSettings, ListenLimits
 from aqueduct_core.transport.link import Address
 from aqueduct_core.transport.memory_budget import MemoryBudget

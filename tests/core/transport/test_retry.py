@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from aqueduct_core.engine.contract import LinkLost
+from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.transport import ClientTls, Driver, LinkSettings, ListenLimits, dial
 from aqueduct_core.transport.address_tokens import AddressTokens

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import LinkLost
+from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.transport import LinkSettings, ListenLimits, listen
 from aqueduct_core.transport.address_validation import RetryMode

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from aqueduct_core.engine.contract import Admit
+from aqueduct_core.engine.actions import Admit
 from aqueduct_core.transport import Driver, LinkSettings, ListenLimits, listener
 from aqueduct_core.transport.aioquic.factory import STREAMS_OF_STRANGERS, client_link
 from aqueduct_core.transport.fair_turns import FairTurns

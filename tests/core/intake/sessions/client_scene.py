@@ -8,7 +8,8 @@ from aqueduct_core.aqueduct.config import AckMode, Config
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Mode, Side
 from aqueduct_core.aqueduct.events import Closed, End, Ended, Event, Headers, MessageBatch, Opened
 from aqueduct_core.intake.sessions.client_role import ClientRole
-from aqueduct_core.intake.sessions.session import Session, SessionContext
+from aqueduct_core.intake.sessions.context import SessionContext
+from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.sessions.subscriptions import Subscriptions
 from aqueduct_core.intake.settings.dial import ConnectSettings, Subscription
 from tests.core.intake.bench import Bench

@@ -11,7 +11,7 @@ from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.conventions.headers import channel_headers, connection_headers
 from aqueduct_core.aqueduct.events import Closed, End
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import LinkLost
+from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.intake.sessions.subscriptions import Subscriptions
 from aqueduct_core.intake.settings.dial import ConnectSettings, Subscription
 from tests.core.intake.bench import Bench, bench

@@ -13,7 +13,7 @@ from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Mode
 from aqueduct_core.aqueduct.events import End
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import LinkLost
+from aqueduct_core.engine.inputs import LinkLost
 from tests.core.intake.bench import Bench, bench
 from tests.core.intake.scene import Scene, of
 from tests.support.pair import LinkShape

@@ -18,7 +18,7 @@ from aqueduct_core.aqueduct.conventions.headers import (
 )
 from aqueduct_core.aqueduct.engine import Side
 from aqueduct_core.aqueduct.events import End
-from aqueduct_core.engine.contract import LinkLost
+from aqueduct_core.engine.inputs import LinkLost
 from tests.core.intake.bench import Bench, bench
 from tests.core.intake.scene import Scene, of
 

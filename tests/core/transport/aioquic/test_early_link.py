@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from aqueduct_core.engine.contract import (
+from aqueduct_core.engine.inputs import (
     Datagram,
     EarlyReady,
     EarlyRejected,
@@ -46,13 +46,13 @@ def test_accepted_early_data_is_there_within_one_way_and_told_when_the_handshake
     it.wire.run(lambda: quic._local_max_data.used == len(data))
     # All bytes came in the first flight; nobody is told, for the handshake is not complete.
     assert it.wire.now - start < 1.5 * DELAY
-    assert it.server_facts == []
+    assert it.server_inputs == []
     assert not it.wire.server.link.ready
     # From here on nothing of the client but its part of the handshake: they need not come again.
     it.run_until_all_is_there()
     assert it.wire.now - start < 3.5 * DELAY
-    assert isinstance(it.server_facts[0], LinkReady)
-    assert [type(input) for input in it.client_facts[:2]] == [EarlyReady, LinkReady]
+    assert isinstance(it.server_inputs[0], LinkReady)
+    assert [type(input) for input in it.client_inputs[:2]] == [EarlyReady, LinkReady]
     assert it.wire.client.link.early_accepted is True
     assert it.wire.server.link.early_accepted is True
     assert it.wire.client.link.peer_fingerprint == server_tls().fingerprint
@@ -70,7 +70,7 @@ def test_rejected_early_data_arrives_exactly_once_on_new_streams(seed: int) -> N
     it.wire.pump()
     it.write(b"written while the handshake goes on")
     it.run_until_all_is_there()
-    rejected, ready = it.client_facts[1:3]
+    rejected, ready = it.client_inputs[1:3]
     assert isinstance(rejected, EarlyRejected)
     assert rejected.streams >= 31
     assert isinstance(ready, LinkReady)
@@ -244,7 +244,7 @@ def test_early_datagrams_have_the_size_that_the_session_remembers() -> None:
     none = LinkSettings(max_datagram_frame_size=0)
     it = second(session_of(terms, none), terms)
     it.wire.connect()
-    early, ready = it.client_facts[:2]
+    early, ready = it.client_inputs[:2]
     assert early == EarlyReady(0)
     assert isinstance(ready, LinkReady)
     assert ready.max_datagram_size > 1_000
@@ -264,7 +264,7 @@ def test_what_a_server_sends_before_the_handshake_is_complete_is_taken() -> None
     assert not it.wire.server.link.ready
     it.wire.run(lambda: 3 in it.wire.client.probe.ended)
     assert it.wire.now - start < 2.5 * DELAY
-    inputs = it.client_facts
+    inputs = it.client_inputs
     assert [type(input) for input in inputs[:2]] == [EarlyReady, LinkReady]
     it.wire.run(lambda: Datagram(b"and more") in inputs)
     assert StreamBytes(3, b"an answer", True) in inputs

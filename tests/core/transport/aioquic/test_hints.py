@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.engine.contract import LinkRoom, LinkRtt, StreamLimit
+from aqueduct_core.engine.inputs import LinkRoom, LinkRtt, StreamLimit
 from aqueduct_core.transport.aioquic.hints import Hints
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.wire import Wire

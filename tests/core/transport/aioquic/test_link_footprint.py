@@ -10,7 +10,7 @@ import pytest
 from aioquic.quic.connection import QuicConnectionError
 from aioquic.quic.packet import QuicErrorCode, QuicStreamFrame
 
-from aqueduct_core.engine.contract import ResetStream, SendDatagram, WriteStream
+from aqueduct_core.engine.actions import ResetStream, SendDatagram, WriteStream
 from aqueduct_core.transport.aioquic.footprint import CONNECTION_BYTES, STREAM_BYTES
 from aqueduct_core.transport.aioquic.streams import MAX_CRYPTO, CryptoReceiver
 from aqueduct_core.transport.settings import LinkSettings

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import LinkLost
+from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.transport.in_memory.link import MemoryLink
 from tests.core.transport.probe import Probe
 

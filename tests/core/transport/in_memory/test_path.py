@@ -9,7 +9,8 @@ import pytest
 
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Config, Mode, Side
 from aqueduct_core.aqueduct.events import Counts, Dropped, End, Ended, Opened
-from aqueduct_core.engine.contract import DatagramsSent, Input, LinkRoom, SendDatagram
+from aqueduct_core.engine.actions import SendDatagram
+from aqueduct_core.engine.inputs import DatagramOutcome, Input, LinkRoom
 from aqueduct_core.transport.in_memory.early import EarlyMemoryLink
 from aqueduct_core.transport.in_memory.link import MemoryLink
 from aqueduct_core.transport.in_memory.path import PACKET, MemoryPath
@@ -49,7 +50,7 @@ def test_the_window_bounds_what_is_under_way_and_is_halved_once_for_one_loss() -
 
 def memory(**options: float) -> tuple[MemoryLink, Probe, Probe, list[Input]]:
     inputs: list[Input] = []
-    client, server = Probe(client=True, on_fact=inputs.append), Probe(client=False)
+    client, server = Probe(client=True, on_input=inputs.append), Probe(client=False)
     return MemoryLink(client, server, **options), client, server, inputs  # type: ignore[arg-type]
 
 
@@ -58,12 +59,12 @@ def test_the_link_says_what_has_left_and_how_much_it_holds() -> None:
     for token in range(40):
         client.datagram(bytes(1_000), token=token)
     link.kick()
-    left = [input.token for input in inputs if isinstance(input, DatagramsSent)]
+    left = [input.token for input in inputs if isinstance(input, DatagramOutcome)]
     assert left == [11]  # the first window
     assert any(isinstance(input, LinkRoom) for input in inputs)
     assert link.client.unsent == 28_000
     link.run_until(lambda: link.client.unsent == 0)
-    left = [input.token for input in inputs if isinstance(input, DatagramsSent)]
+    left = [input.token for input in inputs if isinstance(input, DatagramOutcome)]
     assert left == sorted(set(left))
     assert left[-1] == 39
     link.run_for(2.0)
