@@ -10,6 +10,10 @@ CHANNEL_BYTES = 1_200
 PAIR_BYTES = 150
 """The objects of a header, beside its bytes."""
 
+MAX_PATH = 256
+"""Bytes, as of a name. The path of a channel deeper in the tree begins with an ellipsis, so that a
+deep tree costs each channel the same; the number at its end is unique on the connection."""
+
 
 class OpenChannels(dict[int, SessionChannel]):
     """By number. ``memory``: bytes, about. A number is given once."""
@@ -37,3 +41,9 @@ class OpenChannels(dict[int, SessionChannel]):
 def _memory(channel: SessionChannel) -> int:
     headers = channel.source.channel_headers
     return CHANNEL_BYTES + headers_size(headers) + PAIR_BYTES * len(headers)
+
+
+def path_below(parent: str, number: int) -> str:
+    """The path of the channel ``number`` that a message on the channel of path ``parent`` brought."""
+    path = f"{parent}/{number}"
+    return path if len(path.encode()) <= MAX_PATH else f"…/{number}"

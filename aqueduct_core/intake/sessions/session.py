@@ -42,7 +42,7 @@ from aqueduct_core.intake.sessions.context import (
     SessionContext,
 )
 from aqueduct_core.intake.sessions.event_recorder import EventRecorder, how_ended
-from aqueduct_core.intake.sessions.open_channels import OpenChannels
+from aqueduct_core.intake.sessions.open_channels import OpenChannels, path_below
 from aqueduct_core.intake.sessions.receipts_sender import ReceiptsSender
 from aqueduct_core.intake.sessions.tally import Tally
 from aqueduct_core.intake.settings.engine import check_row_headers
@@ -51,9 +51,6 @@ from aqueduct_core.intake.storage.pending import PendingBatch, Receipt
 from aqueduct_core.transport.driver import Driver
 
 log = logging.getLogger(__name__)
-MAX_PATH = 256
-"""Bytes, as of a name. The path of a channel deeper in the tree begins with an ellipsis, so that a
-deep tree costs each channel the same; the number at its end is unique on the connection."""
 
 
 class Session:
@@ -334,9 +331,7 @@ class Session:
                 self._command(lambda: self._engine.finish(number, now))
             self.kick()
             return
-        path = f"{parent.path}/{number}"
-        if len(path.encode()) > MAX_PATH:
-            path = f"…/{number}"
+        path = path_below(parent.path, number)
         try:
             claims = read_channel(attachment.headers)
             producer = sent_by(parent.source.producer, attachment.headers)
