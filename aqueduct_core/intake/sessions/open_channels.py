@@ -44,6 +44,6 @@ def _memory(channel: SessionChannel) -> int:
 
 
 def path_below(parent: str, number: int) -> str:
-    """The path of the channel ``number`` that a message on the channel of path ``parent`` brought."""
+    """The path of channel ``number``, which came in a message on the channel of path ``parent``."""
     path = f"{parent}/{number}"
     return path if len(path.encode()) <= MAX_PATH else f"…/{number}"
