@@ -63,9 +63,7 @@ class Session:
     recognised.
     """
 
-    def __init__(
-        self, peer: str, engine: AqueductEngine, around: SessionContext, role: Role
-    ) -> None:
+    def __init__(self, peer: str, engine: AqueductEngine, around: SessionContext, role: Role):
         self.id = around.new_id()
         self.peer = peer
         self._role = role
