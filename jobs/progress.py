@@ -35,12 +35,15 @@ class Progress:
         self._last = -1
 
     def poll(self) -> None:
-        fresh = [p for p in self._query.recentProgress if p["batchId"] > self._last]
+        # a trigger without data is reported under the id of the batch that comes next
+        fresh = [
+            progress
+            for progress in self._query.recentProgress
+            if progress["batchId"] > self._last and progress["numInputRows"]
+        ]
         for progress in fresh:
             self._last = progress["batchId"]
             rows = progress["numInputRows"]
-            if not rows:
-                continue
             self.rows += rows
             self.batches += 1
             seconds = progress["durationMs"].get("triggerExecution", 0) / 1000

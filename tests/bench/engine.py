@@ -21,6 +21,7 @@ from typing import NamedTuple
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.engine import AqueductEngine
 from aqueduct_core.aqueduct.events import Delivered, MessageBatch
+from aqueduct_core.aqueduct.ingress import SOON
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.engine.actions import Action, WriteStream
 from aqueduct_core.engine.inputs import StreamBytes
@@ -90,11 +91,11 @@ class Ends:
         received = 0
         for input in arriving:
             self.server.handle(input, self.now)
-            for event in self.server.events():
-                if isinstance(event, MessageBatch):
-                    received += event.count
-                    self.server.consumed(event.channel, event.size, self.now)
-            self.server.actions()
+            received += self._taken()
+        while (wake := self.server.wake_at) is not None and wake <= self.now + SOON:
+            self.now = wake  # it takes in a part of what is here by each turn
+            self.server.tick(self.now)
+            received += self._taken()
         decoded = time.process_time()
 
         self.now += 1.0
@@ -111,6 +112,16 @@ class Ends:
 
         assert received == acked == len(payloads)
         return encoded - started, decoded - ready, ended - decoded
+
+    def _taken(self) -> int:
+        """How many messages the server's application takes now, each consumed at once."""
+        received = 0
+        for event in self.server.events():
+            if isinstance(event, MessageBatch):
+                received += event.count
+                self.server.consumed(event.channel, event.size, self.now)
+        self.server.actions()
+        return received
 
 
 def _portions(payloads: list[bytes]) -> Iterator[list[bytes]]:

@@ -152,18 +152,17 @@ class Query:
             .option("checkpointLocation", str(folder / "checkpoint"))
             .start()
         )
-        self._seen = -1
-        self._rows = 0
+        self._rows: dict[int, int] = {}
         status = intake_status(spool, 0, seconds=60)
         self.endpoint = f"aqueduct://{status['listen']}"
         self._intake = status["pid"]
 
     def rows(self) -> int:
         for progress in self._query.recentProgress:
-            if progress["batchId"] > self._seen:
-                self._seen = progress["batchId"]
-                self._rows += progress["numInputRows"]
-        return self._rows
+            # an idle trigger is reported, without rows, under the id of the batch that comes next
+            rows = max(progress["numInputRows"], self._rows.get(progress["batchId"], 0))
+            self._rows[progress["batchId"]] = rows
+        return sum(self._rows.values())
 
     def run(self, load: Load) -> Figures:
         """From the sender's first message until the last one is a row."""
