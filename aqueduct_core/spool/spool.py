@@ -77,9 +77,8 @@ class Spool(Readable):
         self._stored.publish(found.ends)
         last = found.segments[-1] if found.segments else None
         newest, stamp = (last.number, last.stamp) if last else (0, "")
-        self._ledger = CursorStore(
-            catalog, self._health, self._stored, cursors, newest, own.claim.note
-        )
+        note = own.claim.note
+        self._ledger = CursorStore(catalog, self._health, self._stored, cursors, newest, note)
         self._writer = Writer(
             directory,
             codec,
@@ -423,8 +422,7 @@ class Spool(Readable):
             self._ledger.close_segments([last], self._state())
         self._ledger.enter(self._writer.durable, self._ledger.newest)
         try:
-            # if the catalog and the last group are damaged together, that group is still not taken
-            # for one that a crash tore off
+            # so the last group is not taken for a torn one where the catalog is damaged with it
             self._own.claim.note(self._ledger.durable(self._writer.durable), self._ledger.cursors)
         except OSError as error:
             log.warning("%s: the end is noted in the catalog alone: %s", self._directory, error)
