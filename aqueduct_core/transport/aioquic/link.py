@@ -346,11 +346,8 @@ class AioquicLink:
         if self._ready and self._lost is None:
             inputs += self._hints.inputs()
             for token, delivered in quic.datagram_outcomes():
-                inputs.append(
-                    DatagramOutcome(token, Outcome.ACKED)
-                    if delivered
-                    else DatagramOutcome(token, Outcome.LOST)
-                )
+                outcome = Outcome.ACKED if delivered else Outcome.LOST
+                inputs.append(DatagramOutcome(token, outcome))
         ending = quic.ending
         if ending is not None and self._lost is None:
             self._end(ending)
