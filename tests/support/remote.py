@@ -213,6 +213,7 @@ async def serving(
     scripts: Scripts,
     *,
     tls: ServerTls | None = None,
+    address: str = "127.0.0.1",
     port: int = 0,
     token: str | None = None,
     producer: str | None = None,
@@ -221,7 +222,7 @@ async def serving(
 ) -> AsyncIterator[Remote]:
     """A remote in this event loop; ``tls`` None: a fresh self-signed certificate."""
     async with serve(
-        "127.0.0.1",
+        address,
         port,
         tls=tls or ServerTls.self_signed(),
         headers=connection_headers(producer=producer, sequence_start=sequence_start),

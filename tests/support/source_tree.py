@@ -105,16 +105,17 @@ def product() -> SourceTree:
 
 def circles(graph: Mapping[Node, set[Node]]) -> list[set[Node]]:
     """The greatest sets of nodes of which each reaches each other one."""
-    reached = {node: _reached(graph, node) for node in graph}
+    below = {node: reached(graph, node) for node in graph}
     found: list[set[Node]] = []
     for node in graph:
-        circle = {other for other in reached[node] if node in reached[other]}
+        circle = {other for other in below[node] if node in below[other]}
         if circle and circle not in found:
             found.append(circle)
     return found
 
 
-def _reached(graph: Mapping[Node, set[Node]], start: Node) -> set[Node]:
+def reached(graph: Mapping[Node, set[Node]], start: Node) -> set[Node]:
+    """What ``start`` needs, itself too only if it is in a circle."""
     seen: set[Node] = set()
     waiting = list(graph[start])
     while waiting:
