@@ -68,7 +68,13 @@ class Book:
         self.nacked = RangeSet()
         self.unknown = 0
         self.resent = 0
-        self.reconnects = 0
+        self.lives = 0
+        self.carrier: Producer | None = None
+
+    @property
+    def reconnects(self) -> int:
+        """As of now, also while a sender waits for room and notes nothing."""
+        return self.lives if self.carrier is None else self.carrier.statistics.reconnects
 
     def entry(self) -> Entry:
         return Entry(
@@ -155,12 +161,12 @@ class Producing:
     async def _fill(self, producer: Producer, book: Book) -> None:
         flow = book.flow
         sender = producer.channel(flow.name, flow.mode, start=self._start, repeats=True)
+        book.carrier = producer
 
         def note() -> None:
             facts = sender.statistics
             book.acked = RangeSet(facts.acked_ranges)
             book.resent = facts.resent
-            book.reconnects = producer.statistics.reconnects
 
         async for count in self._pace(book):
             for _ in range(count):
@@ -177,7 +183,7 @@ class Producing:
                 await self._unreliable_life(book)
                 return
             except (Outcome, AqueductError):
-                book.reconnects += 1
+                book.lives += 1
                 await asyncio.sleep(0.2)
 
     async def _unreliable_life(self, book: Book) -> None:
@@ -290,6 +296,13 @@ class ProducerThread:
     def entries(self) -> list[Entry]:
         assert self._producing is not None
         return [book.entry() for book in self._producing.books]
+
+    @property
+    def connected(self) -> bool:
+        """Whether its reliable channels have a connection."""
+        assert self._producing is not None
+        carriers = [book.carrier for book in self._producing.books]
+        return any(carrier is not None and carrier.connected for carrier in carriers)
 
     @property
     def over(self) -> bool:
