@@ -20,10 +20,11 @@ from aqueduct_core.aqueduct.conventions.headers import (
     connection_headers,
 )
 from aqueduct_core.aqueduct.engine import AqueductEngine as Engine
-from aqueduct_core.aqueduct.events import Closed, Headers
+from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import (
     AqueductError,
     AuthFailed,

@@ -18,8 +18,9 @@ from aqueduct_core.aqueduct.conventions.headers import (
     ConnectionClaims,
     read_connection,
 )
-from aqueduct_core.aqueduct.events import Closed, Headers
+from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.transport.driver import Driver
 
 DRAIN_TIMEOUT = 30.0

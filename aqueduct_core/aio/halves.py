@@ -35,7 +35,8 @@ from aqueduct_core.aio.receive_state import ReceiverStatistics, ReceiveState, Ta
 from aqueduct_core.aio.send_state import Observer, SendState, again
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions.headers import NAME, channel_headers
-from aqueduct_core.aqueduct.events import Counts, Headers
+from aqueduct_core.aqueduct.events import Counts
+from aqueduct_core.engine.message_batch import Headers
 
 Payload: TypeAlias = bytes | bytearray | memoryview
 

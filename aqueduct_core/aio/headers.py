@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from aqueduct_core.aqueduct.events import Headers, ReceivedHeaders
+from aqueduct_core.engine.message_batch import Headers, ReceivedHeaders
 
 Text: TypeAlias = str | bytes
 HeadersLike: TypeAlias = Mapping[str, Text] | Mapping[bytes, Text] | Iterable[tuple[Text, Text]]

@@ -17,8 +17,9 @@ from aqueduct_core.aio.receive_state import ReceiveState
 from aqueduct_core.aio.send_state import SendState
 from aqueduct_core.aqueduct.config import Config, Mode
 from aqueduct_core.aqueduct.egress import check_headers
-from aqueduct_core.aqueduct.events import Counts, Headers
+from aqueduct_core.aqueduct.events import Counts
 from aqueduct_core.aqueduct.faults import LocalError
+from aqueduct_core.engine.message_batch import Headers
 
 QUEUE_BYTES = 4 * 1024 * 1024
 """A local queue takes messages up to this many bytes; the same as the transport's stream window."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
-from aqueduct_core.aqueduct.events import Headers, MessageBatch
+from aqueduct_core.engine.message_batch import Headers, MessageBatch
 
 if TYPE_CHECKING:
     from aqueduct_core.aio.halves import Half

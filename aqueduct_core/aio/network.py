@@ -34,10 +34,8 @@ from aqueduct_core.aqueduct.events import (
     End,
     Ended,
     Event,
-    Headers,
     Idle,
     Ignored,
-    MessageBatch,
     Nacked,
     Numbered,
     Opened,
@@ -46,6 +44,7 @@ from aqueduct_core.aqueduct.events import (
 )
 from aqueduct_core.aqueduct.faults import ConnectionOver
 from aqueduct_core.aqueduct.wire import chanid
+from aqueduct_core.engine.message_batch import Headers, MessageBatch
 from aqueduct_core.escape import escaped
 from aqueduct_core.transport.driver import Driver
 

@@ -21,7 +21,7 @@ from aqueduct_core.aqueduct.conventions.headers import (
     MAX_SEQUENCE,
     channel_headers,
 )
-from aqueduct_core.aqueduct.events import Headers
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import InvalidOption, SinkFailed
 from aqueduct_core.primitives.ranges import RangeSet
 

@@ -16,7 +16,7 @@ from aqueduct_core.aqueduct.conventions.headers import (
     position_of,
 )
 from aqueduct_core.aqueduct.conventions.positions import BadPosition, ChannelPosition, from_payload
-from aqueduct_core.aqueduct.events import Headers
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import AqueductError, ProtocolViolation
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,8 @@ from aqueduct_core.aio.message import CarriedHalves, abandon, rest_of
 from aqueduct_core.aio.outcomes import Cancelled, Outcome
 from aqueduct_core.aio.send_state import label
 from aqueduct_core.aio.signal import Signal
-from aqueduct_core.aqueduct.events import Counts, Headers, MessageBatch, Single
+from aqueduct_core.aqueduct.events import Counts
+from aqueduct_core.engine.message_batch import BatchItem, Headers, MessageBatch
 
 CREDIT_STEP = 65_536
 """Bytes that gather before credit is returned while more is queued."""
@@ -42,7 +43,7 @@ class ReceiverStatistics:
 class TakenBatch(NamedTuple):
     """One message out of the queue; ``number`` as this side counts."""
 
-    single: Single
+    single: BatchItem
     number: int
     reliable: bool
     cargo: tuple[CarriedHalves, ...]
@@ -61,7 +62,7 @@ class Queued:
         self.shift = shift
         self.index = 0
         self.credited = 0
-        self._rows: Iterator[Single] | None = None
+        self._rows: Iterator[BatchItem] | None = None
 
     @property
     def left(self) -> int:

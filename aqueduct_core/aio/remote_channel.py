@@ -14,7 +14,7 @@ from aqueduct_core.aio.receive_state import Queued, ReceiveState
 from aqueduct_core.aio.send_state import SendState
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.engine import Attach, Sent
-from aqueduct_core.aqueduct.events import Headers, Numbered
+from aqueduct_core.aqueduct.events import Numbered
 from aqueduct_core.aqueduct.faults import (
     ChannelGone,
     ConnectionOver,
@@ -22,6 +22,7 @@ from aqueduct_core.aqueduct.faults import (
     QueueFull,
     TooMany,
 )
+from aqueduct_core.engine.message_batch import Headers
 
 if TYPE_CHECKING:
     from aqueduct_core.aio.network import NetworkConnection

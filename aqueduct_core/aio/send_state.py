@@ -12,7 +12,7 @@ from aqueduct_core.aio.outcomes import LostInTransit, Misuse, Outcome, ReceiverC
 from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions.headers import NAME
-from aqueduct_core.aqueduct.events import Headers
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.escape import escaped
 
 Observer = Callable[[bool, int, int, bool], None]

@@ -20,8 +20,9 @@ from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.conventions.headers import CODE_REJECTED, BadHeader, read_connection
 from aqueduct_core.aqueduct.engine import AqueductEngine as Engine
-from aqueduct_core.aqueduct.events import Closed, Headers
+from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.escape import escaped
 from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.transport.driver import Driver

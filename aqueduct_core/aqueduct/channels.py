@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from aqueduct_core.aqueduct.context import Alarm, ConnectionContext
 from aqueduct_core.aqueduct.event_queue import BatchBuilder
-from aqueduct_core.aqueduct.events import Attachment, Counts, End, Ended, Headers, Idle, Ignored
+from aqueduct_core.aqueduct.events import Counts, End, Ended, Idle, Ignored
 from aqueduct_core.aqueduct.faults import Code, PeerFault, TooMany
 from aqueduct_core.aqueduct.flow import BadFlowHeader, read_channel_header
 from aqueduct_core.aqueduct.forgets import Forgets
@@ -26,6 +26,7 @@ from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.aqueduct.wire.frames import Tag
 from aqueduct_core.aqueduct.wire.grammar import SequenceReader
+from aqueduct_core.engine.message_batch import Attachment, Headers
 from aqueduct_core.primitives.ranges import Range
 
 Half = SenderHalf | ReceiverHalf

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from aqueduct_core.aqueduct.events import Attachment, Headers
 from aqueduct_core.aqueduct.faults import Code, PeerFault
+from aqueduct_core.engine.message_batch import Attachment, Headers
 from aqueduct_core.primitives.ranges import Range
 
 

@@ -8,15 +8,7 @@ from typing import NamedTuple, TypeAlias
 from aqueduct_core.aqueduct.channels import Channels
 from aqueduct_core.aqueduct.config import Config, Mode
 from aqueduct_core.aqueduct.context import ConnectionContext
-from aqueduct_core.aqueduct.events import (
-    Attachment,
-    DatagramsUnavailable,
-    Dropped,
-    Headers,
-    ReceivedHeaders,
-    Rerouted,
-    Writable,
-)
+from aqueduct_core.aqueduct.events import DatagramsUnavailable, Dropped, Rerouted, Writable
 from aqueduct_core.aqueduct.faults import BadArgument, Code, PeerFault, TooLarge
 from aqueduct_core.aqueduct.flow import BadFlowHeader, SendVerdict, read_channel_header
 from aqueduct_core.aqueduct.send_queue import Attach, Outgoing
@@ -33,6 +25,7 @@ from aqueduct_core.engine.inputs import (
     Outcome,
     StreamLimit,
 )
+from aqueduct_core.engine.message_batch import Attachment, Headers, ReceivedHeaders
 
 LinkInput: TypeAlias = (
     DatagramOutcome | EarlyReady | EarlyRejected | LinkReady | LinkRoom | LinkRtt | StreamLimit

@@ -19,15 +19,7 @@ from aqueduct_core.aqueduct.datagrams import LinkQueue, Refusable
 from aqueduct_core.aqueduct.dispatch import Dispatch
 from aqueduct_core.aqueduct.egress import Egress, Sent, check_headers
 from aqueduct_core.aqueduct.event_queue import EventQueue
-from aqueduct_core.aqueduct.events import (
-    Attachment,
-    Closed,
-    End,
-    Event,
-    Headers,
-    Ignored,
-    Opened,
-)
+from aqueduct_core.aqueduct.events import Closed, End, Event, Ignored, Opened
 from aqueduct_core.aqueduct.faults import (
     BadArgument,
     ChannelGone,
@@ -57,6 +49,7 @@ from aqueduct_core.engine.inputs import (
     StreamReset,
     StreamStopped,
 )
+from aqueduct_core.engine.message_batch import Attachment, Headers
 from aqueduct_core.primitives.timers import Timers
 
 __all__ = ["AckMode", "AqueductEngine", "Attach", "Config", "Mode", "Sent", "Side", "Statistics"]

@@ -11,15 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from aqueduct_core.aqueduct.events import (
-    Attachment,
-    Delivered,
-    Event,
-    Headers,
-    MessageBatch,
-    Numbered,
-)
+from aqueduct_core.aqueduct.events import Delivered, Event, Numbered
 from aqueduct_core.aqueduct.wire.frames import Block, MessageFrame
+from aqueduct_core.engine.message_batch import Attachment, Headers, MessageBatch
 
 _RUN_BYTES = 8 << 20
 """A run stops growing there: it becomes one buffer, and offsets stay small."""

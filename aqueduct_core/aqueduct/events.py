@@ -1,45 +1,16 @@
-"""What an application learns from an Aqueduct connection.
+"""What an application learns from an Aqueduct connection, beside the messages themselves.
 
-Messages come in batches: consecutive messages of one channel as columns, so that an intake turns
-them into Arrow arrays without one object per message. ``messages()`` expands one lazily.
+Those come in batches (``aqueduct_core.engine.message_batch``): consecutive messages of one channel
+as columns, so that an intake turns them into Arrow arrays without one object per message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from aqueduct_core.engine.close_codes import CloseOrigin
-
-Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
-"""Header data: a multimap in wire order (AQ-HDRDATA-1)."""
-
-
-class ReceivedHeaders(tuple[tuple[bytes, bytes], ...]):
-    """Header data that came from a peer, whose keys may be any bytes: who passes a message on may
-    send it as it is, though our own keys are plain (AQ-HDRDATA-3)."""
-
-    __slots__ = ()
-
-
-def keys(headers: Headers) -> str:
-    """Header data for logs: values may be secrets, so only the keys are shown."""
-    return repr([key for key, _ in headers])
-
-
-class Attachment(NamedTuple):
-    """A channel that travelled inside a message; ``channel`` is its chanid (AQ-CHANID-1)."""
-
-    channel: int
-    headers: Headers
-
-    def __repr__(self) -> str:
-        return f"Attachment(channel={self.channel}, headers={keys(self.headers)})"
+from aqueduct_core.engine.message_batch import Headers, MessageBatch, loggable
 
 
 class End(Enum):
@@ -55,58 +26,12 @@ class End(Enum):
 
 
 class Opened(NamedTuple):
-    """The peer's connection headers are here. A server answers with ``Connection.accept``."""
+    """The peer's connection headers are here. A server answers with ``AqueductEngine.accept``."""
 
     headers: Headers
 
     def __repr__(self) -> str:
-        return f"Opened(headers={keys(self.headers)})"
-
-
-class Single(NamedTuple):
-    """One message of a run."""
-
-    number: int
-    payload: bytes
-    headers: Headers
-    attachments: tuple[Attachment, ...]
-
-    def __repr__(self) -> str:
-        return (
-            f"Single(number={self.number}, payload=<{len(self.payload)} bytes>, "
-            f"headers={keys(self.headers)}, attachments={self.attachments})"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class MessageBatch:
-    """Consecutive messages of one channel, as columns.
-
-    Message ``first + i`` has the payload ``payload[offsets[i]:offsets[i + 1]]``; ``offsets`` has
-    ``count + 1`` entries of int64 and starts at 0. ``headers`` and ``attachments`` are keyed by
-    ``i`` and hold only the messages that have any. ``size`` is the bytes of the MESSAGE frames on
-    the wire, tag to end of payload (AQ-FLOW-3): hand it to ``Connection.consumed`` when done.
-    """
-
-    channel: int
-    reliable: bool
-    first: int
-    count: int
-    payload: bytes = field(repr=False)
-    offsets: NDArray[np.int64] = field(repr=False)
-    size: int
-    headers: Mapping[int, Headers] = field(default_factory=dict, repr=False)
-    attachments: Mapping[int, tuple[Attachment, ...]] = field(default_factory=dict)
-
-    def messages(self) -> Iterator[Single]:
-        ends = self.offsets.tolist()
-        for i in range(self.count):
-            yield Single(
-                self.first + i,
-                self.payload[ends[i] : ends[i + 1]],
-                self.headers.get(i, ()),
-                self.attachments.get(i, ()),
-            )
+        return f"Opened(headers={loggable(self.headers)})"
 
 
 class Delivered(NamedTuple):
@@ -194,7 +119,7 @@ class Counts(NamedTuple):
 class Complete(NamedTuple):
     """For a receiver, with ``confirm_finish``: FINISH_SENDER came, every message is here or nacked,
     and the counts are final. The half ends FINISHED when all is stored, and after
-    ``Connection.confirm``."""
+    ``AqueductEngine.confirm``."""
 
     channel: int
     counts: Counts

@@ -14,9 +14,9 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.aqueduct.events import Headers
 from aqueduct_core.aqueduct.faults import BadArgument, Code, PeerFault
 from aqueduct_core.aqueduct.wire.blocks import LONGEST_HEAD, plain_sizes
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.primitives import varint
 
 FLOW_CONTROL = b"flow-control-5a3c19"

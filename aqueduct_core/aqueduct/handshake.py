@@ -7,12 +7,12 @@ the gate for routed frames. What is due leaves in one stream: ``[V] 02 headers 0
 
 from __future__ import annotations
 
-from aqueduct_core.aqueduct.events import Headers
 from aqueduct_core.aqueduct.faults import Code, NotAllowed, PeerFault
 from aqueduct_core.aqueduct.outbox import Outbox, Rank
 from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.aqueduct.wire.frames import AckVersion, ConnectionHeaders, Preamble, Version
+from aqueduct_core.engine.message_batch import Headers
 
 PAIR_BYTES = 150
 """The objects of a header, beside its bytes."""

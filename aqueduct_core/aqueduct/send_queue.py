@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.aqueduct.events import Headers
 from aqueduct_core.aqueduct.faults import QueueFull
+from aqueduct_core.engine.message_batch import Headers
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,13 @@ from enum import Enum, auto
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.context import Alarm, ConnectionContext
 from aqueduct_core.aqueduct.datagrams import DatagramMessage, DatagramNumbers
-from aqueduct_core.aqueduct.events import Attachment, Counts, Dropped, End, Headers
+from aqueduct_core.aqueduct.events import Counts, Dropped, End
 from aqueduct_core.aqueduct.faults import Code, NotAllowed, PeerFault, ResetCode
 from aqueduct_core.aqueduct.flow import Account, SendVerdict
 from aqueduct_core.aqueduct.outbox import Rank
 from aqueduct_core.aqueduct.wire import blocks, chanid, codec
 from aqueduct_core.aqueduct.wire.frames import AckNackUnreliable, AckReliable
+from aqueduct_core.engine.message_batch import Attachment, Headers
 from aqueduct_core.primitives.ranges import Range, RangeSet
 
 

@@ -18,7 +18,8 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from aqueduct_core.aio.message import Batch
-from aqueduct_core.aqueduct.events import Counts, Headers
+from aqueduct_core.aqueduct.events import Counts
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.escape import escaped
 

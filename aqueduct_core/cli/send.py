@@ -20,13 +20,13 @@ from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aio.producer_channel import ProducerChannel
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions.positions import ChannelPosition
-from aqueduct_core.aqueduct.events import Headers
 from aqueduct_core.cli import arguments
 from aqueduct_core.cli.beginning import beginning
 from aqueduct_core.cli.dialling import dialled
 from aqueduct_core.cli.input import payloads
 from aqueduct_core.cli.interrupts import run_interruptible
 from aqueduct_core.cli.printing import ProgressFile
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import InvalidOption, SinkFailed
 
 DEFAULT_CHANNEL = "lines"

@@ -17,7 +17,7 @@ from aqueduct_core.aqueduct.conventions.headers import (
     SOURCE_OFFSET,
     decimal,
 )
-from aqueduct_core.aqueduct.events import Headers, ReceivedHeaders
+from aqueduct_core.engine.message_batch import Headers, ReceivedHeaders
 from aqueduct_core.errors import SinkFailed
 from aqueduct_spark.write.destinations import Destination
 from aqueduct_spark.write.rows import RowBatch

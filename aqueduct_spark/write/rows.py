@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from aqueduct_core.aqueduct.conventions.dedupe.source_rows import Numbers
 from aqueduct_core.aqueduct.conventions.header_keys import from_text
-from aqueduct_core.aqueduct.events import Headers
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import SchemaMismatch
 from aqueduct_spark.write.arrow_cuts import ArrowCutter, ArrowMessage
 from aqueduct_spark.write.destinations import Codes, Destination, destinations

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 from aqueduct_core.aqueduct.engine import Attach
-from aqueduct_core.aqueduct.events import MessageBatch
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.simulation.rest import tables
 from tests.support.shuttle import Shuttle
 

@@ -20,11 +20,12 @@ from typing import NamedTuple
 
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.engine import AqueductEngine
-from aqueduct_core.aqueduct.events import Delivered, MessageBatch
+from aqueduct_core.aqueduct.events import Delivered
 from aqueduct_core.aqueduct.ingress import SOON
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.engine.actions import Action, WriteStream
 from aqueduct_core.engine.inputs import StreamBytes
+from aqueduct_core.engine.message_batch import MessageBatch
 
 SIZES = {100: 20_000, 1_000: 10_000, 65_536: 400}
 """Payload bytes → messages of one repetition."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from aqueduct_core.aqueduct.conventions.headers import CODE_REJECTED
 from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Attach, Config, Mode, Side
-from aqueduct_core.aqueduct.events import Attachment, Event, MessageBatch, Numbered
+from aqueduct_core.aqueduct.events import Event, Numbered
 from aqueduct_core.aqueduct.faults import LocalError
 from aqueduct_core.aqueduct.flow import FLOW_CONTROL, Buffers, connection_header
 from aqueduct_core.aqueduct.wire.codec import encode_headers
@@ -33,6 +33,7 @@ from aqueduct_core.engine.inputs import (
     StreamReset,
     StreamStopped,
 )
+from aqueduct_core.engine.message_batch import Attachment, MessageBatch
 from tests.fuzz.byte_source import ByteSource
 from tests.fuzz.judge import Judge
 from tests.support.reference_decoder import VERSION_FRAME

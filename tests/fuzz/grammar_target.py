@@ -72,7 +72,7 @@ def _ghost(case: Case, reading: Reading) -> None:
     except PeerFault as fault:
         code = fault.code
     assert code == reading.code
-    expected = ["Skipped" if name == "Message" else name for name, *_ in reading.frames]
+    expected = ["Skipped" if name == "MessageFrame" else name for name, *_ in reading.frames]
     # a payload that is thrown away need not have come in whole
     assert kinds == expected or kinds == [*expected, "Skipped"]
 

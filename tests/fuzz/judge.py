@@ -20,7 +20,6 @@ from aqueduct_core.aqueduct.events import (
     Ended,
     Event,
     Idle,
-    MessageBatch,
     Nacked,
     Numbered,
     Opened,
@@ -38,6 +37,7 @@ from aqueduct_core.engine.actions import (
     WriteStream,
 )
 from aqueduct_core.engine.inputs import Input, StreamBytes
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support import reference_decoder
 
 ENDS = {*Code, CODE_REJECTED, CODE_ABORTED} - {Code.INTERNAL}

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from typing import cast
 
 from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Attach, Config, Mode, Side
-from aqueduct_core.aqueduct.events import Dropped, Event, MessageBatch, Numbered, Rerouted
+from aqueduct_core.aqueduct.events import Dropped, Event, Numbered, Rerouted
 from aqueduct_core.aqueduct.faults import LocalError
 from aqueduct_core.engine.inputs import LinkLost
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.fuzz.byte_source import ByteSource
 from tests.fuzz.judge import Judge
 from tests.support.pair import LinkShape, Pair

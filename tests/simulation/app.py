@@ -9,14 +9,12 @@ from collections.abc import Callable
 from aqueduct_core.aqueduct.config import AckMode, Mode
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach
 from aqueduct_core.aqueduct.events import (
-    Attachment,
     Closed,
     Delivered,
     Dropped,
     End,
     Ended,
     Ignored,
-    MessageBatch,
     Nacked,
     Numbered,
     Opened,
@@ -25,6 +23,7 @@ from aqueduct_core.aqueduct.events import (
 from aqueduct_core.aqueduct.faults import LocalError, NotAllowed, TooLarge, TooMany
 from aqueduct_core.aqueduct.flow import channel_header
 from aqueduct_core.aqueduct.wire.chanid import Side, oneshot
+from aqueduct_core.engine.message_batch import Attachment, MessageBatch
 from tests.simulation.ledger import Broken, Ledger, hold
 from tests.simulation.network import Agenda
 from tests.simulation.scenario import Fault, Scenario

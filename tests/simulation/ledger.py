@@ -9,16 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from aqueduct_core.aqueduct.config import AckMode, Config, Mode
-from aqueduct_core.aqueduct.events import (
-    Delivered,
-    End,
-    Ended,
-    MessageBatch,
-    Nacked,
-    Rerouted,
-    Single,
-)
+from aqueduct_core.aqueduct.events import Delivered, End, Ended, Nacked, Rerouted
 from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.engine.message_batch import BatchItem, MessageBatch
 
 
 class Broken(AssertionError):
@@ -160,7 +153,7 @@ class Ledger:
         hold(not of.revealed, "channel", channel, "comes twice")
         of.revealed = True
 
-    def delivered(self, side: Side, run: MessageBatch) -> list[tuple[Single, Sent]]:
+    def delivered(self, side: Side, run: MessageBatch) -> list[tuple[BatchItem, Sent]]:
         """The application of ``side`` got a run; each message with its record."""
         of = self.channels.get(run.channel)
         if of is None:

@@ -15,7 +15,7 @@ from aqueduct_core.aio.message import Message
 from aqueduct_core.aio.outcomes import Cancelled, ConnectionLost, Finished, LostInTransit, Misuse
 from aqueduct_core.aio.serve import Server, serve
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.aqueduct.events import Headers
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.transport.tls.credentials import ServerTls
 
 ENDS = (Finished, Cancelled, LostInTransit, ConnectionLost, Misuse)

@@ -25,7 +25,7 @@ from aqueduct_core.aqueduct.conventions.headers import (
     SOURCE,
     SOURCE_OFFSET,
 )
-from aqueduct_core.aqueduct.events import Headers, ReceivedHeaders
+from aqueduct_core.engine.message_batch import Headers, ReceivedHeaders
 from aqueduct_core.intake.storage.schema import HEADERS
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.spark.producing import INSECURE

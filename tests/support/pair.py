@@ -12,9 +12,10 @@ import random
 from dataclasses import dataclass, field
 
 from aqueduct_core.aqueduct.engine import AqueductEngine, Config, Side
-from aqueduct_core.aqueduct.events import Event, Headers, Opened
+from aqueduct_core.aqueduct.events import Event, Opened
 from aqueduct_core.engine.actions import CloseLink, Consumed, ResetStream, SendDatagram, WriteStream
 from aqueduct_core.engine.inputs import Datagram, Input, LinkLost, StreamBytes, StreamReset
+from aqueduct_core.engine.message_batch import Headers
 
 
 @dataclass

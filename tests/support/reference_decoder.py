@@ -201,7 +201,7 @@ def _frame(
         attachments = source.varbytes(limits.attachments_region)
         length = source.length(limits.payload)
         message = (number, _pairs(headers, limits), _attached(attachments, sender, limits))
-        return ("Message", *message, source.take(length))
+        return ("MessageFrame", *message, source.take(length))
     if tag == 5:
         return ("SentUnreliable", source.number())
     if tag == 6:

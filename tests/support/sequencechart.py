@@ -10,9 +10,9 @@ from typing import Any
 
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.engine import Attach
-from aqueduct_core.aqueduct.events import MessageBatch
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.engine.inputs import Datagram, Input, StreamBytes, StreamReset
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support import reference_decoder
 from tests.support.drawing import FAULT, PALE, Drawing
 from tests.support.pair import LinkShape, Pair

@@ -20,7 +20,7 @@ from aqueduct_core.aqueduct.conventions.headers import (
     parse_decimal,
     single,
 )
-from aqueduct_core.aqueduct.events import Headers
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.primitives.ranges import Range
 
 VERSION = 1

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.aqueduct.events import Attachment, Headers, ReceivedHeaders
 from aqueduct_core.aqueduct.faults import Code, PeerFault
 from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.aqueduct.wire.chanid import Side
@@ -25,6 +24,7 @@ from aqueduct_core.aqueduct.wire.frames import (
     RouteTo,
     SentUnreliable,
 )
+from aqueduct_core.engine.message_batch import Attachment, Headers, ReceivedHeaders
 from aqueduct_core.primitives import varint
 from aqueduct_core.primitives.cursor import Cursor, encode_varbytes
 from aqueduct_core.primitives.varint import Malformed, NeedMore

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from aqueduct_core.aqueduct.events import Attachment, Headers, keys
+from aqueduct_core.engine.message_batch import Attachment, Headers, loggable
 from aqueduct_core.primitives import varint
 
 
@@ -43,7 +43,7 @@ class ConnectionHeaders(NamedTuple):
     headers: Headers
 
     def __repr__(self) -> str:
-        return f"ConnectionHeaders({keys(self.headers)})"
+        return f"ConnectionHeaders({loggable(self.headers)})"
 
 
 class RouteTo(NamedTuple):
@@ -61,7 +61,7 @@ class MessageFrame(NamedTuple):
 
     def __repr__(self) -> str:
         return (
-            f"Message(number={self.number}, headers={len(self.headers)}, "
+            f"MessageFrame(number={self.number}, headers={len(self.headers)}, "
             f"attachments={[a.channel for a in self.attachments]}, "
             f"payload=<{len(self.payload)} bytes>)"
         )

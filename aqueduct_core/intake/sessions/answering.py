@@ -17,9 +17,9 @@ from aqueduct_core.aqueduct.conventions.dedupe.questions import (
 from aqueduct_core.aqueduct.conventions.headers import BadHeader, read_position_of
 from aqueduct_core.aqueduct.conventions.positions import to_payload
 from aqueduct_core.aqueduct.engine import AqueductEngine
-from aqueduct_core.aqueduct.events import Attachment, MessageBatch, Single
 from aqueduct_core.aqueduct.faults import LocalError
 from aqueduct_core.aqueduct.wire import chanid
+from aqueduct_core.engine.message_batch import Attachment, BatchItem, MessageBatch
 from aqueduct_core.intake.sessions.channel_owners import ChannelOwners, ChannelWriter
 from aqueduct_core.intake.sessions.tally import RepeatCount
 from aqueduct_core.intake.storage.arrow import RowSource
@@ -99,7 +99,7 @@ class Answering:
             self._counts.popitem(last=False)
         return counted
 
-    def answer(self, question: Single, writer: str) -> None:
+    def answer(self, question: BatchItem, writer: str) -> None:
         """Answer one question on the oneshot channel that came with it.
 
         Raises: BadQuestion.
@@ -139,7 +139,7 @@ class Answering:
         return chanid.sender(channel) is self._engine.side and chanid.oneshot(channel)
 
 
-def questions(run: MessageBatch) -> list[Single]:
+def questions(run: MessageBatch) -> list[BatchItem]:
     """The messages of a run that ask what is stored."""
     if not any(map(is_question, run.headers.values())):
         return []

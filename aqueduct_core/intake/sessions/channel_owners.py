@@ -17,8 +17,8 @@ from hashlib import blake2b
 from typing import Protocol
 
 from aqueduct_core.aqueduct.conventions.headers import POSITION_OF
-from aqueduct_core.aqueduct.events import MessageBatch
 from aqueduct_core.aqueduct.wire import chanid
+from aqueduct_core.engine.message_batch import MessageBatch
 
 MAX_OWNERS = 65_536
 """Channels whose run is remembered, the longest untaken first to go: then only what is stored says

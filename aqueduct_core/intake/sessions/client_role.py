@@ -9,10 +9,11 @@ from collections.abc import Callable
 from aqueduct_core.aio.connect import broken
 from aqueduct_core.aqueduct.conventions.headers import BadHeader, channel_headers, read_connection
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach
-from aqueduct_core.aqueduct.events import Closed, Complete, Ended, Event, Headers, Numbered
+from aqueduct_core.aqueduct.events import Closed, Complete, Ended, Event, Numbered
 from aqueduct_core.aqueduct.faults import LocalError, TooMany
 from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.intake.sessions.context import SessionChannel
 from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.sessions.subscriptions import Subscriptions, SubscriptionState, Tree

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from aqueduct_core.aqueduct.conventions.dedupe.source_rows import RowNumbers
-from aqueduct_core.aqueduct.events import Closed, Ended, Event, Headers
+from aqueduct_core.aqueduct.events import Closed, Ended, Event
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.engine.close_codes import CloseOrigin
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.escape import escaped
 from aqueduct_core.intake.sessions.channel_owners import ChannelOwners
 from aqueduct_core.intake.sessions.tally import Tally

@@ -12,9 +12,9 @@ from aqueduct_core.aqueduct.conventions.receipts import (
     wants_receipts,
 )
 from aqueduct_core.aqueduct.engine import AqueductEngine
-from aqueduct_core.aqueduct.events import Attachment
 from aqueduct_core.aqueduct.faults import LocalError, TooMany
 from aqueduct_core.aqueduct.wire import chanid
+from aqueduct_core.engine.message_batch import Attachment
 from aqueduct_core.intake.storage.commit_tracker import CommitTracker, CommitTrackers
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,8 @@ from aqueduct_core.aqueduct.conventions.headers import (
     read_connection,
 )
 from aqueduct_core.aqueduct.engine import AqueductEngine
-from aqueduct_core.aqueduct.events import Closed, Ended, Event, Headers
+from aqueduct_core.aqueduct.events import Closed, Ended, Event
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.intake.sessions.context import SessionChannel
 from aqueduct_core.intake.sessions.session import Session
 

@@ -19,21 +19,18 @@ from aqueduct_core.aqueduct.conventions.headers import (
 )
 from aqueduct_core.aqueduct.engine import AqueductEngine
 from aqueduct_core.aqueduct.events import (
-    Attachment,
     Closed,
     Complete,
     End,
     Ended,
     Event,
-    Headers,
-    MessageBatch,
     Nacked,
     Opened,
-    Single,
     Writable,
 )
 from aqueduct_core.aqueduct.faults import LocalError
 from aqueduct_core.aqueduct.wire import chanid
+from aqueduct_core.engine.message_batch import Attachment, BatchItem, Headers, MessageBatch
 from aqueduct_core.intake.sessions.answering import Answering, questions
 from aqueduct_core.intake.sessions.channel_owners import position_questions, run_number
 from aqueduct_core.intake.sessions.context import (
@@ -296,7 +293,7 @@ class Session:
         number = channel.source.channel_id
         return number == chanid.ENTRYPOINT and self._producer is not None and not channel.resumes
 
-    def _answer(self, channel: SessionChannel, asked: list[Single]) -> None:
+    def _answer(self, channel: SessionChannel, asked: list[BatchItem]) -> None:
         for question in asked:
             try:
                 self._answering.answer(question, channel.source.producer)

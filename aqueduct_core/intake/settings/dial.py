@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from aqueduct_core.aqueduct.conventions.headers import MAX_NAME_BYTES
-from aqueduct_core.aqueduct.events import Headers
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.primitives.host_port import address, canonical
 from aqueduct_core.primitives.json_sections import known, strings

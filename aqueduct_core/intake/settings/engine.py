@@ -6,8 +6,8 @@ from typing import Any
 
 from aqueduct_core.aqueduct.config import AckMode, Config
 from aqueduct_core.aqueduct.conventions.headers import BadHeader
-from aqueduct_core.aqueduct.events import MessageBatch
 from aqueduct_core.aqueduct.wire.codec import headers_size
+from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.transport.settings import LinkSettings
 

@@ -13,8 +13,8 @@ from aqueduct_core.aqueduct.conventions.dedupe import checksum, numbering
 from aqueduct_core.aqueduct.conventions.dedupe.source_rows import Numbers, stretches
 from aqueduct_core.aqueduct.conventions.header_keys import to_text
 from aqueduct_core.aqueduct.conventions.headers import MAX_SEQUENCE
-from aqueduct_core.aqueduct.events import Attachment, Headers, MessageBatch
 from aqueduct_core.aqueduct.wire import chanid
+from aqueduct_core.engine.message_batch import Attachment, Headers, MessageBatch
 from aqueduct_core.intake.sessions.tally import Tally
 from aqueduct_core.intake.storage.schema import (
     ATTACHMENTS,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from aqueduct_core.aqueduct.conventions.dedupe.source_rows import Numbers, stretches
-from aqueduct_core.aqueduct.events import MessageBatch
+from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.intake.sessions.tally import Tally
 from aqueduct_core.intake.storage.arrow import RowSource
 from aqueduct_core.intake.storage.commit_tracker import CommitTracker

@@ -17,7 +17,7 @@ from aqueduct_core.aio.outcomes import ConnectionLost, ReceiverClosed
 from aqueduct_core.aio.serve import bearer, serve
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.conventions.headers import CODE_ABORTED
-from aqueduct_core.aqueduct.events import Headers
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import AqueductError, AuthFailed, ConnectFailed, TlsFailed
 from aqueduct_core.logs.refusals import LINES
 from aqueduct_core.transport.settings import LinkSettings

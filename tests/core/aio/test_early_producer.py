@@ -12,7 +12,7 @@ import pytest
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aio.serve import Server, bearer, serve
-from aqueduct_core.aqueduct.events import Headers
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import AuthFailed, ConnectFailed, TlsFailed
 from aqueduct_core.transport.session_table import SessionTable
 from aqueduct_core.transport.sessions import MemorySessions

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.aqueduct.engine import Attach, Config, Mode
-from aqueduct_core.aqueduct.events import Attachment, Counts, Delivered, End, Ended, MessageBatch
+from aqueduct_core.aqueduct.events import Counts, Delivered, End, Ended
 from aqueduct_core.aqueduct.faults import Code, NotAllowed
+from aqueduct_core.engine.message_batch import Attachment, MessageBatch
 from tests.support.rules import rule
 from tests.support.wire import Wire
 

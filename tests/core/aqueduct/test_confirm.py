@@ -6,15 +6,8 @@ import pytest
 
 from aqueduct_core.aqueduct.config import AckMode, Config
 from aqueduct_core.aqueduct.engine import Attach, Mode, Side
-from aqueduct_core.aqueduct.events import (
-    Complete,
-    Delivered,
-    End,
-    Ended,
-    Event,
-    MessageBatch,
-    Nacked,
-)
+from aqueduct_core.aqueduct.events import Complete, Delivered, End, Ended, Event, Nacked
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.pair import LinkShape, Pair
 from tests.support.rules import rule
 

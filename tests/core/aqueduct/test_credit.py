@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aqueduct_core.aqueduct.engine import AqueductEngine, Config, Side
-from aqueduct_core.aqueduct.events import End, Ended, MessageBatch
+from aqueduct_core.aqueduct.events import End, Ended
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.engine.actions import Consumed
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.wire import Wire
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Config, Side
-from aqueduct_core.aqueduct.events import MessageBatch
 from aqueduct_core.aqueduct.giveback import UnreportedCredit
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.rules import rule
 from tests.support.wire import Wire
 

@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from aqueduct_core.aqueduct.engine import Config, Mode
-from aqueduct_core.aqueduct.events import Delivered, End, Ended, MessageBatch
+from aqueduct_core.aqueduct.events import Delivered, End, Ended
 from aqueduct_core.engine.actions import Consumed
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.rules import rule
 from tests.support.wire import Wire
 

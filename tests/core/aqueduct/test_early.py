@@ -8,9 +8,10 @@ from collections import defaultdict
 import pytest
 
 from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Attach, Config, Mode, Side
-from aqueduct_core.aqueduct.events import Delivered, End, Ended, MessageBatch, Nacked, Opened
+from aqueduct_core.aqueduct.events import Delivered, End, Ended, Nacked, Opened
 from aqueduct_core.engine.actions import SendDatagram, WriteStream
 from aqueduct_core.engine.inputs import EarlyReady, EarlyRejected
+from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.transport.in_memory.early import EarlyMemoryLink
 from tests.support.rules import rule
 

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Attach, Config, Mode, Side
-from aqueduct_core.aqueduct.events import Closed, Delivered, End, Ended, MessageBatch
+from aqueduct_core.aqueduct.events import Closed, Delivered, End, Ended
 from aqueduct_core.aqueduct.faults import Code, ConnectionOver, LocalError, ResetCode
 from aqueduct_core.aqueduct.outbox import Outbox, Rank
 from aqueduct_core.engine.actions import CloseLink, WriteStream
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.engine import Engine
 from aqueduct_core.engine.inputs import LinkLost, StreamStopped
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.pair import Pair
 from tests.support.rules import rule
 from tests.support.wire import Wire

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.aqueduct.event_queue import EventQueue
-from aqueduct_core.aqueduct.events import Delivered, Idle, MessageBatch, Numbered, Writable
+from aqueduct_core.aqueduct.events import Delivered, Idle, Numbered, Writable
 from aqueduct_core.aqueduct.footprint import PIECE_BYTES
 from aqueduct_core.aqueduct.wire.frames import MessageFrame
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.wire import Wire
 
 MIB = 1 << 20

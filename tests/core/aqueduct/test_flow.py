@@ -12,7 +12,6 @@ from aqueduct_core.aqueduct.events import (
     End,
     Ended,
     Ignored,
-    MessageBatch,
     Nacked,
     Numbered,
     Opened,
@@ -32,6 +31,7 @@ from aqueduct_core.aqueduct.flow import (
 from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.actions import SendDatagram
 from aqueduct_core.engine.inputs import DatagramOutcome, Outcome, StreamLimit
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.rules import rule
 from tests.support.wire import Wire
 

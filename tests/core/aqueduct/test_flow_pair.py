@@ -12,18 +12,11 @@ from hypothesis import strategies as st
 
 from aqueduct_core.aqueduct.config import Config, Mode
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Side
-from aqueduct_core.aqueduct.events import (
-    Dropped,
-    End,
-    Ended,
-    Event,
-    MessageBatch,
-    Numbered,
-    Writable,
-)
+from aqueduct_core.aqueduct.events import Dropped, End, Ended, Event, Numbered, Writable
 from aqueduct_core.aqueduct.faults import LocalError
 from aqueduct_core.aqueduct.flow import SendVerdict, channel_header
 from aqueduct_core.aqueduct.sender import SenderHalf
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.pair import LinkShape, Pair
 from tests.support.rules import rule
 

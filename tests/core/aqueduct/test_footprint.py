@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Config, Mode, Side
-from aqueduct_core.aqueduct.events import MessageBatch
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.footprint import PIECE_BYTES, RANGE_BYTES, RECORD_BYTES, STREAM_BYTES
 from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.actions import CloseLink
 from aqueduct_core.engine.inputs import LinkReady, StreamBytes, StreamLimit
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.pair import Pair
 from tests.support.wire import Wire
 

@@ -5,16 +5,10 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Config, Mode, Side
-from aqueduct_core.aqueduct.events import (
-    Closed,
-    DatagramsUnavailable,
-    End,
-    Ended,
-    MessageBatch,
-    Opened,
-)
+from aqueduct_core.aqueduct.events import Closed, DatagramsUnavailable, End, Ended, Opened
 from aqueduct_core.aqueduct.faults import Code, NotAllowed
 from aqueduct_core.engine.inputs import LinkReady
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.rules import rule
 from tests.support.wire import Wire
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Config, Mode, Side
-from aqueduct_core.aqueduct.events import Closed, End, Ended, MessageBatch, Numbered
+from aqueduct_core.aqueduct.events import Closed, End, Ended, Numbered
 from aqueduct_core.aqueduct.faults import Code, TooMany
 from aqueduct_core.engine.inputs import DatagramOutcome, LinkReady, Outcome, StreamLimit
+from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.primitives import varint
 from tests.support.rules import rule
 from tests.support.wire import Wire

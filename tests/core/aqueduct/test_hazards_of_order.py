@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Attach, Config, Mode, Side
-from aqueduct_core.aqueduct.events import Closed, Delivered, End, Ended, Idle, MessageBatch, Nacked
+from aqueduct_core.aqueduct.events import Closed, Delivered, End, Ended, Idle, Nacked
 from aqueduct_core.aqueduct.faults import Code, LocalError
 from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.inputs import EarlyReady
+from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.primitives import varint
 from aqueduct_core.transport.settings import ListenLimits
 from tests.support.rules import rule

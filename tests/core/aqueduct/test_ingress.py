@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.aqueduct.engine import AqueductEngine, Config, Side
-from aqueduct_core.aqueduct.events import Ended, Event, Ignored, MessageBatch
+from aqueduct_core.aqueduct.events import Ended, Event, Ignored
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.actions import Consumed
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.rules import rule
 from tests.support.wire import Wire
 

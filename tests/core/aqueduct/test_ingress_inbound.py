@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aqueduct_core.aqueduct.events import MessageBatch
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.rules import rule
 from tests.support.wire import Wire
 

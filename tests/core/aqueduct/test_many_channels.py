@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Attach, Config
-from aqueduct_core.aqueduct.events import End, Ended, Event, MessageBatch
+from aqueduct_core.aqueduct.events import End, Ended, Event
+from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.primitives import varint
 from tests.simulation.rest import tables
 from tests.support.rules import rule

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aqueduct_core.aqueduct.engine import AckMode, Attach, Config, Mode, Side
-from aqueduct_core.aqueduct.events import Delivered, End, Ended, MessageBatch, Nacked
+from aqueduct_core.aqueduct.events import Delivered, End, Ended, Nacked
 from aqueduct_core.aqueduct.faults import Code, LocalError
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.pair import LinkShape, Pair
 from tests.support.rules import rule
 

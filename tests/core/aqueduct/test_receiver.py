@@ -8,7 +8,7 @@ import pytest
 
 from aqueduct_core.aqueduct.acks import ReliableAcks
 from aqueduct_core.aqueduct.engine import AckMode, Attach, Config, Mode
-from aqueduct_core.aqueduct.events import Complete, Counts, End, Ended, MessageBatch, Nacked
+from aqueduct_core.aqueduct.events import Complete, Counts, End, Ended, Nacked
 from aqueduct_core.aqueduct.faults import BadArgument, Code, ResetCode
 from aqueduct_core.aqueduct.receiver import (
     RECEIVER_TABLE,
@@ -18,6 +18,7 @@ from aqueduct_core.aqueduct.receiver import (
 )
 from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.actions import ResetStream
+from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.primitives import varint
 from tests.support.rules import rule
 from tests.support.wire import Wire

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from aqueduct_core.aqueduct.engine import AckMode, Attach, Config
-from aqueduct_core.aqueduct.events import End, Ended, MessageBatch
+from aqueduct_core.aqueduct.events import End, Ended
 from aqueduct_core.aqueduct.faults import Code
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.rules import rule
 from tests.support.wire import Wire
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Config, Mode, Side
-from aqueduct_core.aqueduct.events import Delivered, End, Ended, MessageBatch
+from aqueduct_core.aqueduct.events import Delivered, End, Ended
 from aqueduct_core.aqueduct.faults import Code, LocalError
 from aqueduct_core.engine.actions import WriteStream
 from aqueduct_core.engine.inputs import LinkReady
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.rules import rule
 from tests.support.wire import Wire, unhex
 

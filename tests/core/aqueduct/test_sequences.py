@@ -5,17 +5,10 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Config, Mode, Side
-from aqueduct_core.aqueduct.events import (
-    Attachment,
-    Delivered,
-    End,
-    Ended,
-    MessageBatch,
-    Nacked,
-    Opened,
-)
+from aqueduct_core.aqueduct.events import Delivered, End, Ended, Nacked, Opened
 from aqueduct_core.aqueduct.faults import Code, NotAllowed
 from aqueduct_core.engine.inputs import LinkReady
+from aqueduct_core.engine.message_batch import Attachment, MessageBatch
 from tests.support.rules import rule
 from tests.support.wire import Wire
 

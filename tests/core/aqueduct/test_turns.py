@@ -8,11 +8,12 @@ import pytest
 
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.engine import AqueductEngine, Side
-from aqueduct_core.aqueduct.events import Attachment, Closed, Event, MessageBatch
+from aqueduct_core.aqueduct.events import Closed, Event
 from aqueduct_core.aqueduct.ingress import ARRIVALS, CHANNEL, SOON
 from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.actions import Consumed
 from aqueduct_core.engine.inputs import StreamBytes, StreamReset
+from aqueduct_core.engine.message_batch import Attachment, MessageBatch
 from tests.support.turns import proceed
 from tests.support.wire import Wire
 

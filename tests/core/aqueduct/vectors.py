@@ -33,7 +33,7 @@ class Vector(NamedTuple):
 
 
 def message(number: int, payload: bytes, headers: Any = (), attached: Any = ()) -> tuple[Any, ...]:
-    return ("Message", number, headers, attached, payload)
+    return ("MessageFrame", number, headers, attached, payload)
 
 
 VERSION_FRAME = ("Version",)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from aqueduct_core.aqueduct.events import Attachment, Headers, MessageBatch
+from aqueduct_core.engine.message_batch import Attachment, Headers, MessageBatch
 
 
 def run(

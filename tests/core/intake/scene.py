@@ -7,7 +7,8 @@ from typing import Any
 
 from aqueduct_core.aqueduct.config import AckMode, Config
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Mode, Side
-from aqueduct_core.aqueduct.events import Closed, Delivered, End, Ended, Event, Headers
+from aqueduct_core.aqueduct.events import Closed, Delivered, End, Ended, Event
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.server_role import ServerRole
 from aqueduct_core.intake.sessions.session import Session

@@ -10,10 +10,10 @@ import pytest
 
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.producer import Producer
-from aqueduct_core.aqueduct.events import Attachment, MessageBatch
 from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.inputs import Input, LinkReady
+from aqueduct_core.engine.message_batch import Attachment, MessageBatch
 from aqueduct_core.intake.sessions.listen import listen_limits
 from aqueduct_core.intake.settings.engine import engine_config
 from aqueduct_core.intake.settings.intake import IntakeSettings, Limits

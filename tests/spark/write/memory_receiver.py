@@ -26,7 +26,8 @@ from aqueduct_core.aqueduct.conventions.dedupe.questions import (
     Question,
     question_header,
 )
-from aqueduct_core.aqueduct.events import Closed, Headers
+from aqueduct_core.aqueduct.events import Closed
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_spark.options.values import Address

@@ -18,8 +18,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from aqueduct_core.aqueduct.events import Headers, MessageBatch
 from aqueduct_core.aqueduct.wire.codec import encode_headers
+from aqueduct_core.engine.message_batch import Headers, MessageBatch
 
 MASK = (1 << 64) - 1
 """Checksums are below 2^64."""

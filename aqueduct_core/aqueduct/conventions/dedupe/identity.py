@@ -22,7 +22,7 @@ from aqueduct_core.aqueduct.conventions.headers import (
     read_connection,
     single,
 )
-from aqueduct_core.aqueduct.events import Headers
+from aqueduct_core.engine.message_batch import Headers
 
 
 class ChannelKey(NamedTuple):

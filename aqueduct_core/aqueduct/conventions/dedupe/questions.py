@@ -35,7 +35,7 @@ from aqueduct_core.aqueduct.conventions.headers import (
     MAX_NAME_BYTES,
     MAX_SEQUENCE,
 )
-from aqueduct_core.aqueduct.events import Headers
+from aqueduct_core.engine.message_batch import Headers
 
 VERSION = 1
 MAX_CHANNELS = 256

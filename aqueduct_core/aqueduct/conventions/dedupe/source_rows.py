@@ -22,7 +22,7 @@ from aqueduct_core.aqueduct.conventions.headers import (
     parse_decimal,
     single,
 )
-from aqueduct_core.aqueduct.events import Headers, MessageBatch
+from aqueduct_core.engine.message_batch import Headers, MessageBatch
 from aqueduct_core.primitives.ranges import Range
 
 MAX_SOURCE_BYTES = 160

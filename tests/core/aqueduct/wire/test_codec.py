@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.aqueduct.events import Attachment, Headers, MessageBatch, Opened
+from aqueduct_core.aqueduct.events import Opened
 from aqueduct_core.aqueduct.faults import Code, PeerFault
 from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.aqueduct.wire.chanid import Side
@@ -22,6 +22,7 @@ from aqueduct_core.aqueduct.wire.frames import (
     RouteTo,
     SentUnreliable,
 )
+from aqueduct_core.engine.message_batch import Attachment, Headers, MessageBatch
 from aqueduct_core.primitives.cursor import Cursor
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.primitives.varint import Malformed, NeedMore

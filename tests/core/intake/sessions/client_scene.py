@@ -6,7 +6,8 @@ from typing import Any
 
 from aqueduct_core.aqueduct.config import AckMode, Config
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Mode, Side
-from aqueduct_core.aqueduct.events import Closed, End, Ended, Event, Headers, MessageBatch, Opened
+from aqueduct_core.aqueduct.events import Closed, End, Ended, Event, Opened
+from aqueduct_core.engine.message_batch import Headers, MessageBatch
 from aqueduct_core.intake.sessions.client_role import ClientRole
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.session import Session

@@ -25,7 +25,8 @@ from aqueduct_core.aqueduct.conventions.headers import (
     connection_headers,
 )
 from aqueduct_core.aqueduct.engine import Attach
-from aqueduct_core.aqueduct.events import Headers, MessageBatch, Opened
+from aqueduct_core.aqueduct.events import Opened
+from aqueduct_core.engine.message_batch import Headers, MessageBatch
 from tests.core.intake.bench import Bench, bench
 from tests.core.intake.scene import Scene, of
 

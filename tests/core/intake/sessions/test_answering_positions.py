@@ -18,7 +18,8 @@ from aqueduct_core.aqueduct.conventions.headers import (
 )
 from aqueduct_core.aqueduct.conventions.positions import ChannelPosition, from_payload
 from aqueduct_core.aqueduct.engine import Attach
-from aqueduct_core.aqueduct.events import End, MessageBatch
+from aqueduct_core.aqueduct.events import End
+from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.intake.storage.number_gaps import ENDS
 from tests.core.intake.bench import Bench, bench
 from tests.core.intake.scene import Scene, of

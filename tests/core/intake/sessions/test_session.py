@@ -13,8 +13,9 @@ from aqueduct_core.aqueduct.conventions.headers import (
     connection_headers,
 )
 from aqueduct_core.aqueduct.engine import Attach, Mode, Side
-from aqueduct_core.aqueduct.events import Closed, End, Headers
+from aqueduct_core.aqueduct.events import Closed, End
 from aqueduct_core.engine.inputs import LinkLost
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.intake.sessions.open_channels import MAX_PATH
 from tests.core.intake.bench import bench
 from tests.core.intake.scene import Scene, Turns, of

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from aqueduct_core.aqueduct.events import Attachment
+from aqueduct_core.engine.message_batch import Attachment
 from aqueduct_core.intake.storage.arrow import BatchSlice, RowSource, to_batch
 from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA, expand, row_schema
 from tests.core.intake.runs import run

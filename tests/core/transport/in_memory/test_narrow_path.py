@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from aqueduct_core.aqueduct.engine import Attach, Config, Mode
-from aqueduct_core.aqueduct.events import Counts, Dropped, End, Ended, MessageBatch, Opened
+from aqueduct_core.aqueduct.events import Counts, Dropped, End, Ended, Opened
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.core.transport.narrow import NarrowPath
 from tests.support.rules import rule
 

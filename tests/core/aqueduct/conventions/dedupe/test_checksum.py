@@ -15,7 +15,7 @@ from aqueduct_core.aqueduct.conventions.dedupe.checksum import (
     of_payloads,
     of_run,
 )
-from aqueduct_core.aqueduct.events import Headers
+from aqueduct_core.engine.message_batch import Headers
 from tests.core.intake.runs import run
 from tests.support.repository import ROOT
 

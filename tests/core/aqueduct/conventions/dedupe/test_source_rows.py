@@ -8,7 +8,7 @@ import pytest
 from aqueduct_core.aqueduct.conventions.dedupe import ChannelKey, channel_key, message_number
 from aqueduct_core.aqueduct.conventions.dedupe.source_rows import RowNumbers, source_of, stretches
 from aqueduct_core.aqueduct.conventions.headers import BadHeader
-from aqueduct_core.aqueduct.events import Headers, MessageBatch
+from aqueduct_core.engine.message_batch import Headers, MessageBatch
 
 
 def run(first: int, *offsets: int | None, more: Headers = ()) -> MessageBatch:
