@@ -7,12 +7,10 @@ from collections.abc import Generator
 from types import TracebackType
 from typing import Any
 
-from aqueduct_core.aio import defaults
-from aqueduct_core.aio.address import HostPort, parse_url
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.headers import HeadersLike, as_headers
 from aqueduct_core.aio.network import NetworkConnection
-from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.aqueduct.config import DEFAULT_CONFIG, SCHEME, Config
 from aqueduct_core.aqueduct.conventions.headers import (
     CODE_FENCED,
     CODE_NOT_REPEATABLE,
@@ -33,6 +31,7 @@ from aqueduct_core.errors import (
     SinkFailed,
     VersionMismatch,
 )
+from aqueduct_core.primitives.host_port import HostPort, parse_url
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.sessions import SessionStore
@@ -83,10 +82,10 @@ def connect(
         extra=as_headers(headers),
     )
     return Connecting(
-        parse_url(url),
+        parse_url(url, SCHEME),
         tls or ClientTls(),
         pairs,
-        config or defaults.CONFIG,
+        config or DEFAULT_CONFIG,
         settings or LinkSettings(),
         transport,
         tickets,

@@ -26,8 +26,6 @@ from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 
-from aqueduct_core.aio import defaults
-from aqueduct_core.aio.address import parse_url
 from aqueduct_core.aio.connect import connect, refusal_for_good
 from aqueduct_core.aio.connection import DRAIN_TIMEOUT, ClientConnection
 from aqueduct_core.aio.headers import HeadersLike, as_headers
@@ -36,11 +34,12 @@ from aqueduct_core.aio.producer_channel import ProducerChannel, ProducerStatisti
 from aqueduct_core.aio.producer_positions import ProducerPositions
 from aqueduct_core.aio.producer_receipts import ProducerReceipts
 from aqueduct_core.aio.signal import Signal
-from aqueduct_core.aqueduct.config import Config, Mode
+from aqueduct_core.aqueduct.config import DEFAULT_CONFIG, SCHEME, Config, Mode
 from aqueduct_core.aqueduct.conventions.headers import connection_headers
 from aqueduct_core.aqueduct.conventions.positions import ChannelPosition
 from aqueduct_core.errors import AqueductError, ConnectFailed, ProtocolViolation
 from aqueduct_core.primitives.backoff import Backoff
+from aqueduct_core.primitives.host_port import parse_url
 from aqueduct_core.transport.sessions import SessionStore
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls.credentials import ClientTls
@@ -108,7 +107,7 @@ class Producer:
         chance: Callable[[], float] = random.random,
     ) -> None:
         connection_headers(token=token, producer=producer)
-        self._where = parse_url(url)
+        self._where = parse_url(url, SCHEME)
         self._producer = producer
         self._config = config
         self._max_kept = max_kept_bytes
@@ -199,7 +198,7 @@ class Producer:
             raise Misuse(f"the run of channel {name!r} begins above its start")
         if name in self._channels:
             raise Misuse(f"the producer has a channel {name!r} already")
-        limit = (self._config or defaults.CONFIG).max_payload_bytes
+        limit = (self._config or DEFAULT_CONFIG).max_payload_bytes
         made = ProducerChannel(
             name, Mode(mode), as_headers(headers), start, run_start, repeats, limit, self
         )

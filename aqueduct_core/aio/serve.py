@@ -10,14 +10,12 @@ from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
 from typing import Any, TypeAlias
 
-from aqueduct_core.aio import defaults
-from aqueduct_core.aio.address import HostPort
 from aqueduct_core.aio.connect import broken
 from aqueduct_core.aio.connection import ServerConnection
 from aqueduct_core.aio.headers import HeadersLike, as_headers
 from aqueduct_core.aio.network import NetworkConnection
 from aqueduct_core.aio.signal import Signal
-from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.aqueduct.config import DEFAULT_CONFIG, Config
 from aqueduct_core.aqueduct.conventions.headers import CODE_REJECTED, BadHeader, read_connection
 from aqueduct_core.aqueduct.engine import AqueductEngine as Engine
 from aqueduct_core.aqueduct.events import Closed
@@ -25,10 +23,11 @@ from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.escape import escaped
 from aqueduct_core.logs.refusals import RefusalLog
+from aqueduct_core.primitives.host_port import HostPort, is_loopback
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.listener import Listener, PeerInfo, listen
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
-from aqueduct_core.transport.tls.credentials import ServerTls, is_loopback
+from aqueduct_core.transport.tls.credentials import ServerTls
 
 AuthorizeResult: TypeAlias = bool | str
 """True accepts; False or a reason refuses. The reason is told to the peer: no secrets."""
@@ -73,7 +72,7 @@ def serve(
         host,
         port,
         tls,
-        Server(as_headers(headers), authorize, config or defaults.CONFIG),
+        Server(as_headers(headers), authorize, config or DEFAULT_CONFIG),
         settings or LinkSettings(),
         limits,
         transport,

@@ -5,6 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+SCHEME = "aqueduct"
+"""Of its addresses; also its name in the TLS handshake."""
+
+CHANNEL_BUFFER = 4 << 20
+"""Bytes of a channel that wait for who reads them, told to senders that know flow control: as much
+as one stream of the transport may hold, and as a local queue."""
+
 
 class Mode(Enum):
     """How a sender carries its messages; fixed by its first send (AQ-SEND-13)."""
@@ -149,3 +156,7 @@ class Config:
         for size in (self.flow_per_channel or 0, self.flow_all_channels):
             if not 0 <= size < 1 << 62:
                 raise ValueError(f"a flow control buffer of {size} bytes: 0 to 2^62 - 1")
+
+
+DEFAULT_CONFIG = Config(flow_per_channel=CHANNEL_BUFFER)
+"""What an application that gives none gets."""

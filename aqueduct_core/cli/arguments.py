@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aqueduct_core.aqueduct.conventions.headers import parse_decimal
-from aqueduct_core.primitives import token_file
-from aqueduct_core.primitives.units import size
+from aqueduct_core.errors import InvalidOption
+from aqueduct_core.primitives import token_file, units
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.session_file import SessionFile
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls.credentials import ClientTls
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 LEAST_MEMORY = 8 << 20
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
 
@@ -38,10 +38,10 @@ class VerbParser(argparse.ArgumentParser):
 
 def duration(text: str) -> float:
     """Seconds of ``500ms``, ``10s``, ``15m``, ``1h``; a bare number is refused."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text)
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration: write 500ms, 10s, 15m or 1h")
-    return float(match[1]) * _UNITS[match[2]]
+    try:
+        return units.duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def header(text: str) -> tuple[bytes, bytes]:
@@ -64,12 +64,22 @@ def count(text: str) -> int:
 def memory(text: str) -> int:
     """Bytes, from 8 MiB on, as ``64m`` or ``1g``."""
     try:
-        found = size(text)
+        found = units.size(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if found < LEAST_MEMORY:
         raise argparse.ArgumentTypeError(f"{text!r} is too little: write 8m at least")
     return found
+
+
+def listen_address(text: str) -> HostPort:
+    """Where to listen; port 0 is any free one, an empty host is all. Raises: InvalidOption."""
+    try:
+        return HostPort.parse(text, any_host=True)
+    except ValueError as error:
+        raise InvalidOption(
+            "BAD_VALUE", f"the address to listen on is {text!r}", f"Give ADDRESS:PORT, {error}"
+        ) from None
 
 
 def number(text: str) -> int:

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 from typing import get_args
 
-from aqueduct_core.aio.address import HostPort, parse_listen
 from aqueduct_core.aio.serve import Server, bearer, serve
 from aqueduct_core.cli import arguments
 from aqueduct_core.cli.interrupts import run_interruptible
@@ -18,9 +17,10 @@ from aqueduct_core.cli.output import Output, make_output
 from aqueduct_core.cli.printing import Printer
 from aqueduct_core.cli.reading import Reading
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.primitives.host_port import HostPort, is_loopback
 from aqueduct_core.transport.address_validation import RetryMode
 from aqueduct_core.transport.settings import ListenLimits
-from aqueduct_core.transport.tls.credentials import ServerTls, is_loopback
+from aqueduct_core.transport.tls.credentials import ServerTls
 
 SETTLE = 0.25
 """Seconds that all must be finished before ``-e`` ends: a client may dial again at once."""
@@ -91,7 +91,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    where = parse_listen(options.address)
+    where = arguments.listen_address(options.address)
     tls = _tls(options, where)
     return run_interruptible(_listen(options, where, tls))
 

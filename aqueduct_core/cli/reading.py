@@ -7,7 +7,6 @@ import time
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
-from aqueduct_core.aio.address import HostPort
 from aqueduct_core.aio.connection import Connection
 from aqueduct_core.aio.halves import Half, Receiver, Sender
 from aqueduct_core.aio.outcomes import (
@@ -25,6 +24,7 @@ from aqueduct_core.cli.output import Origin, Output
 from aqueduct_core.cli.printing import Printer
 from aqueduct_core.engine.close_codes import CloseOrigin, ConnectionEnd, how_lost
 from aqueduct_core.escape import escaped
+from aqueduct_core.primitives.host_port import HostPort
 
 _KINDS: dict[type[Outcome], str] = {
     Finished: "finished",

@@ -48,7 +48,7 @@ class AuthenticatedServer(fl.FlightServerBase):  # type: ignore[misc]
         try:
             super().__init__(
                 f"grpc+tls://{where}:{port}",
-                tls_certificates=[(identity.certificate, identity.key)],
+                tls_certificates=[(identity.cert_pem, identity.key_pem)],
                 verify_client=True,
                 root_certificates=credentials.client_authority(),
                 middleware={"token": TokenMiddleware(credentials.token, refused)},
@@ -101,8 +101,8 @@ def dial(
     return fl.FlightClient(
         f"grpc+tls://{address}",
         tls_root_certs=credentials.authority,
-        cert_chain=identity.certificate,
-        private_key=identity.key,
+        cert_chain=identity.cert_pem,
+        private_key=identity.key_pem,
         override_hostname=credentials.server_name,
         generic_options=list(options),
     )

@@ -38,7 +38,7 @@ from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA, newest_timestamp
 from aqueduct_core.intake.storage.skipped_rows import give_up
 from aqueduct_core.intake.storage.truncation import Truncation
 from aqueduct_core.logs.refusals import RefusalLog
-from aqueduct_core.primitives.host_port import address, joined
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.spool import Spool, SpoolSettings, SyncerProcess
 from aqueduct_core.spool.losses import offset_ahead
 from aqueduct_core.spool.opening import require_spool_in
@@ -210,7 +210,7 @@ class Intake:
         self._loop.add_reader(self._spool.fileno(), self._pump)
         await self._front.open(self._around, self._sessions.add)
         try:
-            host, port = address(settings.flight, "flight")
+            host, port = HostPort.parse(settings.flight)
             self._host = SpoolHost(
                 self._spool,
                 settings.partitions,
@@ -234,7 +234,7 @@ class Intake:
             self._flight = FlightHost(
                 host, port, settings.credentials, self._host, self._flight_refused
             )
-            self._flight_address = joined(settings.advertise or host, self._flight.port)
+            self._flight_address = str(HostPort(settings.advertise or host, self._flight.port))
             record(settings)
             self._write_status("ready")
         except BaseException:

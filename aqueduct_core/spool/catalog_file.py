@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from aqueduct_core.primitives.private_files import FILE_MODE
+from aqueduct_core.primitives.atomic_file import FILE_MODE
 
 FORMAT = 2
 """1: without stamps of segments and checksums of rows."""

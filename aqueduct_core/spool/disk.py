@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from aqueduct_core.primitives.private_files import DIRECTORY_MODE, FILE_MODE
+from aqueduct_core.primitives.atomic_file import DIRECTORY_MODE, FILE_MODE
 
 # one writev takes at most IOV_MAX buffers (1024 on Linux)
 _PIECES = 1024

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.primitives.private_files import FILE_MODE
+from aqueduct_core.primitives.atomic_file import FILE_MODE
 from aqueduct_core.spool.claim import Claim, ClaimNotes, read_notes
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.durable import NOTHING, Durable

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from aqueduct_core.primitives.certificates import Issued
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.driver import Driver, OnEvents
 from aqueduct_core.transport.link import Address, Link, LinkCounts, Stack
 from aqueduct_core.transport.listener import Listener, PeerInfo, listen
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
-from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls, fingerprint, is_loopback
+from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls, fingerprint
 from aqueduct_core.transport.tls.development import (
-    DevelopmentFiles,
-    Issued,
     issue,
     make_authority,
-    write_development,
 )
 
 __all__ = [
     "Address",
     "ClientTls",
-    "DevelopmentFiles",
     "Driver",
     "Issued",
     "Link",
@@ -33,9 +30,7 @@ __all__ = [
     "Stack",
     "dial",
     "fingerprint",
-    "is_loopback",
     "issue",
     "listen",
     "make_authority",
-    "write_development",
 ]

@@ -11,6 +11,7 @@ from typing import Any
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.engine import Engine
 from aqueduct_core.errors import AqueductError, ConnectFailed, InvalidOption, TlsFailed
+from aqueduct_core.primitives.host_port import is_loopback
 from aqueduct_core.transport.addresses import connected, refused, resolve, shown
 from aqueduct_core.transport.driver import Driver, OnEvents, lost_before_ready
 from aqueduct_core.transport.link import Address, Resumption
@@ -18,7 +19,7 @@ from aqueduct_core.transport.liveness import ASK_EVERY, LivenessProbe
 from aqueduct_core.transport.sessions import DEFAULT_TICKETS, SessionStore, server_key
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.stacks import stack
-from aqueduct_core.transport.tls.credentials import ClientTls, is_loopback
+from aqueduct_core.transport.tls.credentials import ClientTls
 from aqueduct_core.transport.udp_socket import UdpSocket
 
 BAD_CERTIFICATE = 42

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import socket
 
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.options.source import Dial, Listen
-from aqueduct_spark.options.values import Address
 
 _ANY = ("0.0.0.0", "::")
 
 
-def outside_of(source: Listen | Dial) -> Address:
+def outside_of(source: Listen | Dial) -> HostPort:
     """The address by which a query shows how far it reaches: where it listens, or whom it dials.
 
     With everything it dials on loopback, all of it is on this machine.
@@ -19,10 +19,10 @@ def outside_of(source: Listen | Dial) -> Address:
     if isinstance(source, Listen):
         return source.address
     addresses = source.endpoint.addresses
-    return addresses[0] if all(a.loopback for a in addresses) else Address(_ANY[0], 0)
+    return addresses[0] if all(a.loopback for a in addresses) else HostPort(_ANY[0], 0)
 
 
-def reachable_host(outside: Address) -> str:
+def reachable_host(outside: HostPort) -> str:
     """The host to tell to others, for a process on this machine.
 
     A query on loopback has everything on this machine, so loopback it is. Else the address that
@@ -35,7 +35,7 @@ def reachable_host(outside: Address) -> str:
     return os.environ.get("SPARK_LOCAL_IP") or _address_of_route()
 
 
-def bind_host(outside: Address) -> str:
+def bind_host(outside: HostPort) -> str:
     """The host to bind an inner service to: never wider than the query itself."""
     return "127.0.0.1" if outside.loopback else "0.0.0.0"
 

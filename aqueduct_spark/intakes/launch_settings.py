@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.settings.dial import ConnectSettings, Subscription
 from aqueduct_core.intake.settings.intake import AuthSettings, IntakeSettings, Limits, TlsSettings
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.intakes.hosts import bind_host, outside_of
 from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.options.access import ListenerTls
@@ -16,7 +17,6 @@ from aqueduct_spark.options.read import StreamReadOptions
 from aqueduct_spark.options.read_parts import LimitOptions
 from aqueduct_spark.options.source import Dial, Listen
 from aqueduct_spark.options.tokens import Token
-from aqueduct_spark.options.values import Address
 
 LOCK_GRACE = 5.0
 """Seconds beyond the lease until an intake that lost its query has let go of its spool."""
@@ -91,7 +91,7 @@ def launch_order(
 
 def connect_settings(
     source: Dial,
-    addresses: tuple[Address, ...],
+    addresses: tuple[HostPort, ...],
     *,
     bounded: bool = False,
     intakes: int | None = None,
@@ -131,11 +131,11 @@ def limits(options: LimitOptions) -> Limits:
     )
 
 
-def _port_of(listen: Address, intake: int) -> Address:
-    return Address(listen.host, listen.port + intake) if listen.port else listen
+def _port_of(listen: HostPort, intake: int) -> HostPort:
+    return HostPort(listen.host, listen.port + intake) if listen.port else listen
 
 
-def _listener_tls(tls: ListenerTls, listen: Address) -> TlsSettings:
+def _listener_tls(tls: ListenerTls, listen: HostPort) -> TlsSettings:
     if not tls.self_signed:
         return TlsSettings(tls.cert_file, tls.key_file)
     own = () if listen.loopback else (listen.host,)

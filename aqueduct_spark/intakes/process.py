@@ -20,7 +20,7 @@ from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight import error_codec
 from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.intake.storage.layout import LOG_FILE
-from aqueduct_core.primitives.private_files import FILE_MODE, make_directories
+from aqueduct_core.primitives.atomic_file import FILE_MODE, make_directories
 
 TAIL_BYTES = 16_384
 """What is looked at of the end of a log."""

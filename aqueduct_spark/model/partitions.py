@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.options.selection import Selection
-from aqueduct_spark.options.values import Address
 
 if TYPE_CHECKING:
     from aqueduct_core.flight.credentials import Credentials
@@ -37,7 +37,7 @@ class LaunchOrder:
     intake: int
     settings: IntakeSettings = field(repr=False)
     rendezvous: str
-    outside: Address
+    outside: HostPort
     spool_id: str | None
     launch_timeout: float
     lock_timeout: float

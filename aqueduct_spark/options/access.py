@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.options.parsing import conflict, missing
-from aqueduct_spark.options.values import Address, Endpoint
+from aqueduct_spark.options.values import Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class DialTls:
     insecure: bool
 
 
-def listener_tls(found: Mapping[str, Any], listen: Address) -> ListenerTls:
+def listener_tls(found: Mapping[str, Any], listen: HostPort) -> ListenerTls:
     cert, key, self_signed = (found[f"tls.{n}"] for n in ("certFile", "keyFile", "selfSigned"))
     if (cert is None) != (key is None):
         given, absent = ("certFile", "keyFile") if key is None else ("keyFile", "certFile")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.options.access import (
     DialTls,
     ListenerTls,
@@ -20,7 +21,7 @@ from aqueduct_spark.options.access import (
 from aqueduct_spark.options.parsing import bad_value, conflict, missing
 from aqueduct_spark.options.spec import OptionKind
 from aqueduct_spark.options.specs import SPEC_OF
-from aqueduct_spark.options.values import Address, Endpoint
+from aqueduct_spark.options.values import Endpoint
 
 PLACE = "{name}"
 """Stands for the name in the headers and the payload of a request."""
@@ -39,7 +40,7 @@ class Request:
 class Listen:
     """Intakes of the query accept producers."""
 
-    address: Address
+    address: HostPort
     tls: ListenerTls
     auth: TokenSource | None
     spool: str
@@ -67,7 +68,7 @@ class Standalone:
     of their spools.
     """
 
-    addresses: tuple[Address, ...]
+    addresses: tuple[HostPort, ...]
     authority: str
     auth: TokenSource
 
@@ -162,7 +163,7 @@ def _way(given: frozenset[str], kind: OptionKind) -> str:
 
 
 def _listen(found: Mapping[str, Any]) -> Listen:
-    address: Address = found["listen"]
+    address: HostPort = found["listen"]
     _require_spool(found)
     if address.port and address.port + found["numIntakes"] - 1 > 65_535:
         raise bad_value(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aqueduct_core.errors import AuthFailed
+from aqueduct_core.primitives.token_file import read_token
 from aqueduct_spark.options.access import TokenSource
 
 
@@ -39,16 +40,4 @@ class Token:
 
     def value(self) -> str | None:
         """The token to present. Raises AuthFailed.MISSING when the file holds none."""
-        if self.file is None:
-            return self.held
-        try:
-            lines = Path(self.file).read_text().split()
-        except (OSError, ValueError):
-            lines = []
-        if not lines:
-            raise AuthFailed(
-                "MISSING",
-                f"The file {self.file} of option 'auth.tokenFile' holds no token",
-                "Write the token into it, readable for the user of the task",
-            )
-        return lines[0]
+        return self.held if self.file is None else read_token(Path(self.file))

@@ -6,7 +6,6 @@ name the option and the value.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import re
@@ -14,41 +13,17 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from aqueduct_core.primitives.host_port import canonical_host
+from aqueduct_core.primitives import units
+from aqueduct_core.primitives.host_port import HostPort
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m|h|d)", re.IGNORECASE)
-_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(b|k|m|g|t)(?:i?b)?", re.IGNORECASE)
-_BYTES = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BARE_NUMBER = re.compile(r"\d+(\.\d+)?")
-
-
-class Address(NamedTuple):
-    """A host (name or IP address, without brackets, in its one form) and a UDP port."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
-
-    @property
-    def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
-        if self.host.lower() == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
 
 
 class Endpoint(NamedTuple):
     """Whom to dial: one or more addresses of the same service, in the order of preference."""
 
-    addresses: tuple[Address, ...]
+    addresses: tuple[HostPort, ...]
 
     def __str__(self) -> str:
         return "aqueduct://" + ",".join(str(a) for a in self.addresses)
@@ -79,10 +54,11 @@ def boolean(value: str) -> bool:
 
 def duration(value: str) -> float:
     """Seconds. The unit is never left out: ``20ms``, ``15s``, ``2m``, ``1h``, ``7d``."""
-    match = _DURATION.fullmatch(value.strip())
-    if match is None:
-        raise ValueError(_unit_hint(value, "a duration with a unit, such as 20ms, 15s or 2m"))
-    return float(match[1]) * _SECONDS[match[2].lower()]
+    try:
+        return units.duration(value)
+    except ValueError:
+        allowed = _unit_hint(value, "a duration with a unit, such as 20ms, 15s or 2m")
+        raise ValueError(allowed) from None
 
 
 def positive_duration(value: str) -> float:
@@ -129,10 +105,11 @@ def short_text(most: int) -> Callable[[str], str]:
 
 def size(value: str) -> int:
     """Bytes, in powers of 1024. The unit is never left out: ``512k``, ``64m``, ``10g``."""
-    match = _SIZE.fullmatch(value.strip())
-    if match is None:
-        raise ValueError(_unit_hint(value, "a size with a unit, such as 512k, 64m or 10g"))
-    count = int(float(match[1]) * _BYTES[match[2].lower()])
+    try:
+        count = units.size(value)
+    except ValueError:
+        allowed = _unit_hint(value, "a size with a unit, such as 512k, 64m or 10g")
+        raise ValueError(allowed) from None
     if count < 1:
         raise ValueError("a size of at least one byte, such as 64m")
     return count
@@ -185,9 +162,9 @@ def choice(*allowed: str) -> Callable[[str], str]:
     return parse
 
 
-def listen_address(value: str) -> Address:
+def listen_address(value: str) -> HostPort:
     """``address:port`` to bind; port 0 lets the system choose, ``[::1]:4433`` is IPv6."""
-    return _address(value, lowest_port=0)
+    return HostPort.parse(value)
 
 
 def endpoint(value: str) -> Endpoint:
@@ -195,12 +172,12 @@ def endpoint(value: str) -> Endpoint:
     scheme, separator, rest = value.strip().partition("://")
     if not separator or scheme.lower() != "aqueduct":
         raise ValueError("aqueduct://host:port, or several as aqueduct://host:port,host:port")
-    return Endpoint(tuple(_address(part, lowest_port=1) for part in rest.rstrip("/").split(",")))
+    return Endpoint(tuple(HostPort.parse(part, 1) for part in rest.rstrip("/").split(",")))
 
 
-def addresses(value: str) -> tuple[Address, ...]:
+def addresses(value: str) -> tuple[HostPort, ...]:
     """``host:port,…``, each once."""
-    found = tuple(_address(part, lowest_port=1) for part in value.split(","))
+    found = tuple(HostPort.parse(part, 1) for part in value.split(","))
     if len(set(found)) != len(found):
         raise ValueError("addresses that differ from each other")
     return found
@@ -259,20 +236,6 @@ def names(value: str) -> tuple[str, ...]:
     if not all(found):
         raise ValueError("names with commas between them, such as a,b,c")
     return found
-
-
-def _address(value: str, *, lowest_port: int) -> Address:
-    allowed = f"host:port with a port from {lowest_port} to 65535, such as 127.0.0.1:4433"
-    host, separator, port = value.strip().rpartition(":")
-    if not separator or not re.fullmatch(r"\d{1,5}", port):
-        raise ValueError(allowed)
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        raise ValueError("host:port with brackets around an IPv6 address, such as [::1]:4433")
-    if not host or any(c in host for c in " /@?#[]") or not lowest_port <= int(port) <= 65535:
-        raise ValueError(allowed)
-    return Address(canonical_host(host), int(port))
 
 
 def _unit_hint(value: str, allowed: str) -> str:

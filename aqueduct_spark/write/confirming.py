@@ -27,7 +27,7 @@ from aqueduct_core.aqueduct.conventions.dedupe.questions import (
 )
 from aqueduct_core.aqueduct.conventions.headers import MAX_SEQUENCE
 from aqueduct_core.errors import SinkFailed
-from aqueduct_spark.options.values import Address
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.write.destinations import Destination
 from aqueduct_spark.write.ends import Ends
 from aqueduct_spark.write.identity import WriteIdentity
@@ -57,18 +57,18 @@ class SentRows:
         self._keyed = idempotence == "headers"
         self._alone = alone and idempotence in ("auto", "headers")
         self._contents: dict[Destination, Content] = {}
-        self._places: dict[Destination, Address] = {}
+        self._places: dict[Destination, HostPort] = {}
         self._moved: set[Destination] = set()
         self._checked: set[Destination] = set()
-        self._answering: dict[Address, None] = {}
-        self._asked: set[Address] = set()
+        self._answering: dict[HostPort, None] = {}
+        self._asked: set[HostPort] = set()
 
     @property
     def unchecked(self) -> int:
         return len(self._contents) - len(self._checked)
 
     @property
-    def unasked(self) -> list[Address]:
+    def unasked(self) -> list[HostPort]:
         """Addresses that answer and were not asked yet, whatever became of connections."""
         whole = {place for to, place in self._places.items() if to.source or to not in self._moved}
         return [
@@ -98,7 +98,7 @@ class SentRows:
         if line.answers:
             self._answering[line.address] = None
 
-    def goes(self, portion: RowBatch, address: Address) -> None:
+    def goes(self, portion: RowBatch, address: HostPort) -> None:
         """Rows go to this address. Where others of their destination went to another one, neither
         has all, and they are not compared."""
         to = portion.destination
@@ -108,12 +108,12 @@ class SentRows:
             self._moved.add(to)
         self._places[to] = address
 
-    def loses(self, address: Address) -> None:
+    def loses(self, address: HostPort) -> None:
         """A connection to it is lost, and with it what was found of rows of sources on it."""
         if address not in self._asked:
             self._moved |= {to for to, at in self._places.items() if to.source and at == address}
 
-    def passes(self, address: Address) -> None:
+    def passes(self, address: HostPort) -> None:
         """It cannot be asked."""
         self._asked.add(address)
 

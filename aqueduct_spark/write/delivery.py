@@ -14,7 +14,7 @@ from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aqueduct.conventions.headers import CODE_NOT_REPEATABLE
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed, SinkFailed
-from aqueduct_spark.options.values import Address
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.attempt_connection import (
     ATTACH_MOST,
@@ -70,7 +70,7 @@ class Delivery:
         self._pool = pool
         self._token = token
         self._max_open = max_open
-        self._addresses: Sequence[Address] = options.endpoint.addresses
+        self._addresses: Sequence[HostPort] = options.endpoint.addresses
         self._accounts: dict[Destination, RowAccount] = {}
         # by slot, of which there are as many as addresses: each channel name belongs to one
         self._waiting: list[deque[RowRun]] = [deque() for _ in self._addresses]
@@ -349,7 +349,7 @@ class Delivery:
         else:
             await line.close(self._options.ack_timeout)
 
-    def _key(self, address: Address) -> ConnectionKey:
+    def _key(self, address: HostPort) -> ConnectionKey:
         writer = self._identity.writer
         return ConnectionKey.of(address, self._options, token=self._token, writer=writer)
 

@@ -8,8 +8,8 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.options.access import DialTls
-from aqueduct_spark.options.values import Address
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.background import BackgroundLoop
 from aqueduct_spark.write.pooled_connection import PooledConnection
@@ -28,7 +28,7 @@ GOODBYE_SECONDS = 2.0
 class ConnectionKey(NamedTuple):
     """What two uses of a connection must have in common."""
 
-    address: Address
+    address: HostPort
     writer: str
     tls: DialTls
     token: bytes
@@ -37,7 +37,7 @@ class ConnectionKey(NamedTuple):
 
     @classmethod
     def of(
-        cls, address: Address, options: WriteOptions, *, token: str | None, writer: str
+        cls, address: HostPort, options: WriteOptions, *, token: str | None, writer: str
     ) -> ConnectionKey:
         """Holds a digest of the token: another one means another connection."""
         return cls(

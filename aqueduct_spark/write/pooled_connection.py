@@ -9,17 +9,17 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from aqueduct_core.aio import defaults
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Sender
 from aqueduct_core.aio.outcomes import ConnectionLost
+from aqueduct_core.aqueduct.config import DEFAULT_CONFIG
 from aqueduct_core.aqueduct.conventions.dedupe.questions import question_header
 from aqueduct_core.aqueduct.conventions.headers import BY_SEQUENCE, BY_SOURCE, DEDUPLICATES
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.session_file import SessionFile
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls.credentials import ClientTls
-from aqueduct_spark.options.values import Address
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.destinations import Destination
 
@@ -45,7 +45,7 @@ class PooledConnection:
     Belongs to one task attempt at a time, or to the pool.
     """
 
-    def __init__(self, address: Address, connection: ClientConnection) -> None:
+    def __init__(self, address: HostPort, connection: ClientConnection) -> None:
         self.address = address
         self.connection = connection
         self.channels: OrderedDict[ChannelSlot, Sender] = OrderedDict()
@@ -82,7 +82,7 @@ class PooledConnection:
 
 
 async def dial(
-    address: Address, options: WriteOptions, *, token: str | None, writer: str
+    address: HostPort, options: WriteOptions, *, token: str | None, writer: str
 ) -> PooledConnection:
     """Connect, and return when the receiver has accepted: what it says decides how rows are sent,
     so no row is early data.
@@ -103,10 +103,10 @@ async def dial(
         token=token,
         producer=writer,
         config=replace(
-            defaults.CONFIG,
+            DEFAULT_CONFIG,
             max_payload_bytes=options.max_message_bytes,
             max_headers_bytes=MAX_HEADERS_BYTES,
-            max_header_pairs=defaults.CONFIG.max_header_pairs + 2,  # batch and row
+            max_header_pairs=DEFAULT_CONFIG.max_header_pairs + 2,  # batch and row
         ),
         settings=settings,
         transport=options.transport,

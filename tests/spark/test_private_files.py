@@ -16,7 +16,7 @@ from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.__main__ import main
 from aqueduct_core.intake.settings.access_files import write_access
 from aqueduct_core.intake.settings.dial import ConnectSettings, Subscription
-from aqueduct_core.primitives.private_files import make_directories
+from aqueduct_core.primitives.atomic_file import make_directories
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.skips import Skip, save_skips
 from aqueduct_spark.intakes.process import LOG_FILE, start_intake

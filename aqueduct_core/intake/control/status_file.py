@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aqueduct_core.primitives.private_files import FILE_MODE
+from aqueduct_core.primitives import atomic_file
 
 STATUS_FILE = "status.json"
 
 
 def write(directory: Path, status: Mapping[str, Any]) -> None:
     """Replace the status file as a whole. It is a hint for people and launchers: not synced."""
-    draft = directory / f".{STATUS_FILE}.{os.getpid()}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    with open(os.open(draft, flags, FILE_MODE), "w") as file:
-        file.write(json.dumps(status, indent=2) + "\n")
-    os.replace(draft, directory / STATUS_FILE)
+    content = json.dumps(status, indent=2).encode() + b"\n"
+    atomic_file.replace(directory / STATUS_FILE, content, durable=False)
 
 
 def read(directory: Path) -> dict[str, Any] | None:

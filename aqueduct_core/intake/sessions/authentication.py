@@ -9,6 +9,7 @@ from pathlib import Path
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.settings.intake import AuthSettings
+from aqueduct_core.primitives.token_file import tokens_in
 
 log = logging.getLogger(__name__)
 
@@ -66,5 +67,5 @@ class Authentication:
             status = os.fstat(file.fileno())
             stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
             if stamp != self._stamp:
-                self._from_file = [line.strip() for line in file if line.strip()]
+                self._from_file = tokens_in(file.read())
                 self._stamp = stamp

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from aqueduct_core.aio.address import HostPort
 from aqueduct_core.flight.subscription_status import FAILURES, SubscriptionStatus
 from aqueduct_core.intake.control.endpoint_claims import claimed, claims_of
 from aqueduct_core.intake.sessions.context import SessionContext
@@ -19,7 +18,7 @@ from aqueduct_core.intake.settings.dial import ConnectSettings
 from aqueduct_core.intake.settings.engine import engine_config, link_settings
 from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.intake.storage.finished_channels import FinishedChannels
-from aqueduct_core.primitives.host_port import address
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.primitives.token_file import read_token
 from aqueduct_core.transport.session_file import SessionFile
 from aqueduct_core.transport.sessions import SessionStore
@@ -91,7 +90,7 @@ class DialFrontend:
             demand = Subscriptions(endpoint, self._connect, fulfilled=self._fulfilled.of(endpoint))
             self._lines.append(
                 EndpointConnection(
-                    HostPort(*address(endpoint, "endpoint")),
+                    HostPort.parse(endpoint),
                     self._connect,
                     demand,
                     config=self._config,

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from aqueduct_core.aio.address import HostPort
 from aqueduct_core.aio.connect import broken, refusal
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.conventions.headers import BadHeader, connection_headers
@@ -35,6 +34,7 @@ from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.sessions.subscriptions import Subscriptions
 from aqueduct_core.intake.settings.dial import ConnectSettings
 from aqueduct_core.primitives.backoff import Backoff
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.primitives.token_file import read_token
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.driver import Driver

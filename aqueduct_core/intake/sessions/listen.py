@@ -17,11 +17,11 @@ from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.settings.certificate_files import LOOK_SECONDS, CertificateFiles
 from aqueduct_core.intake.settings.engine import engine_config, given, link_settings
 from aqueduct_core.intake.settings.intake import IntakeSettings
-from aqueduct_core.primitives.host_port import address, joined
+from aqueduct_core.primitives.host_port import HostPort, is_loopback
 from aqueduct_core.transport.driver import OnEvents
 from aqueduct_core.transport.listener import Listener, PeerInfo, listen
 from aqueduct_core.transport.settings import LEAST_WINDOW, ListenLimits
-from aqueduct_core.transport.tls.credentials import ServerTls, is_loopback
+from aqueduct_core.transport.tls.credentials import ServerTls
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class ListenFrontend:
 
     @property
     def address(self) -> str:
-        return joined(*self._listener.address)
+        return str(HostPort(*self._listener.address))
 
     @property
     def fingerprint(self) -> str:
@@ -97,7 +97,7 @@ class ListenFrontend:
     async def open(self, around: SessionContext, joined: Callable[[Session], None]) -> None:
         self._around = around
         self._joined = joined
-        host, port = address(self._where, "listen")
+        host, port = HostPort.parse(self._where)
         self._listener = await listen(
             host,
             port,
@@ -133,7 +133,7 @@ class ListenFrontend:
     def _welcome(self, peer: PeerInfo, now: float) -> tuple[AqueductEngine, OnEvents]:
         engine = AqueductEngine(Side.SERVER, config=self._config, now=now)
         role = ServerRole(engine, self._admission.refusal, self._around.clock)
-        session = Session(joined(peer.address[0], peer.address[1]), engine, self._around, role)
+        session = Session(str(HostPort(*peer.address[:2])), engine, self._around, role)
         self._joined(session)
         return engine, session.on_events
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 from aqueduct_core.aqueduct.conventions.headers import MAX_NAME_BYTES
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import InvalidOption
-from aqueduct_core.primitives.host_port import address, canonical
+from aqueduct_core.primitives.host_port import HostPort, canonical
 from aqueduct_core.primitives.json_sections import known, strings
 from aqueduct_core.transport.tls.credentials import ClientTls
 
@@ -128,11 +128,7 @@ class ConnectSettings:
         if not self.endpoints:
             raise InvalidOption("MISSING", "no endpoint to dial is named", "Give host:port")
         for endpoint in self.endpoints:
-            _, port = address(endpoint, "endpoint")
-            if not port:
-                raise InvalidOption(
-                    "BAD_VALUE", f"option endpoint is {endpoint!r}", "Give the port of the server"
-                )
+            checked_address("endpoint", endpoint, 1)
         names = [subscription.name for subscription in self.subscriptions]
         _unique("endpoint", self.endpoints)
         _unique("subscribe", names)
@@ -210,6 +206,16 @@ _PLAIN = {
     "bounded": "bounded",
     "intakes": "intakes",
 }
+
+
+def checked_address(option: str, text: str, lowest_port: int = 0) -> HostPort:
+    """``host:port`` of an option. Raises InvalidOption.BAD_VALUE."""
+    try:
+        return HostPort.parse(text, lowest_port)
+    except ValueError as error:
+        raise InvalidOption(
+            "BAD_VALUE", f"option {option} is {text!r}", f"Give it as {error}"
+        ) from None
 
 
 def _addresses(endpoints: Sequence[str]) -> tuple[str, ...]:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from aqueduct_core.aqueduct.config import AckMode, Config
+from aqueduct_core.aqueduct.config import CHANNEL_BUFFER, AckMode, Config
 from aqueduct_core.aqueduct.conventions.headers import BadHeader
 from aqueduct_core.aqueduct.wire.codec import headers_size
 from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.transport.settings import LinkSettings
-
-CHANNEL_BUFFER = 4 << 20
-"""Bytes of a channel that wait for the disk, told to producers that know flow control: some
-groups' worth, and what one stream of the transport may hold."""
 
 NUMBER_BYTES = 64
 """A sink's header ``source-offset`` comes on top of a row's own headers, and is not stored: so a

@@ -14,8 +14,7 @@ from typing import Any, Self
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.dial import ConnectSettings
-from aqueduct_core.primitives.host_port import address
+from aqueduct_core.intake.settings.dial import ConnectSettings, checked_address
 from aqueduct_core.primitives.json_sections import known, section
 from aqueduct_core.transport.address_validation import RetryMode
 
@@ -131,8 +130,8 @@ class IntakeSettings:
                 "Set listen to host:port, or connect.endpoints to whom to dial",
             )
         if self.listen is not None:
-            address(self.listen, "listen")
-        address(self.flight, "flight")
+            checked_address("listen", self.listen)
+        checked_address("flight", self.flight)
 
     def to_json(self) -> str:
         """One line of JSON. Holds secrets: for standard input or an owner-only file."""

@@ -22,7 +22,7 @@ from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.intake.storage.layout import named_by_users, number_of
 from aqueduct_core.primitives import json_file
-from aqueduct_core.primitives.host_port import address
+from aqueduct_core.primitives.host_port import HostPort, canonical
 
 FILE = "settings.json"
 
@@ -79,10 +79,10 @@ def _check(settings: IntakeSettings, directory: Path) -> None:
     if known is None:
         return
     if "listen" in known and "listen" in given:
-        host, port = address(known["listen"], "listen")
+        any_port = HostPort.parse(given["listen"])._replace(port=0)
         if directory != Path(settings.spool):
             known["listen"] = given["listen"]  # each has an address of its own
-        elif not port and address(given["listen"], "listen")[0] == host:
+        elif canonical(known["listen"]) == str(any_port):
             known["listen"] = given["listen"]  # any port was settled, so this one is
     check_same(given, known, directory)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.primitives import atomic_file
-from aqueduct_core.primitives.private_files import make_directories
+from aqueduct_core.primitives.atomic_file import make_directories
 from aqueduct_core.spool.identity import load_identity, spool_in
 
 LOG_FILE = "intake.log"

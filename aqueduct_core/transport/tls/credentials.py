@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import ipaddress
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -153,16 +152,6 @@ class ServerTls:
 def fingerprint(certificate: x509.Certificate) -> str:
     """SHA-256 of a certificate's DER form as upper-case hexadecimal pairs with colons."""
     return certificate.fingerprint(hashes.SHA256()).hex(":").upper()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an IP address is one of this machine's loopback addresses."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return address.is_loopback or (mapped is not None and mapped.is_loopback)
 
 
 def _part(pem: bytes | None, path: Path | None, what: str) -> tuple[bytes, str]:

@@ -25,7 +25,7 @@ from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.settings.intake import IntakeSettings
-from aqueduct_core.primitives.private_files import make_directories
+from aqueduct_core.primitives.atomic_file import make_directories
 from aqueduct_spark.intakes.launch_settings import connect_settings, limits
 from aqueduct_spark.intakes.process import Started, start_intake
 from aqueduct_spark.read.batch.follow import Follower

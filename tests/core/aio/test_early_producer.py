@@ -14,11 +14,12 @@ from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aio.serve import Server, bearer, serve
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import AuthFailed, ConnectFailed, TlsFailed
+from aqueduct_core.primitives.certificates import Authority
 from aqueduct_core.transport.session_table import SessionTable
 from aqueduct_core.transport.sessions import MemorySessions
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
-from aqueduct_core.transport.tls.development import Issued, issue, make_authority
+from aqueduct_core.transport.tls.development import issue, make_authority
 from tests.core.aio.scene import client_tls, eventually, in_loop, server_tls
 from tests.core.aio.test_producer import Store, producer, storing
 from tests.support.rules import rule
@@ -106,7 +107,7 @@ async def test_a_session_that_has_expired_is_not_used() -> None:
         assert store.payloads("cpu") == [b"0"]
 
 
-def issued(authority: Issued) -> ServerTls:
+def issued(authority: Authority) -> ServerTls:
     leaf = issue(authority, NAMES)
     return ServerTls(cert_pem=leaf.cert_pem, key_pem=leaf.key_pem)
 

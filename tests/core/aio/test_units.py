@@ -1,4 +1,4 @@
-"""The small parts below the asyncio API: ledger, kept messages, back-off, addresses, headers."""
+"""The small parts below the asyncio API: ledger, kept messages, back-off, headers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import pickle
 import pytest
 
 from aqueduct_core.aio import outcomes
-from aqueduct_core.aio.address import parse_listen, parse_url
 from aqueduct_core.aio.deliveries import Deliveries
 from aqueduct_core.aio.headers import as_headers
 from aqueduct_core.aio.message import rest_of, run_of
 from aqueduct_core.aio.resend_buffer import ResendBuffer
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.errors import ChannelEnded, InvalidOption, SinkFailed
+from aqueduct_core.errors import ChannelEnded, SinkFailed
 from aqueduct_core.primitives.backoff import Backoff
 
 
@@ -106,49 +105,6 @@ class TestBackoff:
 
     def test_jitter_takes_away_half_at_most(self) -> None:
         assert Backoff(1.0, 8.0, chance=lambda: 0.0).next() == 0.5
-
-
-class TestAddress:
-    @pytest.mark.parametrize(
-        ("url", "host", "port"),
-        [
-            ("aqueduct://localhost:4433", "localhost", 4433),
-            ("aqueduct://127.0.0.1:1/", "127.0.0.1", 1),
-            ("aqueduct://[::1]:4433", "::1", 4433),
-        ],
-    )
-    def test_urls(self, url: str, host: str, port: int) -> None:
-        assert parse_url(url) == (host, port)
-
-    @pytest.mark.parametrize(
-        "url",
-        [
-            "localhost:4433",
-            "http://localhost:4433",
-            "aqueduct://:4433",
-            "aqueduct://localhost",
-            "aqueduct://localhost:0",
-            "aqueduct://localhost:99999",
-            "aqueduct://localhost:4433/path",
-            "aqueduct://localhost:4433?x=1",
-        ],
-    )
-    def test_urls_that_are_refused(self, url: str) -> None:
-        with pytest.raises(InvalidOption, match=r"AQUEDUCT_INVALID_OPTION.BAD_VALUE.*aqueduct://"):
-            parse_url(url)
-
-    def test_a_password_in_a_url_is_not_repeated(self) -> None:
-        with pytest.raises(InvalidOption) as caught:
-            parse_url("aqueduct://user:hunter2@localhost:4433")
-        assert "hunter2" not in str(caught.value)
-
-    def test_listen_addresses(self) -> None:
-        assert parse_listen("127.0.0.1:0") == ("127.0.0.1", 0)
-        assert parse_listen("[::]:4433") == ("::", 4433)
-        assert parse_listen(":4433") == ("", 4433)
-        for wrong in ("4433", "::1:4433", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000"):
-            with pytest.raises(InvalidOption, match="ADDRESS:PORT"):
-                parse_listen(wrong)
 
 
 class TestHeaders:

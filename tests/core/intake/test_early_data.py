@@ -17,7 +17,7 @@ from aqueduct_core.aio.halves import channel
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.errors import TlsFailed
 from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.primitives.host_port import address
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.session_file import SessionFile
 from aqueduct_core.transport.sessions import MemorySessions
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
@@ -47,7 +47,7 @@ class Recorder(Proxy):
 
 async def recorder(intake: IntakeProcess) -> tuple[Recorder, str]:
     """In front of an intake; and the URL by which it is reached so."""
-    made = Recorder(address(intake.listen, "listen"))
+    made = Recorder(HostPort.parse(intake.listen))
     host, port = await made.open()
     return made, f"aqueduct://{host}:{port}"
 
@@ -97,7 +97,7 @@ def test_a_first_flight_that_is_replayed_stores_nothing(site: Site, restarted: b
         return list(between.sent.values())[1]
 
     async def replay(intake: IntakeProcess, flight: list[bytes]) -> None:
-        where = address(intake.listen, "listen")
+        where = HostPort.parse(intake.listen)
         loop = asyncio.get_running_loop()
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as attacker:
             attacker.setblocking(False)

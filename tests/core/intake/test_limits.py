@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from aqueduct_core.aio import defaults
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Receiver, channel
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aio.producer import Producer
+from aqueduct_core.aqueduct.config import DEFAULT_CONFIG
 from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.engine.close_codes import CloseOrigin
@@ -35,7 +35,7 @@ from tests.core.transport.probe import Probe
 from tests.support.waiting import LONG
 
 GREEDY = replace(
-    defaults.CONFIG, max_attachments=100_000, max_headers_bytes=10_000_000, max_header_pairs=100_000
+    DEFAULT_CONFIG, max_attachments=100_000, max_headers_bytes=10_000_000, max_header_pairs=100_000
 )
 QUICK = LinkSettings(handshake_timeout=0.6)
 

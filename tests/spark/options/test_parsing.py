@@ -8,6 +8,7 @@ import pickle
 import pytest
 
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.options.access import ListenerTls, TokenSource
 from aqueduct_spark.options.read import StreamReadOptions
 from aqueduct_spark.options.read_parts import AdmissionOptions, SplitOptions
@@ -16,7 +17,7 @@ from aqueduct_spark.options.source import Listen
 from aqueduct_spark.options.spec import READ, WRITE, OptionKind, OptionSpec
 from aqueduct_spark.options.specs import OPTION_SPECS
 from aqueduct_spark.options.starting import Earliest, Latest, Specific
-from aqueduct_spark.options.values import Address, duration, endpoint, listen_address, size
+from aqueduct_spark.options.values import duration, endpoint, size
 from aqueduct_spark.options.write import WriteOptions
 
 READ_BASE = {"listen": "127.0.0.1:0", "spool": "/data/spool"}
@@ -53,7 +54,7 @@ def test_defaults_of_a_read() -> None:
     options = read()
     source = options.source
     assert isinstance(source, Listen)
-    assert source.address == Address("127.0.0.1", 0)
+    assert source.address == HostPort("127.0.0.1", 0)
     assert source.spool == "/data/spool"
     assert source.tls == ListenerTls(None, None)
     assert source.auth is None
@@ -102,22 +103,6 @@ def test_relative_paths_start_at_the_working_directory() -> None:
     assert options.source.spool == os.path.join(os.getcwd(), "here/spool")
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("20ms", 0.02), ("15s", 15), ("2m", 120), ("1.5h", 5400), ("0s", 0), ("7 d", 604800)],
-)
-def test_durations(text: str, seconds: float) -> None:
-    assert duration(text) == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [("1b", 1), ("64m", 64 << 20), ("64MB", 64 << 20), ("1.5k", 1536), ("10GiB", 10 << 30)],
-)
-def test_sizes(text: str, count: int) -> None:
-    assert size(text) == count
-
-
 @pytest.mark.parametrize("text", ["", "15", "s", "-1s", "1s 2s", "1 week", "0x1s"])
 def test_durations_that_are_none(text: str) -> None:
     with pytest.raises(ValueError, match="unit"):
@@ -130,37 +115,8 @@ def test_sizes_that_are_none(text: str) -> None:
         size(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("0.0.0.0:4433", Address("0.0.0.0", 4433)),
-        ("[::1]:0", Address("::1", 0)),
-        ("host.example:65535", Address("host.example", 65535)),
-    ],
-)
-def test_addresses(text: str, address: Address) -> None:
-    assert listen_address(text) == address
-    assert str(address) == text
-
-
-@pytest.mark.parametrize("text", ["", ":1", "host", "host:", "host:65536", "::1:1", "a b:1", "h:x"])
-def test_addresses_that_are_none(text: str) -> None:
-    with pytest.raises(ValueError, match="host:port"):
-        listen_address(text)
-
-
-def test_an_address_has_one_form_however_it_is_written() -> None:
-    """What is kept of it is found again."""
-    assert str(listen_address("LocalHost.:04433")) == "localhost:4433"
-    assert str(listen_address("[0:0::01]:1")) == "[::1]:1"
-    assert str(listen_address("[FE80::A%Eth0]:1")) == "[fe80::a%Eth0]:1"
-    assert str(endpoint("aqueduct://B.example.:1,10.0.0.1:2")) == (
-        "aqueduct://b.example:1,10.0.0.1:2"
-    )
-
-
 def test_an_endpoint_may_name_several_addresses() -> None:
-    assert endpoint("aqueduct://a:1,[::1]:2").addresses == (Address("a", 1), Address("::1", 2))
+    assert endpoint("aqueduct://a:1,[::1]:2").addresses == (HostPort("a", 1), HostPort("::1", 2))
     for bad in ("a:1", "http://a:1", "aqueduct://", "aqueduct://a", "aqueduct://a:0"):
         with pytest.raises(ValueError):
             endpoint(bad)

@@ -8,6 +8,7 @@ import pytest
 
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.settings import ListenLimits
 from aqueduct_spark.options.access import DialTls, TokenSource
 from aqueduct_spark.options.read import BatchReadOptions, StreamReadOptions, rows_of
@@ -16,7 +17,7 @@ from aqueduct_spark.options.spec import OptionKind
 from aqueduct_spark.options.specs import OPTION_SPECS
 from aqueduct_spark.options.starting import AtTime, Earliest, Latest, Specific
 from aqueduct_spark.options.until import UntilFinish, UntilIdle, UntilOffset
-from aqueduct_spark.options.values import Address, timestamp
+from aqueduct_spark.options.values import timestamp
 
 DIAL = {"endpoint": "aqueduct://far:1", "spool": "/s"}
 INTAKES = {"intakes": "h:1,[::1]:2", "tls.caFile": "/ca", "auth.tokenFile": "/t"}
@@ -71,7 +72,7 @@ def test_the_payload_of_a_request_is_empty_by_default() -> None:
 
 def test_a_stream_of_standalone_intakes() -> None:
     options = stream(INTAKES)
-    both = (Address("h", 1), Address("::1", 2))
+    both = (HostPort("h", 1), HostPort("::1", 2))
     assert options.source == Standalone(both, "/ca", TokenSource("/t", None))
     assert (options.intakes, options.partitions_per_intake) == (2, None)
 

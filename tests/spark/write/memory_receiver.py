@@ -29,8 +29,8 @@ from aqueduct_core.aqueduct.conventions.dedupe.questions import (
 from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import ConnectFailed
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.primitives.ranges import RangeSet
-from aqueduct_spark.options.values import Address
 from aqueduct_spark.write.pool import ConnectionKey, Pool
 from aqueduct_spark.write.pooled_connection import PooledConnection
 
@@ -284,7 +284,7 @@ class MemoryNetwork(Pool):
 
     def __init__(self, *, deduplicates: bool = True, answers: bool = False) -> None:
         super().__init__()
-        self.stores: dict[Address, Store] = defaultdict(Store)
+        self.stores: dict[HostPort, Store] = defaultdict(Store)
         self.connections: list[MemoryConnection] = []
         self.opened: list[MemoryChannel] = []
         self.down: set[int] = set()

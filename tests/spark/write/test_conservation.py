@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from aqueduct_core.errors import ConnectFailed, SinkFailed
-from aqueduct_spark.options.values import Address
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.options.write import WriteOptions
 from tests.spark.write.memory_receiver import MemoryNetwork, Store
 from tests.spark.write.sinking import Attempt, numbered, options
@@ -198,7 +198,7 @@ def test_fault_39_a_receiver_restarted_in_mid_batch_beyond_every_bound(what: str
         for numbers in ([number for number, _ in named] for named in found.values()):
             assert numbers == list(range(len(numbers)))
 
-    address = Address("127.0.0.1", 1)
+    address = HostPort("127.0.0.1", 1)
     run_virtually(main())
 
 

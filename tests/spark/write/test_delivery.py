@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from aqueduct_core.aio.address import HostPort
 from aqueduct_core.aio.connect import refusal
 from aqueduct_core.aio.serve import bearer, serve
 from aqueduct_core.aqueduct.config import AckMode, Config
@@ -25,6 +24,7 @@ from aqueduct_core.errors import (
     TlsFailed,
     VersionMismatch,
 )
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_spark.write import delivery, pooled_connection
 from aqueduct_spark.write.delivery import RETURN_SECONDS

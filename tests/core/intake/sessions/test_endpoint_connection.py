@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.aio.address import HostPort
 from aqueduct_core.aio.connect import refusal
 from aqueduct_core.aqueduct.conventions.headers import CODE_REJECTED
 from aqueduct_core.aqueduct.events import Closed
@@ -12,6 +11,7 @@ from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed, ProtocolViolation
 from aqueduct_core.intake.sessions.endpoint_connection import REFUSALS, _lost
+from aqueduct_core.primitives.host_port import HostPort
 
 WHERE = HostPort("host", 4433)
 

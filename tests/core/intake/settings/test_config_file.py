@@ -13,7 +13,6 @@ from aqueduct_core.intake.settings.access_files import write_access
 from aqueduct_core.intake.settings.config_file import read
 from aqueduct_core.intake.settings.dial import Subscription
 from aqueduct_core.intake.settings.intake import Limits
-from aqueduct_core.primitives.units import duration, size
 from tests.support.repository import ROOT
 
 EXAMPLE = ROOT / "conf" / "intake.toml"
@@ -119,17 +118,3 @@ def test_access_files_are_kept_up_to_date(tmp_path: Path) -> None:
         assert files.ca_file.read_bytes() == credentials.authority
         assert stat.S_IMODE(files.token_file.stat().st_mode) == 0o600
     assert sorted(os.listdir(tmp_path)) == ["intake-ca.pem", "intake-token"]
-
-
-def test_units() -> None:
-    assert [duration(text) for text in ("20ms", "1.5s", "2m", "1h", "7d")] == [
-        0.02, 1.5, 120.0, 3600.0, 604800.0,
-    ]  # fmt: skip
-    assert [size(text) for text in ("1b", "2k", "3M", "4g", "1tb")] == [
-        1, 2048, 3 << 20, 4 << 30, 1 << 40,
-    ]  # fmt: skip
-    for wrong in ("", "10", "s", "1 s", "-1s", "1.5"):
-        with pytest.raises(ValueError, match="no duration"):
-            duration(wrong)
-        with pytest.raises(ValueError, match="no size"):
-            size(wrong)

@@ -14,7 +14,6 @@ from aqueduct_core.intake.settings.intake import (
     Limits,
     TlsSettings,
 )
-from aqueduct_core.primitives.host_port import address, joined
 
 CREDENTIALS = Credentials.fresh()
 
@@ -87,10 +86,3 @@ def test_bad_settings_are_one_clear_error(text: str, message: str) -> None:
 def test_values_out_of_bounds_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption, match="BAD_VALUE"):
         IntakeSettings("/s", CREDENTIALS, **{"listen": "[::1]:0", **given})
-
-
-def test_addresses() -> None:
-    assert address("127.0.0.1:4433", "listen") == ("127.0.0.1", 4433)
-    assert address("[::1]:0", "listen") == ("::1", 0)
-    assert joined("127.0.0.1", 4433) == "127.0.0.1:4433"
-    assert joined("::1", 0) == "[::1]:0"

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import stat
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 
 from aqueduct_core.errors import InvalidOption, TlsFailed
+from aqueduct_core.primitives.certificates import Issued
 from aqueduct_core.transport import (
     LinkSettings,
     ServerTls,
     issue,
     listen,
     make_authority,
-    write_development,
 )
-from aqueduct_core.transport.tls.credentials import is_loopback
-from aqueduct_core.transport.tls.development import Issued
 from tests.core.transport.probe import Probe
 
 NOW = datetime.datetime.now(datetime.UTC)
@@ -102,36 +99,9 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         assert "BEGIN" not in str(caught.value)
 
 
-def test_development_files_keep_their_authority(tmp_path: Path) -> None:
-    first = write_development(tmp_path / "tls", ["localhost", "127.0.0.1"])
-    authority = first.ca_cert.read_bytes()
-    old = first.cert.read_bytes()
-    again = write_development(tmp_path / "tls", ["localhost"])
-    assert again == first
-    assert again.ca_cert.read_bytes() == authority
-    assert again.cert.read_bytes() != old
-    for key in (again.key, again.ca_key):
-        assert stat.S_IMODE(key.stat().st_mode) == 0o600
-    assert sorted(path.name for path in (tmp_path / "tls").iterdir()) == [
-        "ca.key",
-        "ca.pem",
-        "cert.key",
-        "cert.pem",
-    ]
-    tls = ServerTls(again.cert, again.key)
-    assert tls.not_after > NOW + 300 * DAY
-    assert tls.checked().certificate == tls.identity.certificate
-
-
 def test_names_that_no_certificate_can_hold() -> None:
     with pytest.raises(InvalidOption, match="needs a name"):
         ServerTls.self_signed([])
     with pytest.raises(InvalidOption, match="bücher"):
         ServerTls.self_signed(["bücher.example"])
     assert ServerTls.self_signed(["a" * 63 + ".example"]).fingerprint
-
-
-def test_loopback() -> None:
-    loopback = ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"]
-    assert all(is_loopback(host) for host in loopback)
-    assert not any(is_loopback(h) for h in ["192.0.2.1", "::", "localhost", "fe80::1%eth0", ""])
