@@ -59,7 +59,7 @@ class Config:
     least_receipt_deadline: float = 0.1
     """The same for the receipt deadline, with ``receipt_deadline_by_rtt``."""
     channel_idle_timeout: float | None = None
-    """``Idle`` is told when nothing happened on a channel for so long (H27, H28); None: never."""
+    """``Idle`` comes when nothing happened on a channel for so long (H27, H28); None: never."""
 
     # Options.
     early_unreliable_ack: bool = True
@@ -73,7 +73,7 @@ class Config:
     require_datagrams: bool = False
     """Close when the peer takes no datagrams (AQ-HDR-9)."""
     confirm_finish: bool = False
-    """A receiver that finishes tells ``Complete`` when nothing is missing, and ends only when the
+    """A receiver that finishes emits ``Complete`` when nothing is missing, and ends only when the
     application answers with ``confirm``: so it can note the finish before the peer learns it."""
 
     # Flow control (reference §3.7 as proposed): active where both ends announce it.
@@ -129,7 +129,7 @@ class Config:
     """Messages of a channel that the application has not consumed (H5)."""
     max_connection_queue_bytes: int = 256 << 20
     max_queue_pieces: int = 1 << 19
-    """Runs and changes of stream among them, at about half a KiB each whatever their bytes (H5).
+    """Batches and changes of stream among them, at about half a KiB each whatever their bytes (H5).
     More than a transport window of honest small messages makes."""
     max_ranges_per_space: int = 65_536
     """Holes in the numbers of one channel (H6)."""

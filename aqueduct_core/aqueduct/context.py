@@ -1,4 +1,4 @@
-"""What both halves of channels share: the way out, deadlines, events, credit, limits."""
+"""What all channels of a connection share: the way out, timers, events, credit, limits."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from aqueduct_core.aqueduct.credit import ReceiveCredit
 from aqueduct_core.aqueduct.datagrams import LinkQueue, Refusable
 from aqueduct_core.aqueduct.event_queue import EventQueue
 from aqueduct_core.aqueduct.flow import Flow
+from aqueduct_core.aqueduct.lineage import RemoteLineage
 from aqueduct_core.aqueduct.outbox import Outbox
-from aqueduct_core.aqueduct.remote_lineage import RemoteLineage
 from aqueduct_core.aqueduct.send_queue import SendQueues
 from aqueduct_core.primitives.timers import Timers
 
 
-class Alarm(Enum):
-    """What a deadline is for; one of each a channel."""
+class Timer(Enum):
+    """What a deadline is for; one of each a channel, or of the connection (channel 0)."""
 
     HANDSHAKE = auto()
     ACK = auto()
@@ -30,19 +30,22 @@ class Alarm(Enum):
     PROCEED = auto()
 
 
-AlarmKey = tuple[Alarm, int]
+TimerKey = tuple[Timer, int]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ConnectionContext:
-    """``due`` names the channels that have frames to write with the next actions; ``rtt`` is the
+    """What both halves of all channels of a connection work with.
+
+    ``due`` names the channels that have frames to write with the next actions; ``rtt`` is the
     round-trip time of the link in seconds, as far as it is known; ``ranges`` are those of the
-    numbers of all channels."""
+    numbers of all channels; ``datagram_size`` is the most that fits a datagram, in bytes.
+    """
 
     config: Config
     outbox: Outbox
-    timers: Timers[AlarmKey]
-    bulletin: EventQueue
+    timers: Timers[TimerKey]
+    events: EventQueue
     credit: ReceiveCredit
     refusable: Refusable
     datagram_size: int
@@ -53,7 +56,7 @@ class ConnectionContext:
     reserved_streams: int = 0
     ranges: int = 0
     due: dict[int, None] = field(default_factory=dict)
-    heirs: RemoteLineage = field(default_factory=RemoteLineage)
+    remote_lineage: RemoteLineage = field(default_factory=RemoteLineage)
 
     def stream_limit(self, streams: int) -> None:
         """The peer lets us open so many streams in all. A peer that allows few has fewer of
@@ -61,7 +64,7 @@ class ConnectionContext:
         if self.outbox.stream_limit is None:
             self.reserved_streams = min(self.config.reserved_control_streams, streams // 4)
         self.outbox.stream_limit = streams
-        self.flow.stirred = True
+        self.flow.changed = True
 
     @property
     def message_stream_free(self) -> bool:

@@ -11,7 +11,7 @@ from aqueduct_core.aqueduct.context import ConnectionContext
 from aqueduct_core.aqueduct.events import DatagramsUnavailable, Dropped, Rerouted, Writable
 from aqueduct_core.aqueduct.faults import BadArgument, Code, PeerFault, TooLarge
 from aqueduct_core.aqueduct.flow import BadFlowHeader, SendVerdict, read_channel_header
-from aqueduct_core.aqueduct.send_queue import Attach, Outgoing
+from aqueduct_core.aqueduct.send_queue import Attach, QueuedMessage
 from aqueduct_core.aqueduct.sender import SenderHalf
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.aqueduct.wire.codec import headers_size
@@ -48,23 +48,24 @@ class Sent(NamedTuple):
 class Egress:
     """``messages`` counts what was sent. ``link`` takes the inputs about what carries them."""
 
-    def __init__(self, side: Side, channels: Channels, wiring: ConnectionContext) -> None:
+    def __init__(self, side: Side, channels: Channels, context: ConnectionContext) -> None:
         self._side = side
         self._channels = channels
-        self._wiring = wiring
+        self._context = context
         self.messages = 0
 
     def send(
         self,
         half: SenderHalf,
         payload: bytes,
+        *,
         mode: Mode,
         headers: Headers,
         attach: Sequence[Attach],
         now: float,
     ) -> Sent:
         """Every check comes before the first change."""
-        config = self._wiring.config
+        config = self._context.config
         half.check_send(mode, 1)
         if headers:
             check_headers(headers, config)
@@ -76,14 +77,16 @@ class Egress:
                 check_headers(each.headers, config)
                 check_channel_header(each)
             self._channels.check_room(len(attach))
-        message = Outgoing(payload, headers, tuple(attach))
+        message = QueuedMessage(payload, headers, tuple(attach))
         sent = None if half.waiting else self._put_out(half, message, mode, now)
         if sent is None:
             sent = self._enqueue(half, message, mode)
         half.sent_one()
         return sent
 
-    def _put_out(self, half: SenderHalf, message: Outgoing, mode: Mode, now: float) -> Sent | None:
+    def _put_out(
+        self, half: SenderHalf, message: QueuedMessage, mode: Mode, now: float
+    ) -> Sent | None:
         """Number a message and send it (AQ-CHANID-4, AQ-SEND-11); None: it has to wait."""
         attach = message.attach
         if not attach:
@@ -102,7 +105,13 @@ class Egress:
             return None
         self.messages += 1
         number, reliable = answer
-        self._channels.attach(half.channel, reliable, number, kinds, attachments)
+        self._channels.attach(
+            parent=half.channel,
+            reliable=reliable,
+            number=number,
+            kinds=kinds,
+            attachments=attachments,
+        )
         for channel in ids:
             self._channels.idle.touched(channel, now)
         return Sent(number, reliable, tuple(ids))
@@ -110,60 +119,60 @@ class Egress:
     def _blocked(self, half: SenderHalf, verdict: SendVerdict) -> None:
         """Note why a message waits. The first one of a queue that waits for the total is the next
         one to go."""
-        half.lack = verdict
-        flow = self._wiring.flow
+        half.blocked_by = verdict
+        flow = self._context.flow
         if verdict is SendVerdict.TOTAL and half.waiting and flow.turn is None:
             flow.turn = half.channel
 
-    def _enqueue(self, half: SenderHalf, message: Outgoing, mode: Mode) -> Sent:
+    def _enqueue(self, half: SenderHalf, message: QueuedMessage, mode: Mode) -> Sent:
         """Let a message wait behind the others of its channel (AQ-FLOW-5)."""
-        queues = self._wiring.queues
+        queues = self._context.queues
         half.mode = mode
         if mode is not Mode.UNRELIABLE:
             queues.add(half.channel, message)
         else:
             dropped = queues.add_freshest(half.channel, message)
             if dropped and half.visible:
-                self._wiring.bulletin.tell(Dropped(half.channel, dropped))
+                self._context.events.emit(Dropped(half.channel, dropped))
         # one that joined an empty queue may be the first to wait for the total
-        self._wiring.flow.stirred = True
+        self._context.flow.changed = True
         return Sent(None, mode is not Mode.UNRELIABLE, ())
 
     def congested(self, half: SenderHalf) -> bool:
-        """See ``Connection.congested``."""
-        queues, channel = self._wiring.queues, half.channel
-        if half.lack is not SendVerdict.LINK:
+        """See ``AqueductEngine.congested``."""
+        queues, channel = self._context.queues, half.channel
+        if half.blocked_by is not SendVerdict.LINK:
             return False
-        if channel not in queues.starved:
+        if channel not in queues.awaiting_writable:
             if not half.waiting or queues.admits(channel):
                 return False
-            queues.starved[channel] = False
+            queues.awaiting_writable[channel] = False
         return True
 
     def release(self, now: float) -> None:
         """Send what waits and may go now, one message a channel in turn."""
-        flow, queues = self._wiring.flow, self._wiring.queues
-        if not flow.stirred:
+        flow, queues = self._context.flow, self._context.queues
+        if not flow.changed:
             return
-        flow.stirred = False
+        flow.changed = False
         waiting = queues.channels()
         while waiting:
             waiting = [channel for channel in waiting if self._release_one(channel, now)]
-        for channel, bulk in list(queues.starved.items()):
+        for channel, bulk in list(queues.awaiting_writable.items()):
             half = self._channels.halves.get(channel)
             if isinstance(half, SenderHalf) and self._may_try(half, bulk):
-                del queues.starved[channel]
+                del queues.awaiting_writable[channel]
                 if half.visible:
-                    self._wiring.bulletin.tell(Writable(channel))
+                    self._context.events.emit(Writable(channel))
 
     def _may_try(self, half: SenderHalf, bulk: bool) -> bool:
         """Whether what was refused may be tried again: there is room, or it is unreliable and it
         is credit that is missing, for which such messages wait in their queue or are dropped."""
-        if half.may_go if bulk else self._wiring.queues.admits(half.channel):
+        if half.may_go if bulk else self._context.queues.admits(half.channel):
             return True
         return half.mode is Mode.UNRELIABLE and (
-            half.lack is not SendVerdict.LINK
-            or self._wiring.flow.verdict(half.account, 1) is not SendVerdict.GO
+            half.blocked_by is not SendVerdict.LINK
+            or self._context.flow.verdict(half.account, 1) is not SendVerdict.GO
         )
 
     def _release_one(self, channel: int, now: float) -> bool:
@@ -171,7 +180,7 @@ class Egress:
         half = self._channels.halves[channel]
         assert isinstance(half, SenderHalf)
         assert half.mode is not None
-        queues = self._wiring.queues
+        queues = self._context.queues
         message = queues.head(channel)
         if message.attach and not self._channels.has_room(len(message.attach)):
             return False
@@ -179,10 +188,10 @@ class Egress:
         if sent is None:
             return False
         queues.pop(channel)
-        self._wiring.flow.yield_turn(channel)
+        self._context.flow.yield_turn(channel)
         assert sent.number is not None
         if half.visible:
-            self._wiring.bulletin.numbered(channel, sent.reliable, sent.number, sent.attached)
+            self._context.events.emit_numbered(channel, sent.reliable, sent.number, sent.attached)
         if queues.waiting(channel):
             return True
         half.end_messages()
@@ -194,69 +203,69 @@ class Egress:
         half.check_send(mode, len(payloads))
         longest = max(map(len, payloads), default=0)
         self._check_size(longest)
-        size = self._wiring.datagram_size
+        size = self._context.datagram_size
         count = len(payloads)
         if count and mode is Mode.UNRELIABLE and size and longest > half.datagram_room(count):
             raise TooLarge(f"a payload of {longest} bytes and its head, a datagram holds {size}")
         first, stop = half.send_many(payloads, mode, now)
         self.messages += stop - first
         if stop - first < len(payloads):
-            self._wiring.queues.starved[half.channel] = True
+            self._context.queues.awaiting_writable[half.channel] = True
         return first, stop
 
     def link(self, input: LinkInput, now: float) -> None:
         """The link tells what it can carry, and what became of what it was given."""
-        wiring = self._wiring
+        context = self._context
         match input:
             case DatagramOutcome(token, Outcome.REFUSED):
                 self._refused(token, now)
             case DatagramOutcome(token, Outcome.LEFT):
-                self._gone(wiring.link.left(token), now)
+                self._gone(context.link.left(token), now)
             case DatagramOutcome(_, Outcome.ACKED) | DatagramOutcome(_, Outcome.LOST):
                 pass  # what the peer's engine has is known by its acks and nacks alone
             case LinkRoom(size):
-                wiring.link.room = size
-                wiring.flow.stirred = True
+                context.link.room = size
+                context.flow.changed = True
             case LinkReady(size):
-                wiring.datagram_size = size
+                context.datagram_size = size
                 if not size:
-                    if wiring.config.require_datagrams:
+                    if context.config.require_datagrams:
                         raise PeerFault(Code.DATAGRAM, "the peer takes no datagrams")
-                    wiring.bulletin.tell(DatagramsUnavailable())
+                    context.events.emit(DatagramsUnavailable())
             case EarlyReady(size):
-                wiring.datagram_size = size
+                context.datagram_size = size
             case EarlyRejected():
                 # The link repeats the streams under their numbers, and the peer has seen nothing
                 # of the first try; datagrams stay sent, to be declared and nacked (AQ-0RTT-2).
                 pass
             case LinkRtt(seconds):
-                wiring.rtt = seconds
+                context.rtt = seconds
             case StreamLimit(streams):
-                wiring.stream_limit(streams)
+                context.stream_limit(streams)
 
     def _refused(self, token: int, now: float) -> None:
         """The transport refused a datagram as too large (AQ-SEND-5)."""
-        message = self._wiring.refusable.refused(token)
+        message = self._context.refusable.refused(token)
         half = self._channels.halves.get(message.channel) if message is not None else None
         number = None
         if message is not None and isinstance(half, SenderHalf):
             number = half.send_again(message)
             if number is not None:
                 self._channels.lineage.renumbered(message.channel, message.number, number)
-                self._wiring.bulletin.tell(Rerouted(message.channel, message.number, number))
-        self._gone(self._wiring.link.refused(token, sent=number is None), now)
+                self._context.events.emit(Rerouted(message.channel, message.number, number))
+        self._gone(self._context.link.refused(token, sent=number is None), now)
 
     def _gone(self, channels: list[int], now: float) -> None:
         """The oldest datagrams of these channels have left the link: others may follow, and they
         are declared (AQ-SEND-6)."""
-        self._wiring.flow.stirred = True
+        self._context.flow.changed = True
         for channel in channels:
             half = self._channels.halves.get(channel)
             if isinstance(half, SenderHalf):
                 half.left(now)
 
     def _check_size(self, size: int) -> None:
-        limit = self._wiring.config.max_payload_bytes
+        limit = self._context.config.max_payload_bytes
         if size > limit:
             raise TooLarge(f"a payload of {size} bytes, at most {limit}")
 

@@ -1,6 +1,6 @@
 """An Aqueduct connection: the engine that a transport drives. It only routes.
 
-Inputs go to ``Ingress`` (bytes → frames → halves of channels), alarms and commands to the half
+Inputs go to ``Ingress`` (bytes → frames → halves of channels), timers and commands to the half
 that they are for; actions come from ``Outbox``, events from ``EventQueue``. See
 ``aqueduct_core.engine.engine`` for the order of calls.
 """
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from aqueduct_core.aqueduct.channels import Channels
 from aqueduct_core.aqueduct.config import AckMode, Config, Mode
-from aqueduct_core.aqueduct.context import Alarm, AlarmKey, ConnectionContext
+from aqueduct_core.aqueduct.context import ConnectionContext, Timer, TimerKey
 from aqueduct_core.aqueduct.credit import ReceiveCredit
 from aqueduct_core.aqueduct.datagrams import LinkQueue, Refusable
 from aqueduct_core.aqueduct.dispatch import Dispatch
@@ -29,14 +29,13 @@ from aqueduct_core.aqueduct.faults import (
     PeerFault,
 )
 from aqueduct_core.aqueduct.flow import BadFlowHeader, Flow, without_flow_control
-from aqueduct_core.aqueduct.footprint import footprint
 from aqueduct_core.aqueduct.handshake import Handshake
 from aqueduct_core.aqueduct.ingress import Ingress
 from aqueduct_core.aqueduct.outbox import Outbox
 from aqueduct_core.aqueduct.receiver import ReceiverHalf, ReceiverInput
 from aqueduct_core.aqueduct.send_queue import Attach, SendQueues
 from aqueduct_core.aqueduct.sender import SenderHalf, SenderState
-from aqueduct_core.aqueduct.statistics import Statistics
+from aqueduct_core.aqueduct.statistics import Statistics, footprint
 from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.engine.actions import Action
@@ -77,37 +76,35 @@ class AqueductEngine:
         self._own_headers = headers
         self._handshake = Handshake(side)
         self._outbox = Outbox(side, self._handshake.prefix)
-        self._bulletin = EventQueue()
-        self._timers: Timers[AlarmKey] = Timers()
-        self._wiring = ConnectionContext(
-            config,
-            self._outbox,
-            self._timers,
-            self._bulletin,
-            ReceiveCredit(self._outbox),
-            Refusable(),
-            config.max_datagram_size,
-            Flow(config),
-            SendQueues(config),
-            LinkQueue(),
+        self._events = EventQueue()
+        self._timers: Timers[TimerKey] = Timers()
+        self._context = ConnectionContext(
+            config=config,
+            outbox=self._outbox,
+            timers=self._timers,
+            events=self._events,
+            credit=ReceiveCredit(self._outbox),
+            refusable=Refusable(),
+            datagram_size=config.max_datagram_size,
+            flow=Flow(config),
+            queues=SendQueues(config),
+            link=LinkQueue(),
         )
-        self._channels = Channels(side, self._wiring)
-        self._outflow = Egress(side, self._channels, self._wiring)
-        self._dispatch = Dispatch(self._channels, self._wiring)
-        self._inflow = Ingress(
-            side,
-            config,
-            self._handshake,
-            self._channels,
-            self._dispatch,
-            self._outbox,
-            self._timers,
-            self._headers_came,
+        self._channels = Channels(side, self._context)
+        self._egress = Egress(side, self._channels, self._context)
+        self._dispatch = Dispatch(self._channels, self._context)
+        self._ingress = Ingress(
+            peer=side.other,
+            context=self._context,
+            handshake=self._handshake,
+            channels=self._channels,
+            dispatch=self._dispatch,
+            headers_came=self._headers_came,
         )
-        self._timers.set((Alarm.HANDSHAKE, 0), now + config.handshake_timeout)
+        self._timers.set((Timer.HANDSHAKE, 0), now + config.handshake_timeout)
         check_headers(headers, config)
         if side is Side.CLIENT:
-            self._handshake.offer(self._wiring.flow.announce(headers))
+            self._handshake.offer(self._context.flow.announce(headers))
             self._handshake.flush(self._outbox)
 
     # --- inputs --------------------------------------------------------------------------
@@ -121,36 +118,36 @@ class AqueductEngine:
 
     def _handle(self, input: Input, now: float) -> None:
         if isinstance(input, StreamBytes):
-            self._inflow.stream_bytes(input, now)
+            self._ingress.stream_bytes(input, now)
         elif isinstance(input, Datagram):
-            self._inflow.datagram(input.data, now)
+            self._ingress.datagram(input.data, now)
         elif isinstance(input, StreamReset):
-            self._inflow.stream_reset(input.stream_id)
+            self._ingress.stream_reset(input.stream_id)
         elif isinstance(input, StreamStopped):
             self._outbox.stopped(input.stream_id)
         elif isinstance(input, LinkLost):
             self._lost(input)
         else:
-            self._outflow.link(input, now)
+            self._egress.link(input, now)
 
     def _headers_came(self) -> None:
         headers = self._handshake.peer_headers
         assert headers is not None
-        self._timers.cancel((Alarm.HANDSHAKE, 0))
+        self._timers.cancel((Timer.HANDSHAKE, 0))
         if self.half_open(self.ENTRYPOINT):
             self._channels.idle.touched(self.ENTRYPOINT, self._now)
-        flow = self._wiring.flow
+        flow = self._context.flow
         try:
             flow.headers_came(headers)
         except BadFlowHeader as error:
-            self._bulletin.tell(Ignored(str(error)))
-        self._bulletin.tell(Opened(without_flow_control(headers) if flow.own else headers))
+            self._events.emit(Ignored(str(error)))
+        self._events.emit(Opened(without_flow_control(headers) if flow.own else headers))
         if self.side is Side.SERVER:
             if not self.config.auto_accept:
                 return
             self._handshake.offer(flow.announce(self._own_headers))
             self._outbox.admit()
-        self._inflow.release(self._now)
+        self._ingress.release(self._now)
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
@@ -176,9 +173,9 @@ class AqueductEngine:
     def _over(self, closed: Closed) -> None:
         self.closed = closed
         self._channels.connection_lost()
-        self._wiring.link.clear()
+        self._context.link.clear()
         self._timers.clear()
-        self._bulletin.tell(closed)
+        self._events.emit(closed)
 
     # --- time, actions, events -------------------------------------------------------------
 
@@ -191,18 +188,18 @@ class AqueductEngine:
         self._now = now
         with self._guard():
             while self.closed is None and (key := self._timers.pop(now)) is not None:
-                self._alarm(*key, now)
+                self._on_timer(*key, now)
 
-    def _alarm(self, alarm: Alarm, channel: int, now: float) -> None:
-        if alarm is Alarm.HANDSHAKE:
+    def _on_timer(self, timer: Timer, channel: int, now: float) -> None:
+        if timer is Timer.HANDSHAKE:
             raise PeerFault(Code.HEADERS, "no connection headers in time")
-        if alarm is Alarm.FORGET:
+        if timer is Timer.FORGET:
             self._channels.forgets.send()
-        elif alarm is Alarm.PROCEED:
-            self._inflow.proceed(now)
-        elif alarm is Alarm.LINGER:
+        elif timer is Timer.PROCEED:
+            self._ingress.proceed(now)
+        elif timer is Timer.LINGER:
             self._channels.forgets.linger_over(channel)
-        elif alarm is Alarm.IDLE:
+        elif timer is Timer.IDLE:
             self._channels.idle_passed(channel, now)
         else:
             half = self._channels.halves.get(channel)
@@ -213,20 +210,20 @@ class AqueductEngine:
 
     def actions(self) -> list[Action]:
         """Take what the transport has to do."""
-        self._inflow.turn()
+        self._ingress.turn()
         if self.closed is None:
             with self._guard():
                 self._handshake.flush(self._outbox)
                 self._channels.flush(self._now)
-                self._outflow.release(self._now)
-                self._inflow.flush()
+                self._egress.release(self._now)
+                self._ingress.flush()
                 self._outbox.check_waiting(self.config.max_waiting_streams)
-            self._wiring.refusable.turn()
+            self._context.refusable.turn()
         return self._outbox.take()
 
     def events(self) -> list[Event]:
         """Take what the application should learn."""
-        return self._bulletin.take()
+        return self._events.take()
 
     # --- commands -----------------------------------------------------------------------
 
@@ -236,10 +233,10 @@ class AqueductEngine:
         if self.side is Side.CLIENT:
             raise NotAllowed("a client gives its headers when it is made")
         check_headers(headers, self.config)
-        self._handshake.offer(self._wiring.flow.announce(headers))
+        self._handshake.offer(self._context.flow.announce(headers))
         self._outbox.admit()
         with self._guard():
-            self._inflow.release(now)
+            self._ingress.release(now)
 
     def send(
         self,
@@ -259,7 +256,7 @@ class AqueductEngine:
         ``QueueFull``, or drops its oldest message if the channel is unreliable (AQ-FLOW-5).
         """
         half = self._live_sender(channel, now)
-        return self._outflow.send(half, payload, mode, headers, attach, now)
+        return self._egress.send(half, payload, mode=mode, headers=headers, attach=attach, now=now)
 
     def send_many(
         self, channel: int, payloads: Sequence[bytes], *, now: float, mode: Mode = Mode.ORDERED
@@ -270,7 +267,7 @@ class AqueductEngine:
         Unreliable ones must all fit a datagram (``datagram_room``), unless the peer takes none:
         then all of them go on streams and the numbers are reliable ones.
         """
-        return self._outflow.send_many(self._live_sender(channel, now), payloads, mode, now)
+        return self._egress.send_many(self._live_sender(channel, now), payloads, mode, now)
 
     def congested(self, channel: int) -> bool:
         """Whether an application that would rather wait than lose should wait with an unreliable
@@ -279,7 +276,7 @@ class AqueductEngine:
 
         False where credit is what is missing: a receiver may be slow for ever (AQ-FLOW-5).
         """
-        return self._outflow.congested(self._sender(channel))
+        return self._egress.congested(self._sender(channel))
 
     def datagram_room(self, channel: int, count: int = 1) -> int:
         """The longest plain payload that each of the next ``count`` datagrams can carry; below
@@ -346,28 +343,28 @@ class AqueductEngine:
             half.refused(first, stop)
 
     def consumed(self, channel: int, size: int, now: float) -> None:
-        """The application is done with ``size`` bytes (``Run.size``): credit may go back.
+        """The application is done with ``size`` bytes (``MessageBatch.size``): credit may go back.
 
         Without effect when the channel has ended otherwise than by finish, or the connection.
         """
         self._now = now
         if self.closed is None:
-            size = self._wiring.credit.consumed(channel, size)
+            size = self._context.credit.consumed(channel, size)
             half = self._channels.halves.get(channel)
             if isinstance(half, ReceiverHalf):
                 half.dequeued(size, now)
 
     def pause(self) -> None:
         """Take no frames in until ``resume``: stream bytes wait, without transport credit, so the
-        peer comes to rest; datagrams are dropped. What was told already is not affected."""
-        self._inflow.pause()
+        peer comes to rest; datagrams are dropped. Events that are due are not affected."""
+        self._ingress.pause()
 
     def resume(self, now: float) -> None:
         """Take in what has waited."""
         self._now = now
         if self.closed is None:
             with self._guard():
-                self._inflow.resume(now)
+                self._ingress.resume(now)
 
     def shutdown(self, code: int, reason: str, now: float) -> None:
         """Close the QUIC connection, behind the actions that are due (0: in good order)."""
@@ -408,20 +405,20 @@ class AqueductEngine:
     @property
     def statistics(self) -> Statistics:
         return Statistics(
-            self._dispatch.messages,
-            self._outflow.messages,
-            self._wiring.credit.total,
-            self.open_channels,
-            self._inflow.datagrams_dropped,
-            self._dispatch.overflows,
-            len(self._wiring.queues),
-            self._wiring.flow.total,
+            messages_received=self._dispatch.messages,
+            messages_sent=self._egress.messages,
+            queued_bytes=self._context.credit.total,
+            open_channels=self.open_channels,
+            datagrams_dropped=self._ingress.datagrams_dropped,
+            overflows=self._dispatch.overflows,
+            waiting=len(self._context.queues),
+            outstanding=self._context.flow.total,
         )
 
     @property
     def footprint(self) -> Footprint:
         """Memory that the peer makes us hold, about."""
-        return footprint(self._wiring, self._channels, self._inflow, self._handshake)
+        return footprint(self._context, self._channels, self._ingress, self._handshake)
 
     def _live(self, now: float) -> None:
         if self.closed is not None:

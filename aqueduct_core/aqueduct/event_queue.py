@@ -1,7 +1,7 @@
-"""Events on their way to the application, coalesced: one run a channel and burst, not a message.
+"""Events on their way to the application, coalesced: one batch a channel and burst, not a message.
 
 Merging moves a message only forward, next to its channel's earlier ones, never behind events that
-came later; so a carrier is always told before what was sent on the channel that it carries.
+came later; so a carrier always comes before what was sent on the channel that it carries.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from aqueduct_core.aqueduct.events import Delivered, Event, Numbered
 from aqueduct_core.aqueduct.wire.frames import Block, MessageFrame
 from aqueduct_core.engine.message_batch import Attachment, Headers, MessageBatch
 
-_RUN_BYTES = 8 << 20
-"""A run stops growing there: it becomes one buffer, and offsets stay small."""
+_BATCH_BYTES = 8 << 20
+"""A batch stops growing there: it becomes one buffer, and offsets stay small."""
 
 
 class BatchBuilder:
-    """A run that still grows: consecutive messages of one channel and number space."""
+    """A batch that still grows: consecutive messages of one channel and number space."""
 
     __slots__ = ("_lengths", "_payloads", "attachments", "bytes", "channel", "count", "first",
                  "headers", "reliable", "size")  # fmt: skip
@@ -38,7 +38,7 @@ class BatchBuilder:
         self._lengths: list[NDArray[np.int64] | list[int]] = []
 
     def fits(self, number: int) -> bool:
-        return number == self.first + self.count and self.bytes < _RUN_BYTES
+        return number == self.first + self.count and self.bytes < _BATCH_BYTES
 
     def add(self, message: MessageFrame) -> None:
         i = self.count
@@ -108,44 +108,47 @@ class EventQueue:
 
     def __init__(self) -> None:
         self._items: list[Event | BatchBuilder | _DeliveredBuilder | _NumberedBuilder] = []
-        self._runs: dict[tuple[int, bool], BatchBuilder] = {}
+        self._batches: dict[tuple[int, bool], BatchBuilder] = {}
         self._delivered: dict[tuple[int, bool, bool], _DeliveredBuilder] = {}
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         self._items.append(event)
 
-    def message(self, channel: int, reliable: bool, message: MessageFrame) -> bool:
-        """Tell one message; whether it began a new run."""
-        draft = self._draft(channel, reliable, message.number)
-        draft.add(message)
-        return draft.count == 1
+    def emit_message(self, channel: int, reliable: bool, message: MessageFrame) -> bool:
+        """Whether the message began a new batch."""
+        builder = self._builder(channel, reliable, message.number)
+        builder.add(message)
+        return builder.count == 1
 
-    def block(self, channel: int, block: Block) -> bool:
-        draft = self._draft(channel, True, block.first)
-        draft.add_block(block)
-        return draft.first == block.first
+    def emit_block(self, channel: int, block: Block) -> bool:
+        """As ``emit_message``, for all messages of a block."""
+        builder = self._builder(channel, True, block.first)
+        builder.add_block(block)
+        return builder.first == block.first
 
-    def drafts(self, drafts: Sequence[BatchBuilder]) -> None:
-        """Runs that waited for their channel to be known to the application."""
-        self._items.extend(drafts)
+    def emit_waiting(self, builders: Sequence[BatchBuilder]) -> None:
+        """Batches that waited for their channel to be known to the application."""
+        self._items.extend(builders)
 
-    def _draft(self, channel: int, reliable: bool, number: int) -> BatchBuilder:
-        draft = self._runs.get((channel, reliable))
-        if draft is None or not draft.fits(number):
-            draft = self._runs[channel, reliable] = BatchBuilder(channel, reliable, number)
-            self._items.append(draft)
-        return draft
+    def _builder(self, channel: int, reliable: bool, number: int) -> BatchBuilder:
+        builder = self._batches.get((channel, reliable))
+        if builder is None or not builder.fits(number):
+            builder = self._batches[channel, reliable] = BatchBuilder(channel, reliable, number)
+            self._items.append(builder)
+        return builder
 
-    def delivered(self, channel: int, reliable: bool, first: int, stop: int, acked: bool) -> None:
-        draft = self._delivered.get((channel, reliable, acked))
-        if draft is not None and draft.stop == first:
-            draft.stop = stop
+    def emit_delivered(
+        self, channel: int, reliable: bool, first: int, stop: int, acked: bool
+    ) -> None:
+        builder = self._delivered.get((channel, reliable, acked))
+        if builder is not None and builder.stop == first:
+            builder.stop = stop
             return
-        draft = _DeliveredBuilder(channel, reliable, first, stop, acked)
-        self._delivered[channel, reliable, acked] = draft
-        self._items.append(draft)
+        builder = _DeliveredBuilder(channel, reliable, first, stop, acked)
+        self._delivered[channel, reliable, acked] = builder
+        self._items.append(builder)
 
-    def numbered(
+    def emit_numbered(
         self, channel: int, reliable: bool, number: int, attached: tuple[int, ...]
     ) -> None:
         """A message that waited has left; neighbours in order make one event."""
@@ -166,7 +169,7 @@ class EventQueue:
         if not items:
             return []
         self._items = []
-        self._runs.clear()
+        self._batches.clear()
         self._delivered.clear()
         out: list[Event] = []
         for item in items:

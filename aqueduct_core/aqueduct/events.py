@@ -57,7 +57,8 @@ class Rerouted(NamedTuple):
 class Numbered(NamedTuple):
     """For a sender: the oldest messages of its queue left, as ``first`` to ``stop`` (exclusive).
 
-    ``attached`` are the channels that the message carries; one that carries any is told alone.
+    ``attached`` are the channels that the message carries; one that does has
+    an event of its own.
     """
 
     channel: int
@@ -83,7 +84,7 @@ class Writable(NamedTuple):
 
 
 class Idle(NamedTuple):
-    """Nothing happened on the channel for ``channel_idle_timeout``; told once until something
+    """Nothing happened on the channel for ``channel_idle_timeout``; comes once until something
     does. The peer may have reset a stream, or stalled; the application may close (H27, H28)."""
 
     channel: int
@@ -126,7 +127,7 @@ class Complete(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A half of a channel ended; the last events of it. Runs that came before stay valid,
+    """A half of a channel ended; the last events of it. Batches that came before stay valid,
     except that after CANCELLED the application drops what it has not used (AQ-LIFE-14)."""
 
     channel: int

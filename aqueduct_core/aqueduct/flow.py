@@ -33,7 +33,7 @@ class Buffers(NamedTuple):
     per_channel: int
     all_channels: int
 
-    def batch(self, override: int | None) -> int | None:
+    def dequeue_threshold(self, override: int | None) -> int | None:
         """Bytes that gather before DEQUEUED goes at once (AQ-FLOW-6): a quarter of what binds,
         where ``override`` is the channel's own buffer. None: there is no limit."""
         per_channel = self.per_channel if override is None else override
@@ -125,7 +125,7 @@ class Flow:
     """Both ends' buffers; ``own`` is what we announce, ``total`` what is outstanding in the
     peer's over all channels.
 
-    Until the peer's headers are here we may send ``initial_burst`` (AQ-FLOW-9). ``stirred``:
+    Until the peer's headers are here we may send ``initial_burst`` (AQ-FLOW-9). ``changed``:
     something happened since the last ``settled`` by which a waiting message may go.
     ``turn``: the channel whose message waits for room in the total; the others do not overtake
     it, or a large message would never find the total empty.
@@ -137,7 +137,7 @@ class Flow:
         self.active = False
         self.total = 0
         self.turn: int | None = None
-        self.stirred = False
+        self.changed = False
         self._per_channel = 0
         self._all = config.initial_burst
 
@@ -157,7 +157,7 @@ class Flow:
         Raises:
             BadFlowHeader: what it announced does not parse; it counts as none.
         """
-        self.stirred = True
+        self.changed = True
         if self.own is None:
             return
         peer = None
@@ -253,7 +253,7 @@ class Flow:
             raise PeerFault(Code.ACK, f"credit on channel {account.channel} for more than was sent")
         account.outstanding -= count
         self.total -= count
-        self.stirred = True
+        self.changed = True
 
     def closed(self, account: Account) -> None:
         """The channel has no receiver any more: all of its share comes back (AQ-FLOW-7)."""
@@ -261,10 +261,10 @@ class Flow:
             self.total -= account.outstanding
         account.outstanding = 0
         account.datagrams = None
-        self.stirred = True
+        self.changed = True
 
     def yield_turn(self, channel: int) -> None:
         """What waited first of this channel has gone, or will not go: it is for others to go."""
         if self.turn == channel:
             self.turn = None
-            self.stirred = True
+            self.changed = True

@@ -72,7 +72,7 @@ class Handshake:
         self._headers_given = True
         self._headers_due = headers
 
-    def handle(self, frame: Preamble) -> bool:
+    def receive(self, frame: Preamble) -> bool:
         """Take in a frame of a preamble; whether the peer's headers became known by it."""
         if isinstance(frame, Version):
             if not self._ack_sent:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from aqueduct_core.aqueduct.channels import Channels
-from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.aqueduct.context import Alarm, AlarmKey
+from aqueduct_core.aqueduct.channels import Channels, Half
+from aqueduct_core.aqueduct.context import ConnectionContext, Timer
 from aqueduct_core.aqueduct.credit import DATAGRAM
 from aqueduct_core.aqueduct.dispatch import Dispatch
 from aqueduct_core.aqueduct.faults import Code, PeerFault
 from aqueduct_core.aqueduct.handshake import Handshake
-from aqueduct_core.aqueduct.inbound import Inbound
-from aqueduct_core.aqueduct.outbox import Outbox
 from aqueduct_core.aqueduct.receiver import ReceiverHalf
 from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.aqueduct.wire.chanid import Side
@@ -32,7 +29,6 @@ from aqueduct_core.aqueduct.wire.frames import (
 from aqueduct_core.aqueduct.wire.grammar import SequenceReader
 from aqueduct_core.engine.inputs import StreamBytes
 from aqueduct_core.primitives import varint
-from aqueduct_core.primitives.timers import Timers
 
 CHANNEL = 8
 """The work of a channel that a message brings, in that of a plain message; measured."""
@@ -47,6 +43,47 @@ SOON = 1e-6
 """Seconds: in the next turn, and not in this one."""
 
 
+class Inbound:
+    """One stream or datagram of the peer on its way in: its reader, its machine, its credit.
+
+    Holds: ``early``, the bytes of the incomplete frame whose credit went back already;
+    ``held``, the bytes that wait for the gate. ``cut``: a reset came while frames waited.
+    ``counted``: its bytes in the total of what waits; ``queued``: how often it waits for a turn."""
+
+    __slots__ = ("_settled", "counted", "cut", "early", "ended", "half", "held", "queued", "reader",
+                 "stream_id")  # fmt: skip
+
+    def __init__(self, stream_id: int, reader: SequenceReader) -> None:
+        self.stream_id = stream_id
+        self.reader = reader
+        self.half: Half | None = None
+        self.ended = False
+        self.cut = False
+        self.early = 0
+        self.counted = 0
+        self.held = 0
+        self.queued = 0
+        self._settled = 0
+
+    @property
+    def datagram(self) -> bool:
+        return self.stream_id == DATAGRAM
+
+    def parsed(self) -> int:
+        """Bytes parsed since the last call whose credit did not go back yet."""
+        fresh = self.reader.parsed - self._settled
+        self._settled = self.reader.parsed
+        covered = min(self.early, fresh)
+        self.early -= covered
+        return fresh - covered
+
+    def waiting(self) -> int:
+        """Bytes of the incomplete frame whose credit goes back now, ahead of the frame."""
+        more = self.reader.waiting - self.early
+        self.early = self.reader.waiting
+        return more
+
+
 class Ingress:
     """Every sequence of the peer that is not over.
 
@@ -57,22 +94,21 @@ class Ingress:
 
     def __init__(
         self,
-        side: Side,
-        config: Config,
+        *,
+        peer: Side,
+        context: ConnectionContext,
         handshake: Handshake,
         channels: Channels,
         dispatch: Dispatch,
-        outbox: Outbox,
-        timers: Timers[AlarmKey],
         headers_came: Callable[[], None],
     ) -> None:
-        self._peer = side.other
-        self._config = config
+        self._peer = peer
+        self._config = config = context.config
         self._handshake = handshake
         self._channels = channels
         self._dispatch = dispatch
-        self._outbox = outbox
-        self._timers = timers
+        self._outbox = context.outbox
+        self._timers = context.timers
         self._headers_came = headers_came
         self._streams: dict[int, Inbound] = {}
         self._held: dict[Inbound, None] = {}
@@ -117,7 +153,7 @@ class Ingress:
             self._waiting.append((inbound, upto))
             inbound.queued += 1
         if not self._paused:
-            self._timers.sooner((Alarm.PROCEED, 0), now + SOON)
+            self._timers.sooner((Timer.PROCEED, 0), now + SOON)
 
     def _count(self, inbound: Inbound) -> None:
         waiting = inbound.reader.waiting
@@ -150,7 +186,7 @@ class Ingress:
                 if inbound.cut and not inbound.queued:
                     self.stream_reset(inbound.stream_id)
         if self._waiting and not self._paused:
-            self._timers.sooner((Alarm.PROCEED, 0), now + SOON)
+            self._timers.sooner((Timer.PROCEED, 0), now + SOON)
 
     def stream_reset(self, stream_id: int) -> None:
         """Forget a frame that is only partly there; whole ones count (AQ-SEQ-4)."""
@@ -193,7 +229,7 @@ class Ingress:
             return False
         if stop != end:
             return False
-        self._dispatch.frame(half, message, DATAGRAM, 0, now)
+        self._dispatch.frame(half, message, stream_id=DATAGRAM, credit=0, now=now)
         return True
 
     def _any_datagram(self, data: bytes, now: float) -> None:
@@ -284,7 +320,7 @@ class Ingress:
         """The machine of this sequence has ended (AQ-SEQ-11)."""
         inbound.half = None
         if self._channels.remote(inbound.reader.channel):
-            inbound.reader.ghost()
+            inbound.reader.skip()
         else:
             inbound.reader.discard()
 
@@ -306,7 +342,7 @@ class Ingress:
     def _frame(self, inbound: Inbound, frame: Frame, credit: int, now: float) -> bool:
         """Process one frame; whether its credit is kept until the application consumed it."""
         if isinstance(frame, Version | AckVersion | ConnectionHeaders):
-            if self._handshake.handle(frame):
+            if self._handshake.receive(frame):
                 self._headers_came()
             return False
         channel = inbound.reader.channel
@@ -320,7 +356,9 @@ class Ingress:
             return False
         if inbound.half is None:
             return False
-        return self._dispatch.frame(inbound.half, frame, inbound.stream_id, credit, now)
+        return self._dispatch.frame(
+            inbound.half, frame, stream_id=inbound.stream_id, credit=credit, now=now
+        )
 
 
 def _work(frame: Frame) -> float:

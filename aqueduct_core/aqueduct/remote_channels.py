@@ -24,8 +24,8 @@ class RemoteChannel(NamedTuple):
 
 
 class RemoteChannels:
-    """``bytes`` counts MESSAGE frame bytes that wait for a claim, ``pieces`` those of them in the
-    credit book."""
+    """``bytes`` counts MESSAGE frame bytes that wait for a claim, ``pieces`` as credit counts
+    them."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -62,8 +62,8 @@ class RemoteChannels:
             raise PeerFault(Code.RESOURCE_LIMIT, "too many bytes on unclaimed channels")
 
     def release(self, queue: list[BatchBuilder], pieces: int) -> None:
-        """These runs wait no longer: told, or thrown away."""
-        self.bytes -= sum(draft.size for draft in queue)
+        """These batches wait no longer: given out, or thrown away."""
+        self.bytes -= sum(builder.size for builder in queue)
         self.pieces -= pieces
 
     def claim(self, channel: int, *, alive: bool) -> None:

@@ -21,7 +21,7 @@ class Attach:
     headers: Headers = ()
 
 
-class Outgoing(NamedTuple):
+class QueuedMessage(NamedTuple):
     """A message that has no number yet."""
 
     payload: bytes
@@ -42,22 +42,21 @@ class _Queue:
 
     def __init__(self) -> None:
         self.bytes = 0
-        self.messages: deque[Outgoing] = deque()
+        self.messages: deque[QueuedMessage] = deque()
 
 
 class SendQueues:
     """One queue for each channel that waits, bounded by ``send_queue_*`` of the configuration.
 
     A queue takes messages while it has fewer bytes than its bound, so it is over it by one message
-    at most.
-    ``starved`` names the channels whose application was refused and wants to try again; True:
-    what it tried was a bulk of messages, which never waits here.
+    at most. ``awaiting_writable`` names the channels whose application was refused and wants to try
+    again; True: what it tried was a bulk of messages, which never waits here.
     """
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self._queues: dict[int, _Queue] = {}
-        self.starved: dict[int, bool] = {}
+        self.awaiting_writable: dict[int, bool] = {}
         self.bytes = 0
 
     def __len__(self) -> int:
@@ -83,18 +82,18 @@ class SendQueues:
             and queue.bytes < config.send_queue_bytes
         )
 
-    def add(self, channel: int, message: Outgoing) -> None:
+    def add(self, channel: int, message: QueuedMessage) -> None:
         """Append a message.
 
         Raises:
             QueueFull: it has no room; ``Writable`` will tell when to try again.
         """
         if not self.admits(channel):
-            self.starved[channel] = False
+            self.awaiting_writable[channel] = False
             raise QueueFull(f"the send queue of channel {channel} is full")
         self._append(channel, message)
 
-    def add_freshest(self, channel: int, message: Outgoing) -> int:
+    def add_freshest(self, channel: int, message: QueuedMessage) -> int:
         """Append a message and make room for it by dropping the oldest ones, itself at last;
         how many were dropped."""
         dropped = 0
@@ -106,7 +105,7 @@ class SendQueues:
         self._append(channel, message)
         return dropped
 
-    def _append(self, channel: int, message: Outgoing) -> None:
+    def _append(self, channel: int, message: QueuedMessage) -> None:
         queue = self._queues.get(channel)
         if queue is None:
             queue = self._queues[channel] = _Queue()
@@ -115,10 +114,10 @@ class SendQueues:
         queue.bytes += cost
         self.bytes += cost
 
-    def head(self, channel: int) -> Outgoing:
+    def head(self, channel: int) -> QueuedMessage:
         return self._queues[channel].messages[0]
 
-    def pop(self, channel: int) -> Outgoing:
+    def pop(self, channel: int) -> QueuedMessage:
         """Take the oldest message; the channel goes behind the others that wait."""
         queue = self._queues.pop(channel)
         message = queue.messages.popleft()
@@ -131,7 +130,7 @@ class SendQueues:
 
     def drop(self, channel: int) -> int:
         """Throw a channel's messages away; how many there were."""
-        self.starved.pop(channel, None)
+        self.awaiting_writable.pop(channel, None)
         queue = self._queues.pop(channel, None)
         if queue is None:
             return 0

@@ -10,7 +10,7 @@ from itertools import groupby
 import pyarrow as pa
 
 from aqueduct_core.aqueduct.conventions.dedupe.source_rows import Numbers
-from aqueduct_core.aqueduct.conventions.header_keys import from_text
+from aqueduct_core.aqueduct.conventions.headers import key_from_text
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import SchemaMismatch
 from aqueduct_spark.write.arrow_cuts import ArrowCutter, ArrowMessage
@@ -193,4 +193,4 @@ def _key(text: str | None) -> bytes:
         raise SchemaMismatch(
             "REQUIRED", "Column 'headers' holds a key that is null", "Filter such headers"
         )
-    return from_text(text)
+    return key_from_text(text)

@@ -118,7 +118,7 @@ class Scene:
         self.engine = AqueductEngine(self.side, (), CONFIGS[flags >> 1 & 31])
         self.judge = Judge(self.engine)
         self.now = 0.0
-        self.runs: list[MessageBatch] = []
+        self.batches: list[MessageBatch] = []
         self.channels = list(_CHANNELS)
         self.attachments: list[Attachment] = []
         self.tokens: list[int] = []
@@ -175,7 +175,7 @@ class Scene:
     def _hear(self, event: Event) -> None:
         self.seen.append(_comparable(event))
         if isinstance(event, MessageBatch):
-            self.runs.append(event)
+            self.batches.append(event)
             for attachments in event.attachments.values():
                 self.attachments += attachments
                 self.channels += [attachment.channel for attachment in attachments]
@@ -327,23 +327,25 @@ class Scene:
     def read(self) -> None:
         """Store (or refuse) and consume what was told; some of it, or all."""
         for _ in range(1 + self.source.byte() % 8):
-            if not self.runs:
+            if not self.batches:
                 return
-            self._digest(self.runs.pop(0))
+            self._digest(self.batches.pop(0))
 
-    def _digest(self, run: MessageBatch) -> None:
+    def _digest(self, batch: MessageBatch) -> None:
         if self.source.byte() % 4:
-            stop = run.first + run.count
+            stop = batch.first + batch.count
             self.command(
                 lambda: self.engine.stored(
-                    run.channel, run.first, stop, reliable=run.reliable, now=self.now
+                    batch.channel, batch.first, stop, reliable=batch.reliable, now=self.now
                 )
             )
-        elif not run.reliable:
+        elif not batch.reliable:
             self.command(
-                lambda: self.engine.refused(run.channel, run.first, run.first + run.count, self.now)
+                lambda: self.engine.refused(
+                    batch.channel, batch.first, batch.first + batch.count, self.now
+                )
             )
-        self.engine.consumed(run.channel, run.size, self.now)
+        self.engine.consumed(batch.channel, batch.size, self.now)
 
     def accept(self) -> None:
         self.command(lambda: self.engine.accept(((b"k", b"v"),), self.now))

@@ -155,7 +155,7 @@ class Judge:
         assert not self._closed, f"{event} behind Closed"
         match event:
             case MessageBatch():
-                self._run(event)
+                self._batch(event)
             case Delivered(channel, _, first, stop, _):
                 assert channel not in self._ended, "an outcome behind the end"
                 assert 0 <= first < stop
@@ -181,14 +181,14 @@ class Judge:
             case Opened(headers):
                 assert set(headers) <= set(self.engine.peer_headers or ())
 
-    def _run(self, run: MessageBatch) -> None:
-        offsets = run.offsets.tolist()
-        assert run.channel not in self._ended, "a run behind the end"
-        assert run.count >= 1
-        assert run.first >= 0
-        assert len(offsets) == run.count + 1
+    def _batch(self, batch: MessageBatch) -> None:
+        offsets = batch.offsets.tolist()
+        assert batch.channel not in self._ended, "a run behind the end"
+        assert batch.count >= 1
+        assert batch.first >= 0
+        assert len(offsets) == batch.count + 1
         assert offsets[0] == 0
-        assert offsets[-1] == len(run.payload)
+        assert offsets[-1] == len(batch.payload)
         assert offsets == sorted(offsets)
-        assert run.size >= len(run.payload) + 5 * run.count
-        assert {*run.headers, *run.attachments} <= set(range(run.count))
+        assert batch.size >= len(batch.payload) + 5 * batch.count
+        assert {*batch.headers, *batch.attachments} <= set(range(batch.count))

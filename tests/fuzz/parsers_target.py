@@ -141,7 +141,7 @@ def segment() -> tuple[bytes, tuple[tuple[int, int], ...]]:
     state = {"id": "x", "epoch": 1, "partitions": 1, "ends": [0], "cursors": {}, "marks": {}}
     data = codec.preamble
     places = []
-    drafts = [
+    builders = [
         codec.head(
             segment=SEGMENT,
             stamp=STAMP,
@@ -152,12 +152,12 @@ def segment() -> tuple[bytes, tuple[tuple[int, int], ...]]:
         )
     ]
     for group in (1, 2, 3, None):
-        metadata, body = drafts.pop().pieces(last=True)
+        metadata, body = builders.pop().pieces(last=True)
         places.append((len(data), len(data) + len(metadata) + len(body)))
         data += metadata + bytes(body)
         if group is not None:
             batch = pa.record_batch([pa.array([b"row" * group], pa.binary())], schema)
-            drafts.append(
+            builders.append(
                 codec.rows(
                     batch,
                     segment=SEGMENT,

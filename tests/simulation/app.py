@@ -69,7 +69,7 @@ class App:
             if self.closed is not None:
                 raise Broken(f"{event} after {self.closed}")
             if isinstance(event, MessageBatch):
-                self._run(event, revealed)
+                self._batch(event, revealed)
             elif isinstance(event, Delivered):
                 self._ledger.settled(self.side, event)
             elif isinstance(event, Ended):
@@ -110,9 +110,9 @@ class App:
         if self.engine.closed is None:
             self.engine.accept(((b"late", b"1"),), self._clock())
 
-    def _run(self, run: MessageBatch, revealed: set[int]) -> None:
+    def _batch(self, batch: MessageBatch, revealed: set[int]) -> None:
         unwanted: list[Attachment] = []
-        for single, message in self._ledger.delivered(self.side, run):
+        for single, message in self._ledger.delivered(self.side, batch):
             for attachment in single.attachments:
                 self._ledger.revealed(self.side, attachment.channel, message)
                 revealed.add(attachment.channel)
@@ -122,11 +122,11 @@ class App:
         lag = self._scenario.lag
         if lag:
             now = self._clock()
-            self._agenda.add(now + self._draw.expovariate(1 / lag), self._store, run)
-            self._agenda.add(now + self._draw.expovariate(1 / lag), self._consume, run)
+            self._agenda.add(now + self._draw.expovariate(1 / lag), self._store, batch)
+            self._agenda.add(now + self._draw.expovariate(1 / lag), self._consume, batch)
         else:
-            self._store(run)
-            self._consume(run)
+            self._store(batch)
+            self._consume(batch)
         if unwanted:
             if lag:
                 self._agenda.add(
@@ -144,28 +144,28 @@ class App:
         else:
             self.receiving.append(channel)
 
-    def _store(self, run: MessageBatch) -> None:
+    def _store(self, batch: MessageBatch) -> None:
         if not self._stores or self.engine.closed is not None:
             return
         now = self._clock()
         messages = [
-            self._ledger.message(run.channel, run.reliable, number)
-            for number in range(run.first, run.first + run.count)
+            self._ledger.message(batch.channel, batch.reliable, number)
+            for number in range(batch.first, batch.first + batch.count)
         ]
-        alive = self.engine.half_open(run.channel)
-        if not run.reliable and self._draw.random() < self._scenario.refuses:
-            self.engine.refused(run.channel, run.first, run.first + run.count, now)
+        alive = self.engine.half_open(batch.channel)
+        if not batch.reliable and self._draw.random() < self._scenario.refuses:
+            self.engine.refused(batch.channel, batch.first, batch.first + batch.count, now)
             for message in messages:
                 message.refused = alive
             return
         self.engine.stored(
-            run.channel, run.first, run.first + run.count, reliable=run.reliable, now=now
+            batch.channel, batch.first, batch.first + batch.count, reliable=batch.reliable, now=now
         )
         for message in messages:
             message.stored = alive
 
-    def _consume(self, run: MessageBatch) -> None:
-        self.engine.consumed(run.channel, run.size, self._clock())
+    def _consume(self, batch: MessageBatch) -> None:
+        self.engine.consumed(batch.channel, batch.size, self._clock())
 
     def _drop(self, attachments: list[Attachment]) -> None:
         if self.engine.closed is None:

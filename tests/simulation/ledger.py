@@ -153,20 +153,20 @@ class Ledger:
         hold(not of.revealed, "channel", channel, "comes twice")
         of.revealed = True
 
-    def delivered(self, side: Side, run: MessageBatch) -> list[tuple[BatchItem, Sent]]:
+    def delivered(self, side: Side, batch: MessageBatch) -> list[tuple[BatchItem, Sent]]:
         """The application of ``side`` got a run; each message with its record."""
-        of = self.channels.get(run.channel)
+        of = self.channels.get(batch.channel)
         if of is None:
-            raise Broken(f"messages of channel {run.channel}, which nobody made")
-        hold(of.receiver_side is side, "messages of", run.channel, "on the wrong side")
-        hold(of.revealed, "messages of", run.channel, "before the channel was known")
-        hold(side not in of.ended, "messages of channel", run.channel, "after its end")
-        ordered = run.reliable and of.mode is Mode.ORDERED
+            raise Broken(f"messages of channel {batch.channel}, which nobody made")
+        hold(of.receiver_side is side, "messages of", batch.channel, "on the wrong side")
+        hold(of.revealed, "messages of", batch.channel, "before the channel was known")
+        hold(side not in of.ended, "messages of channel", batch.channel, "after its end")
+        ordered = batch.reliable and of.mode is Mode.ORDERED
         out = []
-        for single in run.messages():
-            message = self._sent.get((run.channel, run.reliable, single.number))
+        for single in batch.messages():
+            message = self._sent.get((batch.channel, batch.reliable, single.number))
             if message is None:
-                raise Broken(f"message {single.number} of {run} was never sent")
+                raise Broken(f"message {single.number} of {batch} was never sent")
             hold(not message.delivered, message, "is delivered twice")
             hold(
                 message.acked is not False or not self._rooted(of),
@@ -232,8 +232,8 @@ class Ledger:
         hold(
             counts.reliable_sent + counts.unreliable_sent == of.sent, events, "of", of.sent, "sent"
         )
-        told = of.settled_acked, of.settled - of.settled_acked
-        hold((counts.acked, counts.nacked) == told, events, "but told were", told)
+        seen = of.settled_acked, of.settled - of.settled_acked
+        hold((counts.acked, counts.nacked) == seen, events, "but told were", seen)
         if events.end is End.FINISHED:
             for number in range(counts.reliable_sent):
                 message = self._sent[events.channel, True, number]

@@ -45,7 +45,7 @@ class _Arrival:
 
 
 class Pair:
-    """A client and a server. ``told`` keeps their events; ``settle`` runs until nothing moves."""
+    """A client and a server. ``seen`` keeps their events; ``settle`` runs until nothing moves."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Pair:
             Side.CLIENT: AqueductEngine(Side.CLIENT, headers, client or Config()),
             Side.SERVER: AqueductEngine(Side.SERVER, (), server or Config(auto_accept=True)),
         }
-        self.told: dict[Side, list[Event]] = {Side.CLIENT: [], Side.SERVER: []}
+        self.seen: dict[Side, list[Event]] = {Side.CLIENT: [], Side.SERVER: []}
         self.tally = {Side.CLIENT: Tally(), Side.SERVER: Tally()}
         self.lost_datagrams = 0
         self._arrivals: list[_Arrival] = []
@@ -80,13 +80,13 @@ class Pair:
 
     def connect(self) -> Pair:
         self.settle()
-        assert all(any(isinstance(n, Opened) for n in told) for told in self.told.values())
+        assert all(any(isinstance(n, Opened) for n in seen) for seen in self.seen.values())
         return self
 
     def events(self, side: Side) -> list[Event]:
         """The events of one side since the last call."""
-        told, self.told[side] = self.told[side], []
-        return told
+        seen, self.seen[side] = self.seen[side], []
+        return seen
 
     def _post(self, to: Side, input: Input, when: float) -> None:
         self._serial += 1
@@ -128,7 +128,7 @@ class Pair:
                         self.tally[side].credited += count
                     case CloseLink(code, reason):
                         self._post(to, LinkLost(code, reason, True), self.now + self._delay())
-            self.told[side] += engine.events()
+            self.seen[side] += engine.events()
         return moved
 
     def _deliver(self, arrival: _Arrival) -> None:

@@ -11,4 +11,4 @@ def proceed(engine: AqueductEngine, now: float) -> None:
     while (wake := engine.wake_at) is not None and now < wake <= now + 2 * SOON:
         now = wake
         engine.tick(now)
-        engine._inflow.turn()
+        engine._ingress.turn()

@@ -32,7 +32,7 @@ class Wire:
     def __init__(self, engine: AqueductEngine) -> None:
         self.engine = engine
         self.now = 0.0
-        self.told: list[Event] = []
+        self.seen: list[Event] = []
         self.actions: list[Action] = []
         self.received = 0
         self._next = 3 if engine.side is Side.CLIENT else 2
@@ -56,7 +56,7 @@ class Wire:
 
     def fresh(self) -> Wire:
         self.pump()
-        self.told.clear()
+        self.seen.clear()
         self.actions.clear()
         return self
 
@@ -80,7 +80,7 @@ class Wire:
     def pump(self) -> None:
         """What a driver does after a burst: actions first, then events."""
         self.actions += self.engine.actions()
-        self.told += self.engine.events()
+        self.seen += self.engine.events()
 
     def advance(self, seconds: float) -> None:
         """Let time pass, firing each deadline when it is due."""
@@ -121,14 +121,14 @@ class Wire:
     def events(self, kind: type[N]) -> list[N]:
         """All events of one kind since the last call with it."""
         self.pump()
-        found: list[N] = [event for event in self.told if isinstance(event, kind)]
-        self.told = [event for event in self.told if not isinstance(event, kind)]
+        found: list[N] = [event for event in self.seen if isinstance(event, kind)]
+        self.seen = [event for event in self.seen if not isinstance(event, kind)]
         return found
 
     def all_events(self) -> list[Event]:
         self.pump()
-        told, self.told = self.told, []
-        return told
+        seen, self.seen = self.seen, []
+        return seen
 
     @property
     def code(self) -> int | None:

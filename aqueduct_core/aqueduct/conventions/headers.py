@@ -7,6 +7,7 @@ sequence number that is guessed would break the promise that nothing is stored t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from aqueduct_core.engine.message_batch import Headers
@@ -57,6 +58,7 @@ CODE_FENCED = 0x103
 """Close code: another run of the same producer has taken a channel of this connection."""
 
 _BEARER = b"Bearer "
+_ESCAPE = re.compile(rb"\\x([0-9a-f]{2})")
 
 
 class BadHeader(ValueError):
@@ -200,6 +202,31 @@ def parse_decimal(key: bytes, value: bytes) -> int:
     if number >= MAX_SEQUENCE:
         raise BadHeader(f"header {key.decode()} is over 2^62 - 1")
     return number
+
+
+def key_to_text(key: bytes) -> str:
+    """A header key as the text of a column: a peer may send any bytes (AQ-HDRDATA-3).
+
+    UTF-8 is shown as it is. Of other keys each byte that is no UTF-8, and each backslash, is shown
+    as ``\\xNN``. Two keys may look alike where one of them is made to; nothing else is lost.
+    """
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        return key.replace(b"\\", rb"\x5c").decode("utf-8", "backslashreplace")
+
+
+def key_from_text(text: str) -> bytes:
+    """A key that is shown as ``text`` and is no longer than any other that is, whatever the text.
+
+    Holds: ``key_to_text(key_from_text(text)) == text``, and it is the key that was shown where
+    that was not UTF-8.
+    """
+    plain = text.encode()
+    if b"\\x" not in plain:
+        return plain
+    key = _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()), plain)
+    return key if key_to_text(key) == text else plain
 
 
 def _read_number(headers: Headers, key: bytes) -> int | None:

@@ -27,8 +27,10 @@ from aqueduct_core.aqueduct.wire.frames import (
 from aqueduct_core.engine.message_batch import Attachment, Headers, ReceivedHeaders
 from aqueduct_core.primitives import varint
 from aqueduct_core.primitives.cursor import Cursor, encode_varbytes
+from aqueduct_core.primitives.ranges import Range
 from aqueduct_core.primitives.varint import Malformed, NeedMore
 
+_RANGES_A_FRAME = 2048
 MAX_MESSAGE_NUM = 1 << 62
 """Message numbers, counts and sums of ranges stay below it (AQ-FRAME-14)."""
 
@@ -251,7 +253,19 @@ def decode_dequeued(data: bytes, pos: int, end: int) -> tuple[Dequeued, int]:
 # --- ACK_RELIABLE, ACK_NACK_UNRELIABLE ----------------------------------------------------
 
 
-def encode_ack_reliable(ranges: Iterable[tuple[int, int]]) -> bytes:
+def encode_acks(ranges: Sequence[Range], lengths: Sequence[int]) -> bytes:
+    """What is to be acked in both number spaces, in as many frames as it takes: the region of each
+    stays under any peer's limit."""
+    out = []
+    for i in range(0, len(ranges), _RANGES_A_FRAME):
+        out.append(encode_ack_reliable(ranges[i : i + _RANGES_A_FRAME]))
+    # an even count a frame: the next one starts with an ack again
+    for i in range(0, len(lengths), 2 * _RANGES_A_FRAME):
+        out.append(encode_ack_nack(lengths[i : i + 2 * _RANGES_A_FRAME]))
+    return b"".join(out)
+
+
+def encode_ack_reliable(ranges: Iterable[Range]) -> bytes:
     """Ranges as (gap, length) pairs; the first gap counts from zero (AQ-ACK-2)."""
     out = []
     position = 0

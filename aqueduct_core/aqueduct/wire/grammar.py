@@ -48,14 +48,14 @@ class _Phase(Enum):
     START = auto()
     PREAMBLE = auto()
     ROUTED = auto()
-    GHOST = auto()
+    SKIPPING = auto()
     """Routed to a state machine that is gone: parsed and checked, payloads thrown away."""
     DISCARDED = auto()
     """Not even parsed (AQ-SEQ-11)."""
 
 
 class _From(Enum):
-    """Which side may send a frame, told from the routed channel (reference §2.2)."""
+    """Which side may send a frame, by the routed channel (reference §2.2)."""
 
     SENDER = auto()
     RECEIVER = auto()
@@ -93,8 +93,19 @@ class SequenceReader:
     number. ``parsed`` counts the bytes of all frames given out or thrown away.
     """
 
-    __slots__ = ("_allowed", "_backlog", "_config", "_datagram", "_gate", "_peer", "_phase",
-                 "_skip", "channel", "held", "parsed")  # fmt: skip
+    __slots__ = (
+        "_allowed",
+        "_backlog",
+        "_config",
+        "_datagram",
+        "_gate",
+        "_payload_left",
+        "_peer",
+        "_phase",
+        "channel",
+        "held",
+        "parsed",
+    )  # fmt: skip
 
     def __init__(self, peer: Side, gate: Gate, config: Config, *, datagram: bool = False) -> None:
         self._peer = peer
@@ -103,7 +114,7 @@ class SequenceReader:
         self._datagram = datagram
         self._backlog = ByteQueue()
         self._phase = _Phase.START
-        self._skip = 0
+        self._payload_left = 0
         self._allowed: frozenset[_From] = frozenset()
         self.channel = -1
         self.held = False
@@ -119,9 +130,9 @@ class SequenceReader:
             return
         self._backlog.feed(data)
 
-    def ghost(self) -> None:
+    def skip(self) -> None:
         """From here on the state machine is gone: check the frames, keep no payload."""
-        self._phase = _Phase.GHOST
+        self._phase = _Phase.SKIPPING
         self._backlog.want(1)
 
     def discard(self) -> None:
@@ -145,7 +156,7 @@ class SequenceReader:
             return
         if self._phase is _Phase.START and not self._backlog.size and self._gate.version_required:
             raise PeerFault(Code.VERSION, "an empty sequence before VERSION")
-        if self._backlog.size or self._skip:
+        if self._backlog.size or self._payload_left:
             raise PeerFault(Code.ENCODING, "a sequence ends inside a frame")
 
     def next(self) -> Frame | None:
@@ -155,7 +166,7 @@ class SequenceReader:
             PeerFault: the bytes break the grammar, an encoding, a context or a limit.
         """
         backlog = self._backlog
-        if self._skip and not self._skip_payload():
+        if self._payload_left and not self._skip_payload():
             return None
         if not backlog.ready():
             return None
@@ -167,7 +178,7 @@ class SequenceReader:
                 self._start(tag)
             if tag is None:
                 raise PeerFault(Code.ENCODING, f"unknown frame type {data[start]}")
-            if self._phase is _Phase.ROUTED or self._phase is _Phase.GHOST:
+            if self._phase is _Phase.ROUTED or self._phase is _Phase.SKIPPING:
                 frame, stop = self._routed(tag, data, start, end)
             else:
                 if self._hold(tag):
@@ -183,10 +194,10 @@ class SequenceReader:
         return frame
 
     def _skip_payload(self) -> bool:
-        gone = self._backlog.skip(self._skip)
-        self._skip -= gone
+        gone = self._backlog.skip(self._payload_left)
+        self._payload_left -= gone
         self.parsed += gone
-        return not self._skip
+        return not self._payload_left
 
     def _start(self, tag: Tag | None) -> None:
         """Whatever else is wrong: who does not say VERSION speaks another protocol (AQ-VER-4)."""
@@ -251,10 +262,10 @@ class SequenceReader:
 
     def _message(self, data: bytes, start: int, end: int) -> tuple[Frame, int]:
         config = self._config
-        if self._phase is _Phase.GHOST:
+        if self._phase is _Phase.SKIPPING:
             payload_end = codec.decode_message_head(data, start + 1, end, config, self._peer)[-1]
             stop = min(payload_end, end)
-            self._skip = payload_end - stop
+            self._payload_left = payload_end - stop
             return Skipped(), stop
         if not self._datagram:
             block, stop = blocks.decode_block(

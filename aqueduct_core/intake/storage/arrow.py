@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from aqueduct_core.aqueduct.conventions.dedupe import checksum, numbering
 from aqueduct_core.aqueduct.conventions.dedupe.source_rows import Numbers, stretches
-from aqueduct_core.aqueduct.conventions.header_keys import to_text
-from aqueduct_core.aqueduct.conventions.headers import MAX_SEQUENCE
+from aqueduct_core.aqueduct.conventions.headers import MAX_SEQUENCE, key_to_text
 from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.engine.message_batch import Attachment, Headers, MessageBatch
 from aqueduct_core.intake.sessions.tally import Tally
@@ -112,10 +111,12 @@ def add_contents(pieces: Sequence[BatchSlice]) -> tuple[list[ContentSum], checks
     none of rows that are known by their source, and the checks of all messages. The tallies of
     their channels are told of it."""
     parts = [
-        checksum.Part(piece.run, piece.low, piece.high, piece.source.number(piece.run, piece.low))
+        checksum.BatchPart(
+            piece.run, piece.low, piece.high, piece.source.number(piece.run, piece.low)
+        )
         for piece in pieces
     ]
-    contents, checks = checksum.of_runs(parts)
+    contents, checks = checksum.of_batches(parts)
     sums: dict[tuple[str, str, int, int], checksum.Content] = {}
     for piece, content in zip(pieces, contents, strict=True):
         source = piece.source
@@ -170,7 +171,7 @@ def _runs(pieces: Sequence[BatchSlice]) -> tuple[list[BatchSlice], list[int]]:
 
 
 def header_list(headers: Headers) -> list[dict[str, Any]]:
-    return [{"key": to_text(key), "value": value} for key, value in headers]
+    return [{"key": key_to_text(key), "value": value} for key, value in headers]
 
 
 def _attachment_list(attachments: tuple[Attachment, ...], carrier: int) -> list[dict[str, Any]]:

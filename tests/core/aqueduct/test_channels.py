@@ -18,8 +18,8 @@ def ends(wire: Wire) -> list[tuple[int, End]]:
     return [(ended.channel, ended.end) for ended in wire.events(Ended)]
 
 
-def runs(wire: Wire) -> list[tuple[int, bytes]]:
-    return [(run.channel, run.payload) for run in wire.events(MessageBatch)]
+def batches(wire: Wire) -> list[tuple[int, bytes]]:
+    return [(batch.channel, batch.payload) for batch in wire.events(MessageBatch)]
 
 
 # --- routing -------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def test_a_forget_on_the_stream_of_an_ended_machine_drops_its_record() -> None:
     assert server.sent() == ["7: 030808020001" + "0a FIN"]
     server.stream("0b", stream)
     server.stream(CARRIER_8)
-    assert runs(server) == [(0, b"")]
+    assert batches(server) == [(0, b"")]
     assert ends(server) == [(8, End.LOST)]
 
 
@@ -154,8 +154,8 @@ def test_both_kinds_of_attachment() -> None:
     pair = "04016b0176"
     server.stream(f"03000401001008{pair}02{pair}0a001200" + "0178")
     headers = ((b"k", b"v"),)
-    (run,) = server.events(MessageBatch)
-    assert run.attachments == {
+    (batch,) = server.events(MessageBatch)
+    assert batch.attachments == {
         0: (Attachment(8, headers), Attachment(2, headers), Attachment(10, ()), Attachment(18, ()))
     }
     assert server.code is None
@@ -188,7 +188,7 @@ def test_a_channel_that_finished_before_its_carrier_came() -> None:
     assert server.sent() == ["7: 0308080200010a FIN"]
     assert server.all_events() == []
     server.stream(CARRIER_8)
-    assert runs(server) == [(0, b""), (8, b"m")]
+    assert batches(server) == [(0, b""), (8, b"m")]
     assert ends(server) == [(8, End.FINISHED)]
 
 
@@ -198,7 +198,7 @@ def test_a_forget_throws_an_unclaimed_queue_away() -> None:
     server.stream("030804000000016d" + "0601", end=True)
     server.stream("03080b")
     server.stream(CARRIER_8)
-    assert runs(server) == [(0, b"")]
+    assert batches(server) == [(0, b"")]
     assert server.events(Ended) == [Ended(8, End.LOST, Counts())]
 
 
@@ -209,7 +209,7 @@ def test_a_claim_after_cancel() -> None:
     server.stream("030807")
     assert server.all_events() == []
     server.stream(CARRIER_8)
-    assert runs(server) == [(0, b"")]
+    assert batches(server) == [(0, b"")]
     assert ends(server) == [(8, End.CANCELLED)]
 
 
@@ -233,7 +233,7 @@ def test_a_tree_that_came_upside_down() -> None:
     server.stream("0308" + "040000021000" + "0162")
     assert server.all_events() == []
     server.stream("0300" + "040000020800" + "0161")
-    assert runs(server) == [(0, b"a"), (8, b"b"), (16, b"c"), (24, b"d")]
+    assert batches(server) == [(0, b"a"), (8, b"b"), (16, b"c"), (24, b"d")]
 
 
 @rule("AQ-LIFE-22")
@@ -243,7 +243,7 @@ def test_what_several_waiting_messages_carry_is_told_with_them() -> None:
     server.stream("0318" + "0400000001" + "63")
     server.stream("0308" + "04000002100000" + "04010002180000")
     server.stream(CARRIER_8)
-    assert sorted(runs(server)) == [(0, b""), (8, b""), (16, b"b"), (24, b"c")]
+    assert sorted(batches(server)) == [(0, b""), (8, b""), (16, b"b"), (24, b"c")]
 
 
 @rule("AQ-LIFE-20")
@@ -257,7 +257,7 @@ def test_dropping_a_tree_closes_every_branch() -> None:
     assert [line for line in sent if line.endswith("0a FIN")]
     assert not server.engine.half_open(16)
     assert not server.engine.can_send(26)
-    assert server.engine._channels._claims.bytes == 0
+    assert server.engine._channels._remote_channels.bytes == 0
 
 
 @rule("AQ-LIFE-20", "AQ-LIFE-6")
@@ -266,8 +266,8 @@ def test_dropping_a_record_that_ended_unread() -> None:
     server.stream("0310" + "0400000001" + "63" + "0601", end=True)
     server.stream("0308" + "040000021000" + "0162")
     server.stream("03080b")
-    assert server.engine._channels._claims.bytes == 0
-    assert server.engine._wiring.credit.total == 0
+    assert server.engine._channels._remote_channels.bytes == 0
+    assert server.engine._context.credit.total == 0
     assert server.all_events() == []
 
 
@@ -309,10 +309,10 @@ def test_the_end_of_a_dropped_channel_is_told_to_nobody() -> None:
 def test_dropping_what_the_application_was_told_of() -> None:
     server = Wire.server()
     server.stream("03000400000608000200" + "0a0000")
-    (run,) = server.events(MessageBatch)
+    (batch,) = server.events(MessageBatch)
     server.engine.finish(2, 0)
-    server.engine.drop(run.attachments[0], 0)  # a finished sender is left alone
-    server.engine.drop(run.attachments[0], 0)
+    server.engine.drop(batch.attachments[0], 0)  # a finished sender is left alone
+    server.engine.drop(batch.attachments[0], 0)
     assert not server.engine.half_open(8)
     assert server.engine.half_open(2)
 
@@ -382,7 +382,7 @@ def test_forget_destroys_a_receiver() -> None:
     server.stream("0308040000000161")
     server.stream("03080b")
     assert server.sent() == ["RESET 7"]
-    assert runs(server) == [(8, b"a")]  # it was told before
+    assert batches(server) == [(8, b"a")]  # it was told before
     assert server.events(Ended) == [Ended(8, End.LOST, Counts(reliable_received=1))]
     server.advance(5)
     assert server.sent() == []

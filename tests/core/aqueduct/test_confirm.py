@@ -38,11 +38,11 @@ def test_a_finish_waits_for_the_application_and_for_storage() -> None:
     pair.client.finish(channel, pair.now)
     pair.run(1.0)
     events = pair.events(Side.SERVER)
-    (told,) = complete(events)
-    assert (told.channel, told.counts.reliable_sent, told.counts.reliable_received) == (
+    (seen,) = complete(events)
+    assert (seen.channel, seen.counts.reliable_sent, seen.counts.reliable_received) == (
         channel, 1, 1,
     )  # fmt: skip
-    assert events.index(told) > next(
+    assert events.index(seen) > next(
         i
         for i, item in enumerate(events)
         if isinstance(item, MessageBatch) and item.channel == channel
@@ -82,18 +82,18 @@ def test_the_counts_that_are_told_are_final(seed: int) -> None:
     for number in range(100):
         pair.client.send(channel, b"%d" % number, now=pair.now, mode=Mode.UNRELIABLE)
     pair.client.finish(channel, pair.now)
-    told: list[Event] = []
+    seen: list[Event] = []
     for _ in range(80):
         pair.run(0.05)
         events = pair.events(Side.SERVER)
         store(pair, events)
-        told += events
-    (done,) = complete(told)
-    nacked = sum(item.stop - item.first for item in told if isinstance(item, Nacked))
+        seen += events
+    (done,) = complete(seen)
+    nacked = sum(item.stop - item.first for item in seen if isinstance(item, Nacked))
     assert done.counts.unreliable_sent == 100
     assert done.counts.unreliable_acked + done.counts.nacked == 100
     assert done.counts.nacked == nacked == pair.lost_datagrams
-    assert all(told.index(item) < told.index(done) for item in told if isinstance(item, Nacked))
+    assert all(seen.index(item) < seen.index(done) for item in seen if isinstance(item, Nacked))
     pair.server.confirm(channel, pair.now)
     pair.settle()
     (end,) = [
@@ -120,8 +120,8 @@ def test_a_channel_that_was_over_before_it_was_known_is_told_complete_too() -> N
         pair.server.confirm(channel, pair.now)
     pair.server.confirm(4242, pair.now)
     pair.settle()
-    told = pair.events(Side.CLIENT)
-    assert ends(told, outer) == ends(told, inner) == [End.FINISHED]
+    seen = pair.events(Side.CLIENT)
+    assert ends(seen, outer) == ends(seen, inner) == [End.FINISHED]
 
 
 def test_a_connection_that_rests_takes_nothing_in_and_gives_no_credit() -> None:
@@ -143,8 +143,8 @@ def test_a_connection_that_rests_takes_nothing_in_and_gives_no_credit() -> None:
     pair.server.resume(pair.now)
     pair.run(0.5)
     events = pair.events(Side.SERVER)
-    runs = [(item.channel, item.count) for item in events if isinstance(item, MessageBatch)]
-    assert runs[:1] == [(attached[0], 2)]
+    batches = [(item.channel, item.count) for item in events if isinstance(item, MessageBatch)]
+    assert batches[:1] == [(attached[0], 2)]
     assert ends(events, attached[1]) == [End.CANCELLED]
     store(pair, events)
     pair.run(0.5)

@@ -18,9 +18,9 @@ def test_a_whole_message_waits_for_the_application() -> None:
     before = server.received
     server.stream("030004000000026869")
     assert server.credit == 2
-    (run,) = server.events(MessageBatch)
-    assert run.size == 7
-    server.engine.consumed(0, run.size, 0)
+    (batch,) = server.events(MessageBatch)
+    assert batch.size == 7
+    server.engine.consumed(0, batch.size, 0)
     assert server.credit == server.received - before
 
 
@@ -30,8 +30,8 @@ def test_an_incomplete_frame_does_not_wait() -> None:
     assert server.credit == 9
     server.stream("686868", stream)
     assert server.credit == 9  # the rest is owed
-    (run,) = server.events(MessageBatch)
-    server.engine.consumed(0, run.size, 0)
+    (batch,) = server.events(MessageBatch)
+    server.engine.consumed(0, batch.size, 0)
     assert server.credit == 12
 
 
@@ -51,8 +51,8 @@ def test_credit_goes_back_to_the_stream_that_the_bytes_came_on() -> None:
     first = server.stream("0300" + "0400000001" + "61")
     second = server.stream("0300" + "0401000003" + "616161")
     assert server.engine.actions()[-2:] == [Consumed(first, 2), Consumed(second, 2)]
-    (run,) = server.events(MessageBatch)
-    server.engine.consumed(0, run.size, 0)
+    (batch,) = server.events(MessageBatch)
+    server.engine.consumed(0, batch.size, 0)
     assert server.engine.actions() == [Consumed(first, 6), Consumed(second, 8)]
 
 
@@ -91,7 +91,7 @@ def test_the_queue_of_a_channel_that_ends_comes_back() -> None:
         server = Wire.server()
         before = server.received
         server.stream("0300040000000161", end=False)
-        (run,) = server.events(MessageBatch)
+        (batch,) = server.events(MessageBatch)
         if how == "close":
             server.engine.close(0, 0)
         elif how == "cancel":
@@ -99,10 +99,10 @@ def test_the_queue_of_a_channel_that_ends_comes_back() -> None:
         else:
             server.stream("03000601")
         if how == "finish":
-            assert server.credit == server.received - before - run.size
+            assert server.credit == server.received - before - batch.size
         else:
             assert server.credit == server.received - before
-        server.engine.consumed(0, run.size, 0)
+        server.engine.consumed(0, batch.size, 0)
         assert server.credit == server.received - before
 
 
@@ -145,10 +145,10 @@ def test_datagrams_over_the_queue_limit_are_lost() -> None:
     server.datagram("0300040000000161")
     server.datagram("0300040100000161")
     server.datagram("0300040200000161")
-    (run,) = server.events(MessageBatch)
-    assert run.count == 2
+    (batch,) = server.events(MessageBatch)
+    assert batch.count == 2
     assert server.engine.half_open(0)
-    server.engine.consumed(0, run.size, 0)
+    server.engine.consumed(0, batch.size, 0)
     assert server.credit == 0
 
 
@@ -180,8 +180,8 @@ def test_partial_frames_are_bounded_after_the_application_caught_up() -> None:
     for _ in range(3):
         for stream in streams:
             server.stream("61" * 5, stream)  # withheld: the application is behind
-    (run,) = server.events(MessageBatch)
-    server.engine.consumed(0, run.size, 0)
+    (batch,) = server.events(MessageBatch)
+    server.engine.consumed(0, batch.size, 0)
     server.pump()
     third = server.stream("0300" + "04030000c801" + "61" * 24)
     assert server.code is None
@@ -202,8 +202,8 @@ def test_an_application_that_catches_up_gives_back_what_was_withheld() -> None:
     server = Wire.server(Config(auto_accept=True, early_credit_bytes=5))
     before = server.received
     server.stream("0300" + "0400000008" + "61" * 8 + "0401000008" + "6161")
-    (run,) = server.events(MessageBatch)
-    server.engine.consumed(0, run.size, 0)
+    (batch,) = server.events(MessageBatch)
+    server.engine.consumed(0, batch.size, 0)
     assert server.credit == server.received - before
 
 
@@ -241,7 +241,7 @@ def test_conservation(
             position += 1
             stream = server.stream(text[:cut], stream)
             text = text[cut:]
-            sizes += [run.size for run in server.events(MessageBatch)]
+            sizes += [batch.size for batch in server.events(MessageBatch)]
             while eager and sizes:
                 server.engine.consumed(0, sizes.pop(), 0)
     if end == "close":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from aqueduct_core.aqueduct.credit import UnreportedCredit
 from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Config, Side
-from aqueduct_core.aqueduct.giveback import UnreportedCredit
 from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.rules import rule
 from tests.support.wire import Wire
@@ -22,8 +22,8 @@ def storing_server() -> Wire:
 
 
 def consume(wire: Wire) -> None:
-    for run in wire.events(MessageBatch):
-        wire.engine.consumed(run.channel, run.size, wire.now)
+    for batch in wire.events(MessageBatch):
+        wire.engine.consumed(batch.channel, batch.size, wire.now)
 
 
 @rule("AQ-FLOW-6", "AQ-FLOW-8")
@@ -63,7 +63,7 @@ def doubtful(*sizes: int) -> UnreportedCredit:
     """Datagram messages that the application is done with, and none of them is acked."""
     giveback = UnreportedCredit()
     for number, size in enumerate(sizes):
-        giveback.doubt(number, size)
+        giveback.undecided(number, size)
         giveback.gathered += size
     return giveback
 

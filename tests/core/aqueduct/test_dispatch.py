@@ -40,11 +40,11 @@ def test_a_block_that_is_good_in_part_gives_each_byte_back_once(early: int) -> N
     frames = "".join(map(message, range(6)))
     stream = wire.stream("0300" + frames[: 2 * early])
     wire.stream(frames[2 * early :], stream)
-    (run,) = wire.events(MessageBatch)
-    assert run.count == 3
+    (batch,) = wire.events(MessageBatch)
+    assert batch.count == 3
     assert [ended.end for ended in wire.events(Ended)] == [End.FINISHED]
     assert given_back(wire) == {finish: 4, stream: 2 + 3 * 6}
-    wire.engine.consumed(0, run.size, 0)
+    wire.engine.consumed(0, batch.size, 0)
     assert given_back(wire) == {finish: 4, stream: 2 + 6 * 6}
 
 
@@ -76,8 +76,8 @@ def test_a_datagram_that_has_no_room_on_its_channel_is_lost_and_the_channel_live
     wire = server(max_channel_queue_bytes=12)
     for number in range(4):
         wire.datagram("0300" + message(number))
-    (run,) = wire.events(MessageBatch)
-    assert run.count == 2
+    (batch,) = wire.events(MessageBatch)
+    assert batch.count == 2
     assert wire.engine.half_open(0)
     assert wire.engine.statistics.overflows == 2
 

@@ -32,13 +32,13 @@ def linked(accepts: bool, **options: object) -> EarlyMemoryLink:
 
 def messages(link: EarlyMemoryLink) -> dict[tuple[int, bool], list[tuple[int, bytes]]]:
     """What the server was told, by channel and number space: number and payload, as it came."""
-    told: dict[tuple[int, bool], list[tuple[int, bytes]]] = defaultdict(list)
+    seen: dict[tuple[int, bool], list[tuple[int, bytes]]] = defaultdict(list)
     for event in link.server.events:
         if isinstance(event, MessageBatch):
-            told[event.channel, event.reliable] += [
+            seen[event.channel, event.reliable] += [
                 (single.number, single.payload) for single in event.messages()
             ]
-    return told
+    return seen
 
 
 def ends(link: EarlyMemoryLink, side: str) -> dict[int, End]:
@@ -175,12 +175,12 @@ def test_whatever_is_done_early_ends_as_if_it_had_been_done_later(seed: int) -> 
     assert link.client.lost is None
     for channel, payloads in sent.items():
         expected = list(enumerate(payloads))
-        told = sorted(got[channel, True])
+        seen = sorted(got[channel, True])
         if channel in cancelled:
-            assert all(item in expected for item in told)
-            assert len(set(told)) == len(told)
+            assert all(item in expected for item in seen)
+            assert len(set(seen)) == len(seen)
         else:
-            assert told == expected
+            assert seen == expected
             assert ends(link, "client")[channel] is End.FINISHED
 
 

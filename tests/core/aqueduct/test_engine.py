@@ -139,7 +139,7 @@ def test_a_bug_of_ours_closes_only_this_connection(
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(server.engine._inflow, "stream_bytes", broken)
+    monkeypatch.setattr(server.engine._ingress, "stream_bytes", broken)
     with caplog.at_level(logging.ERROR):
         server.stream("0300")
     assert server.code == Code.INTERNAL
@@ -159,15 +159,15 @@ def test_runs_merge_within_a_burst() -> None:
     first = server.stream("030004000000016104010000016" + "2")
     server.stream("040200000163040304016b0176000164", first)
     server.stream("0300" + "0404000001" + "65")
-    (run,) = server.events(MessageBatch)
-    assert (run.first, run.count, run.payload) == (0, 5, b"abcde")
-    assert run.offsets.dtype == np.int64
-    assert run.offsets.tolist() == [0, 1, 2, 3, 4, 5]
-    assert run.headers == {3: ((b"k", b"v"),)}
-    messages = list(run.messages())
+    (batch,) = server.events(MessageBatch)
+    assert (batch.first, batch.count, batch.payload) == (0, 5, b"abcde")
+    assert batch.offsets.dtype == np.int64
+    assert batch.offsets.tolist() == [0, 1, 2, 3, 4, 5]
+    assert batch.headers == {3: ((b"k", b"v"),)}
+    messages = list(batch.messages())
     assert [m.number for m in messages] == [0, 1, 2, 3, 4]
     assert messages[3].headers == ((b"k", b"v"),)
-    assert run.size == 6 * 5 + 4
+    assert batch.size == 6 * 5 + 4
     server.stream("0300" + "0405000001" + "66")
     (after,) = server.events(MessageBatch)
     assert after.first == 5
@@ -177,7 +177,7 @@ def test_a_gap_makes_two_runs() -> None:
     server = Wire.server()
     server.stream("0300" + "0401000001" + "62")
     server.stream("0300" + "0400000001" + "61")
-    assert [(run.first, run.count) for run in server.events(MessageBatch)] == [(1, 1), (0, 1)]
+    assert [(batch.first, batch.count) for batch in server.events(MessageBatch)] == [(1, 1), (0, 1)]
 
 
 def test_deliveries_merge_within_a_burst() -> None:

@@ -94,8 +94,8 @@ def test_a_header_that_does_not_parse_is_as_if_absent(value: bytes) -> None:
     assert "flow control" in ignored.reason
     assert wire.events(Opened) == [Opened(((b"k", b"v"),))]
     wire.stream("0300" + HI + "6869")
-    (run,) = wire.events(MessageBatch)
-    wire.engine.consumed(0, run.size, wire.now)
+    (batch,) = wire.events(MessageBatch)
+    wire.engine.consumed(0, batch.size, wire.now)
     wire.advance(1)
     assert not any("0c07" in text for text in wire.sent())
 
@@ -132,8 +132,8 @@ def test_a_peer_that_knows_only_the_specification() -> None:
     wire.fresh()
     for number in range(20):
         wire.stream(f"030004{number:02x}00000568656c6c6f")
-    for run in wire.events(MessageBatch):
-        wire.engine.consumed(0, run.size, wire.now)
+    for batch in wire.events(MessageBatch):
+        wire.engine.consumed(0, batch.size, wire.now)
     wire.advance(1)
     assert wire.sent() == ["7: 0300" + "08020014"]
     assert wire.code is None
@@ -303,7 +303,7 @@ def test_a_channel_is_made_when_its_carrier_leaves() -> None:
 def test_credit_goes_at_a_quarter_of_the_buffer_or_after_a_while() -> None:
     wire = server(40)
     control = wire.stream("0300" + HI + "6869")
-    (run,) = wire.events(MessageBatch)
+    (batch,) = wire.events(MessageBatch)
     wire.advance(0.02)
     assert wire.sent() == ["7: 0300" + "08020001"]
     wire.engine.consumed(0, 3, wire.now)
@@ -321,7 +321,7 @@ def test_credit_goes_at_a_quarter_of_the_buffer_or_after_a_while() -> None:
     wire.engine.consumed(0, 100, wire.now)
     wire.advance(1)
     assert wire.sent() == []  # never 0
-    assert run.size == 7
+    assert batch.size == 7
 
 
 @rule("AQ-FLOW-6")
@@ -369,9 +369,9 @@ def test_no_credit_for_what_is_nacked_or_ignored() -> None:
     wire = server(1000, ack_mode=AckMode.ON_STORED)
     wire.datagram("0300" + HI + "6869")
     wire.stream("03000503")
-    (run,) = wire.events(MessageBatch)
+    (batch,) = wire.events(MessageBatch)
     wire.engine.refused(0, 0, 1, wire.now)
-    wire.engine.consumed(0, run.size, wire.now)
+    wire.engine.consumed(0, batch.size, wire.now)
     wire.advance(2)
     assert [event[1:] for event in wire.events(Nacked)] == [(0, 3)]
     wire.datagram("0300" + "0401000002" + "6869")  # late: ignored
@@ -411,7 +411,7 @@ def test_a_forgotten_channel_gives_its_share_back() -> None:
     wire.engine.send(2, b"hi", now=0)
     assert (wire.engine.statistics.outstanding, wire.engine.statistics.waiting) == (7, 1)
     wire.pump()
-    wire.told.clear()
+    wire.seen.clear()
     wire.stream("03020b", 10)
     assert wire.engine.statistics.outstanding == 0
     assert wire.engine.statistics.waiting == 0

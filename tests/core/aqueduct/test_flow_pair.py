@@ -93,19 +93,19 @@ class End_:
 
 def check(pair: Pair, sender: End_, receiver: End_, per_channel: int, all_channels: int) -> None:
     """The rule, as the sender counts and as the receiver sees it (AQ-FLOW-4, H5)."""
-    flow = sender.engine._wiring.flow
+    flow = sender.engine._context.flow
     halves = [h for h in sender.engine._channels.halves.values() if isinstance(h, SenderHalf)]
     assert flow.total == sum(half.account.outstanding for half in halves)
     for half in halves:
         account = half.account
         limit = per_channel if account.limit is None else account.limit
         assert 0 <= account.outstanding <= (max(limit, LARGEST) if limit else 1 << 40)
-        queued = receiver.engine._wiring.credit.queued(half.channel)
+        queued = receiver.engine._context.credit.queued(half.channel)
         assert queued <= account.outstanding
     if all_channels:
         assert flow.total <= max(all_channels, LARGEST)
     config = sender.engine.config
-    assert sender.engine._wiring.queues.bytes < config.send_queue_connection_bytes + 4 * LARGEST
+    assert sender.engine._context.queues.bytes < config.send_queue_connection_bytes + 4 * LARGEST
 
 
 OPERATION = st.tuples(
@@ -229,7 +229,7 @@ def test_a_sender_that_ignores_credit_meets_the_hard_limits(
         max_connection_queue_bytes=most_total,
     )
     pair = Pair(seed, LinkShape(cut=0.2), Config(flow_per_channel=0), server).connect()
-    pair.client._wiring.flow.verdict = lambda *_: SendVerdict.GO  # type: ignore[method-assign]
+    pair.client._context.flow.verdict = lambda *_: SendVerdict.GO  # type: ignore[method-assign]
     (child,) = pair.client.send(0, b"", now=pair.now, attach=[Attach(True)]).attached
     for i, size in enumerate(sizes):
         for channel, mode in ((0, Mode.ORDERED), (child, list(Mode)[seed % 3])):
@@ -238,7 +238,7 @@ def test_a_sender_that_ignores_credit_meets_the_hard_limits(
         for _ in range(i % 5):
             pair.step()
         assert pair.server.statistics.queued_bytes <= most_total + LARGEST
-        assert pair.server._wiring.credit.queued(child) <= most + LARGEST
+        assert pair.server._context.credit.queued(child) <= most + LARGEST
     pair.settle()
     assert pair.server.closed is None
     assert pair.client.closed is None
@@ -271,4 +271,4 @@ def test_a_pair_of_which_one_knows_only_the_specification(knows: Side) -> None:
     for engine in pair.engines.values():
         assert engine.closed is None
         assert engine.statistics.outstanding == 0
-        assert not engine._wiring.flow.active
+        assert not engine._context.flow.active

@@ -75,7 +75,7 @@ def test_later_sequences_with_and_without_version() -> None:
     server = Wire.server()
     server.stream("030004000000026869")
     server.stream("V030004010000026869")
-    assert [run.count for run in server.events(MessageBatch)] == [2]
+    assert [batch.count for batch in server.events(MessageBatch)] == [2]
 
 
 @rule("AQ-VER-7")
@@ -107,7 +107,7 @@ def test_the_server_takes_its_time() -> None:
     assert server.events(MessageBatch) == []
     server.engine.accept(((b"a", b"b"),), 0)
     assert server.sent() == ["7: V020401610162 FIN"]
-    assert [run.payload for run in server.events(MessageBatch)] == [b"hi"]
+    assert [batch.payload for batch in server.events(MessageBatch)] == [b"hi"]
 
 
 @rule("AQ-HDR-4", "AQ-LOST-3")
@@ -157,8 +157,8 @@ def test_held_sequences_are_released_in_order_of_arrival() -> None:
     server.stream("61", 10)
     assert server.all_events() == []
     server.stream("V0200", 2)
-    runs = server.events(MessageBatch)
-    assert [(run.reliable, run.first, run.payload) for run in runs] == [
+    batches = server.events(MessageBatch)
+    assert [(batch.reliable, batch.first, batch.payload) for batch in batches] == [
         (True, 0, b"ab"),
         (False, 0, b"u"),
     ]
@@ -196,7 +196,7 @@ def test_held_datagrams_over_their_limit_are_lost() -> None:
     for number in range(4):
         server.datagram(f"V030004{number:02x}00000175")
     server.stream("V0200", 2)
-    assert [run.count for run in server.events(MessageBatch)] == [2]
+    assert [batch.count for batch in server.events(MessageBatch)] == [2]
     assert server.engine.statistics.datagrams_dropped == 2
 
 

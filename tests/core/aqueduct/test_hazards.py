@@ -52,7 +52,7 @@ def test_h01_a_length_is_refused_before_its_bytes_come(frame: str, limit: str) -
     wire = server()
     wire.stream(frame + n(most))
     assert wire.code is None
-    assert wire.engine._inflow._partial < 20
+    assert wire.engine._ingress._partial < 20
 
 
 @rule("AQ-BYTES-2")
@@ -74,7 +74,7 @@ def test_h02_parts_of_frames_are_counted_over_all_streams() -> None:
     for _ in range(3):
         wire.stream("0300" + "040000" + "00" + n(9_000) + "00" * 3_000)
         assert wire.code is None
-        assert wire.engine._inflow._partial <= 10_000
+        assert wire.engine._ingress._partial <= 10_000
     wire.stream("0300" + "040000" + "00" + n(9_000) + "00" * 3_000)
     refused(wire)
 
@@ -84,8 +84,8 @@ def test_h02_a_reset_gives_its_part_back() -> None:
     for _ in range(20):
         wire.reset(wire.stream("0300" + "040000" + "00" + n(9_000) + "00" * 3_000))
     assert wire.code is None
-    assert wire.engine._inflow._partial == 0
-    assert not wire.engine._inflow._streams
+    assert wire.engine._ingress._partial == 0
+    assert not wire.engine._ingress._streams
 
 
 @rule("AQ-HDR-8")
@@ -94,7 +94,7 @@ def test_h03_what_comes_before_the_headers_is_bounded_and_timed() -> None:
     wire = Wire(AqueductEngine(Side.SERVER, (), config))
     for _ in range(10):
         wire.datagram("V0300040000000175")
-    assert len(wire.engine._inflow._held) == 3
+    assert len(wire.engine._ingress._held) == 3
     assert wire.engine.statistics.datagrams_dropped == 7
     wire.stream("V0300" + "00" * 990)
     assert wire.code is None
@@ -133,7 +133,7 @@ def test_h04_bytes_on_channels_that_nobody_carries() -> None:
     wire = server(max_unclaimed_bytes=10_000)
     for index in range(1, 4):
         wire.stream("03" + n(index << 3) + "04000000" + n(3_000) + "61" * 3_000)
-        assert wire.engine._channels._claims.bytes <= 10_000
+        assert wire.engine._channels._remote_channels.bytes <= 10_000
     assert wire.code is None
     wire.stream("03" + n(4 << 3) + "04000000" + n(3_000) + "61" * 3_000)
     refused(wire)
@@ -161,7 +161,7 @@ def test_h05_all_channels_together_and_datagrams() -> None:
         wire.datagram("03" + channel + "04" + n(number // 5) + "0000" + n(1000) + "61" * 1000)
     # datagrams over the limit are lost, and nothing else happens
     assert wire.events(Ended) == []
-    assert sum(run.size for run in wire.events(MessageBatch)) <= 10_000
+    assert sum(batch.size for batch in wire.events(MessageBatch)) <= 10_000
     assert wire.engine.statistics.overflows > 80
     assert wire.engine.statistics.queued_bytes <= 10_000
 
@@ -181,12 +181,12 @@ def test_h05_small_messages_count_with_what_they_cost(carrier: str) -> None:
         held += wire.events(MessageBatch)
         if wire.engine.statistics.overflows:
             break
-    book = wire.engine._wiring.credit
+    book = wire.engine._context.credit
     assert wire.engine.statistics.overflows
     assert len(held) <= 201
     assert book.pieces <= 201
-    for run in held:
-        wire.engine.consumed(run.channel, run.size, wire.now)
+    for batch in held:
+        wire.engine.consumed(batch.channel, batch.size, wire.now)
     assert book.pieces == 0
     assert book.total == 0
 
@@ -241,7 +241,7 @@ def test_h07_tombstones_and_claims_with_holes() -> None:
     assert wire.engine.open_channels == 1
     channels = wire.engine._channels
     assert len(channels._tombstones._channels._kinds[0]) <= 11
-    assert len(channels._claims._claimed._kinds[0]) <= 11
+    assert len(channels._remote_channels._claimed._kinds[0]) <= 11
     # a channel that is alive is not attached again, however long ago its claim was
     live = server(max_tombstone_ranges=2)
     for number, index in enumerate(range(2, 22, 2)):
@@ -285,14 +285,14 @@ def test_h08_many_streams_in_few_streams_out() -> None:
 def test_h09_attachments_that_nobody_takes() -> None:
     wire = server()
     wire.stream("0300" + "040000" + "04" + "08000200" + "00")
-    (run,) = wire.events(MessageBatch)
+    (batch,) = wire.events(MessageBatch)
     wire.sent()
-    wire.engine.drop(run.attachments[0], wire.now)
+    wire.engine.drop(batch.attachments[0], wire.now)
     assert wire.sent() == ["7: 0a FIN", "11:  FIN", "15: 030207 FIN"]
     # and those inside messages that were thrown away before anybody saw them
     wire.stream("0310" + "040000" + "02" + "1800" + "00" + "07")
     assert "03180a FIN" in " ".join(wire.sent())
-    assert wire.engine._channels._claims.bytes == 0
+    assert wire.engine._channels._remote_channels.bytes == 0
 
 
 def test_h10_channels_whose_fate_is_open() -> None:

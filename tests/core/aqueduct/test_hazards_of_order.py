@@ -79,7 +79,7 @@ def test_h19_route_to_back_cannot_draw_a_late_forget() -> None:
     # ROUTE_TO back, acks and the end share one stream, so nothing of ours trails the end
     assert wire.sent() == ["7: 0308" + "08020001" + "0a FIN"]
     wire.stream("0300" + "0400" + "00" + "020800" + "00")
-    assert [run.channel for run in wire.events(MessageBatch)] == [0, 8]
+    assert [batch.channel for batch in wire.events(MessageBatch)] == [0, 8]
     client = Wire.client(Config(close_linger=1.0))
     client.engine.send(0, b"", now=0, attach=[Attach(False)])
     client.engine.close(2, 0)
@@ -146,10 +146,10 @@ def test_h23_headers_are_bytes_within_bounds_and_their_values_are_not_shown() ->
     pair = "0161" + f"{len(secret) // 2:02x}" + secret
     region = pair + pair
     wire.stream("0300" + "0400" + f"{len(region) // 2:02x}" + region + "00" + "00")
-    (run,) = wire.events(MessageBatch)
-    assert [key for key, _ in run.headers[0]] == [b"a", b"a"]
-    (single,) = run.messages()
-    assert "Bearer" not in repr(single) + repr(run)
+    (batch,) = wire.events(MessageBatch)
+    assert [key for key, _ in batch.headers[0]] == [b"a", b"a"]
+    (single,) = batch.messages()
+    assert "Bearer" not in repr(single) + repr(batch)
     region += "01610162"
     wire.stream("0300" + "0401" + f"{len(region) // 2:02x}" + region + "00" + "00")
     assert wire.code == Code.RESOURCE_LIMIT
@@ -168,7 +168,7 @@ def test_h24_an_application_may_act_on_news_in_any_order() -> None:
             lambda: wire.engine.cancel(2, 0),
             lambda: wire.engine.send(2, b"", now=0, attach=[Attach(True)]),
             lambda: wire.engine.consumed(0, 100, 0),
-            lambda run=item: wire.engine.drop(run.attachments[0], 0),  # type: ignore[misc]
+            lambda batch=item: wire.engine.drop(batch.attachments[0], 0),  # type: ignore[misc]
             lambda: wire.engine.close(0, 0),
         ):
             try:
@@ -212,8 +212,8 @@ def test_h26_a_large_frame_in_small_pieces_is_parsed_a_few_times(
     stream = wire.stream("0300" + "04000000")
     for byte in varint.encode(size) + bytes(size):
         wire.stream(f"{byte:02x}", stream)
-    (run,) = wire.events(MessageBatch)
-    assert len(run.payload) == size
+    (batch,) = wire.events(MessageBatch)
+    assert len(batch.payload) == size
     assert tries < 20
 
 
@@ -224,7 +224,7 @@ def test_h27_a_channel_that_the_peer_abandons_is_told_of_once() -> None:
     wire.advance(60)
     assert wire.events(Idle) == [Idle(0)]
     assert wire.code is None
-    assert not wire.engine._inflow._streams
+    assert not wire.engine._ingress._streams
     wire.stream(HI)
     wire.advance(60)
     assert wire.events(Idle) == [Idle(0)]
@@ -241,8 +241,8 @@ def test_h27_without_a_timeout_an_open_channel_costs_its_machine_alone() -> None
         wire.reset(stream)
         wire.reset(wire.stream(f"03{varint.encode(index << 3).hex()}"))
     assert wire.engine.open_channels == 200
-    assert wire.engine._inflow._partial == 0
-    assert not wire.engine._inflow._streams
+    assert wire.engine._ingress._partial == 0
+    assert not wire.engine._ingress._streams
 
 
 def test_h28_a_finish_that_waits_for_a_lost_number_can_be_ended() -> None:

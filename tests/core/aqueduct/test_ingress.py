@@ -19,7 +19,9 @@ MESSAGE = "0400" + "0000" + "0161"
 def numbers(wire: Wire) -> list[tuple[int, int]]:
     """The messages that were told, each as its channel and number."""
     return [
-        (run.channel, run.first + i) for run in wire.events(MessageBatch) for i in range(run.count)
+        (batch.channel, batch.first + i)
+        for batch in wire.events(MessageBatch)
+        for i in range(batch.count)
     ]
 
 
@@ -77,8 +79,11 @@ def test_a_datagram_may_carry_several_messages() -> None:
     server = Wire.server()
     server.datagram("0300" + "".join(f"04{number:02x}00000161" for number in (0, 1, 2, 5)))
     assert server.code is None
-    runs = server.events(MessageBatch)
-    assert [(run.reliable, run.first, run.count) for run in runs] == [(False, 0, 3), (False, 5, 1)]
+    batches = server.events(MessageBatch)
+    assert [(batch.reliable, batch.first, batch.count) for batch in batches] == [
+        (False, 0, 3),
+        (False, 5, 1),
+    ]
     server.datagram("0300" + "040300000161")
     assert server.code is None
     server.datagram("0300" + "040100000161")
@@ -181,7 +186,7 @@ def test_a_peer_with_all_channels_that_it_may_have_can_forget_another_one() -> N
     server.stream("0308")
     server.stream("0310" + "0b")
     assert server.code is None
-    told: list[Event] = server.all_events()
-    assert not any(isinstance(event, Ended | Ignored) for event in told)
+    seen: list[Event] = server.all_events()
+    assert not any(isinstance(event, Ended | Ignored) for event in seen)
     server.stream("0318")
     assert server.code == Code.RESOURCE_LIMIT

@@ -297,5 +297,5 @@ def test_a_lost_connection_holds_nothing() -> None:
     wire.engine.handle(LinkLost(0, "idle timeout", by_peer=False), 0)
     (ended,) = wire.events(Ended)
     assert ended.counts.unreliable_sent == 2
-    assert len(wire.engine._wiring.link) == 0
-    assert wire.engine._wiring.link.size == 0
+    assert len(wire.engine._context.link) == 0
+    assert wire.engine._context.link.size == 0

@@ -74,7 +74,7 @@ def test_a_deep_chain_that_was_read_and_not_stored_is_lost_on_both_sides() -> No
     assert pair.server.open_channels == BOTH_SIDES + 1
     # all of it hangs on the entrypoint's first message
     pair.server.close(0, pair.now)
-    assert [lost(told) for told in pair.turn()] == [BOTH_SIDES, BOTH_SIDES]
+    assert [lost(seen) for seen in pair.turn()] == [BOTH_SIDES, BOTH_SIDES]
     pair.wait(2)
     for engine in (pair.client, pair.server):
         assert engine.closed is None
@@ -102,7 +102,7 @@ def test_channels_that_were_leave_nothing() -> None:
     cycle(pair, 2000)
     assert (tables(pair.client), tables(pair.server)) == before
     for engine in (pair.client, pair.server):
-        assert len(engine._wiring.timers._heap) < 200
+        assert len(engine._context.timers._heap) < 200
         kinds = engine._channels._tombstones._channels._kinds.values()
         assert all(len(ranges) == 1 for ranges in kinds)
         assert not engine._channels._tombstones._recent or engine is pair.server

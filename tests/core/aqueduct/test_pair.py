@@ -37,7 +37,7 @@ class App:
     def read(self) -> None:
         for event in self.pair.events(self.side):
             if isinstance(event, MessageBatch):
-                self._run(event)
+                self._batch(event)
             elif isinstance(event, Delivered):
                 for number in range(event.first, event.stop):
                     key = (event.reliable, number)
@@ -49,24 +49,24 @@ class App:
             elif isinstance(event, Nacked):
                 self.nacked[event.channel] |= set(range(event.first, event.stop))
 
-    def _run(self, run: MessageBatch) -> None:
-        assert run.channel in self.known, "a run of a channel that nobody told of"
-        assert run.channel not in self.ended, "a run after the end"
-        for message in run.messages():
-            key = (run.reliable, message.number)
-            assert key not in self.received[run.channel], "delivered twice"
-            self.received[run.channel][key] = message.payload
-            self.action[run.channel].append(key)
+    def _batch(self, batch: MessageBatch) -> None:
+        assert batch.channel in self.known, "a run of a channel that nobody told of"
+        assert batch.channel not in self.ended, "a run after the end"
+        for message in batch.messages():
+            key = (batch.reliable, message.number)
+            assert key not in self.received[batch.channel], "delivered twice"
+            self.received[batch.channel][key] = message.payload
+            self.action[batch.channel].append(key)
             for attachment in message.attachments:
                 assert attachment.channel not in self.known, "attached twice"
                 self.known.add(attachment.channel)
         if self.engine.closed is None:
             if self.engine.config.ack_mode is AckMode.ON_STORED:
                 self.engine.stored(
-                    run.channel, run.first, run.first + run.count, reliable=run.reliable,
+                    batch.channel, batch.first, batch.first + batch.count, reliable=batch.reliable,
                     now=self.pair.now,
                 )  # fmt: skip
-            self.engine.consumed(run.channel, run.size, self.pair.now)
+            self.engine.consumed(batch.channel, batch.size, self.pair.now)
 
 
 def both(pair: Pair) -> tuple[App, App]:
@@ -77,7 +77,7 @@ def settle(pair: Pair, *apps: App) -> None:
     """Run until the applications have nothing left to answer."""
     while True:
         pair.settle()
-        if not any(pair.told.values()):
+        if not any(pair.seen.values()):
             return
         for app in apps:
             app.read()
@@ -213,7 +213,7 @@ def check_nothing_left(pair: Pair, *apps: App) -> None:
     for engine in pair.engines.values():
         lineage = engine._channels.lineage
         assert lineage.links == sum(not node.accessible for node in lineage._nodes.values())
-        assert engine._channels._claims.bytes >= 0
+        assert engine._channels._remote_channels.bytes >= 0
 
 
 @rule("AQ-ERR-1", "AQ-ERR-3")
@@ -282,9 +282,9 @@ def test_no_frames_raise_an_exception(sequences: list[tuple[str, list[str], str,
             stream = wire.stream(text, end=how == "end")
             if how == "reset":
                 wire.reset(stream)
-        for run in wire.events(MessageBatch):
+        for batch in wire.events(MessageBatch):
             if engine.closed is None:
-                engine.consumed(run.channel, run.size, wire.now)
+                engine.consumed(batch.channel, batch.size, wire.now)
         wire.advance(pause)
         assert wire.code != Code.INTERNAL, caught_log()
 

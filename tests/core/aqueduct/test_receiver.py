@@ -367,7 +367,7 @@ def test_the_one_message_counts_however_its_successor_came(step: int) -> None:
     frames = message(0) + message(1)
     for i in range(0, len(frames), step):
         server.stream(frames[i : i + step], stream)
-    assert [run.count for run in server.events(MessageBatch)] == [1]
+    assert [batch.count for batch in server.events(MessageBatch)] == [1]
     assert server.code == Code.STATE
 
 
@@ -376,7 +376,7 @@ def test_any_mix_of_carriers_is_accepted() -> None:
     server = known()
     server.stream("0308" + message(0))
     server.datagram("0308" + message(0))
-    assert [(run.reliable, run.first) for run in server.events(MessageBatch)] == [
+    assert [(batch.reliable, batch.first) for batch in server.events(MessageBatch)] == [
         (True, 0),
         (False, 0),
     ]
@@ -420,7 +420,7 @@ def test_on_stored_an_answer_waits_for_the_log() -> None:
     assert server.sent() == []
     # decided at the deadline: what comes now is late
     server.datagram("0308" + message(1))
-    assert [run.first for run in server.events(MessageBatch)] == [0, 2]
+    assert [batch.first for batch in server.events(MessageBatch)] == [0, 2]
     server.engine.stored(8, 0, 1, reliable=False, now=server.now)
     assert server.sent() == []
     server.engine.stored(8, 2, 3, reliable=False, now=server.now)
@@ -520,7 +520,7 @@ def test_many_answers_are_split_over_frames() -> None:
 def test_two_messages_in_a_datagram() -> None:
     server = known()
     server.datagram("0308" + message(0) + message(1) + message(3))
-    assert [(run.first, run.count) for run in server.events(MessageBatch)] == [(0, 2), (3, 1)]
+    assert [(batch.first, batch.count) for batch in server.events(MessageBatch)] == [(0, 2), (3, 1)]
     assert server.code is None
 
 
@@ -537,10 +537,10 @@ def test_what_is_before_a_fault_counts_however_the_bytes_are_split(before: str, 
         server.stream("0308" + before)
         stream = server.stream("0308")
         server.pump()
-        server.told.clear()
+        server.seen.clear()
         for i in range(0, len(frames), step):
             server.stream(frames[i : i + step], stream)
-        assert sum(run.count for run in server.events(MessageBatch)) == count
+        assert sum(batch.count for batch in server.events(MessageBatch)) == count
         # a finish that is reached ends the machine, and what follows is ignored (AQ-ERR-4)
         assert server.code == (Code.STATE if before == message(3) else None)
 
@@ -549,10 +549,10 @@ def test_what_is_before_a_fault_counts_however_the_bytes_are_split(before: str, 
 def test_a_block_longer_than_the_window() -> None:
     server = Wire.server(Config(auto_accept=True, max_reliable_window=10))
     server.stream("0300" + "".join(message(n) for n in range(100)))
-    assert [run.count for run in server.events(MessageBatch)] == [100]
+    assert [batch.count for batch in server.events(MessageBatch)] == [100]
     server.stream("0300" + "".join(message(n) for n in range(101, 120)))
     assert server.code == Code.RESOURCE_LIMIT
-    assert [run.count for run in server.events(MessageBatch)] == [10]
+    assert [batch.count for batch in server.events(MessageBatch)] == [10]
 
 
 @rule("AQ-ACK-15")
@@ -576,12 +576,12 @@ def test_what_waits_for_its_carrier_stays_in_its_number_space() -> None:
     server.datagram("0308" + message(4))
     server.datagram("0308" + message(5))
     server.stream(message(6), stream)
-    assert server.engine._wiring.credit.pieces == 3
+    assert server.engine._context.credit.pieces == 3
     server.stream("030004000002080000")
     assert [
-        (run.reliable, run.first, run.count)
-        for run in server.events(MessageBatch)
-        if run.channel == 8
+        (batch.reliable, batch.first, batch.count)
+        for batch in server.events(MessageBatch)
+        if batch.channel == 8
     ] == [(True, 0, 4), (False, 4, 2), (True, 6, 1)]
 
 
@@ -651,14 +651,14 @@ def test_nothing_is_complete_while_something_is_missing_or_nobody_knows_the_chan
     server.stream("0308" + message(1) + "0602")
     assert server.events(Complete) == []
     server.stream("0308" + message(0))
-    (told,) = server.events(Complete)
-    assert told.channel == 8
+    (seen,) = server.events(Complete)
+    assert seen.channel == 8
     unknown = Wire.server(config)
     unknown.stream("0308" + message(0) + "0601")
     assert unknown.events(Complete) == []
     unknown.stream("0300" + carrier(0, 8))
-    (told,) = unknown.events(Complete)
-    assert told.channel == 8
+    (seen,) = unknown.events(Complete)
+    assert seen.channel == 8
 
 
 @rule("AQ-LOST-4")
@@ -704,11 +704,11 @@ def test_the_stream_of_a_lost_channel_is_reset_as_lost() -> None:
 @pytest.mark.parametrize("end", ["07", "0b"])
 def test_credit_that_waits_when_a_channel_ends_is_not_looked_for(end: str) -> None:
     server = known(config=Config(auto_accept=True, flow_per_channel=1000))
-    server.engine._wiring.flow.active = True
+    server.engine._context.flow.active = True
     server.stream("0308" + message(0))
-    (run,) = server.events(MessageBatch)
+    (batch,) = server.events(MessageBatch)
     server.advance(0.1)
-    server.engine.consumed(8, run.size, server.now)
+    server.engine.consumed(8, batch.size, server.now)
     assert server.engine.wake_at is not None
     server.stream("0308" + end)
     server.fresh()
@@ -720,8 +720,8 @@ def test_a_finish_to_be_confirmed_is_told_with_its_datagrams_answered() -> None:
     server = known(config=Config(auto_accept=True, confirm_finish=True))
     server.datagram("0308" + message(0))
     server.stream("030805010600")
-    (told,) = server.events(Complete)
-    assert (told.counts.unreliable_sent, told.counts.unreliable_acked) == (1, 1)
+    (seen,) = server.events(Complete)
+    assert (seen.counts.unreliable_sent, seen.counts.unreliable_acked) == (1, 1)
     assert server.sent() == ["7: 090101"]
 
 
@@ -739,7 +739,7 @@ def test_a_datagram_beyond_the_ranges_that_are_kept_is_lost() -> None:
     server = known(config=Config(auto_accept=True, max_ranges_per_space=2))
     for number in (0, 2, 4):
         server.datagram("0308" + message(number))
-    assert [run.first for run in server.events(MessageBatch)] == [0, 2]
+    assert [batch.first for batch in server.events(MessageBatch)] == [0, 2]
     server.stream("03080505")
     server.advance(1)
     assert server.sent() == ["7: 090401010102"]

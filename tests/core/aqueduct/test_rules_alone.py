@@ -15,7 +15,7 @@ from tests.support.wire import Wire, unhex
 
 
 def payloads(wire: Wire) -> list[bytes]:
-    return [single.payload for run in wire.events(MessageBatch) for single in run.messages()]
+    return [single.payload for batch in wire.events(MessageBatch) for single in batch.messages()]
 
 
 @rule("AQ-LIFE-1")

@@ -10,22 +10,22 @@ from hypothesis import strategies as st
 
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.faults import QueueFull
-from aqueduct_core.aqueduct.send_queue import Attach, Outgoing, SendQueues
+from aqueduct_core.aqueduct.send_queue import Attach, QueuedMessage, SendQueues
 from tests.support.rules import rule
 
 SMALL = Config(send_queue_messages=3, send_queue_bytes=500, send_queue_connection_bytes=1_200)
 
 
-def message(size: int) -> Outgoing:
-    return Outgoing(bytes(size), (), ())
+def message(size: int) -> QueuedMessage:
+    return QueuedMessage(bytes(size), (), ())
 
 
 def test_a_message_costs_its_bytes_and_those_of_all_headers() -> None:
     plain = message(100).cost
     headers = ((b"key", b"value"),)
-    assert Outgoing(bytes(100), headers, ()).cost == plain + 8
+    assert QueuedMessage(bytes(100), headers, ()).cost == plain + 8
     attach = (Attach(True, headers=headers), Attach(False), Attach(True, headers=headers))
-    assert Outgoing(bytes(100), headers, attach).cost == plain + 3 * 8
+    assert QueuedMessage(bytes(100), headers, attach).cost == plain + 3 * 8
     assert plain >= 100
 
 
@@ -39,7 +39,7 @@ def test_a_queue_takes_messages_while_it_has_less_than_its_bounds() -> None:
     for queues in (by_number, by_bytes):
         with pytest.raises(QueueFull, match="channel 1 is full"):
             queues.add(1, message(0))
-        assert queues.starved == {1: False}
+        assert queues.awaiting_writable == {1: False}
     exactly = SendQueues(SMALL)
     exactly.add(1, message(500 - message(0).cost))
     assert not exactly.admits(1)
@@ -86,7 +86,7 @@ def test_a_channel_that_is_dropped_wants_nothing_any_more() -> None:
         with pytest.raises(QueueFull):
             queues.add(channel, message(0))
     assert (queues.drop(1), queues.drop(1)) == (1, 0)
-    assert queues.starved == {2: False}
+    assert queues.awaiting_writable == {2: False}
 
 
 STEPS = st.lists(
@@ -102,7 +102,7 @@ STEPS = st.lists(
 @given(STEPS)
 def test_what_waits_is_counted_and_comes_out_in_order(steps: list[tuple[str, int, int]]) -> None:
     queues = SendQueues(SMALL)
-    model: dict[int, deque[Outgoing]] = {1: deque(), 2: deque(), 3: deque()}
+    model: dict[int, deque[QueuedMessage]] = {1: deque(), 2: deque(), 3: deque()}
     for step, channel, size in steps:
         waiting = model[channel]
         match step:

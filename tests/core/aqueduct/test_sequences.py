@@ -14,7 +14,9 @@ from tests.support.wire import Wire
 
 
 def payloads(wire: Wire) -> list[tuple[int, bytes]]:
-    return [(run.channel, m.payload) for run in wire.events(MessageBatch) for m in run.messages()]
+    return [
+        (batch.channel, m.payload) for batch in wire.events(MessageBatch) for m in batch.messages()
+    ]
 
 
 def ends(wire: Wire) -> list[tuple[int, End]]:
@@ -116,10 +118,10 @@ def test_s04_message_before_its_carrier() -> None:
     server.advance(0.02)
     assert server.sent() == ["7: 08020001"]
     server.stream("03000400000208000178")
-    runs = server.events(MessageBatch)
-    assert [run.channel for run in runs] == [0, 8]
-    assert runs[0].attachments == {0: (Attachment(8, ()),)}
-    assert runs[1].payload == b"m"
+    batches = server.events(MessageBatch)
+    assert [batch.channel for batch in batches] == [0, 8]
+    assert batches[0].attachments == {0: (Attachment(8, ()),)}
+    assert batches[1].payload == b"m"
     server.advance(0.02)
     assert server.sent() == ["11: 030008020001"]
 
@@ -201,9 +203,9 @@ def test_s09_fallback_to_a_stream() -> None:
 def test_s10_unclaimed_attachments() -> None:
     server = Wire.server()
     server.stream("030004000004080002000" + "0")
-    (run,) = server.events(MessageBatch)
+    (batch,) = server.events(MessageBatch)
     assert server.sent() == ["7: 0308", "11: 0302"]
-    server.engine.drop(run.attachments[0], server.now)
+    server.engine.drop(batch.attachments[0], server.now)
     assert server.sent() == ["7: 0a FIN", "11:  FIN", "15: 030207 FIN"]
 
 

@@ -35,27 +35,27 @@ def message(number: int, attached: int = 0) -> bytes:
     return codec.encode_message(number, ((b"k", b"v"),), channels, b"x")
 
 
-def runs(events: list[Event]) -> int:
+def batches(events: list[Event]) -> int:
     return sum(item.count for item in events if isinstance(item, MessageBatch))
 
 
 def each_turn(engine: AqueductEngine, now: float = 0.0) -> list[list[Event]]:
     """What each turn tells, until nothing waits."""
     engine.actions()
-    told = [engine.events()]
+    seen = [engine.events()]
     while (wake := engine.wake_at) is not None and wake <= now + 2 * SOON:
         now = max(now, wake)
         engine.tick(now)
         engine.actions()
-        told.append(engine.events())
-    return told
+        seen.append(engine.events())
+    return seen
 
 
 def test_a_stream_that_comes_at_once_is_taken_in_by_turns_and_whole() -> None:
     engine = server()
     data = route() + b"".join(message(n) for n in range(1_000))
     engine.handle(StreamBytes(6, data, True), 0.0)
-    counts = [runs(told) for told in each_turn(engine)]
+    counts = [batches(seen) for seen in each_turn(engine)]
     assert sum(counts) == 1_000
     assert max(counts) <= WORK
     assert engine.footprint.size < server().footprint.size + 1_000 * 200 + len(data)
@@ -104,20 +104,20 @@ def test_streams_are_taken_in_in_the_order_in_which_they_came() -> None:
             channel += 1
             engine.handle(StreamBytes(stream, route(8 * channel) + b"\x07", True), 0.0)
             stream += 4
-    told = [item for event in each_turn(engine) for item in event]
+    seen = [item for event in each_turn(engine) for item in event]
     assert engine.closed is None
-    assert runs(told) == 300
+    assert batches(seen) == 300
 
 
 def test_a_stream_does_not_overtake_others_because_it_goes_on() -> None:
     engine = server()
     engine.handle(StreamBytes(6, route() + b"\x05\x01" * (4 * WORK), False), 0.0)
     engine.handle(StreamBytes(10, route() + message(0), True), 0.0)
-    now, turns, told = 0.0, 0, 0
-    while not told:
+    now, turns, seen = 0.0, 0, 0
+    while not seen:
         engine.handle(StreamBytes(6, b"\x05\x01" * WORK, False), now)
         engine.actions()
-        told = runs(engine.events())
+        seen = batches(engine.events())
         now += 2 * SOON
         engine.tick(now)
         turns += 1
@@ -129,10 +129,10 @@ def test_a_reset_takes_effect_behind_the_frames_that_came_whole() -> None:
     data = route() + b"".join(message(n) for n in range(5 * WORK))
     engine.handle(StreamBytes(6, data + b"\x04", False), 0.0)
     engine.handle(StreamReset(6, 0), 0.0)
-    assert sum(map(runs, each_turn(engine))) == 5 * WORK
+    assert sum(map(batches, each_turn(engine))) == 5 * WORK
     assert engine.closed is None
-    assert not engine._inflow.streams
-    assert engine._inflow.unread == 0
+    assert not engine._ingress.streams
+    assert engine._ingress.unread == 0
 
 
 def test_what_breaks_the_protocol_ends_the_connection_in_its_turn() -> None:
@@ -140,9 +140,9 @@ def test_what_breaks_the_protocol_ends_the_connection_in_its_turn() -> None:
     data = route() + b"".join(message(n) for n in range(3 * WORK))
     engine.handle(StreamBytes(6, data + b"\xff", False), 0.0)
     assert engine.closed is None
-    told = [item for event in each_turn(engine) for item in event]
-    assert runs(told) == 3 * WORK
-    assert isinstance(told[-1], Closed)
+    seen = [item for event in each_turn(engine) for item in event]
+    assert batches(seen) == 3 * WORK
+    assert isinstance(seen[-1], Closed)
     assert engine.wake_at is None
 
 
@@ -151,11 +151,11 @@ def test_what_waits_goes_on_behind_a_pause() -> None:
     data = route() + b"".join(message(n) for n in range(5 * WORK))
     engine.handle(StreamBytes(6, data, True), 0.0)
     engine.pause()
-    paused = sum(map(runs, each_turn(engine)))
+    paused = sum(map(batches, each_turn(engine)))
     assert paused <= WORK
     assert engine.wake_at is None or engine.wake_at > 2 * SOON
     engine.resume(1.0)
-    assert sum(map(runs, each_turn(engine, 1.0))) == 5 * WORK - paused
+    assert sum(map(batches, each_turn(engine, 1.0))) == 5 * WORK - paused
 
 
 def test_arrivals_that_wait_are_bounded() -> None:
@@ -165,10 +165,10 @@ def test_arrivals_that_wait_are_bounded() -> None:
         engine.handle(StreamBytes(stream, route(), False), 0.0)
     for n in range(2 * ARRIVALS):
         engine.handle(StreamBytes((6, 10)[n % 2], message(n), False), 0.0)
-    assert len(engine._inflow._waiting) == ARRIVALS
+    assert len(engine._ingress._waiting) == ARRIVALS
     engine.resume(0.0)
-    assert sum(map(runs, each_turn(engine))) == 2 * ARRIVALS
-    assert engine._inflow.unread == 0
+    assert sum(map(batches, each_turn(engine))) == 2 * ARRIVALS
+    assert engine._ingress.unread == 0
     assert engine.closed is None
 
 
@@ -205,7 +205,7 @@ def test_turns_change_nothing_but_the_time(seed: int) -> None:
         if rng.random() < 0.5:
             now += 2 * SOON
             engine.tick(now)
-    while engine._inflow._waiting:
+    while engine._ingress._waiting:
         turn()
         now += 2 * SOON
         engine.tick(now)
@@ -213,4 +213,4 @@ def test_turns_change_nothing_but_the_time(seed: int) -> None:
     assert sorted(got) == list(range(200))
     assert engine.closed is None
     assert engine.side is Side.SERVER
-    assert not engine._inflow.streams
+    assert not engine._ingress.streams

@@ -1,8 +1,9 @@
 """The content of numbered messages as one number, whatever the order in which they came (pure).
 
 Each message is mixed into 64 bits; the checksum of a set of messages is the sum of these modulo
-2^64. So it is the same for any cut into runs and any interleaving, and two sets are added by adding
-their sums. ``docs/protocol.md`` says exactly how a message is mixed, for other implementations.
+2^64. So it is the same for any cut into batches and any interleaving, and two sets are added by
+adding their sums. ``docs/protocol.md`` says exactly how a message is mixed, for those who write
+another implementation.
 
 It tells content that differs by accident, as a second run of a computation does (missed once in
 2^32 times for a single message, far less for several); it is no defence against forgery.
@@ -54,17 +55,17 @@ class Content(NamedTuple):
         return Content(self.messages - other.messages, (self.total - other.total) & MASK)
 
 
-class Part(NamedTuple):
-    """Messages ``[low, high)`` of a run, at least one; ``first`` is the logical number of the first
-    of them."""
+class BatchPart(NamedTuple):
+    """Messages ``[low, high)`` of a batch, at least one; ``first`` is the logical number of the
+    first of them."""
 
-    run: MessageBatch
+    batch: MessageBatch
     low: int
     high: int
     first: int
 
 
-def of_runs(parts: Sequence[Part]) -> tuple[list[Content], Checks]:
+def of_batches(parts: Sequence[BatchPart]) -> tuple[list[Content], Checks]:
     """The content of each part, and the checks of all messages; many parts at once cost little more
     than their messages."""
     if not parts:
@@ -76,7 +77,7 @@ def of_runs(parts: Sequence[Part]) -> tuple[list[Content], Checks]:
     counts = np.array([part.high - part.low for part in parts], np.int64)
     stops = np.cumsum(counts)
     starts = stops - counts
-    ends = np.concatenate([part.run.offsets[part.low : part.high + 1] for part in parts])
+    ends = np.concatenate([part.batch.offsets[part.low : part.high + 1] for part in parts])
     lengths = np.delete(np.diff(ends), (stops + np.arange(len(parts)))[:-1])
     firsts = np.array([part.first for part in parts], np.int64)
     numbers = np.repeat(firsts - starts, counts) + np.arange(stops[-1], dtype=np.int64)
@@ -84,9 +85,9 @@ def of_runs(parts: Sequence[Part]) -> tuple[list[Content], Checks]:
     return [*map(Content, counts.tolist(), totals.tolist())], checks
 
 
-def of_run(run: MessageBatch, low: int, high: int, first: int) -> Content:
+def of_batch(batch: MessageBatch, low: int, high: int, first: int) -> Content:
     """The content of a single part."""
-    return of_runs([Part(run, low, high, first)])[0][0]
+    return of_batches([BatchPart(batch, low, high, first)])[0][0]
 
 
 def of_payloads(
@@ -103,18 +104,18 @@ def of_payloads(
     return Content(len(payloads), int(mixed.sum(dtype=np.uint64)))
 
 
-def _crcs(part: Part) -> list[int]:
-    run, low, high, _ = part
-    ends: list[int] = run.offsets[low : high + 1].tolist()
+def _crcs(part: BatchPart) -> list[int]:
+    batch, low, high, _ = part
+    ends: list[int] = batch.offsets[low : high + 1].tolist()
     start, stop, size = ends[0], ends[-1], ends[1] - ends[0]
     if high - low >= EQUAL and size and ends == list(range(start, stop + 1, size)):
-        column = np.frombuffer(run.payload, f"V{size}", high - low, start)
+        column = np.frombuffer(batch.payload, f"V{size}", high - low, start)
         crcs = list(map(crc32, column.tolist()))
     else:
-        large = len(run.payload) > COPY_BYTES * run.count
-        payload = memoryview(run.payload) if large else run.payload
+        large = len(batch.payload) > COPY_BYTES * batch.count
+        payload = memoryview(batch.payload) if large else batch.payload
         crcs = [crc32(payload[begin:end]) for begin, end in pairwise(ends)]
-    for index, headers in run.headers.items():
+    for index, headers in batch.headers.items():
         if low <= index < high:
             crcs[index - low] = _with_headers(crcs[index - low], headers)
     return crcs

@@ -54,26 +54,26 @@ def message_number(channel: Headers, number: int, headers: Headers) -> int:
 
 
 class RowNumbers:
-    """Numbers the reliable messages of one channel, run by run in the order of their arrival."""
+    """Numbers the reliable messages of one channel, batch by batch as they arrive."""
 
     def __init__(self) -> None:
         self._shift: int | None = None
 
-    def take(self, run: MessageBatch) -> tuple[MessageBatch, Numbers]:
-        """The run without its headers that say it, and the number of each of its messages.
+    def take(self, batch: MessageBatch) -> tuple[MessageBatch, Numbers]:
+        """The batch without its headers that say it, and the number of each of its messages.
 
         Raises: BadHeader.
         """
         shifts: list[int] = []
         begins: list[int] = []
         kept: dict[int, Headers] = {}
-        for index, headers in sorted(run.headers.items()):
+        for index, headers in sorted(batch.headers.items()):
             at = _place(headers)
             if at is None:
                 kept[index] = headers
                 continue
             begins.append(index)
-            shifts.append(parse_decimal(SOURCE_OFFSET, headers[at][1]) - run.first - index)
+            shifts.append(parse_decimal(SOURCE_OFFSET, headers[at][1]) - batch.first - index)
             rest = (*headers[:at], *headers[at + 1 :])
             if rest:
                 kept[index] = rest
@@ -83,9 +83,9 @@ class RowNumbers:
             begins.insert(0, 0)
             shifts.insert(0, self._shift)
         self._shift = shifts[-1]
-        lengths = np.diff([*begins, run.count])
-        wire = np.arange(run.first, run.first + run.count, dtype=np.int64)
-        return replace(run, headers=kept), wire + np.repeat(np.array(shifts, np.int64), lengths)
+        lengths = np.diff([*begins, batch.count])
+        wire = np.arange(batch.first, batch.first + batch.count, dtype=np.int64)
+        return replace(batch, headers=kept), wire + np.repeat(np.array(shifts, np.int64), lengths)
 
 
 def _place(headers: Headers) -> int | None:

@@ -147,10 +147,10 @@ def test_frames_hide_payloads_in_logs() -> None:
     assert "secret" not in repr(frame)
     assert "number=3" in repr(frame)
     secret = ((b"authorization", b"secret"),)
-    run = MessageBatch(
+    batch = MessageBatch(
         0, True, 0, 1, b"secret", np.array([0, 6]), 12, {0: secret}, {0: (Attachment(8, secret),)}
     )
-    for value in (ConnectionHeaders(secret), Opened(secret), run, *run.messages()):
+    for value in (ConnectionHeaders(secret), Opened(secret), batch, *batch.messages()):
         assert "secret" not in repr(value)
     assert "authorization" in repr(Opened(secret))
 

@@ -175,7 +175,7 @@ def test_a_ghost_keeps_no_payload_and_still_checks() -> None:
     reader = SequenceReader(Side.CLIENT, OpenGate(False), Config())
     reader.feed(b"\x03\x08")
     reader.next()
-    reader.ghost()
+    reader.skip()
     reader.feed(b"\x04\x00\x00\x00\xa0\x8d\x06" + b"x" * 60_000)
     assert type(reader.next()).__name__ == "Skipped"
     assert reader.waiting == 0
@@ -191,7 +191,7 @@ def test_a_ghost_that_ends_inside_a_payload() -> None:
     reader = SequenceReader(Side.CLIENT, OpenGate(False), Config())
     reader.feed(b"\x03\x08\x04\x00\x00\x00\x05hi")
     reader.next()
-    reader.ghost()
+    reader.skip()
     assert reader.next() is not None
     assert reader.next() is None
     with pytest.raises(PeerFault):

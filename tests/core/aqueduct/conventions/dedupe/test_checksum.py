@@ -12,8 +12,8 @@ import pytest
 from aqueduct_core.aqueduct.conventions.dedupe.checksum import (
     COPY_BYTES,
     Content,
+    of_batch,
     of_payloads,
-    of_run,
 )
 from aqueduct_core.engine.message_batch import Headers
 from tests.core.intake.runs import run
@@ -62,14 +62,14 @@ def test_any_cut_and_any_order_give_the_same(size: int) -> None:
     headers: dict[int, Headers] = {3: ((b"a", b"b"),), 49: ((b"c", b""),)}
     whole = of_payloads(payloads, 1000, headers)
     messages = run(payloads, headers=headers)
-    assert of_run(messages, 0, 50, 1000) == whole
+    assert of_batch(messages, 0, 50, 1000) == whole
     for _ in range(20):
         cuts = sorted({0, 50, *(chance.randrange(50) for _ in range(5))})
         pieces = list(pairwise(cuts))
         chance.shuffle(pieces)
         total = Content()
         for low, high in pieces:
-            total = total.plus(of_run(messages, low, high, 1000 + low))
+            total = total.plus(of_batch(messages, low, high, 1000 + low))
         assert total == whole
 
 

@@ -11,7 +11,7 @@ from aqueduct_core.aqueduct.conventions.headers import BadHeader
 from aqueduct_core.engine.message_batch import Headers, MessageBatch
 
 
-def run(first: int, *offsets: int | None, more: Headers = ()) -> MessageBatch:
+def batch(first: int, *offsets: int | None, more: Headers = ()) -> MessageBatch:
     """A message for each offset; None: it says nothing."""
     headers = {
         i: ((b"source-offset", b"%d" % offset), *more)
@@ -24,22 +24,22 @@ def run(first: int, *offsets: int | None, more: Headers = ()) -> MessageBatch:
 
 def test_a_message_that_says_nothing_is_the_next_row() -> None:
     rows = RowNumbers()
-    kept, numbers = rows.take(run(0, 40, None, None, 7, None, 2**62 - 1))
+    kept, numbers = rows.take(batch(0, 40, None, None, 7, None, 2**62 - 1))
     assert numbers.tolist() == [40, 41, 42, 7, 8, 2**62 - 1]
     assert kept.headers == {}
-    assert rows.take(run(6, 90, None))[1].tolist() == [90, 91]
-    assert rows.take(run(8, None, None, 3))[1].tolist() == [92, 93, 3]
-    assert rows.take(run(11, None))[1].tolist() == [4]
+    assert rows.take(batch(6, 90, None))[1].tolist() == [90, 91]
+    assert rows.take(batch(8, None, None, 3))[1].tolist() == [92, 93, 3]
+    assert rows.take(batch(11, None))[1].tolist() == [4]
 
 
 def test_other_headers_stay() -> None:
-    kept, _ = RowNumbers().take(run(0, 40, None, 41, more=((b"k", b"v"),)))
+    kept, _ = RowNumbers().take(batch(0, 40, None, 41, more=((b"k", b"v"),)))
     assert kept.headers == {0: ((b"k", b"v"),), 2: ((b"k", b"v"),)}
 
 
 def test_a_header_of_the_row_with_this_key_is_no_offset() -> None:
     own = (b"source-offset", b"7")
-    kept, numbers = RowNumbers().take(run(0, 40, None, 41, more=(own,)))
+    kept, numbers = RowNumbers().take(batch(0, 40, None, 41, more=(own,)))
     assert numbers.tolist() == [40, 41, 41]
     assert kept.headers == {0: (own,), 2: (own,)}
     channel = ((b"source", b"spool/3"),)
@@ -48,7 +48,7 @@ def test_a_header_of_the_row_with_this_key_is_no_offset() -> None:
 
 @pytest.mark.parametrize("value", [b"", b"-1", b"x", b"%d" % 2**62])
 def test_offsets_that_are_none(value: bytes) -> None:
-    broken = run(0, 1)
+    broken = batch(0, 1)
     broken.headers[0] = ((b"source-offset", value),)  # type: ignore[index]
     with pytest.raises(BadHeader, match="source-offset"):
         RowNumbers().take(broken)
@@ -56,7 +56,7 @@ def test_offsets_that_are_none(value: bytes) -> None:
 
 def test_the_first_message_says_its_offset() -> None:
     with pytest.raises(BadHeader, match="source-offset"):
-        RowNumbers().take(run(0, None, 5))
+        RowNumbers().take(batch(0, None, 5))
 
 
 def test_stretches_rise_by_one() -> None:

@@ -20,7 +20,7 @@ def ends(wire: Wire) -> list[tuple[int, End]]:
 
 
 def empty(wire: Wire) -> bool:
-    return not wire.engine.open_channels and not len(wire.engine._wiring.heirs)
+    return not wire.engine.open_channels and not len(wire.engine._context.remote_lineage)
 
 
 @rule("AQ-LOST-3", "AQ-LIFE-12", "AQ-ACK-15")
@@ -183,7 +183,7 @@ def test_what_hangs_on_a_channel_of_ours_that_is_accessible_lives_on() -> None:
     assert client.engine.half_open(3)
     client.stream("0302" + "0601")
     client.advance(2)
-    assert len(client.engine._wiring.heirs) == 1  # 3 alone, which may carry others
+    assert len(client.engine._context.remote_lineage) == 1  # 3 alone, which may carry others
 
 
 @rule("AQ-LOST-2")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Config, Mode, Side
 from aqueduct_core.aqueduct.faults import Code
-from aqueduct_core.aqueduct.footprint import PIECE_BYTES, RANGE_BYTES, RECORD_BYTES, STREAM_BYTES
+from aqueduct_core.aqueduct.statistics import PIECE_BYTES, RANGE_BYTES, RECORD_BYTES, STREAM_BYTES
 from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.actions import CloseLink
 from aqueduct_core.engine.inputs import LinkReady, StreamBytes, StreamLimit
@@ -31,7 +31,7 @@ def fresh(**server: int) -> Pair:
 
 def quiet(pair: Pair) -> Pair:
     """What the pair itself notes is no engine's."""
-    pair.told = {Side.CLIENT: [], Side.SERVER: []}
+    pair.seen = {Side.CLIENT: [], Side.SERVER: []}
     pair._last.clear()
     pair._resets.clear()
     return pair
@@ -62,10 +62,10 @@ def size(pair: Pair) -> int:
 
 def consume(pair: Pair) -> None:
     """The server's application is done with all that it was told."""
-    for event in pair.told[Side.SERVER]:
+    for event in pair.seen[Side.SERVER]:
         if isinstance(event, MessageBatch):
             pair.server.consumed(event.channel, event.size, pair.now)
-    pair.told[Side.SERVER].clear()
+    pair.seen[Side.SERVER].clear()
 
 
 def test_an_idle_engine() -> None:
@@ -152,7 +152,7 @@ def test_holes_in_numbers_count_although_nothing_waits() -> None:
     assert pair.server.footprint.size - before >= 30 * 100
     pair.server.close(channel, pair.now)
     pair.settle()
-    assert pair.server._wiring.ranges == 1  # those of the entrypoint
+    assert pair.server._context.ranges == 1  # those of the entrypoint
 
 
 def test_declarations_that_wait_for_their_deadline_count() -> None:
@@ -187,11 +187,11 @@ def test_messages_on_channels_that_no_message_carried_wait_for_the_peer() -> Non
     assert held.size - before.size >= 38 * 1_000
     assert held.waiting == before.waiting
     wire.stream("0300" + "0400" + "00" + "0208" + "00" + "00")  # it carries the first of them
-    told = wire.engine.footprint.waiting
-    assert 40 * 6 <= told <= 40 * 6 + 2 * PIECE_BYTES + 100
+    seen = wire.engine.footprint.waiting
+    assert 40 * 6 <= seen <= 40 * 6 + 2 * PIECE_BYTES + 100
     wire.stream("0308" + "0b")
-    for run in wire.events(MessageBatch):
-        wire.engine.consumed(run.channel, run.size, wire.now)
+    for batch in wire.events(MessageBatch):
+        wire.engine.consumed(batch.channel, batch.size, wire.now)
     for number in range(2, 40):
         wire.stream(codec.encode_route_to(8 * number).hex() + "0b")
     assert wire.engine.footprint.waiting == 0
@@ -252,9 +252,9 @@ def test_datagrams_that_wait_for_the_headers_count_and_those_that_are_dropped_do
     held = wire.engine.footprint.size - before
     assert 10 * (1_000 + STREAM_BYTES) <= held <= 10 * (1_020 + STREAM_BYTES)
     wire.engine.accept((), 0)
-    (run,) = wire.events(MessageBatch)
-    assert run.count == 10
-    wire.engine.consumed(0, run.size, 0)
+    (batch,) = wire.events(MessageBatch)
+    assert batch.count == 10
+    wire.engine.consumed(0, batch.size, 0)
     assert wire.engine.footprint.size - before <= 2 * RANGE_BYTES
 
 
@@ -331,7 +331,7 @@ def test_after_any_conversation_nothing_is_charged_that_is_not_there(
     pair.run(5.0)
     left = pair.server.footprint
     assert left.waiting == 0
-    assert pair.server._inflow.unread == 0
+    assert pair.server._ingress.unread == 0
     # of channels that are gone ranges are remembered
     assert left.size <= idle + 200 * (len(channels) + 60)
 

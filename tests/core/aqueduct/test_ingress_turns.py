@@ -15,7 +15,7 @@ def test_a_stream_that_waited_goes_on_after_the_rest() -> None:
     assert server.events(MessageBatch) == []
     server.engine.resume(0)
     server.stream("61" + "0401000001" + "62", stream)
-    assert [run.payload for run in server.events(MessageBatch)] == [b"ab"]
+    assert [batch.payload for batch in server.events(MessageBatch)] == [b"ab"]
     assert server.code is None
 
 
@@ -27,7 +27,7 @@ def test_a_reset_that_came_while_a_stream_waited_is_heeded_behind_its_frames() -
     server.reset(stream)
     assert server.events(MessageBatch) == []
     server.engine.resume(0)
-    assert [run.payload for run in server.events(MessageBatch)] == [b"a"]
+    assert [batch.payload for batch in server.events(MessageBatch)] == [b"a"]
     server.stream("0300" + "0401000001" + "62")
-    assert [run.payload for run in server.events(MessageBatch)] == [b"b"]
+    assert [batch.payload for batch in server.events(MessageBatch)] == [b"b"]
     assert server.code is None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aqueduct_core.aqueduct.conventions.header_keys import from_text, to_text
+from aqueduct_core.aqueduct.conventions.headers import key_from_text, key_to_text
 
 PARTS = st.sampled_from([b"\\", b"\\x", b"\\xff", b"\\x5c", b"\\xc3\\xa9", b"\xff", b"\xc3", b"a9"])
 KEYS = st.lists(PARTS | st.binary(max_size=2) | st.text(max_size=2).map(str.encode)).map(b"".join)
@@ -23,14 +23,14 @@ KEYS = st.lists(PARTS | st.binary(max_size=2) | st.text(max_size=2).map(str.enco
     ],
 )
 def test_as_text(key: bytes, text: str) -> None:
-    assert to_text(key) == text
+    assert key_to_text(key) == text
 
 
 @given(KEYS)
 @example(b"\\xc3\\xa9" + b"\xff" * 100)
 def test_what_is_sent_on_looks_the_same_and_is_no_longer(key: bytes) -> None:
-    again = from_text(to_text(key))
-    assert to_text(again) == to_text(key)
+    again = key_from_text(key_to_text(key))
+    assert key_to_text(again) == key_to_text(key)
     assert len(again) <= len(key)
     try:
         key.decode()
@@ -42,4 +42,4 @@ def test_what_is_sent_on_looks_the_same_and_is_no_longer(key: bytes) -> None:
 @example("\\xff\\")
 @example("\\xc3\\xa9")
 def test_any_text_is_a_key(text: str) -> None:
-    assert to_text(from_text(text)) == text
+    assert key_to_text(key_from_text(text)) == text
