@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from aqueduct_core.aqueduct.channels import Channels
 from aqueduct_core.aqueduct.config import AckMode, Config, Mode
@@ -39,7 +40,7 @@ from aqueduct_core.aqueduct.statistics import Statistics, footprint
 from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.engine.actions import Action
-from aqueduct_core.engine.engine import Footprint
+from aqueduct_core.engine.engine import Footprint, StorageEngine
 from aqueduct_core.engine.inputs import (
     Datagram,
     Input,
@@ -437,3 +438,7 @@ class AqueductEngine:
         half = self._sender(channel)
         self._channels.idle.touched(channel, now)
         return half
+
+
+if TYPE_CHECKING:
+    _satisfied: type[StorageEngine[Event]] = AqueductEngine

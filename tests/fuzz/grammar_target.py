@@ -37,7 +37,7 @@ def run(data: bytes) -> None:
     )
     reading = check(case)
     if not datagram:
-        _ghost(case, reading)
+        _skipped(case, reading)
 
 
 def _cut(data: bytes, steps: list[int]) -> list[bytes]:
@@ -52,7 +52,7 @@ def _cut(data: bytes, steps: list[int]) -> list[bytes]:
     return pieces
 
 
-def _ghost(case: Case, reading: Reading) -> None:
+def _skipped(case: Case, reading: Reading) -> None:
     """The same bytes on the stream of a machine that has ended (AQ-SEQ-11, AQ-ERR-4)."""
     reader = SequenceReader(Side(case.sender), Gate(case.early, True), config_of(case.limits))
     kinds: list[str] = []
@@ -78,7 +78,7 @@ def _ghost(case: Case, reading: Reading) -> None:
 
 
 def _most_held(config: Config, given: int) -> int:
-    """A ghost keeps no payload: at most the head of one frame."""
+    """What is skipped keeps no payload: at most the head of one frame."""
     head = 64 + max(
         config.max_headers_bytes + config.max_attachments_bytes, config.max_ranges_bytes
     )  # fmt: skip

@@ -51,7 +51,7 @@ def tables(engine: AqueductEngine) -> dict[str, int]:
         "lineage records": len(lineage),
         "links": lineage.links,
         "carriers": lineage.carriers,
-        "heirs": len(context.remote_lineage),
+        "remote lineage": len(context.remote_lineage),
         "routes to send back": len(channels._route_back),
         "unclaimed machines": len(claims._waiting),
         "unclaimed records": len(claims._records),

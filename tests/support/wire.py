@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from aqueduct_core.aqueduct.engine import AqueductEngine, Config, Side
-from aqueduct_core.aqueduct.events import Closed, Event
+from aqueduct_core.aqueduct.events import Closed, End, Ended, Event
 from aqueduct_core.aqueduct.wire.codec import VERSION
 from aqueduct_core.engine.actions import (
     Action,
@@ -16,9 +16,13 @@ from aqueduct_core.engine.actions import (
     WriteStream,
 )
 from aqueduct_core.engine.inputs import Datagram, StreamBytes, StreamReset
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.turns import proceed
 
 N = TypeVar("N")
+
+CARRIER_8 = "030004000002080000"
+"""Message 0 of the entrypoint, which carries channel 8."""
 
 
 def unhex(text: str) -> bytes:
@@ -136,3 +140,14 @@ class Wire:
         closed = self.engine.closed
         assert closed is None or isinstance(closed, Closed)
         return None if closed is None else closed.code
+
+
+def ends(wire: Wire) -> list[tuple[int, End]]:
+    """The channels that have ended since the last call, and how."""
+    return [(ended.channel, ended.end) for ended in wire.events(Ended)]
+
+
+def payloads(wire: Wire) -> list[tuple[int, bytes]]:
+    """The messages since the last call, each with its channel."""
+    batches = wire.events(MessageBatch)
+    return [(batch.channel, item.payload) for batch in batches for item in batch.messages()]

@@ -59,33 +59,33 @@ def test_what_is_stored_goes_back_whole_and_reliable_messages_do_not_wait() -> N
     assert server.sent() == ["7: 090101" + "0c06"]
 
 
-def doubtful(*sizes: int) -> UnreportedCredit:
+def undecided(*sizes: int) -> UnreportedCredit:
     """Datagram messages that the application is done with, and none of them is acked."""
-    giveback = UnreportedCredit()
+    unreported = UnreportedCredit()
     for number, size in enumerate(sizes):
-        giveback.undecided(number, size)
-        giveback.gathered += size
-    return giveback
+        unreported.arrived(number, size)
+        unreported.gathered += size
+    return unreported
 
 
 @rule("AQ-FLOW-6")
 def test_what_is_acked_goes_back_and_no_other_message_with_it() -> None:
-    giveback = doubtful(6, 70, 800)
-    assert giveback.take(0) == 0
-    giveback.acked(1, 2)
-    assert (giveback.take(0), giveback.gathered) == (70, 806)
-    giveback.acked(0, 1)
-    assert (giveback.take(0), giveback.gathered) == (6, 800)
+    unreported = undecided(6, 70, 800)
+    assert unreported.take(0) == 0
+    unreported.acked(1, 2)
+    assert (unreported.take(0), unreported.gathered) == (70, 806)
+    unreported.acked(0, 1)
+    assert (unreported.take(0), unreported.gathered) == (6, 800)
 
 
 @rule("AQ-FLOW-6")
 def test_what_is_refused_stays_out_and_no_other_message_with_it() -> None:
-    giveback = doubtful(6, 70, 800)
-    giveback.refused(1, 2)
-    giveback.acked(0, 3)
-    assert (giveback.take(0), giveback.gathered) == (806, 70)
-    giveback.gathered += 1
-    assert giveback.take(0) == 1
+    unreported = undecided(6, 70, 800)
+    unreported.refused(1, 2)
+    unreported.acked(0, 3)
+    assert (unreported.take(0), unreported.gathered) == (806, 70)
+    unreported.gathered += 1
+    assert unreported.take(0) == 1
 
 
 @rule("AQ-LIFE-23")

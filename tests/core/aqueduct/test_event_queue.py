@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 def batches(sizes: list[int]) -> list[int]:
-    """How many messages of a burst come in each run."""
+    """How many messages of a burst come in each batch."""
     events = EventQueue()
     for number, size in enumerate(sizes):
         began = events.emit_message(0, True, MessageFrame(number, (), (), bytes(size), size + 5))
@@ -36,7 +36,7 @@ def counted(events: EventQueue) -> list[int]:
         ([1] * 100, [100]),
     ],
 )
-def test_a_run_takes_messages_while_it_has_less_than_8_mib(
+def test_a_batch_takes_messages_while_it_has_less_than_8_mib(
     sizes: list[int], counts: list[int]
 ) -> None:
     assert batches(sizes) == counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Attach, Config, Mode, Side
-from aqueduct_core.aqueduct.events import Closed, Delivered, End, Ended, Idle, Nacked
+from aqueduct_core.aqueduct.events import Closed, Delivered, End, Idle, Nacked
 from aqueduct_core.aqueduct.faults import Code, LocalError
 from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.inputs import EarlyReady
@@ -13,13 +13,9 @@ from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.primitives import varint
 from aqueduct_core.transport.settings import ListenLimits
 from tests.support.rules import rule
-from tests.support.wire import Wire
+from tests.support.wire import Wire, ends
 
 HI = "030004000000026869"
-
-
-def ends(wire: Wire) -> list[tuple[int, End]]:
-    return [(ended.channel, ended.end) for ended in wire.events(Ended)]
 
 
 @rule("AQ-SEND-10", "AQ-LOST-4")

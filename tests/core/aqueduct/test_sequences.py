@@ -5,22 +5,12 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Config, Mode, Side
-from aqueduct_core.aqueduct.events import Delivered, End, Ended, Nacked, Opened
+from aqueduct_core.aqueduct.events import Delivered, End, Nacked, Opened
 from aqueduct_core.aqueduct.faults import Code, NotAllowed
 from aqueduct_core.engine.inputs import LinkReady
 from aqueduct_core.engine.message_batch import Attachment, MessageBatch
 from tests.support.rules import rule
-from tests.support.wire import Wire
-
-
-def payloads(wire: Wire) -> list[tuple[int, bytes]]:
-    return [
-        (batch.channel, m.payload) for batch in wire.events(MessageBatch) for m in batch.messages()
-    ]
-
-
-def ends(wire: Wire) -> list[tuple[int, End]]:
-    return [(ended.channel, ended.end) for ended in wire.events(Ended)]
+from tests.support.wire import Wire, ends, payloads
 
 
 @rule("AQ-VER-1", "AQ-VER-2", "AQ-VER-3", "AQ-HDR-1", "AQ-HDR-2", "AQ-LIFE-1", "AQ-CHANID-3")

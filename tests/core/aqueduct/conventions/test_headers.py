@@ -6,6 +6,7 @@ import pytest
 
 from aqueduct_core.aqueduct.conventions import headers as conventions
 from aqueduct_core.aqueduct.conventions.headers import BadHeader
+from aqueduct_core.engine.message_batch import Headers
 
 
 def test_connection_headers_and_back() -> None:
@@ -74,7 +75,7 @@ def test_a_peer_that_does_not_know_them_loses_nothing() -> None:
         ((b"sequence-start", b"%d" % 2**62),),
     ],
 )
-def test_values_that_break_their_form(headers: conventions.Headers) -> None:
+def test_values_that_break_their_form(headers: Headers) -> None:
     with pytest.raises(BadHeader) as caught:
         conventions.read_connection(headers)
     assert headers[0][0].decode() in str(caught.value)

@@ -171,7 +171,7 @@ def test_a_channel_that_no_answer_could_name_is_refused() -> None:
 
 
 @rule("AQ-SEQ-11")
-def test_a_ghost_keeps_no_payload_and_still_checks() -> None:
+def test_what_is_skipped_keeps_no_payload_and_is_still_checked() -> None:
     reader = SequenceReader(Side.CLIENT, OpenGate(False), Config())
     reader.feed(b"\x03\x08")
     reader.next()
@@ -187,7 +187,7 @@ def test_a_ghost_keeps_no_payload_and_still_checks() -> None:
 
 
 @rule("AQ-SEQ-11", "AQ-SEQ-5")
-def test_a_ghost_that_ends_inside_a_payload() -> None:
+def test_what_is_skipped_may_not_end_inside_a_payload() -> None:
     reader = SequenceReader(Side.CLIENT, OpenGate(False), Config())
     reader.feed(b"\x03\x08\x04\x00\x00\x00\x05hi")
     reader.next()
