@@ -1,4 +1,4 @@
-"""Leaves spools and checkpoints of two queries: ``python -m tests.formats.make DIRECTORY``.
+"""Leaves spools and checkpoints of queries: ``python -m tests.formats.make DIRECTORY [NAME…]``.
 
 Run it in a checkout of the version whose files are to be kept, with ``.ci/with-java``. One query
 listens and ends in good order; one dials and is killed. Beside each, ``rows.json`` has what its
@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from datetime import UTC
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,7 +39,7 @@ def as_json(row: Row) -> dict[str, Any]:
     found = {name: row[name] for name in COLUMNS}
     found["value"] = bytes(row["value"]).decode()
     found["timestamp"] = round(row["timestamp"].replace(tzinfo=UTC).timestamp() * 1_000_000)
-    found["headers"] = [[each.key, bytes(each.value).decode()] for each in row["headers"]]
+    found["headers"] = [[each.key, bytes(each.value).decode()] for each in row["headers"] or ()]
     return found
 
 
@@ -50,9 +51,13 @@ class Life:
         self.spool = home / "spool"
         self._home = home
         frame = spark.readStream.format("aqueduct").option("spool", str(self.spool))
-        frame = frame.options(includeHeaders="true", lease=f"{LONG:.0f}s", **options)
+        given = {"includeHeaders": "true", "lease": f"{LONG:.0f}s", "retention": "10000d"}
+        frame = frame.options(**given, **options)
         writer = frame.load().writeStream.foreachBatch(self._keep)
+        status = self.spool / "intake-0" / "status.json"
+        before = status.read_text() if status.exists() else ""
         self.query = writer.option("checkpointLocation", str(home / "checkpoint")).start()
+        wait_until(lambda: status.exists() and status.read_text() != before, LONG, "an intake")
         self.intake = intake_status(self.spool, 0, LONG)
 
     def _keep(self, batch: DataFrame, number: int) -> None:
@@ -61,17 +66,34 @@ class Life:
         ]
 
     def await_rows(self, count: int) -> None:
-        def enough() -> bool:
+        self._await(lambda: sum(map(len, self.batches.values())) >= count, f"{count} rows")
+
+    def await_batch(self, number: int) -> None:
+        self._await(lambda: number in self.batches, f"batch {number}")
+
+    def await_value(self, channel: str, value: str) -> None:
+        def found() -> bool:
+            rows = [row for batch in self.batches.values() for row in batch]
+            return any(row["channel"] == channel and row["value"] == value for row in rows)
+
+        self._await(found, f"{value} of {channel}")
+
+    def _await(self, probe: Callable[[], bool], what: str) -> None:
+        def look() -> bool:
             self.query.processAllAvailable()
-            return sum(map(len, self.batches.values())) >= count
+            return probe()
 
-        wait_until(enough, LONG, f"{count} rows")
+        wait_until(look, LONG, what)
 
-    def end(self, events: list[dict[str, Any]], number: signal.Signals) -> None:
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """The query in good order, its intake by a signal."""
         self.query.stop()
         os.kill(self.intake["pid"], number)
         ended(self.intake["pid"], LONG)
+
+    def leave(self, events: list[dict[str, Any]], number: signal.Signals) -> None:
+        """Stop, and note what was given; logs name this machine, and nobody reads them."""
+        self.stop(number)
         (self._home / "rows.json").write_text(json.dumps(self.batches, indent=0))
         (self._home / "events.json").write_text(json.dumps(events, indent=0))
         for path in self.spool.rglob("intake.log*"):
@@ -87,7 +109,7 @@ def events_of(spark: SparkSession, spool: Path, **options: str) -> list[dict[str
 
 
 def listening(spark: SparkSession, home: Path) -> None:
-    options = {"listen": "127.0.0.1:0", "tls.selfSigned": "true", "retention": "10000d"}
+    options = {"listen": "127.0.0.1:0", "tls.selfSigned": "true"}
     life = Life(spark, home, options)
     endpoint = f"aqueduct://{life.intake['listen']}"
     produce(endpoint, numbered(40), message_headers=[("unit", "C")])
@@ -97,7 +119,7 @@ def listening(spark: SparkSession, home: Path) -> None:
     asyncio.run(unfinished(endpoint))
     produce(endpoint, numbered(40), message_headers=[("unit", "C")])
     life.await_rows(100)
-    life.end(events_of(spark, life.spool), signal.SIGTERM)
+    life.leave(events_of(spark, life.spool), signal.SIGTERM)
 
 
 async def unfinished(endpoint: str) -> None:
@@ -122,13 +144,14 @@ def dialling(spark: SparkSession, home: Path) -> None:
             "endpoint": remote.url,
             "subscribe": ",".join(scripts),
             "tls.caFile": str(remote.ca_file),
+            "tls.serverName": "localhost",
         }
         life = Life(spark, home, options)
         life.await_rows(35)
-        life.end(events_of(spark, life.spool), signal.SIGKILL)
+        life.leave(events_of(spark, life.spool), signal.SIGKILL)
 
 
-def main(directory: Path) -> None:
+def main(directory: Path, names: list[str]) -> None:
     set_python_of_spark()
     builder = SparkSession.builder.master("local[2]")
     for key, value in SPARK_CONF.items():
@@ -136,9 +159,10 @@ def main(directory: Path) -> None:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     for make in (listening, dialling):
-        make(spark, directory / make.__name__)
+        if not names or make.__name__ in names:
+            make(spark, directory / make.__name__)
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])
