@@ -33,11 +33,11 @@ class DeliveryMark(NamedTuple):
     unreliable: int
 
 
-class Space:
+class NumberSpace:
     """One number space of a channel (AQ-SEND-4).
 
     Holds: the numbers from 0 to ``next`` were sent; those in ``known`` have an outcome. ``base``
-    is the number of the first message on the wire: over 0 where a channel was local first.
+    is the number of the first message on the network: over 0 where a channel was local first.
     """
 
     __slots__ = ("base", "known", "nacked", "next")
@@ -49,9 +49,9 @@ class Space:
         self.known = RangeSet()
 
     def settle(self, first: int, stop: int, acked: bool) -> None:
-        events = self.known.add(first, stop)
+        fresh = self.known.add(first, stop)
         if not acked:
-            self.nacked += sum(b - a for a, b in events)
+            self.nacked += sum(b - a for a, b in fresh)
 
     def rewind(self, count: int) -> None:
         """The last ``count`` messages, counted as acked, are to be sent once more."""
@@ -81,8 +81,8 @@ class Deliveries:
     __slots__ = ("dropped", "entered", "left", "reliable", "unreliable")
 
     def __init__(self) -> None:
-        self.reliable = Space()
-        self.unreliable = Space()
+        self.reliable = NumberSpace()
+        self.unreliable = NumberSpace()
         self.entered = 0
         self.left = 0
         self.dropped = 0
@@ -104,17 +104,17 @@ class Deliveries:
         self.left += count
         self.dropped += count
 
-    def space(self, reliable: bool) -> Space:
+    def space(self, reliable: bool) -> NumberSpace:
         return self.reliable if reliable else self.unreliable
 
-    def sent(self, reliable: bool, wire: int | None, count: int = 1) -> int:
-        """``count`` messages from number ``wire`` on left; the number of the first one here.
+    def sent(self, reliable: bool, number: int | None, count: int = 1) -> int:
+        """Count messages that left, from ``number`` on there; the number of the first here.
 
-        ``wire`` is None where the transport will number the message later: numbers of a space
+        ``number`` is None where the engine will number the message later: numbers of a space
         are given in order, so it is the next one.
         """
         space = self.space(reliable)
-        first = space.next if wire is None else space.base + wire
+        first = space.next if number is None else space.base + number
         space.next = max(space.next, first + count)
         return first
 
@@ -124,7 +124,7 @@ class Deliveries:
         self.sent(True, reliable)
 
     def settle(self, reliable: bool, first: int, stop: int, acked: bool) -> tuple[int, int]:
-        """Messages with wire numbers ``first`` to ``stop`` have an outcome; their numbers here."""
+        """Messages ``first`` to ``stop`` of the channel have an outcome; their numbers here."""
         space = self.space(reliable)
         space.settle(space.base + first, space.base + stop, acked)
         return space.base + first, space.base + stop

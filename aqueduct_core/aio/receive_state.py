@@ -8,19 +8,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from aqueduct_core.aio.message import CarriedHalves, abandon, rest_of
+from aqueduct_core.aio.half import CarriedHalf, abandon
+from aqueduct_core.aio.message import rest_of
 from aqueduct_core.aio.outcomes import Cancelled, Outcome
 from aqueduct_core.aio.send_state import label
-from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct.events import Counts
 from aqueduct_core.engine.message_batch import BatchItem, Headers, MessageBatch
+from aqueduct_core.transport.awaiting import Signal
 
 CREDIT_STEP = 65_536
 """Bytes that gather before credit is returned while more is queued."""
 
 
 class MessageSource(Protocol):
-    """Where the messages of an inlet come from: a local pipe or a networked channel."""
+    """Where the messages of a receiver come from: a local or a networked channel."""
 
     def taken(self, size: int) -> None:
         """The application is done with ``size`` bytes."""
@@ -40,25 +41,25 @@ class ReceiverStatistics:
     queued_bytes: int
 
 
-class TakenBatch(NamedTuple):
+class TakenMessage(NamedTuple):
     """One message out of the queue; ``number`` as this side counts."""
 
     single: BatchItem
     number: int
     reliable: bool
-    cargo: tuple[CarriedHalves, ...]
+    carried: tuple[CarriedHalf, ...]
 
 
-class Queued:
-    """A run in the queue, from which messages are taken one by one."""
+class QueuedBatch:
+    """A batch in the queue, from which messages are taken one by one."""
 
-    __slots__ = ("_rows", "cargo", "credited", "index", "run", "shift")
+    __slots__ = ("_rows", "carried", "columns", "credited", "index", "shift")
 
     def __init__(
-        self, run: MessageBatch, cargo: dict[int, tuple[CarriedHalves, ...]], shift: int
+        self, columns: MessageBatch, carried: dict[int, tuple[CarriedHalf, ...]], shift: int
     ) -> None:
-        self.run = run
-        self.cargo = cargo
+        self.columns = columns
+        self.carried = carried
         self.shift = shift
         self.index = 0
         self.credited = 0
@@ -66,28 +67,30 @@ class Queued:
 
     @property
     def left(self) -> int:
-        """Bytes of the run that are not credited yet."""
-        return self.run.size - self.credited
+        """Bytes of the batch that are not credited yet."""
+        return self.columns.size - self.credited
 
-    def pop(self) -> tuple[TakenBatch, int]:
-        """The next message and its share of the run's bytes."""
+    def pop(self) -> tuple[TakenMessage, int]:
+        """The next message and its share of the batch's bytes."""
         if self._rows is None:
-            self._rows = self.run.messages()
+            self._rows = self.columns.messages()
         single = next(self._rows)
-        cargo = self.cargo.pop(self.index, ()) if self.cargo else ()
+        carried = self.carried.pop(self.index, ()) if self.carried else ()
         self.index += 1
-        upto = self.run.size * self.index // self.run.count
+        upto = self.columns.size * self.index // self.columns.count
         share, self.credited = upto - self.credited, upto
-        return TakenBatch(single, single.number + self.shift, self.run.reliable, cargo), share
+        return TakenMessage(
+            single, single.number + self.shift, self.columns.reliable, carried
+        ), share
 
-    def rest(self) -> tuple[MessageBatch, dict[int, tuple[CarriedHalves, ...]]]:
-        """What was not popped, as a run of its own with its cargo."""
-        cargo = {i - self.index: cores for i, cores in self.cargo.items()}
-        return rest_of(self.run, self.index, self.left), cargo
+    def rest(self) -> tuple[MessageBatch, dict[int, tuple[CarriedHalf, ...]]]:
+        """What was not popped, as a batch of its own, with the halves that it carries."""
+        carried = {i - self.index: halves for i, halves in self.carried.items()}
+        return rest_of(self.columns, self.index, self.left), carried
 
     @property
     def count(self) -> int:
-        return self.run.count - self.index
+        return self.columns.count - self.index
 
 
 class ReceiveState:
@@ -111,11 +114,11 @@ class ReceiveState:
         self.headers = headers
         self.oneshot = oneshot
         self.channel = channel
-        self.queue: deque[Queued] = deque()
+        self.queue: deque[QueuedBatch] = deque()
         self.queued = 0
         self.changed = Signal()
         self.source: MessageSource
-        self.aboard = False
+        self.in_transit = False
         self.closed = False
         self.outcome: Outcome | None = None
         self.counts = Counts()
@@ -129,19 +132,19 @@ class ReceiveState:
     def label(self) -> str:
         return label(self.channel, self.headers)
 
-    def put(self, run: MessageBatch, cargo: dict[int, tuple[CarriedHalves, ...]]) -> None:
-        """A run has arrived. After ``close`` its cargo is given up and its bytes given back."""
+    def put(self, batch: MessageBatch, carried: dict[int, tuple[CarriedHalf, ...]]) -> None:
+        """A batch has arrived. After ``close`` its halves are given up and its bytes given back."""
         if self.closed:
-            for cores in cargo.values():
-                abandon(cores)
-            self.source.taken(run.size)
+            for halves in carried.values():
+                abandon(halves)
+            self.source.taken(batch.size)
             return
-        self.queue.append(Queued(run, cargo, self.shift[run.reliable]))
-        self.queued += run.size
-        self.received += run.count
+        self.queue.append(QueuedBatch(batch, carried, self.shift[batch.reliable]))
+        self.queued += batch.size
+        self.received += batch.count
         self.changed.fire()
 
-    def pop(self) -> TakenBatch | None:
+    def pop(self) -> TakenMessage | None:
         """The next message; None where nothing is queued."""
         if not self.queue:
             return None
@@ -153,18 +156,18 @@ class ReceiveState:
         self._give_back(share)
         return taken
 
-    def pop_run(self) -> tuple[MessageBatch, int, dict[int, tuple[CarriedHalves, ...]]] | None:
-        """The next run, the number of its first message as this side counts, and its cargo."""
+    def pop_batch(self) -> tuple[MessageBatch, int, dict[int, tuple[CarriedHalf, ...]]] | None:
+        """The next batch, the number of its first message as this side counts, and its halves."""
         if not self.queue:
             return None
         head = self.queue.popleft()
-        run, cargo = head.rest()
-        self.taken += run.count
-        self._give_back(run.size)
-        return run, run.first + head.shift, cargo
+        batch, carried = head.rest()
+        self.taken += batch.count
+        self._give_back(batch.size)
+        return batch, batch.first + head.shift, carried
 
-    def surrender(self) -> list[Queued]:
-        """Hand the queue over, unread: the half that was to read it has left (see ``Pipe``)."""
+    def surrender(self) -> list[QueuedBatch]:
+        """Hand the queue over, unread: the half that was to read it has left."""
         queue = list(self.queue)
         self.queue.clear()
         self.queued = 0
@@ -208,10 +211,10 @@ class ReceiveState:
     def _throw_away(self) -> None:
         """Unread halves are given up (AQ-LIFE-20), unread bytes given back."""
         for queued in self.surrender_all():
-            for cores in queued.cargo.values():
-                abandon(cores)
+            for halves in queued.carried.values():
+                abandon(halves)
 
-    def surrender_all(self) -> list[Queued]:
+    def surrender_all(self) -> list[QueuedBatch]:
         left = self.queued
         queue = self.surrender()
         self._credit += left

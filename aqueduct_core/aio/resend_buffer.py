@@ -1,4 +1,4 @@
-"""What a producer has not been told is stored, one buffer for each reliable channel."""
+"""What of a producer's messages has no ack yet: one buffer for each reliable channel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.primitives.ranges import RangeSet
 
 OVERHEAD_BYTES = 64
-"""What a kept message costs apart from its payload and headers, about."""
+"""What a message costs apart from its payload and headers, about."""
 
 
 class ResendEntry(NamedTuple):
@@ -23,7 +23,7 @@ class ResendEntry(NamedTuple):
 
 
 def size_of(payload: bytes, headers: Headers) -> int:
-    """Bytes that keeping a message takes."""
+    """Bytes that a message takes in the buffer."""
     return OVERHEAD_BYTES + len(payload) + sum(len(key) + len(value) for key, value in headers)
 
 
@@ -32,7 +32,7 @@ class ResendBuffer:
 
     Holds: everything below ``low`` is acked or was skipped, and is gone; then come the messages
     that the present connection was given, and then those that wait. An acked message above an
-    un-acked one is kept: numbers on the wire have no holes, so it goes out again with the others
+    un-acked one is kept: numbers of a channel have no holes, so it goes out again with the others
     after a reconnect, and a receiver that knows its number drops it.
     """
 
@@ -67,10 +67,10 @@ class ResendBuffer:
 
     def add(self, payload: bytes, headers: Headers) -> ResendEntry:
         """Keep a new message under the next number."""
-        kept = ResendEntry(self.next, payload, headers)
-        self._waiting.append(kept)
+        entry = ResendEntry(self.next, payload, headers)
+        self._waiting.append(entry)
         self.next += 1
-        return kept
+        return entry
 
     def take(self, size: int) -> list[ResendEntry]:
         """The next messages for the present connection: one at least, up to ``size`` bytes,
@@ -84,9 +84,9 @@ class ResendBuffer:
             and waiting[0].number == at + len(taken)
             and bool(waiting[0].headers) is bool((taken or waiting)[0].headers)
         ):
-            kept = waiting.popleft()
-            size -= kept.size
-            taken.append(kept)
+            entry = waiting.popleft()
+            size -= entry.size
+            taken.append(entry)
         self._given.extend(taken)
         return taken
 

@@ -7,26 +7,26 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from aqueduct_core.aio.deliveries import Deliveries
-from aqueduct_core.aio.message import CarriedHalves
+from aqueduct_core.aio.half import CarriedHalf
 from aqueduct_core.aio.outcomes import LostInTransit, Misuse, Outcome, ReceiverClosed
-from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions.headers import NAME
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.escape import escaped
+from aqueduct_core.transport.awaiting import Signal
 
 Observer = Callable[[bool, int, int, bool], None]
 """Called with (reliable, first, stop, acked) when messages of a sender have an outcome."""
 
 
 class MessageSink(Protocol):
-    """Where the messages of an outlet go: a local pipe or a networked channel.
+    """Where the messages of a sender go: a local or a networked channel.
 
     No call waits. ``offer`` and ``offer_many`` take nothing where there is no room, and fire
     ``SendState.changed`` when there may be room again.
     """
 
-    def offer(self, payload: bytes, headers: Headers, cargo: Sequence[CarriedHalves]) -> int | None:
+    def offer(self, payload: bytes, headers: Headers, carried: Sequence[CarriedHalf]) -> int | None:
         """Take one message; its number, or None where there is no room now."""
 
     def offer_many(self, payloads: Sequence[bytes], start: int) -> tuple[int, int]:
@@ -59,10 +59,10 @@ class SendState:
         self.mode = mode
         self.oneshot = oneshot
         self.channel = channel
-        self.ledger = Deliveries()
+        self.deliveries = Deliveries()
         self.changed = Signal()
         self.sink: MessageSink
-        self.aboard = False
+        self.in_transit = False
         self.finishing = False
         self.cancelled = False
         self.done = False
@@ -80,7 +80,7 @@ class SendState:
             raise again(self.outcome)
         if self.cancelled:
             raise Misuse(f"{self.label} was cancelled on this side: nothing more can be sent")
-        if self.oneshot and self.ledger.total:
+        if self.oneshot and self.deliveries.total:
             raise Misuse(f"{self.label} is a oneshot: it carries one message, which was sent")
         if self.finishing or self.done:
             raise Misuse(f"{self.label} was finished on this side: nothing more can be sent")
@@ -110,11 +110,11 @@ class SendState:
             self.cancelled = True
             self.done = True
             self.sink.cancel()
-            self._tell_end()
+            self._report_end()
 
     def settled(self, reliable: bool, first: int, stop: int, acked: bool) -> None:
-        """Messages with the wire numbers ``first`` to ``stop`` have an outcome."""
-        first, stop = self.ledger.settle(reliable, first, stop, acked)
+        """Messages ``first`` to ``stop``, as the channel numbers them, have an outcome."""
+        first, stop = self.deliveries.settle(reliable, first, stop, acked)
         if self.observer is not None:
             self.observer(reliable, first, stop, acked)
         self.changed.fire()
@@ -125,17 +125,17 @@ class SendState:
             return
         self.done = True
         if outcome is None or isinstance(outcome, ReceiverClosed):
-            self.ledger.nack_rest()  # the engine has told most of that already
-            nacked = self.ledger.reliable.nacked
+            self.deliveries.nack_rest()  # the engine has told most of that already
+            nacked = self.deliveries.reliable.nacked
             lost = nacked > 0 or not self.finishing
             self.outcome = ReceiverClosed(self.label, nacked) if lost else None
         else:
             if isinstance(outcome, LostInTransit):
-                self.ledger.nack_rest()
+                self.deliveries.nack_rest()
             self.outcome = outcome
-        self._tell_end()
+        self._report_end()
 
-    def _tell_end(self) -> None:
+    def _report_end(self) -> None:
         """Who observed is told for the last time, and let go: it may hold the sender, whose
         finalizer holds this."""
         self.changed.fire()

@@ -62,7 +62,7 @@ class JsonLines:
 
     def messages(self, batch: Batch, limit: int, origin: Origin, at: float) -> None:
         stamp = datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")
-        run = batch.run
+        run = batch.columns
         head = (
             f'{{"type": "message", "connection": {origin.connection}, '
             f'"channel": {origin.channel}, "name": {json.dumps(origin.name)}, '
@@ -117,8 +117,8 @@ class Template:
 
     def messages(self, batch: Batch, limit: int, origin: Origin, at: float) -> None:
         pieces: list[bytes] = []
-        shift = batch.first - batch.run.first
-        for i, single in enumerate(batch.run.messages()):
+        shift = batch.first - batch.columns.first
+        for i, single in enumerate(batch.columns.messages()):
             if i == limit:
                 break
             number = single.number + shift

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from types import TracebackType
 
-from aqueduct_core.aio.signal import Signal
 from aqueduct_core.logs.writer import BackgroundWriter
+from aqueduct_core.transport.awaiting import Signal
 
 QUEUE_BYTES = 4 * 1024 * 1024
 """Bytes that wait to be written, above which nothing more is taken out of channels: what then comes

@@ -8,7 +8,8 @@ from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
 from aqueduct_core.aio.connection import Connection
-from aqueduct_core.aio.halves import Half, Receiver, Sender
+from aqueduct_core.aio.half import Half
+from aqueduct_core.aio.halves import Receiver, Sender
 from aqueduct_core.aio.outcomes import (
     Cancelled,
     ConnectionLost,
@@ -18,13 +19,13 @@ from aqueduct_core.aio.outcomes import (
     Outcome,
     Overflowed,
 )
-from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct.events import Counts
 from aqueduct_core.cli.output import Origin, Output
 from aqueduct_core.cli.printing import Printer
 from aqueduct_core.engine.close_codes import CloseOrigin, ConnectionEnd, how_lost
 from aqueduct_core.escape import escaped
 from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_core.transport.awaiting import Signal
 
 _KINDS: dict[type[Outcome], str] = {
     Finished: "finished",
@@ -124,13 +125,13 @@ class Reading:
         if channel:
             await self._event("opened", connection, channel, "", None)
         try:
-            async for batch in receiver.runs():
+            async for batch in receiver.batches():
                 await self._printer.room()
                 if self._left == 0:  # another channel had the last one meanwhile
                     return
                 taken = len(batch) if self._left is None else min(self._left, len(batch))
                 self._output.messages(batch, taken, origin, time.time())
-                for index in list(batch.cargo):
+                for index in list(batch.carried):
                     for half in batch.attachments(index):
                         self._half(half, connection, producer)
                 if self._left is not None:
@@ -153,10 +154,10 @@ class Reading:
             count = receiver.statistics.nacked
             await self._event("nacked", connection, channel, f"{count} messages", None)
 
-    def _half(self, half: Half, connection: int, producer: str | None) -> None:
+    def _half(self, half: Half[Any], connection: int, producer: str | None) -> None:
         if isinstance(half, Receiver):
             self._start(self._channels, self._channel(half, connection, producer))
-        else:
+        elif isinstance(half, Sender):
             self._start(self._channels, _finish(half))
 
 

@@ -15,8 +15,8 @@ from aqueduct_core.aio.outcomes import (
     Outcome,
     ReceiverClosed,
 )
-from aqueduct_core.aio.signal import Signal
 from aqueduct_core.errors import SinkFailed
+from aqueduct_core.transport.awaiting import Signal
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.channels import AttemptChannel, InFlightBatch, RowAccount, RowRun
 from aqueduct_spark.write.destinations import Destination
@@ -72,7 +72,7 @@ class AttemptConnection:
         self._lost: ConnectionLost | None = None
         self._untouched = True
         self._stopped = False
-        self._carried = line.connection.carried
+        self._carried = line.connection.bytes_delivered
         self._moved = 0.0
 
     @property
@@ -329,7 +329,7 @@ class AttemptConnection:
                     timer.cancel()
 
     def _look(self) -> None:
-        carried = self.line.connection.carried
+        carried = self.line.connection.bytes_delivered
         if carried > self._carried:
             self._moved = _now()
         self._carried = carried

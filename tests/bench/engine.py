@@ -29,7 +29,7 @@ from aqueduct_core.engine.message_batch import MessageBatch
 
 SIZES = {100: 20_000, 1_000: 10_000, 65_536: 400}
 """Payload bytes → messages of one repetition."""
-PORTION = 256 * 1024
+BULK = 256 * 1024
 """Bytes that one command sends, as the asyncio API does."""
 PACKETS = 64 * 1024
 """Bytes that arrive together: what a busy socket gives in one burst."""
@@ -78,12 +78,12 @@ class Ends:
         """Seconds for encode, decode and ack of all messages."""
         started = time.process_time()
         actions: list[Action] = []
-        for portion in _portions(payloads):
+        for bulk in _bulks(payloads):
             if singly:
-                for payload in portion:
+                for payload in bulk:
                     self.client.send(0, payload, headers=HEADERS, now=self.now)
             else:
-                self.client.send_many(0, portion, now=self.now)
+                self.client.send_many(0, bulk, now=self.now)
             actions += self.client.actions()
         encoded = time.process_time()
 
@@ -125,8 +125,8 @@ class Ends:
         return received
 
 
-def _portions(payloads: list[bytes]) -> Iterator[list[bytes]]:
-    step = max(1, PORTION // len(payloads[0]))
+def _bulks(payloads: list[bytes]) -> Iterator[list[bytes]]:
+    step = max(1, BULK // len(payloads[0]))
     for start in range(0, len(payloads), step):
         yield payloads[start : start + step]
 
@@ -141,9 +141,9 @@ def reference(payloads: list[bytes]) -> float:
     """Seconds for plain loops that write the same frames and read them from the same bursts."""
     started = time.process_time()
     number, wires = 0, []
-    for portion in _portions(payloads):
+    for bulk in _bulks(payloads):
         out = bytearray()
-        for payload in portion:
+        for payload in bulk:
             out += b"\x04" + _encoded(number) + b"\x00\x00" + _encoded(len(payload)) + payload
             number += 1
         wires.append(bytes(out))

@@ -34,7 +34,7 @@ from tests.bench.transport import MEGABYTE, calibration, measure
 from tests.support.waiting import environment, intake_status, wait_until
 
 PAYLOAD_BYTES = {100: 40 * MEGABYTE, 1000: 60 * MEGABYTE, 65536: 80 * MEGABYTE}
-PORTION = 1000
+BULK = 1000
 KINDS = ("stock, counting", "wire → durable", "wire → DataFrame")
 GOAL_DATAFRAME = 2.0
 TRIGGER = "500 milliseconds"
@@ -81,11 +81,11 @@ async def send(endpoint: str, load: Load) -> float:
     async with connect(endpoint, tls=ClientTls(insecure=True)) as connection:
         sender, receiver = channel(mode="ordered", name="bench")
         await connection.entrypoint.send(b"", attach=receiver)
-        portion = [bytes(load.size)] * min(PORTION, load.count)
+        bulk = [bytes(load.size)] * min(BULK, load.count)
         begun = time.perf_counter()
         left = load.count
         while left:
-            part = portion[:left]
+            part = bulk[:left]
             await sender.send_many(part)
             left -= len(part)
         await sender.finish()
@@ -200,7 +200,7 @@ def compare(spark: SparkSession, load: Load, repetitions: int, folder: Path) -> 
     noise = []
     query = Query(spark, folder)
     try:
-        query.run(Load(load.size, min(load.count, PORTION)))  # warm the workers
+        query.run(Load(load.size, min(load.count, BULK)))  # warm the workers
         for repetition in range(repetitions):
             noise.append(calibration())
             runs[KINDS[0]].append(counting(load))

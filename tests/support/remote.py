@@ -184,13 +184,13 @@ class Remote:
 
     async def _end(self, connection: ServerConnection, sender: Sender, end: End) -> None:
         if end in ("overcount", "undercount"):
-            half = connection._wire.engine._channels.halves[sender.channel_id or 0]
+            half = connection._network.engine._channels.halves[sender.channel_id or 0]
             half.reliable_sent += 1 if end == "overcount" else -1  # type: ignore[union-attr]
         if end in ("finish", "overcount", "undercount"):
             await sender.finish()
             return
         if end == "hurry":
-            sender._core().finish()
+            sender._present().finish()
             await connection._driver.writable(1)
             connection.abort("hurried")
             return

@@ -6,8 +6,8 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from aqueduct_core.aio.connect import broken
 from aqueduct_core.aqueduct.conventions.headers import BadHeader, channel_headers, read_connection
+from aqueduct_core.aqueduct.conventions.refusals import broke_protocol
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach
 from aqueduct_core.aqueduct.events import Closed, Complete, Ended, Event, Numbered
 from aqueduct_core.aqueduct.faults import LocalError, TooMany
@@ -215,6 +215,6 @@ def _reason(closed: Closed) -> str:
     text = f": {closed.reason[:200]}" if closed.reason else ""
     if closed.by_peer:
         return f"the remote closed the connection, code {closed.code}{text}"
-    if broken(closed):
+    if broke_protocol(closed):
         return f"the remote broke the protocol, code {closed.code}{text}"
     return f"the connection was lost{text}"

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from aqueduct_core.aio.connect import broken, refusal
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.conventions.headers import BadHeader, connection_headers
+from aqueduct_core.aqueduct.conventions.refusals import broke_protocol, refusal
 from aqueduct_core.aqueduct.engine import AqueductEngine
 from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.faults import Code
@@ -229,7 +229,7 @@ class EndpointConnection:
         elif driver is not None and not driver.link.ready:  # it was written to early
             self._failed(driver.why_not_ready())
         else:
-            self._failed(refusal(self.where, closed))
+            self._failed(refusal(str(self.where), closed))
         lasted = self._loop.time() - self._since >= self._settings.longest_wait
         if admitted and (lasted or self._asking.progress):
             self._backoff.reset()
@@ -263,7 +263,7 @@ def _lost(where: HostPort, closed: Closed) -> AqueductError:
         reason = how_lost(closed)[:400]
     else:
         reason = closed.reason[:200] or "no reason given"
-    if broken(closed):
+    if broke_protocol(closed):
         return ProtocolViolation(
             "",
             f"{where} broke the protocol (code {closed.code}): {reason}",

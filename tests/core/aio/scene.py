@@ -63,13 +63,13 @@ def client_tls() -> ClientTls:
 class Scene:
     server: Server
     client: ClientConnection
-    guest: ServerConnection
+    served: ServerConnection
     """The same connection, as the server has it."""
 
     async def carry(self, *halves: Half) -> tuple[Half, ...]:
         """Send halves from the client; what they are at the server."""
         await self.client.entrypoint.send(b"carry", attach=halves)
-        return (await self.guest.entrypoint.receive()).attachments
+        return (await self.served.entrypoint.receive()).attachments
 
     async def carry_back(self, *halves: Half) -> tuple[Half, ...]:
         """Send halves from the server, on a channel that the client made for that."""

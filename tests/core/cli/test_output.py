@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.aio.halves import wrap
-from aqueduct_core.aio.message import Batch, run_of
+from aqueduct_core.aio.message import Batch, batch_of
 from aqueduct_core.aqueduct.events import Counts
 from aqueduct_core.cli import arguments
 from aqueduct_core.cli.input import payloads
@@ -22,7 +22,7 @@ ORIGIN = Origin(3, 8, "größe", None)
 
 
 def batch(*parts: bytes) -> Batch:
-    return Batch(run_of(parts, 5, True, 100, {0: ((b"k", b"\xff"),)}), 7, {}, wrap)
+    return Batch(batch_of(parts, 5, True, 100, {0: ((b"k", b"\xff"),)}), 7, {}, wrap)
 
 
 def test_json_lines_are_whole_objects() -> None:

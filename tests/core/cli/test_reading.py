@@ -18,8 +18,8 @@ async def test_a_connection_that_is_lost_by_an_error_of_quic_says_so() -> None:
     out = io.BytesIO()
     async with scene() as set_up, Printer() as printer:
         reading = Reading(JsonLines(out), printer, None)
-        assert isinstance(set_up.guest.entrypoint, Receiver)
-        reading.add(set_up.guest, set_up.guest.entrypoint)
+        assert isinstance(set_up.served.entrypoint, Receiver)
+        reading.add(set_up.served, set_up.served.entrypoint)
         link: Any = set_up.client._driver.link
         link._quic.close(error_code=3, frame_type=0, reason_phrase="a test")
         set_up.client._driver.kick()

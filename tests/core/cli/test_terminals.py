@@ -17,7 +17,7 @@ from tqdm import tqdm
 from aqueduct_core.aio import channel, connect
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import wrap
-from aqueduct_core.aio.message import Batch, run_of
+from aqueduct_core.aio.message import Batch, batch_of
 from aqueduct_core.cli.output import JsonLines, Origin, Template
 from aqueduct_core.cli.printing import ProgressFile
 from aqueduct_core.transport.tls.credentials import ClientTls
@@ -26,7 +26,7 @@ from tests.support.waiting import LONG
 
 FORGED = "bye)\n# disconnected connection 1 (all is well\x1b[8m\u202e\ud800"
 ORIGIN = Origin(1, 8, "name\x1b[2J", "p\nq")
-RUN = Batch(run_of((b"a\x1b[2J\xff\n",), 0, True, 100, {0: ((b"k\r", b"\x9b"),)}), 0, {}, wrap)
+RUN = Batch(batch_of((b"a\x1b[2J\xff\n",), 0, True, 100, {0: ((b"k\r", b"\x9b"),)}), 0, {}, wrap)
 FORMAT = r"%n:%s|%k|%N|%p\n"
 
 EXACT = b"0:a\x1b[2J\xff\n|k\r=\x9b|name\x1b[2J|p\nq\n"
@@ -190,7 +190,7 @@ async def _stands_still(connection: ClientConnection) -> None:
     still, before = 0, -1
     while still < 10:
         await asyncio.sleep(0.05)
-        now = connection.carried
+        now = connection.bytes_delivered
         still = still + 1 if now == before and now > 0 else 0
         before = now
 

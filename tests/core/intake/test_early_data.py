@@ -153,22 +153,22 @@ def test_a_producer_sends_early_to_an_intake_that_was_killed_and_started_again(
             await cpu.send_many([b"%d" % number for number in range(100)])
             await cpu.flush()
             await eventually(lambda: sessions(tickets) > 0)
-            first = producing._connection
+            first = producing.connection
             intake.kill()
         with site.intake(early_data=True, listen=listen) as intake:
             await cpu.send_many([b"%d" % number for number in range(100, 200)])
-            await eventually(lambda: producing.connected and producing._connection is not first)
-            assert producing._connection is not None
-            assert producing._connection.early_data is False
+            await eventually(lambda: producing.connected and producing.connection is not first)
+            assert producing.connection is not None
+            assert producing.connection.early_data is False
             # and the new one gave a session, with which the next connection is taken early
             await cpu.flush()
             await eventually(lambda: sessions(tickets) > 0)
-            second = producing._connection
+            second = producing.connection
             await cpu.send_many([b"%d" % number for number in range(200, 300)])
             second.abort("test")
             await cpu.finish()
-            assert producing._connection is not second
-            assert producing._connection.early_data is True
+            assert producing.connection is not second
+            assert producing.connection.early_data is True
             await producing.close()
             between.close()
             counts = producing.statistics
@@ -195,8 +195,8 @@ def test_a_new_run_waits_for_what_the_intake_says_of_its_channel(site: Site) -> 
             await cpu.send_many(payloads[1:])
             await cpu.finish()
             await eventually(lambda: sessions(tickets) > 0)
-            assert producing._connection is not None
-            return first, producing._connection.early_data
+            assert producing.connection is not None
+            return first, producing.connection.early_data
 
     with site.intake(early_data=True) as intake:
         assert run(visit(intake, b"0", b"1")) == (0, None)

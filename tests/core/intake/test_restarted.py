@@ -36,7 +36,7 @@ def test_fault_01_by_a_stateless_reset_and_not_by_the_idle_timeout(
                     sending = producer.channel("c")
                     await sending.send(b"0")
                     await sending.flush()
-                    first = producer._connection
+                    first = producer.connection
                     assert first is not None
                     await asyncio.to_thread(killed.kill)
                     for number in range(1, 1 + under_way):

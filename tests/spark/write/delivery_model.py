@@ -341,7 +341,7 @@ class Run:
         [*_, last] = [
             channel
             for channel in self.network.opened
-            if (b"name", destination.channel.encode()) in channel.outlet.headers
+            if (b"name", destination.channel.encode()) in channel.state.headers
         ]
         assert last.end == "finished", f"{destination} was not finished: {last.end}"
 

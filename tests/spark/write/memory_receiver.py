@@ -10,12 +10,11 @@ import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
+from aqueduct_core.aio.half import CarriedHalf
 from aqueduct_core.aio.halves import Receiver, Sender
 from aqueduct_core.aio.local_channel import LocalChannel
-from aqueduct_core.aio.message import CarriedHalves
 from aqueduct_core.aio.outcomes import ConnectionLost, ReceiverClosed
 from aqueduct_core.aio.send_state import SendState
-from aqueduct_core.aio.signal import Signal
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions.dedupe import Deduplicator, channel_key
 from aqueduct_core.aqueduct.conventions.dedupe.checksum import Content, of_payloads
@@ -31,6 +30,7 @@ from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.primitives.ranges import RangeSet
+from aqueduct_core.transport.awaiting import Signal
 from aqueduct_spark.write.pool import ConnectionKey, Pool
 from aqueduct_spark.write.pooled_connection import PooledConnection
 
@@ -74,9 +74,9 @@ class Store:
 class MemoryChannel:
     """The networked end of one channel of the sink: what is under way, stored and acked."""
 
-    def __init__(self, connection: MemoryConnection, outlet: SendState) -> None:
+    def __init__(self, connection: MemoryConnection, state: SendState) -> None:
         self.connection = connection
-        self.outlet = outlet
+        self.state = state
         self.under_way: deque[tuple[int, bytes, Headers]] = deque()
         self.stored = RangeSet()
         self.acked = RangeSet()
@@ -85,11 +85,11 @@ class MemoryChannel:
 
     @property
     def reliable(self) -> bool:
-        return self.outlet.mode is not Mode.UNRELIABLE
+        return self.state.mode is not Mode.UNRELIABLE
 
-    # as the sink of an outlet
+    # as the sink of a sender
 
-    def offer(self, payload: bytes, headers: Headers, cargo: Sequence[CarriedHalves]) -> int | None:
+    def offer(self, payload: bytes, headers: Headers, carried: Sequence[CarriedHalf]) -> int | None:
         return None if self._full(1) else self._sent([payload], headers)
 
     def offer_many(self, payloads: Sequence[bytes], start: int) -> tuple[int, int]:
@@ -112,7 +112,7 @@ class MemoryChannel:
             number, payload, _ = self.under_way.popleft()
             repeated = self.connection.store.take(
                 self.connection.own_headers,
-                self.outlet.headers,
+                self.state.headers,
                 number if self.reliable else None,
                 payload,
             )
@@ -128,35 +128,35 @@ class MemoryChannel:
 
     def ack(self, first: int, stop: int) -> None:
         """Ack what is stored of these numbers; on an unreliable channel nack what was lost."""
-        stop = min(stop, self.outlet.ledger.space(self.reliable).next - len(self.under_way))
+        stop = min(stop, self.state.deliveries.space(self.reliable).next - len(self.under_way))
         for low, high in self.stored.within(first, stop):
             self.acked.add(low, high)
-            self.outlet.settled(self.reliable, low, high, True)
+            self.state.settled(self.reliable, low, high, True)
         if not self.reliable:
             for low, high in self.stored.missing(first, stop):
                 self.acked.add(low, high)
-                self.outlet.settled(False, low, high, False)
+                self.state.settled(False, low, high, False)
 
     def close(self) -> None:
         """The receiver wants no more: what is not acked is nacked."""
         self.end = "closed"
-        space = self.outlet.ledger.space(self.reliable)
+        space = self.state.deliveries.space(self.reliable)
         for low, high in space.known.missing(0, space.next):
-            self.outlet.settled(self.reliable, low, high, False)
-        self.outlet.ended(ReceiverClosed(self.outlet.label))
+            self.state.settled(self.reliable, low, high, False)
+        self.state.ended(ReceiverClosed(self.state.label))
 
     def complete(self) -> None:
         """Close in good order after the finish, where every message is acked."""
-        space = self.outlet.ledger.space(self.reliable)
+        space = self.state.deliveries.space(self.reliable)
         if self.finishing and self.end == "open" and space.open == 0:
             self.end = "finished"
-            self.outlet.ended(None)
+            self.state.ended(None)
 
     def _full(self, count: int) -> bool:
         return count > self.connection.room or self.connection.room == 0
 
     def _sent(self, payloads: Sequence[bytes], headers: Headers) -> int:
-        first = self.outlet.ledger.sent(self.reliable, None, len(payloads))
+        first = self.state.deliveries.sent(self.reliable, None, len(payloads))
         self.connection.room -= len(payloads)
         for number, payload in enumerate(payloads, first):
             self.under_way.append((number, payload, headers))
@@ -184,13 +184,13 @@ class MemoryConnection:
         self.opened: Callable[[MemoryChannel], None] = lambda _: None
 
     @property
-    def carried(self) -> int:
+    def bytes_delivered(self) -> int:
         """There is no path: what is offered is under way at once."""
         return 0
 
     @property
     def live(self) -> list[MemoryChannel]:
-        return [c for c in self.channels if c.end == "open" and not c.outlet.done]
+        return [c for c in self.channels if c.end == "open" and not c.state.done]
 
     async def send(
         self,
@@ -212,12 +212,12 @@ class MemoryConnection:
         if isinstance(attach, Sender):
             return await attach.send(answer.to_payload())
         for receiver in attach:
-            inlet = receiver._core()
+            inlet = receiver._present()
             assert isinstance(inlet.source, LocalChannel)
-            outlet = inlet.source.outlet
+            state = inlet.source.state
             receiver._leave()
-            opened = MemoryChannel(self, outlet)
-            outlet.channel, outlet.sink = len(self.channels) + 1, opened
+            opened = MemoryChannel(self, state)
+            state.channel, state.sink = len(self.channels) + 1, opened
             self.channels.append(opened)
             self.opened(opened)
         return 0
@@ -247,7 +247,7 @@ class MemoryConnection:
     def more_room(self, count: int) -> None:
         self.room += count
         for channel in self.live:
-            channel.outlet.changed.fire()
+            channel.state.changed.fire()
 
     def open_gate(self) -> None:
         self.shut = False
@@ -266,7 +266,7 @@ class MemoryConnection:
         self.closed = closed
         for channel in self.channels:
             channel.under_way.clear()
-            channel.outlet.ended(self._lost(channel.outlet.label))
+            channel.state.ended(self._lost(channel.state.label))
         self.gate.fire()
 
     def _lost(self, label: str) -> ConnectionLost:

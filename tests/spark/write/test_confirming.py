@@ -87,7 +87,7 @@ def test_an_address_without_rows_is_asked_whatever_becomes_of_its_connection() -
         await stored_before(network, wanted)
         attempt = Attempt(wanted, pool=network)
         await attempt.delivery.open()
-        names = {dict(c.outlet.headers)[b"name"].decode() for c in network.opened
+        names = {dict(c.state.headers)[b"name"].decode() for c in network.opened
                  if c.connection.store is network.connections[0].store}  # fmt: skip
         rows = numbered(40, channels=8)
         kept = rows.filter([name.as_py() in names for name in rows["channel"]])

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from aqueduct_core.aio.connect import refusal
 from aqueduct_core.aio.serve import bearer, serve
 from aqueduct_core.aqueduct.config import AckMode, Config
 from aqueduct_core.aqueduct.conventions.dedupe import Deduplicator, channel_key
 from aqueduct_core.aqueduct.conventions.headers import CODE_NOT_REPEATABLE
+from aqueduct_core.aqueduct.conventions.refusals import refusal
 from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.engine.close_codes import CloseOrigin
@@ -406,9 +406,9 @@ async def test_endpoints_that_cannot_be_used_are_told_apart() -> None:
 
 def test_another_version() -> None:
     where = HostPort("host", 4433)
-    error = refusal(where, Closed(Code.VERSION, "version 9", by_peer=True))
+    error = refusal(str(where), Closed(Code.VERSION, "version 9", by_peer=True))
     assert isinstance(error, VersionMismatch)
     assert "host:4433" in error.what
-    quic = refusal(where, Closed(Code.VERSION, "", by_peer=True, origin=CloseOrigin.TRANSPORT))
+    quic = refusal(str(where), Closed(Code.VERSION, "", by_peer=True, origin=CloseOrigin.TRANSPORT))
     assert isinstance(quic, ConnectFailed)
     assert "FLOW_CONTROL_ERROR" in quic.what

@@ -22,7 +22,7 @@ that are lost one is dialled first."""
 
 def at(connection: MemoryConnection) -> list[str]:
     """The names of channels that belong to an address."""
-    return [dict(each.outlet.headers)[b"name"].decode() for each in connection.channels]
+    return [dict(each.state.headers)[b"name"].decode() for each in connection.channels]
 
 
 def to(names: list[str], count: int) -> pa.RecordBatch:

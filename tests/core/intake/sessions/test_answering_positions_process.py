@@ -13,7 +13,7 @@ from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import channel
 from aqueduct_core.aio.outcomes import ConnectionLost, Misuse
 from aqueduct_core.aio.producer import Producer
-from aqueduct_core.aio.producer_positions import ProducerPositions
+from aqueduct_core.aio.producer_state import ProducerPositions
 from aqueduct_core.aqueduct.conventions.headers import CODE_FENCED, channel_headers
 from aqueduct_core.aqueduct.conventions.positions import ChannelPosition
 from aqueduct_core.errors import InvalidOption, SinkFailed

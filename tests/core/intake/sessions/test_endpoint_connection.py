@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.aio.connect import refusal
 from aqueduct_core.aqueduct.conventions.headers import CODE_REJECTED
+from aqueduct_core.aqueduct.conventions.refusals import refusal
 from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.engine.close_codes import CloseOrigin
@@ -19,8 +19,8 @@ WHERE = HostPort("host", 4433)
 @pytest.mark.parametrize("code", [Code.VERSION, CODE_REJECTED])
 def test_after_an_error_of_quic_it_dials_again_as_after_any_loss(code: int) -> None:
     """And does not wait as long as after a refusal."""
-    assert isinstance(refusal(WHERE, Closed(code, "", True)), REFUSALS)
-    error = refusal(WHERE, Closed(code, "", True, CloseOrigin.TRANSPORT))
+    assert isinstance(refusal(str(WHERE), Closed(code, "", True)), REFUSALS)
+    error = refusal(str(WHERE), Closed(code, "", True, CloseOrigin.TRANSPORT))
     assert isinstance(error, ConnectFailed)
     assert not isinstance(error, REFUSALS)
 

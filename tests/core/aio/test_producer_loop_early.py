@@ -21,7 +21,7 @@ from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
 from aqueduct_core.transport.tls.development import issue, make_authority
 from tests.core.aio.scene import client_tls, eventually, in_loop, server_tls
-from tests.core.aio.test_producer import Store, producer, storing
+from tests.core.aio.storing import Store, producer, storing
 from tests.support.rules import rule
 
 EARLY = ListenLimits(early_data=True)
@@ -34,8 +34,8 @@ def sessions(tickets: MemorySessions) -> int:
 
 def early(producing: Producer) -> bool | None:
     """What became of the early data of its connection."""
-    assert producing._connection is not None
-    return producing._connection.early_data
+    assert producing.connection is not None
+    return producing.connection.early_data
 
 
 async def send_on(producing: Producer, name: str, count: int) -> None:

@@ -169,7 +169,7 @@ async def test_nothing_is_asked_for_until_somebody_wants_it_and_then_on_each_con
 
 @in_loop
 async def test_receipts_that_are_not_read_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aqueduct_core.aio.producer_receipts.MAX_RANGES", 50)
+    monkeypatch.setattr("aqueduct_core.aio.producer_state.MAX_RANGES", 50)
     async with answering(hello) as (producer, peer):
         readings = producer.channel("readings")
         await readings.send(b"x")

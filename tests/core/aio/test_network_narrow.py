@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from aqueduct_core.aio.channel_table import ChannelTable
 from aqueduct_core.aio.halves import Sender
-from aqueduct_core.aio.network import NetworkConnection
 from aqueduct_core.aio.send_state import SendState
 from aqueduct_core.aqueduct.engine import AqueductEngine, Config, Side
 from aqueduct_core.transport.driver import Driver
@@ -28,21 +28,21 @@ class Turner:
 
 
 class Narrow:
-    """A client's wire on a link in memory."""
+    """A client's channels on a link in memory."""
 
     def __init__(self, config: Config) -> None:
         engine = AqueductEngine(Side.CLIENT, (), config)
         server = AqueductEngine(Side.SERVER, (), Config(auto_accept=True))
-        self.wire = NetworkConnection(engine, lambda headers: None, lambda closed: None)
-        self.wire.driver = driver = cast(Driver, Turner())
+        self.channels = ChannelTable(engine, lambda headers: None, lambda closed: None)
+        self.channels.network.driver = driver = cast(Driver, Turner())
         self.link = MemoryLink(
             engine, server, rate=125_000.0, queue=20_000, delay=0.02,
-            on_client_events=lambda event: self.wire.events(driver, event),
+            on_client_events=lambda event: self.channels.on_events(driver, event),
         )  # fmt: skip
-        self.wire.now = lambda: self.link.now  # type: ignore[method-assign]
-        assert isinstance(self.wire.entrypoint, SendState)
+        self.channels.network.now = lambda: self.link.now  # type: ignore[method-assign]
+        assert isinstance(self.channels.entrypoint, SendState)
         self.link.run_until(lambda: engine.peer_headers is not None)
-        self.sender = Sender(self.wire.entrypoint)
+        self.sender = Sender(self.channels.entrypoint)
         self.sender.use("unreliable")
 
     async def until(self, task: asyncio.Future[Any]) -> None:

@@ -121,14 +121,14 @@ async def _payloads(receiver: Receiver) -> list[bytes]:
 
 @kinds
 @in_loop
-async def test_runs_hold_columns_and_follow_messages_that_were_read_singly(kind: str) -> None:
+async def test_batches_hold_columns_and_follow_messages_that_were_read_singly(kind: str) -> None:
     async with pair(kind) as (sender, receiver):
         await sender.send_many([b"%d" % i for i in range(300)])
         await sender.finish()
         assert (await receiver.receive()).payload == b"0"
         numbers: list[int] = []
         payloads: list[bytes] = []
-        async for batch in receiver.runs():
+        async for batch in receiver.batches():
             numbers.extend(range(batch.first, batch.first + len(batch)))
             payloads.extend(m.payload for m in batch)
         assert numbers == list(range(1, 300))
@@ -167,14 +167,14 @@ async def test_a_oneshot_carries_one_message_and_ends(kind: str) -> None:
 @in_loop
 async def test_a_sender_waits_while_nobody_reads(kind: str) -> None:
     """Back-pressure: the sender stops after a bounded amount, and goes on when it is read."""
-    portion = bytes(256 * 1024)
+    large = bytes(256 * 1024)
     async with pair(kind) as (sender, receiver):
         sent = 0
 
         async def fill() -> None:
             nonlocal sent
             for _ in range(64):
-                await sender.send(portion)
+                await sender.send(large)
                 sent += 1
             await sender.finish()
 
@@ -187,7 +187,7 @@ async def test_a_sender_waits_while_nobody_reads(kind: str) -> None:
         async for message in receiver:
             got += len(message.payload)
         await filling
-        assert got == 64 * len(portion)
+        assert got == 64 * len(large)
 
 
 async def _settled(value) -> None:  # type: ignore[no-untyped-def]
@@ -266,7 +266,7 @@ async def test_halves_that_nobody_takes_are_given_up(kind: str, how: str) -> Non
             await eventually(lambda: receiver.statistics.received == 1)
             await receiver.close()
         elif how == "batch dropped":
-            async for batch in receiver.runs():
+            async for batch in receiver.batches():
                 assert batch.count == 1
                 break
             del batch

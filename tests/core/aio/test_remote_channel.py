@@ -12,8 +12,8 @@ import pytest
 
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import Receiver, Sender, channel
+from aqueduct_core.aio.network import TURN_MESSAGES
 from aqueduct_core.aio.outcomes import Cancelled, Finished, LostInTransit
-from aqueduct_core.aio.remote_channel import TURN_MESSAGES
 from aqueduct_core.aio.serve import serve
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.transport.settings import LinkSettings

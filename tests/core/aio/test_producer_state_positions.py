@@ -21,7 +21,7 @@ from aqueduct_core.aqueduct.conventions.headers import (
 from aqueduct_core.aqueduct.conventions.positions import ChannelPosition, to_payload
 from aqueduct_core.errors import ProtocolViolation
 from tests.core.aio.scene import in_loop, server_tls
-from tests.core.aio.test_producer import producer
+from tests.core.aio.storing import producer
 
 
 @asynccontextmanager
@@ -31,8 +31,8 @@ async def telling() -> AsyncIterator[Server]:
         yield server
 
 
-async def question(guest: ServerConnection, name: str = "cpu") -> Sender:
-    message = await guest.entrypoint.receive()
+async def question(served: ServerConnection, name: str = "cpu") -> Sender:
+    message = await served.entrypoint.receive()
     (half,) = message.attachments
     assert isinstance(half, Sender)
     assert message.payload == b""
@@ -40,8 +40,8 @@ async def question(guest: ServerConnection, name: str = "cpu") -> Sender:
     return half
 
 
-async def attached(guest: ServerConnection) -> Receiver:
-    (half,) = (await guest.entrypoint.receive()).attachments
+async def attached(served: ServerConnection) -> Receiver:
+    (half,) = (await served.entrypoint.receive()).attachments
     assert isinstance(half, Receiver)
     return half
 
@@ -89,8 +89,8 @@ async def test_an_answer_that_is_none_ends_the_producer(payload: bytes | None) -
         await producing.open()
         cpu = producing.channel("cpu")
         sending = asyncio.ensure_future(cpu.send(b"a"))
-        guest = await server.accept()
-        answer = await question(guest)
+        served = await server.accept()
+        answer = await question(served)
         if payload is None:
             await answer.finish()
         else:

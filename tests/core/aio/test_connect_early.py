@@ -69,9 +69,9 @@ async def say_all(client: ClientConnection, rng: random.Random) -> dict[str, lis
     return said
 
 
-async def hear_all(guest: ServerConnection) -> dict[str, list[bytes]]:
+async def hear_all(served: ServerConnection) -> dict[str, list[bytes]]:
     heard: dict[str, list[bytes]] = {}
-    message = await guest.entrypoint.receive()
+    message = await served.entrypoint.receive()
     heard["entrypoint"] = [bytes(message.payload)]
     for mode, half in zip(("ordered", "unordered"), message.attachments, strict=True):
         assert isinstance(half, Receiver)
@@ -93,8 +93,8 @@ async def test_accepted_early_data_arrives_once() -> None:
             said = await say_all(client, random.Random(1))
             # All of that was given away before the server could have said a word.
             assert client.early_data is None
-            guest = await server.accept()
-            heard = await hear_all(guest)
+            served = await server.accept()
+            heard = await hear_all(served)
             assert heard["ordered"] == said["ordered"]
             assert sorted(heard["unordered"]) == sorted(said["unordered"])
             assert heard["entrypoint"] == said["entrypoint"]
@@ -117,14 +117,14 @@ async def test_rejected_early_data_arrives_once() -> None:
     ):
         assert not client._driver.link.ready
         said = await say_all(client, random.Random(2))
-        guest = await server.accept()
-        heard = await hear_all(guest)
+        served = await server.accept()
+        heard = await hear_all(served)
         assert heard["ordered"] == said["ordered"]
         assert sorted(heard["unordered"]) == sorted(said["unordered"])
         assert heard["entrypoint"] == said["entrypoint"]
         await client.accepted()
         assert client.early_data is False
-        assert server.connections == {guest}
+        assert server.connections == {served}
 
 
 @rule("AQ-0RTT-2")
@@ -144,8 +144,8 @@ async def test_early_datagrams_that_are_rejected_are_nacked() -> None:
             await sender.send(b"%d" % number)
         # One turn of the loop: what is above leaves as 0-RTT data.
         await asyncio.sleep(0)
-        guest = await server.accept()
-        (far,) = (await guest.entrypoint.receive()).attachments
+        served = await server.accept()
+        (far,) = (await served.entrypoint.receive()).attachments
         assert isinstance(far, Receiver)
         await sender.finish()
         statistics = sender.statistics
@@ -189,8 +189,8 @@ def test_a_program_that_is_started_again_uses_what_is_in_its_file(tmp_path: Path
                 server.url, tls=client_tls(), tickets=SessionFile(path), early_data=True
             ) as client:
                 await client.entrypoint.send(b"hello again")
-                guest = await server.accept()
-                assert bytes((await guest.entrypoint.receive()).payload) == b"hello again"
+                served = await server.accept()
+                assert bytes((await served.entrypoint.receive()).payload) == b"hello again"
                 assert client.early_data is True
 
     main()

@@ -168,18 +168,18 @@ async def test_a_send_that_waits_goes_on_over_the_network() -> None:
     """The queue is full, the sender waits; then the receiver leaves, and nothing is lost."""
     async with scene() as set_up:
         sender, receiver = channel()
-        portion = bytes(1024 * 1024)
+        large = bytes(1024 * 1024)
 
         async def fill() -> None:
             for i in range(12):
-                await sender.send(portion + b"%d" % i)
+                await sender.send(large + b"%d" % i)
             await sender.finish()
 
         filling = asyncio.ensure_future(fill())
         await eventually(lambda: sender.statistics.sent >= 4)
         (far,) = await set_up.carry(receiver)
         assert isinstance(far, Receiver)
-        tails = [m.payload[len(portion) :] async for m in far]
+        tails = [m.payload[len(large) :] async for m in far]
         await filling
         assert tails == [b"%d" % i for i in range(12)]
 
