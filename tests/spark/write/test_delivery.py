@@ -12,19 +12,13 @@ from aqueduct_core.aio.serve import bearer, serve
 from aqueduct_core.aqueduct.config import AckMode, Config
 from aqueduct_core.aqueduct.conventions.dedupe import Deduplicator, channel_key
 from aqueduct_core.aqueduct.conventions.headers import CODE_NOT_REPEATABLE
-from aqueduct_core.aqueduct.conventions.refusals import refusal
-from aqueduct_core.aqueduct.events import Closed
-from aqueduct_core.aqueduct.faults import Code
-from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import (
     AqueductError,
     AuthFailed,
     ConnectFailed,
     SinkFailed,
     TlsFailed,
-    VersionMismatch,
 )
-from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_spark.write import delivery, pooled_connection
 from aqueduct_spark.write.delivery import RETURN_SECONDS
@@ -402,13 +396,3 @@ async def test_endpoints_that_cannot_be_used_are_told_apart() -> None:
             assert "\n" not in text
             assert "s3cret" not in text
             assert "wrong-secret" not in text
-
-
-def test_another_version() -> None:
-    where = HostPort("host", 4433)
-    error = refusal(str(where), Closed(Code.VERSION, "version 9", by_peer=True))
-    assert isinstance(error, VersionMismatch)
-    assert "host:4433" in error.what
-    quic = refusal(str(where), Closed(Code.VERSION, "", by_peer=True, origin=CloseOrigin.TRANSPORT))
-    assert isinstance(quic, ConnectFailed)
-    assert "FLOW_CONTROL_ERROR" in quic.what
