@@ -9,7 +9,7 @@ from typing import Any
 from aqueduct_core.aio.channel_table import ChannelTable
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.message import HeadersLike, as_headers
-from aqueduct_core.aqueduct.config import DEFAULT_CONFIG, SCHEME, Config
+from aqueduct_core.aqueduct.config import ALPN, DEFAULT_CONFIG, SCHEME, Config
 from aqueduct_core.aqueduct.conventions.headers import connection_headers
 from aqueduct_core.aqueduct.conventions.refusals import refusal
 from aqueduct_core.aqueduct.engine import AqueductEngine as Engine
@@ -130,6 +130,7 @@ class _Dial:
         driver = await dial(
             self.where.host,
             self.where.port,
+            alpn=ALPN,
             settings=self.settings,
             tls=self.tls,
             make_engine=make_engine,

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from aqueduct_core.aio.channel_table import ChannelTable
 from aqueduct_core.aio.connection import ServerConnection
 from aqueduct_core.aio.message import HeadersLike, as_headers
-from aqueduct_core.aqueduct.config import DEFAULT_CONFIG, Config
+from aqueduct_core.aqueduct.config import ALPN, DEFAULT_CONFIG, Config
 from aqueduct_core.aqueduct.conventions.headers import CODE_REJECTED, BadHeader, read_connection
 from aqueduct_core.aqueduct.conventions.refusals import broke_protocol
 from aqueduct_core.aqueduct.engine import AqueductEngine as Engine
@@ -25,7 +25,7 @@ from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.primitives.host_port import HostPort, is_loopback
 from aqueduct_core.transport.awaiting import Opening, Signal
 from aqueduct_core.transport.driver import Driver
-from aqueduct_core.transport.listener import Listener, PeerInfo, listen
+from aqueduct_core.transport.listener import ListenedProtocol, Listener, PeerInfo, listen
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 from aqueduct_core.transport.tls.credentials import ServerTls
 
@@ -188,9 +188,8 @@ class Server:
         self._listener = await listen(
             host,
             port,
-            settings=settings,
+            {ALPN: ListenedProtocol(self._welcome, settings)},
             tls=tls,
-            make_engine=self._welcome,
             limits=limits,
             transport=transport,
             reset_key=reset_key,

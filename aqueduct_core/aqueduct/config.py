@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+ALPN = "aqueduct"
+"""The name of the protocol in the TLS handshake. The documents give none."""
 SCHEME = "aqueduct"
-"""Of its addresses; also its name in the TLS handshake."""
+"""Of its addresses."""
 
 CHANNEL_BUFFER = 4 << 20
 """Bytes of a channel that wait for who reads them, told to senders that know flow control: as much

@@ -240,7 +240,7 @@ class Egress:
                 pass
             case LinkRtt(seconds):
                 context.rtt = seconds
-            case StreamLimit(streams):
+            case StreamLimit(streams, bidirectional=False):
                 context.stream_limit(streams)
 
     def _refused(self, token: int, now: float) -> None:

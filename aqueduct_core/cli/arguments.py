@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from aqueduct_core.aqueduct.config import ALPN
 from aqueduct_core.aqueduct.conventions.headers import parse_decimal
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.primitives import token_file, units
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.session_file import SessionFile
-from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls.credentials import ClientTls
 
 LEAST_MEMORY = 8 << 20
@@ -156,7 +156,7 @@ def add_sessions(parser: argparse.ArgumentParser) -> None:
 def sessions(options: argparse.Namespace) -> SessionFile | None:
     """Where sessions are kept; None: in memory. Raises: InvalidOption.BAD_VALUE."""
     directory = options.session_directory
-    return None if directory is None else SessionFile.in_directory(directory, LinkSettings().alpn)
+    return None if directory is None else SessionFile.in_directory(directory, ALPN)
 
 
 def client_tls(options: argparse.Namespace) -> ClientTls:

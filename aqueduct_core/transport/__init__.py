@@ -1,4 +1,9 @@
-"""QUIC links for engines: dial, listen, and the drivers that pump bytes between the two."""
+"""Links for engines: dial, listen, and the drivers that pump bytes between the two.
+
+A link carries the inputs and actions of one engine, over QUIC (``aioquic``), as plain datagrams
+(``plain_udp``) or in memory (``in_memory``); the driver, alone, reads a clock. Nothing here knows
+what an engine's bytes mean.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from aqueduct_core.primitives.certificates import Issued
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.driver import Driver, OnEvents
 from aqueduct_core.transport.link import Address, Link, LinkCounts, Stack
-from aqueduct_core.transport.listener import Listener, PeerInfo, listen
+from aqueduct_core.transport.listener import ListenedProtocol, Listener, PeerInfo, listen
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls, fingerprint
 from aqueduct_core.transport.tls.development import (
@@ -23,6 +28,7 @@ __all__ = [
     "LinkCounts",
     "LinkSettings",
     "ListenLimits",
+    "ListenedProtocol",
     "Listener",
     "OnEvents",
     "PeerInfo",

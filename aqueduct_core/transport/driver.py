@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from aqueduct_core.engine.actions import CloseLink
-from aqueduct_core.engine.close_codes import how_lost
+from aqueduct_core.engine.close_codes import CONNECTION_REFUSED, CloseOrigin, how_lost
 from aqueduct_core.engine.engine import Engine, Footprint
 from aqueduct_core.engine.inputs import Input, LinkLost
 from aqueduct_core.errors import AqueductError, ConnectFailed
@@ -167,17 +167,20 @@ class Driver:
         """Return when the link is closed and everything about it is freed."""
         await self._closed.wait()
 
-    def close(self, code: int = 0, reason: str = "") -> None:
+    def close(
+        self,
+        code: int = 0,
+        reason: str = "",
+        origin: CloseOrigin = CloseOrigin.APPLICATION,
+    ) -> None:
         """Close the link at once, without asking the engine; it learns ``LinkLost``."""
         if not self._done:
-            self.link.close(code, reason)
+            self.link.close(code, reason, origin)
             self.turn((), self.now())
 
     def refuse(self, reason: str) -> None:
-        """As ``close``, but as the transport: the peer may come again."""
-        if not self._done:
-            self.link.refuse(reason)
-            self.turn((), self.now())
+        """Close it by the transport's CONNECTION_REFUSED: the peer may come again."""
+        self.close(CONNECTION_REFUSED, reason, CloseOrigin.TRANSPORT)
 
     def abandon(self, reason: str = "abandoned") -> None:
         """Forget the link without a word to the peer."""
@@ -185,7 +188,7 @@ class Driver:
             return
         self.link.abandon(reason)
         self._handle(self.link.inputs(), self.now())
-        self._tell()
+        self._emit()
         self._finish()
 
     def turn(self, datagrams: Sequence[tuple[bytes, Address]], now: float) -> None:
@@ -218,7 +221,7 @@ class Driver:
             self._handle(inputs, now)
             if not inputs or link.backlogged or not self._act_all(now):
                 break
-        self._tell()
+        self._emit()
         self._on_turn(self)
         if link.closed:
             self._finish()
@@ -283,7 +286,7 @@ class Driver:
             self._fault("the engine gave an action that cannot be carried out", now)
             return True
 
-    def _tell(self) -> None:
+    def _emit(self) -> None:
         engine = self._engine
         if engine is None or self._on_events is None:
             return
@@ -292,7 +295,7 @@ class Driver:
             if events:
                 self._on_events(self, events)
         except Exception:
-            self._fault("taking the news failed", self.now())
+            self._fault("taking the events failed", self.now())
 
     def _fault(self, what: str, now: float) -> None:
         """A bug of ours ends this connection and no other; the engine learns it, if it can."""

@@ -1,12 +1,12 @@
-"""What a transport offers for one QUIC connection: a synchronous port, no socket, no clock.
+"""What a transport offers for one connection: a synchronous port, no socket, no clock.
 
-A *stack* (aioquic, qh3) makes links; a *link* is one connection. The driver calls, for each
+A *link* is one connection; a *stack* (aioquic, qh3) makes those of QUIC. The driver calls, for each
 burst of datagrams that it read,
 
 1. ``receive`` with the whole burst;
 2. ``inputs`` and hands them to the engine, all of them;
 3. ``fire`` when ``timer`` is due, and ``inputs`` again;
-4. ``apply`` with the orders of the engine;
+4. ``apply`` with the actions of the engine;
 5. ``transmit``, and sends what it returns; then ``inputs`` of what has left, and 4. and 5. again
    if the engine has actions by that and the link is not ``backlogged``.
 
@@ -15,11 +15,13 @@ burst of datagrams that it read,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Protocol, TypeAlias
 
 from aqueduct_core.engine.actions import Action
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.inputs import Input, LinkLost
 from aqueduct_core.transport.session_table import SessionTable
 from aqueduct_core.transport.sessions import TlsSession
@@ -75,8 +77,19 @@ class ListenCounts:
     resets: int = 0
 
 
+class CertificateFault(Enum):
+    """Why a client does not trust the certificate of a server."""
+
+    DATES = auto()
+    """It, or one that it rests on, has expired or is not valid yet."""
+    NAME = auto()
+    """It is for another name."""
+    AUTHORITY = auto()
+    """Nobody whom we trust has issued it."""
+
+
 class Link(Protocol):
-    """One QUIC connection.
+    """One connection.
 
     Ends when ``lost`` is set (no more inputs after that one); ``closed`` follows when the closing
     or draining period is over too, and the link may be forgotten.
@@ -109,12 +122,20 @@ class Link(Protocol):
         """The smoothed round-trip time in seconds; None before it was measured."""
 
     @property
+    def alpn(self) -> str | None:
+        """The protocol that both ends have agreed on; None before that, or where they need not."""
+
+    @property
     def ready(self) -> bool:
-        """The TLS handshake is complete."""
+        """The handshake is complete."""
 
     @property
     def admitted(self) -> bool:
-        """The engine has ordered ``Admit``: the peer is not one of the strangers any more."""
+        """The engine has said ``Admit``: the peer is not one of the strangers any more."""
+
+    @property
+    def proved(self) -> bool:
+        """The peer has shown that it receives at its address."""
 
     @property
     def early(self) -> bool:
@@ -135,6 +156,10 @@ class Link(Protocol):
     @property
     def alert(self) -> int | None:
         """The TLS alert that ended the handshake, if one did (RFC 9001 §4.8)."""
+
+    @property
+    def certificate_fault(self) -> CertificateFault | None:
+        """What is wrong with the certificate of the peer, if that ended the handshake."""
 
     @property
     def peer_fingerprint(self) -> str | None:
@@ -159,15 +184,12 @@ class Link(Protocol):
     def fire(self, now: float) -> None:
         """Act on every deadline of the link that is due; without harm when none is."""
 
-    def probe(self) -> None:
-        """Ask the peer for a sign of life with the next ``transmit``."""
+    def probe(self) -> bool:
+        """Ask the peer for a sign of life with the next ``transmit``; False: there is no way."""
 
-    def close(self, code: int, reason: str) -> None:
-        """Close with an application code, also before the handshake is complete."""
-
-    def refuse(self, reason: str) -> None:
-        """Close with CONNECTION_REFUSED of QUIC, also before the handshake is complete: no fault
-        of the application, and the peer may come again."""
+    def close(self, code: int, reason: str, origin: CloseOrigin = CloseOrigin.APPLICATION) -> None:
+        """Close with a code of the application, or of the transport, which is no fault of the
+        application, so that the peer may come again; also before the handshake is complete."""
 
     def hold_back(self, on: bool) -> None:
         """While it is on, the peer gets no credit for more bytes of streams, and its datagrams are
@@ -220,7 +242,8 @@ class AcceptTerms:
         original: the destination id of the client's very first Initial, where a Retry answered it.
         proved: the client's address is validated, so that no limit for strangers applies to it.
         token: for the client to keep, in a NEW_TOKEN; empty: none.
-        sessions: where sessions are kept; None: none are given or taken.
+        sessions: where sessions are kept, those of each protocol apart; None: none are given or
+            taken.
         early_data: 0-RTT data is taken; without it, it is refused by TLS.
         reset_token: makes the stateless reset token of each connection id that we issue; None:
             nobody can reset the connection.
@@ -241,6 +264,7 @@ class Stack(Protocol):
 
     def dial(
         self,
+        alpn: str,
         settings: LinkSettings,
         tls: ClientTls,
         host: str,
@@ -271,9 +295,12 @@ class Stack(Protocol):
 
     def accept(
         self,
-        settings: LinkSettings,
+        protocols: Mapping[str, LinkSettings],
         identity: ServerIdentity,
         hello: Hello,
         terms: AcceptTerms | None = None,
     ) -> Link:
-        """A server link for ``hello``; hand it the same datagram by ``receive`` next."""
+        """A server link for ``hello``; hand it the same datagram by ``receive`` next.
+
+        ``protocols`` are those that the client may choose from, by ALPN, and what each grants.
+        """

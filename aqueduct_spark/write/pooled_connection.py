@@ -13,7 +13,7 @@ from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Sender
 from aqueduct_core.aio.outcomes import ConnectionLost
-from aqueduct_core.aqueduct.config import DEFAULT_CONFIG
+from aqueduct_core.aqueduct.config import ALPN, DEFAULT_CONFIG
 from aqueduct_core.aqueduct.conventions.dedupe.questions import question_header
 from aqueduct_core.aqueduct.conventions.headers import BY_SEQUENCE, BY_SOURCE, DEDUPLICATES
 from aqueduct_core.primitives.host_port import HostPort
@@ -110,7 +110,7 @@ async def dial(
         ),
         settings=settings,
         transport=options.transport,
-        tickets=_sessions(options.session_directory, settings.alpn),
+        tickets=_sessions(options.session_directory),
         early_data=options.early_data,
     )
     try:
@@ -121,11 +121,11 @@ async def dial(
     return PooledConnection(address, connection)
 
 
-def _sessions(directory: str | None, alpn: str) -> SessionFile | None:
+def _sessions(directory: str | None) -> SessionFile | None:
     """One store for all connections of the process; None: that in its memory."""
-    return None if directory is None else _sessions_in(directory, alpn, os.getpid())
+    return None if directory is None else _sessions_in(directory, os.getpid())
 
 
 @cache
-def _sessions_in(directory: str, alpn: str, process: int) -> SessionFile:
-    return SessionFile.in_directory(Path(directory), alpn)
+def _sessions_in(directory: str, process: int) -> SessionFile:
+    return SessionFile.in_directory(Path(directory), ALPN)

@@ -28,8 +28,16 @@ from aioquic.quic.events import QuicEvent, StreamDataReceived
 from aqueduct_core.engine.actions import Action, Admit, Consumed, WriteStream
 from aqueduct_core.engine.engine import Footprint
 from aqueduct_core.engine.inputs import Input, LinkReady, StreamBytes
-from aqueduct_core.transport import ClientTls, LinkSettings, ServerTls, dial, listen
+from aqueduct_core.transport import (
+    ClientTls,
+    LinkSettings,
+    ListenedProtocol,
+    ServerTls,
+    dial,
+    listen,
+)
 
+ALPN = "bench"
 MEGABYTE = 1_000_000
 PIECE = 256 * 1024
 RECEIVERS = ("stock", "ours", "ours, 10,000 open streams", "ours, no GRO")
@@ -120,7 +128,7 @@ async def receive(kind: str) -> None:
     assert tls.cert_pem is not None
     close: Callable[[], Awaitable[None]]
     if kind == "stock":
-        configuration = QuicConfiguration(is_client=False, alpn_protocols=["aqueduct"])
+        configuration = QuicConfiguration(is_client=False, alpn_protocols=[ALPN])
         configuration.certificate = tls.identity.certificate
         configuration.private_key = tls.identity.key
 
@@ -143,9 +151,12 @@ async def receive(kind: str) -> None:
         listener = await listen(
             "127.0.0.1",
             0,
-            settings=LinkSettings(),
+            {
+                ALPN: ListenedProtocol(
+                    lambda peer, now: (Counting(meter), lambda driver, events: None)
+                )
+            },
             tls=tls,
-            make_engine=lambda peer, now: (Counting(meter), lambda driver, events: None),
         )
         port = listener.address[1]
         close = listener.close
@@ -163,6 +174,7 @@ async def send(total: int, size: int) -> None:
     driver = await dial(
         "127.0.0.1",
         target["port"],
+        alpn=ALPN,
         settings=LinkSettings(max_datagram_size=size),
         tls=ClientTls(ca_pem=target["ca"].encode()),
         make_engine=lambda now: engine,

@@ -12,6 +12,7 @@ from typing import Any
 from aioquic._buffer import Buffer
 from aioquic.tls import Epoch
 
+from aqueduct_core.aqueduct.config import ALPN
 from aqueduct_core.aqueduct.wire.codec import VERSION
 from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.transport.aioquic.factory import client_link
@@ -44,7 +45,7 @@ class RawClient:
         self._address = (host, port)
         self.socket = self._new_socket()
         self._link = client_link(
-            LinkSettings(), ClientTls(insecure=True), host, self._address, time.monotonic()
+            ALPN, LinkSettings(), ClientTls(insecure=True), host, self._address, time.monotonic()
         )
         self.quic: Any = self._link._quic
 

@@ -154,7 +154,7 @@ class Network:
                     self._later(),
                     self._lose,
                     side.other,
-                    LinkLost(action.code, action.reason, True),
+                    LinkLost(action.code, action.reason, True, action.origin),
                 )
                 end.dead = True
         for input in refused:

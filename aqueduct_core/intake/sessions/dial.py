@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from aqueduct_core.aqueduct.config import ALPN
 from aqueduct_core.flight.subscription_status import FAILURES, SubscriptionStatus
 from aqueduct_core.intake.control.endpoint_claims import claimed, claims_of
 from aqueduct_core.intake.sessions.context import SessionContext
@@ -85,7 +86,7 @@ class DialFrontend:
             self._claims = claims_of(self._directory)
         tickets: SessionStore | None = None
         if self._early_data:
-            tickets = SessionFile.in_directory(self._directory, self._link.alpn)
+            tickets = SessionFile.in_directory(self._directory, ALPN)
         for endpoint in endpoints:
             demand = Subscriptions(endpoint, self._connect, fulfilled=self._fulfilled.of(endpoint))
             self._lines.append(

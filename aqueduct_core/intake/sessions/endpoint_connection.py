@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.aqueduct.config import ALPN, Config
 from aqueduct_core.aqueduct.conventions.headers import BadHeader, connection_headers
 from aqueduct_core.aqueduct.conventions.refusals import broke_protocol, refusal
 from aqueduct_core.aqueduct.engine import AqueductEngine
@@ -161,6 +161,7 @@ class EndpointConnection:
         driver = await dial(
             self.where.host,
             self.where.port,
+            alpn=ALPN,
             settings=self._link,
             tls=self._settings.tls,
             make_engine=make_engine,

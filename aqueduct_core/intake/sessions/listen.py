@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from aqueduct_core.aqueduct.config import ALPN
 from aqueduct_core.aqueduct.engine import AqueductEngine
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.errors import InvalidOption
@@ -19,7 +20,7 @@ from aqueduct_core.intake.settings.engine import engine_config, given, link_sett
 from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.primitives.host_port import HostPort, is_loopback
 from aqueduct_core.transport.driver import OnEvents
-from aqueduct_core.transport.listener import Listener, PeerInfo, listen
+from aqueduct_core.transport.listener import ListenedProtocol, Listener, PeerInfo, listen
 from aqueduct_core.transport.settings import LEAST_WINDOW, ListenLimits
 from aqueduct_core.transport.tls.credentials import ServerTls
 
@@ -101,9 +102,8 @@ class ListenFrontend:
         self._listener = await listen(
             host,
             port,
-            settings=link_settings(self._settings),
+            {ALPN: ListenedProtocol(self._welcome, link_settings(self._settings))},
             tls=self._tls,
-            make_engine=self._welcome,
             limits=listen_limits(self._settings),
             transport=self._settings.transport,
             reset_key=self._settings.credentials.reset_key(around.spool_id),

@@ -1,8 +1,10 @@
 """aioquic behind the port.
 
-``connection``, ``streams``, ``receive`` and ``early`` are the only files that touch private names
-of aioquic; ``check`` lists all of them and refuses, when this package is imported, a version that
-does not fit.
+Each class of connection here does one thing that aioquic's own does not, on top of the one before:
+``observed``, ``datagrams``, ``packet_limits``, ``connection`` (credit), ``stream_service``,
+``receive``, ``early``, ``resets``, ``negotiation``. They, ``streams`` and ``certificates`` alone
+touch private names of aioquic; ``check`` lists all of these and refuses, when this package is
+imported, a version that does not fit. ``link`` makes inputs and actions of it.
 """
 
 from __future__ import annotations

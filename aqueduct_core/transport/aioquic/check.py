@@ -33,6 +33,7 @@ METHODS = {
     "_on_connection_limit_delivery": ("self", "delivery", "limit"),
     "_on_max_stream_data_delivery": ("self", "delivery", "stream"),
     "_replenish_connection_ids": ("self",),
+    "_serialize_transport_parameters": ("self",),
     "_payload_received": ("self", "context", "plain", "crypto_frame_required"),
     "_unblock_streams": ("self", "is_unidirectional"),
     "_update_traffic_key": ("self", "direction", "epoch", "cipher_suite", "secret"),
@@ -47,6 +48,8 @@ CONNECTION = """
 _ack_delay _ack_eliciting_sent_since_receipt _close_at _close_event _close_pending _configuration
 _crypto_streams _cryptos _datagrams_pending _events _handshake_confirmed _handshake_done_pending
 _host_cids _is_client _local_max_data _loss _local_max_streams_bidi _local_max_streams_uni
+_local_max_stream_data_bidi_local
+_local_max_stream_data_bidi_remote _local_max_stream_data_uni _local_next_stream_id_bidi
 _local_next_stream_id_uni _network_paths _pacing_at _ping_pending _probe_pending _quic_logger
 _remote_max_data _remote_max_data_used _remote_max_datagram_frame_size _remote_max_idle_timeout
 _remote_max_stream_data_bidi_local _remote_max_stream_data_bidi_remote
@@ -64,14 +67,17 @@ SENDER = """
 _acked _buffer _buffer_fin _buffer_start _buffer_stop _pending _pending_eof _reset_error_code
 buffer_is_empty highest_offset is_finished reset_pending
 """
-RECEIVER = "_final_size highest_offset is_finished stop_pending"
+RECEIVER = "_final_size _stop_error_code highest_offset is_finished stop_pending"
 SPACE = """
 ack_at ack_queue discarded expected_packet_number largest_received_packet largest_received_time
 received_packets sent_packets
 """
 WINDOW = "_size"
 BUILDER = "_flight_bytes _packet"
-TLS = "_max_early_data _peer_certificate early_data_accepted"
+TLS = """
+_cadata _cafile _capath _max_early_data _peer_certificate _peer_certificate_chain _server_name
+alpn_negotiated early_data_accepted handshake_extensions
+"""
 CRYPTO = "aead hp key_phase"
 AEAD = "_aead _iv"
 PROTECTION = "_encryptor _is_chacha20"

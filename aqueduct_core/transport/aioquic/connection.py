@@ -1,16 +1,12 @@
-"""aioquic's connection, made to follow consumption and to visit only streams that have work.
+"""aioquic's connection, made to follow consumption.
 
 What differs from the stock class:
 
 * **Credit follows consumption.** Stock aioquic doubles its windows by itself, so nothing that an
   application does holds a peer back. Here limit = consumed + window, for a stream and for the
   connection, and only ``consume`` moves it.
-* **Only streams with work are visited.** Stock aioquic walks all open streams for each packet
-  that it builds. Here a stream enters ``_ready`` when it has something to send, to repeat or to
-  discard, and ``_due`` when its limit has to be told.
-* **Memory.** Streams that a peer opens only by skipping over their numbers are ranges until they
-  are used, what it sends with holes is kept in a bounded number of ranges, and of packets that
-  only acknowledge a bounded number is remembered.
+* **Memory.** What a peer sends with holes is kept in a bounded number of ranges, and of packets
+  that only acknowledge a bounded number is remembered.
 * **Closing is short.** However slow the path looks, the closing period is bounded.
 * **Counting.** ``unacknowledged`` is kept as bytes come and go, never computed by a walk.
 """
@@ -18,8 +14,6 @@ What differs from the stock class:
 from __future__ import annotations
 
 import logging
-from bisect import insort
-from collections import deque
 from collections.abc import Callable
 from typing import Any, TypedDict, Unpack
 
@@ -29,41 +23,22 @@ from aioquic.quic.connection import (
     MAX_STREAM_DATA_FRAME_CAPACITY,
     Limit,
     QuicConnectionError,
-    QuicConnectionState,
-    QuicNetworkPath,
-    QuicReceiveContext,
 )
 from aioquic.quic.packet import QuicErrorCode, QuicFrameType
 from aioquic.quic.packet_builder import QuicDeliveryState, QuicPacketBuilder
 from aioquic.quic.recovery import QuicPacketSpace
-from aioquic.quic.stream import QuicStream, StreamFinishedError
+from aioquic.quic.stream import QuicStream
 from aioquic.tls import Epoch, SessionTicketFetcher, SessionTicketHandler
 
-from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.transport.aioquic.packet_limits import LimitedConnection
 from aqueduct_core.transport.aioquic.streams import (
     MAX_CONNECTION_RANGES,
-    NO_RECEIVER,
-    NO_SENDER,
     CryptoReceiver,
     Stream,
-    StreamReceiver,
-    StreamSender,
+    StreamKind,
     StreamTable,
 )
-
-STREAMS_PER_ROUND = 128
-"""Ready streams offered to the packet builder at once: enough to fill a dozen packets with tiny
-messages, few enough that rebuilding aioquic's service order for each packet stays cheap."""
-
-LARGEST_OVERHEAD = 19
-"""Bytes of a STREAM frame beside its data: type, length, stream and offset. Where no more are left
-of a flight, no stream is asked for what it has."""
-
-LEAST_FLIGHT = 64
-"""Bytes that the congestion window has left below which no stream is asked. To find out of each of
-many that it cannot send costs as much as to send, and a peer that acknowledges nothing keeps its
-window full for as long as it likes."""
+from aqueduct_core.transport.settings import LinkSettings
 
 LONGEST_CLOSING = 3.0
 """Seconds that a closed connection lingers at most. RFC 9000 §10.2 asks for three probe timeouts,
@@ -92,15 +67,15 @@ class CreditedConnection(LimitedConnection):
     """A ``QuicConnection`` whose windows follow ``consume``.
 
     Args:
-        max_streams_uni: unidirectional streams that the peer may have open at once. It may open
-            no bidirectional ones.
+        settings: what the peer may do, of each kind of streams at most ``most_streams`` at once.
     """
 
     def __init__(
         self,
         *,
         configuration: QuicConfiguration,
-        max_streams_uni: int,
+        settings: LinkSettings,
+        most_streams: int | None = None,
         **start: Unpack[Start],
     ) -> None:
         super().__init__(configuration=configuration, **start)
@@ -112,23 +87,29 @@ class CreditedConnection(LimitedConnection):
         self.scattered = 0
         """Their bytes."""
         self._held_back = False
-        self._stream_window = configuration.max_stream_data
-        self._connection_window = configuration.max_data
+        self._stream_window = self._connection_window = 0
         self._consumed = 0
-        self._most_streams = max_streams_uni
         self._look_at = MOST_ANSWERS  # remembered packets, to look for those that only acknowledge
-        self._implicit = RangeSet()  # streams of the peer that it skipped over
-        self._skipped = RangeSet()  # ours
-        self._ready: deque[Stream] = deque()
-        self._starved: list[Stream] = []
         self._due: dict[int, Stream] = {}
         self._table = StreamTable(self._due)
         self._streams = self._table
-        for limit, value in (
-            (self._local_max_streams_uni, max_streams_uni),
-            (self._local_max_streams_bidi, 0),
-        ):
-            limit.value = limit.sent = value
+        self._uni = StreamKind(self._local_max_streams_uni)
+        self._bidi = StreamKind(self._local_max_streams_bidi)
+        self.offer(settings, most_streams)
+
+    def offer(self, settings: LinkSettings, most_streams: int | None) -> None:
+        """What the peer may do, until it is told by the transport parameters."""
+        configuration = self._configuration
+        configuration.idle_timeout = settings.idle_timeout
+        configuration.max_datagram_frame_size = settings.max_datagram_frame_size or None
+        self._stream_window = window = settings.stream_window
+        self._local_max_stream_data_uni = window
+        self._local_max_stream_data_bidi_local = window
+        self._local_max_stream_data_bidi_remote = window
+        self._connection_window = settings.connection_window
+        self._local_max_data.value = self._local_max_data.sent = settings.connection_window
+        for kind, streams in self._kinds(settings):
+            kind.offer(streams if most_streams is None else min(streams, most_streams))
 
     def _initialize(self, peer_cid: bytes) -> None:
         super()._initialize(peer_cid)
@@ -140,48 +121,30 @@ class CreditedConnection(LimitedConnection):
         period = 3 * self._loss.get_probe_timeout()
         self._close_at = now + min(period, LONGEST_CLOSING)
 
+    def _kinds(self, settings: LinkSettings) -> tuple[tuple[StreamKind, int], ...]:
+        """Both kinds of streams, and how many of them the peer may have open at once."""
+        return (self._uni, settings.max_streams_uni), (self._bidi, settings.max_streams_bidi)
+
     # What the link asks
+
+    def grant_streams(self, settings: LinkSettings) -> None:
+        """Let the peer have as many streams open as they say; never fewer than before."""
+        for kind, streams in self._kinds(settings):
+            kind.grant(streams)
 
     @property
     def open_streams(self) -> int:
         return len(self._streams)
 
-    def rest(self, now: float) -> bool:
-        """Instead of ``datagrams_to_send``: do nothing, if there is nothing at all to send.
+    @property
+    def open_halves(self) -> int:
+        """Of all streams that are open."""
+        return self._table.halves
 
-        To find that out by building an empty packet costs more than receiving several. False
-        when there is something, or when only building a packet can tell.
-        """
-        if (
-            not self._handshake_confirmed
-            or self._state is not QuicConnectionState.CONNECTED
-            or self._ready
-            or self._due
-            or self._close_pending
-            or self._datagrams_pending
-            or self._ping_pending
-            or self._probe_pending
-            or self._handshake_done_pending
-            or self._retire_connection_ids
-            or self._streams_blocked_pending
-            or self._remote_preferred_address is not None
-            or self._local_max_data.value != self._local_max_data.sent
-            or self._streams_limit_due
-            or len(self._network_paths) != 1
-        ):
-            return False
-        path = self._network_paths[0]
-        ack_at = self._spaces[Epoch.ONE_RTT].ack_at
-        if (
-            (ack_at is not None and ack_at <= now)
-            or not path.is_validated
-            or path.remote_challenges
-            or not self._crypto_streams[Epoch.ONE_RTT].sender.buffer_is_empty
-            or not all(identifier.was_sent for identifier in self._host_cids)
-        ):
-            return False
-        self._pacing_at = None
-        return True
+    @property
+    def ranges_held(self) -> int:
+        """Of bytes behind holes, and of numbers of streams that were skipped over."""
+        return self.ranges + self._uni.ranges + self._bidi.ranges
 
     def consume(self, stream_id: int, count: int) -> None:
         """Let ``count`` more bytes come: on the connection, and on the stream if it lasts.
@@ -214,23 +177,12 @@ class CreditedConnection(LimitedConnection):
             self._look_at = 2 * max(len(sent), MOST_ANSWERS)
         return datagrams
 
-    def grant_streams(self, count: int) -> None:
-        """Let the peer have up to ``count`` streams open; never fewer than before."""
-        self._local_max_streams_uni.value += max(0, count - self._most_streams)
-        self._most_streams = max(count, self._most_streams)
-
     def hold_back(self, on: bool) -> None:
         """Give no more credit for bytes, until it is off again: the peer comes to rest."""
         self._held_back = on
         self._raise_connection_limit()
 
     # What the streams of this connection tell it
-
-    def wake(self, stream_id: int) -> None:
-        stream = self._table.get(stream_id)
-        if stream is not None and not stream.queued:
-            stream.queued = True
-            self._ready.append(stream)
 
     def release(self, count: int) -> None:
         """Bytes that will never reach the application no longer count as held."""
@@ -254,164 +206,22 @@ class CreditedConnection(LimitedConnection):
         if 2 * (target - self._local_max_data.value) >= self._connection_window:
             self._local_max_data.value = target
 
-    # Streams come into being
-
-    def _get_or_create_stream(self, frame_type: int, stream_id: int) -> QuicStream:
-        stream = self._streams.get(stream_id)
-        if stream is not None:
-            return stream
-        if not (stream_id & 2) or (stream_id & 1 == 0) == self._is_client:
-            return super()._get_or_create_stream(frame_type, stream_id)
-        index = stream_id // 4
-        limit = self._local_max_streams_uni
-        if index < limit.used:
-            if not self._implicit.remove(index, index + 1):
-                raise StreamFinishedError
-        elif index >= limit.value:
-            raise QuicConnectionError(
-                error_code=QuicErrorCode.STREAM_LIMIT_ERROR,
-                frame_type=frame_type,
-                reason_phrase="Too many streams open",
-            )
-        else:
-            # Opening a stream opens all lower ones of its kind (RFC 9000 section 2.1).
-            self._implicit.add(limit.used, index)
-            limit.used = index + 1
-        stream = self._streams[stream_id] = Stream(
-            stream_id,
-            receiver=StreamReceiver(self, stream_id),
-            sender=NO_SENDER,
-            local=self._stream_window,
-        )
-        return stream
-
-    def _get_or_create_stream_for_send(self, stream_id: int) -> QuicStream:
-        if not (stream_id & 2) or (stream_id & 1 == 0) != self._is_client:
-            raise ValueError(f"stream {stream_id} is not a unidirectional stream of ours")
-        stream = self._streams.get(stream_id)
-        if stream is not None:
-            return stream
-        if stream_id < self._local_next_stream_id_uni:
-            # An engine numbers its streams as it opens them, and may write to them in another
-            # order: what is urgent goes first.
-            if not self._skipped.remove(stream_id // 4, stream_id // 4 + 1):
-                raise ValueError(f"stream {stream_id} has ended")
-        else:
-            self._skipped.add(self._local_next_stream_id_uni // 4, stream_id // 4)
-            self._local_next_stream_id_uni = stream_id + 4
-        stream = self._streams[stream_id] = Stream(
-            stream_id,
-            receiver=NO_RECEIVER,
-            sender=StreamSender(self, stream_id),
-            remote=self._remote_max_stream_data_uni,
-        )
-        if stream_id // 4 >= self._remote_max_streams_uni:
-            stream.is_blocked = True
-            insort(self._streams_blocked_uni, stream, key=lambda other: other.stream_id or 0)
-            self._streams_blocked_pending = True
-        return stream
-
-    # Frames that let streams go on
-
-    def _handle_max_data_frame(
-        self, context: QuicReceiveContext, frame_type: int, buf: Any
-    ) -> None:
-        super()._handle_max_data_frame(context, frame_type, buf)
-        if self._starved and not self._out_of_credit:
-            starved, self._starved = self._starved, []
-            for stream in starved:
-                self.wake(stream.number)
-
-    def _handle_max_stream_data_frame(
-        self, context: QuicReceiveContext, frame_type: int, buf: Any
-    ) -> None:
-        start = buf.tell()
-        stream_id = buf.pull_uint_var()
-        buf.seek(start)
-        super()._handle_max_stream_data_frame(context, frame_type, buf)
-        self.wake(stream_id)
-
-    def _unblock_streams(self, is_unidirectional: bool) -> None:
-        if not is_unidirectional:
-            super()._unblock_streams(is_unidirectional)
-            return
-        blocked = self._streams_blocked_uni
-        count = 0
-        for stream in blocked:
-            assert isinstance(stream, Stream)
-            if stream.number // 4 >= self._remote_max_streams_uni:
-                break
-            stream.is_blocked = False
-            stream.max_stream_data_remote = self._remote_max_stream_data_uni
-            self.wake(stream.number)
-            count += 1
-        del blocked[:count]
-        if not blocked and not self._streams_blocked_bidi:
-            self._streams_blocked_pending = False
-
-    # Packets are built
-
-    def _write_application(
-        self, builder: QuicPacketBuilder, network_path: QuicNetworkPath, now: float
-    ) -> None:
-        ready = self._ready
-        left = len(ready)
-        most = builder.max_flight_bytes
-        full = most is not None and most - builder._flight_bytes < LEAST_FLIGHT
-        while True:
-            count = min(left, STREAMS_PER_ROUND)
-            left -= count
-            offered: list[Any] = [ready.popleft() for _ in range(count)]
-            if full:
-                ready.extend(stream for stream in offered if not stream.is_finished)
-                offered = [stream for stream in offered if stream.is_finished]
-            self._streams_queue = offered
-            try:
-                super()._write_application(builder, network_path, now)
-            finally:
-                for stream in self._streams_queue:
-                    assert isinstance(stream, Stream)
-                    self._put_back(stream)
-                self._streams_queue = []
-            if left <= 0 or self._pacing_at is not None or builder._packet_crypto is None:
-                return  # no packet was begun: it is not its time, or there are no keys yet
-            if builder.remaining_flight_space <= LARGEST_OVERHEAD:
-                return
-
-    def _put_back(self, stream: Stream) -> None:
-        """Queue a served stream again, or park it until something wakes it."""
-        sender = stream.sender
-        stopping = stream.receiver.stop_pending or sender.reset_pending
-        if not (stopping or stream.is_finished):
-            if stream.is_blocked or sender.buffer_is_empty:
-                stream.queued = False
-                return
-            offset = sender.offers if isinstance(sender, StreamSender) else None
-            if offset is not None:
-                if offset >= stream.max_stream_data_remote:
-                    stream.queued = False
-                    return
-                if offset >= sender.highest_offset and self._out_of_credit:
-                    stream.queued = False
-                    self._starved.append(stream)
-                    return
-        self._ready.append(stream)
-
-    @property
-    def _out_of_credit(self) -> bool:
-        return self._remote_max_data_used >= self._remote_max_data
+    # Limits are written
 
     def _write_connection_limits(self, builder: QuicPacketBuilder, space: QuicPacketSpace) -> None:
         self._write_limit(builder, self._local_max_data)
-        if self._streams_limit_due:
-            self._write_limit(builder, self._local_max_streams_uni)
+        for kind in (self._uni, self._bidi):
+            if kind.due:
+                self._write_limit(builder, kind.limit)
 
     @property
-    def _streams_limit_due(self) -> bool:
-        """MAX_STREAMS goes in batches: once the peer has fewer streams left than it would gain,
-        and again after the last one told was lost (then ``sent`` is 0)."""
-        streams = self._local_max_streams_uni
-        return streams.sent - streams.used < streams.value - streams.sent
+    def _limits_due(self) -> bool:
+        """The peer is to be told a new limit of the connection."""
+        return (
+            self._local_max_data.value != self._local_max_data.sent
+            or self._uni.due
+            or self._bidi.due
+        )
 
     def _write_limit(self, builder: QuicPacketBuilder, limit: Limit) -> None:
         if limit.value == limit.sent:

@@ -28,7 +28,7 @@ from aioquic.tls import CipherSuite, Direction, Epoch
 
 from aqueduct_core.transport.aioquic.connection import Start
 from aqueduct_core.transport.aioquic.receive import BurstConnection
-from aqueduct_core.transport.aioquic.streams import Stream, StreamSender
+from aqueduct_core.transport.settings import LinkSettings
 
 NEW_TOKEN_OVERHEAD = 1 + 8
 LIMITS = """
@@ -51,13 +51,16 @@ class EarlyConnection(BurstConnection):
         self,
         *,
         configuration: QuicConfiguration,
-        max_streams_uni: int,
+        settings: LinkSettings,
+        most_streams: int | None = None,
         proved: bool = False,
         new_token: bytes = b"",
         takes_early: bool = False,
         **start: Unpack[Start],
     ) -> None:
-        super().__init__(configuration=configuration, max_streams_uni=max_streams_uni, **start)
+        super().__init__(
+            configuration=configuration, settings=settings, most_streams=most_streams, **start
+        )
         self.offered_early = False
         """A client has (or had) keys for 0-RTT data."""
         self.streams_repeated = 0
@@ -103,32 +106,6 @@ class EarlyConnection(BurstConnection):
         super()._alpn_handler(alpn_protocol)
         self.streams_repeated = len(self._table)
         self._start_over()
-
-    def _start_over(self) -> None:
-        """Every stream of ours begins anew under its number and the limits of now (AQ-0RTT-2)."""
-        self._remote_max_data_used = 0
-        self._starved.clear()
-        self._streams_blocked_uni.clear()
-        for stream_id in sorted(self._table):
-            stream = self._table[stream_id]
-            assert isinstance(stream.sender, StreamSender)
-            stream.sender.rewind()
-            stream.max_stream_data_remote = self._remote_max_stream_data_uni
-            stream.is_blocked = stream_id // 4 >= self._remote_max_streams_uni
-            if stream.is_blocked:
-                self._streams_blocked_uni.append(stream)
-            self.wake(stream_id)
-        self._streams_blocked_pending = bool(self._streams_blocked_uni)
-
-    def _raise_limits(self) -> None:
-        for stream_id, stream in self._table.items():
-            assert isinstance(stream, Stream)
-            if not stream.is_blocked:
-                stream.max_stream_data_remote = max(
-                    stream.max_stream_data_remote, self._remote_max_stream_data_uni
-                )
-            self.wake(stream_id)
-        self._starved.clear()
 
     # A server
 

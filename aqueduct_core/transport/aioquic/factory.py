@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.tls import SessionTicket
 
 from aqueduct_core.transport.aioquic.congestion import ALGORITHMS
 from aqueduct_core.transport.aioquic.link import AioquicLink
-from aqueduct_core.transport.aioquic.resets import ResettableConnection
+from aqueduct_core.transport.aioquic.negotiation import NegotiatedConnection
 from aqueduct_core.transport.aioquic.resumption import read, written
 from aqueduct_core.transport.link import (
     CONNECTION_ID_LENGTH,
@@ -24,11 +25,12 @@ from aqueduct_core.transport.tls.credentials import ClientTls, ServerIdentity
 
 NAME = "aioquic"
 STREAMS_OF_STRANGERS = 32
-"""Streams that a client may open before it is admitted: each takes a hundred times the bytes that
-open it."""
+"""Streams of each kind that a client may open before it is admitted: each takes a hundred times the
+bytes that open it."""
 
 
 def client_link(
+    alpn: str,
     settings: LinkSettings,
     tls: ClientTls,
     host: str,
@@ -38,7 +40,7 @@ def client_link(
 ) -> AioquicLink:
     start = resumption or Resumption()
     session = start.session
-    configuration = _configuration(settings, is_client=True)
+    configuration = _configuration([alpn], settings, is_client=True)
     configuration.server_name = tls.server_name or host.partition("%")[0]
     if tls.insecure:
         configuration.verify_mode = ssl.CERT_NONE
@@ -53,42 +55,56 @@ def client_link(
         assert start.keep_session is not None
         start.keep_session(_session(ticket, link, session, address))
 
-    connection = ResettableConnection(
+    connection = NegotiatedConnection(
         configuration=configuration,
-        max_streams_uni=settings.max_streams_uni,
+        protocols={alpn: settings},
         session_ticket_handler=keep if start.keep_session is not None else None,
         token_handler=start.keep_token,
     )
-    link = AioquicLink(connection, settings, session)
+    link = AioquicLink(connection, {alpn: settings}, session)
     link.dial(address, now)
     return link
 
 
 def server_link(
-    settings: LinkSettings, identity: ServerIdentity, hello: Hello, terms: AcceptTerms | None = None
+    protocols: Mapping[str, LinkSettings],
+    identity: ServerIdentity,
+    hello: Hello,
+    terms: AcceptTerms | None = None,
 ) -> AioquicLink:
+    """``protocols`` agree in what holds before the client has chosen one (``ListenedProtocol``)."""
     terms = terms or AcceptTerms()
     sessions = terms.sessions
-    configuration = _configuration(settings, is_client=False)
+
+    def take(ticket: bytes) -> SessionTicket | None:
+        assert sessions is not None
+        found: SessionTicket | None = sessions.take(connection.negotiated, ticket)
+        return found
+
+    def keep(ticket: SessionTicket) -> None:
+        assert sessions is not None
+        sessions.keep(connection.negotiated, ticket.ticket, ticket)
+
+    settings = next(iter(protocols.values()))
+    configuration = _configuration(list(protocols), settings, is_client=False)
     configuration.certificate = identity.certificate
     configuration.certificate_chain = list(identity.chain)
     configuration.private_key = identity.key
-    connection = ResettableConnection(
+    connection = NegotiatedConnection(
         configuration=configuration,
-        max_streams_uni=min(settings.max_streams_uni, STREAMS_OF_STRANGERS),
+        protocols=protocols,
+        most_streams=STREAMS_OF_STRANGERS,
         proved=terms.proved,
         new_token=terms.token,
         takes_early=terms.early_data,
         original_destination_connection_id=terms.original or hello.destination,
         retry_source_connection_id=hello.destination if terms.original else None,
-        session_ticket_fetcher=sessions.take if sessions is not None else None,
-        session_ticket_handler=(
-            (lambda ticket: sessions.keep(ticket.ticket, ticket)) if sessions is not None else None
-        ),
+        session_ticket_fetcher=take if sessions is not None else None,
+        session_ticket_handler=keep if sessions is not None else None,
     )
     if terms.reset_token is not None:
         connection.make_resettable(terms.reset_token)
-    link = AioquicLink(connection, settings)
+    link = AioquicLink(connection, protocols)
     link.answers_to(hello.destination, connection.host_cid)
     return link
 
@@ -111,15 +127,13 @@ def _session(
     )
 
 
-def _configuration(settings: LinkSettings, *, is_client: bool) -> QuicConfiguration:
+def _configuration(
+    alpn_protocols: list[str], settings: LinkSettings, *, is_client: bool
+) -> QuicConfiguration:
     return QuicConfiguration(
-        alpn_protocols=[settings.alpn],
+        alpn_protocols=alpn_protocols,
         congestion_control_algorithm=ALGORITHMS[settings.congestion],
         connection_id_length=CONNECTION_ID_LENGTH,
-        idle_timeout=settings.idle_timeout,
         is_client=is_client,
-        max_data=settings.connection_window,
-        max_stream_data=settings.stream_window,
         max_datagram_size=settings.max_datagram_size,
-        max_datagram_frame_size=settings.max_datagram_frame_size or None,
     )

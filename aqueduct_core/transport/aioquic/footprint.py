@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CONNECTION_BYTES = 96 << 10
 """A connection with its TLS state, keys and tables, that carries nothing: half-open or idle."""
 STREAM_BYTES = 800
-"""An open stream with its halves and tables."""
+"""An open stream of one direction with its half and tables; each half of a bidirectional one."""
 RANGE_BYTES = 160
 """A range that waits behind a hole, beside its bytes; one of stream numbers that were skipped."""
 PACKET_BYTES = 700
@@ -37,8 +37,8 @@ def footprint(quic: CreditedConnection) -> int:
     return (
         CONNECTION_BYTES
         + handshake
-        + STREAM_BYTES * quic.open_streams
-        + RANGE_BYTES * (quic.ranges + len(quic._implicit) + len(quic._skipped))
+        + STREAM_BYTES * quic.open_halves
+        + RANGE_BYTES * quic.ranges_held
         + quic.scattered
         + PACKET_BYTES * packets
         + quic.unacknowledged

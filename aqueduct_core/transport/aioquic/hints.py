@@ -15,8 +15,8 @@ class Measured(Protocol):
     """The connection, as far as it is asked here."""
 
     @property
-    def peer_stream_limit(self) -> int:
-        """Unidirectional streams that the peer lets us open in all."""
+    def peer_stream_limits(self) -> tuple[int, int]:
+        """Streams that the peer lets us open in all: unidirectional ones, and bidirectional."""
 
     @property
     def round_trip(self) -> float | None:
@@ -34,17 +34,19 @@ class Hints:
 
     def __init__(self, connection: Measured) -> None:
         self._connection = connection
-        self._streams = -1
+        self._streams = (-1, 0)
         self._rtt = 0.0
         self._room = 0
 
     def inputs(self) -> list[Input]:
         """Those that have changed since the last call."""
         out: list[Input] = []
-        streams = self._connection.peer_stream_limit
+        streams = self._connection.peer_stream_limits
         if streams != self._streams:
+            for bidirectional, limit in enumerate(streams):
+                if limit != self._streams[bidirectional]:
+                    out.append(StreamLimit(limit, bool(bidirectional)))
             self._streams = streams
-            out.append(StreamLimit(streams))
         rtt = self._connection.round_trip
         if rtt is not None and abs(rtt - self._rtt) > CHANGE * self._rtt:
             self._rtt = rtt

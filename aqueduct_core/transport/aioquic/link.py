@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from aioquic.quic import events
 from aioquic.quic.packet import QuicErrorCode, QuicFrameType
@@ -20,7 +20,6 @@ from aqueduct_core.engine.actions import (
 )
 from aqueduct_core.engine.close_codes import CRYPTO_ERROR, CloseOrigin
 from aqueduct_core.engine.inputs import (
-    Datagram,
     DatagramOutcome,
     EarlyReady,
     EarlyRejected,
@@ -28,19 +27,20 @@ from aqueduct_core.engine.inputs import (
     LinkLost,
     LinkReady,
     Outcome,
-    StreamBytes,
-    StreamReset,
-    StreamStopped,
 )
-from aqueduct_core.transport.aioquic.closing_packets import Farewell
+from aqueduct_core.transport.aioquic.certificates import certificate_fault
+from aqueduct_core.transport.aioquic.closing_packets import ClosingPackets
 from aqueduct_core.transport.aioquic.footprint import STREAM_BYTES, footprint
 from aqueduct_core.transport.aioquic.hints import Hints
+from aqueduct_core.transport.aioquic.incoming import Incoming
 from aqueduct_core.transport.aioquic.resets import ResettableConnection
-from aqueduct_core.transport.link import Address, LinkCounts
+from aqueduct_core.transport.link import Address, CertificateFault, LinkCounts
 from aqueduct_core.transport.sessions import TlsSession
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls.credentials import fingerprint
 
+BAD_CERTIFICATE = 42
+CERTIFICATE_EXPIRED = 45
 NO_APPLICATION_PROTOCOL = 120
 LONGEST_REASON = 256
 """Bytes of a close reason that are sent: a CONNECTION_CLOSE must fit one packet."""
@@ -48,52 +48,49 @@ DATAGRAM_OVERHEAD = 1 + 20 + 2 + 16 + 1 + 4
 """Short header with the longest connection id, packet number, AEAD tag, frame type and length.
 The longest id is assumed because a peer may change to it while datagrams are queued, and aioquic
 never sends one that does not fit, nor any behind it."""
-EARLY_DATAGRAMS = 256
-"""Datagrams of a client that a server holds until the handshake is complete; more are dropped,
-which is what may become of any datagram. Bytes of streams are bounded by the windows."""
-STOPPED_BYTES = 96
 
 _logger = logging.getLogger(__name__)
 
 
 class AioquicLink:
-    """One QUIC connection on aioquic; see ``port.Link`` for the contract.
+    """One QUIC connection on aioquic; see ``link.Link`` for the contract.
 
     Ends when either side closes, the handshake fails or takes longer than its timeout, or nothing
-    is heard for the idle timeout. ``session`` is what a client resumes.
+    is heard for the idle timeout.
+
+    Args:
+        protocols: the settings of each protocol that is spoken here, by its ALPN.
+        session: what a client resumes.
     """
 
     def __init__(
         self,
         connection: ResettableConnection,
-        settings: LinkSettings,
+        protocols: Mapping[str, LinkSettings],
         session: TlsSession | None = None,
     ) -> None:
         self.counts = LinkCounts()
         self._quic = connection
-        connection.keeps_outcomes = settings.datagram_outcomes
-        self._settings = settings
+        self._protocols = protocols
         self._session = session
+        self._alpn: str | None = None
+        self._settings = next(iter(protocols.values()))  # until the ALPN is known
+        connection.keeps_outcomes = self._settings.datagram_outcomes
+        self._incoming = Incoming(connection, self.counts)
         self._early = False
         self._early_accepted: bool | None = None
-        self._early_datagrams = 0
-        self._early_bytes = 0
-        self._held_back = False
-        self._inputs: list[Input] = []
         self._hints = Hints(connection)
         self._left: int | None = None
         self._lost: LinkLost | None = None
         self._ready = False
         self._admitted = False
         self._alert: int | None = None
-        self._issued: list[bytes] = []
-        self._retired: list[bytes] = []
-        self._stopped: set[int] = set()
+        self._certificate_fault: CertificateFault | None = None
         self._max_datagram = 0
         self._handshake_until: float | None = None
         self._ping_at: float | None = None
         self._pings = 0
-        self._farewell = Farewell()
+        self._closing = ClosingPackets()
         self._fingerprint: str | None = None
         self._freed = False
 
@@ -117,10 +114,7 @@ class AioquicLink:
 
     @property
     def footprint(self) -> int:
-        if self._freed:
-            return 0
-        early = 0 if self._ready else self._early_bytes
-        return footprint(self._quic) + early + STOPPED_BYTES * len(self._stopped)
+        return 0 if self._freed else footprint(self._quic) + self._incoming.footprint
 
     @property
     def backlogged(self) -> bool:
@@ -131,7 +125,15 @@ class AioquicLink:
         return None if self._freed else self._quic.round_trip
 
     @property
+    def alpn(self) -> str | None:
+        return self._alpn
+
+    @property
     def ready(self) -> bool:
+        return self._ready
+
+    @property
+    def proved(self) -> bool:
         return self._ready
 
     @property
@@ -159,6 +161,10 @@ class AioquicLink:
         return self._alert
 
     @property
+    def certificate_fault(self) -> CertificateFault | None:
+        return self._certificate_fault
+
+    @property
     def peer_fingerprint(self) -> str | None:
         if self._freed:
             return self._fingerprint
@@ -180,16 +186,16 @@ class AioquicLink:
         if self._quic.offered_early:
             self._early = True
             self._measure_datagrams()
-            self._inputs += [EarlyReady(self._max_datagram), *self._hints.room()]
+            self._incoming.inputs += [EarlyReady(self._max_datagram), *self._hints.room()]
 
     def answers_to(self, *connection_ids: bytes) -> None:
         """What a server's link is found by before it has issued any id."""
-        self._issued += connection_ids
+        self._incoming.issued += connection_ids
 
     def receive(self, datagrams: Sequence[tuple[bytes, Address]], now: float) -> None:
         quic = self._quic
-        if self._farewell:
-            self._farewell.knock(len(datagrams))
+        if self._closing:
+            self._closing.received(len(datagrams))
             return
         if self._handshake_until is None and not self._ready:
             self._handshake_until = now + self._settings.handshake_timeout
@@ -208,7 +214,7 @@ class AioquicLink:
     def inputs(self) -> list[Input]:
         if not (self._ready or self._early or self._lost is not None):
             return []
-        inputs, self._inputs = self._inputs, []
+        inputs, self._incoming.inputs = self._incoming.inputs, []
         return inputs
 
     def apply(self, actions: Iterable[Action], now: float) -> None:
@@ -218,36 +224,36 @@ class AioquicLink:
                 return
             match action:
                 case WriteStream(stream_id, data, end):
-                    if stream_id not in self._stopped:
+                    if self._incoming.wanted(stream_id):
                         quic.send_stream_data(stream_id, data, end)
                 case Consumed(stream_id, count):
                     quic.consume(stream_id, count)
                 case SendDatagram(data, token):
                     if len(data) > self._max_datagram:
                         self.counts.datagram_frames_refused += 1
-                        self._inputs.append(DatagramOutcome(token, Outcome.REFUSED))
+                        self._incoming.inputs.append(DatagramOutcome(token, Outcome.REFUSED))
                     else:
                         quic.send_datagram(data, token)
                 case ResetStream(stream_id, code):
                     quic.reset_stream(stream_id, code)
                 case StopStream(stream_id, code):
-                    self._stop(stream_id, code)
-                case CloseLink(code, reason):
-                    self.close(code, reason)
+                    self._incoming.stop(stream_id, code)
+                case CloseLink(code, reason, origin):
+                    self.close(code, reason, origin)
                 case Admit():
                     self._admitted = True
-                    quic.grant_streams(self._settings.max_streams_uni)
+                    quic.grant_streams(self._settings)
 
     def transmit(self, now: float) -> list[tuple[bytes, Address]]:
         quic = self._quic
-        if self._farewell:
-            return [] if quic.terminated else self._count(self._farewell.again())
+        if self._closing:
+            return [] if quic.terminated else self._count(self._closing.due())
         if not quic.has_path or quic.rest(now):
             return []
         out: list[tuple[bytes, Address]] = quic.datagrams_to_send(now)
-        self._tell_left()
+        self._note_left()
         if self._lost is not None and not self._lost.by_peer and out:
-            self._farewell.keep(out)
+            self._closing.keep(out)
         elif self._lost is None:
             self._collect(now)
         return self._count(out)
@@ -266,26 +272,22 @@ class AioquicLink:
             quic.handle_timer(now)
         self._collect(now)
 
-    def probe(self) -> None:
+    def probe(self) -> bool:
         if self._lost is None:
             self._pings += 1
             self._quic.send_ping(self._pings)
+        return True
 
-    def close(self, code: int, reason: str) -> None:
+    def close(self, code: int, reason: str, origin: CloseOrigin = CloseOrigin.APPLICATION) -> None:
         if self._lost is None:
             text = _cut(reason)
-            self._quic.close(error_code=code, reason_phrase=text)
-            self._lose(LinkLost(code, text, by_peer=False))
-
-    def refuse(self, reason: str) -> None:
-        if self._lost is None:
-            text = _cut(reason)
-            code = QuicErrorCode.CONNECTION_REFUSED
-            self._quic.close(code, QuicFrameType.PADDING, text)
-            self._lose(LinkLost(int(code), text, by_peer=False, origin=CloseOrigin.TRANSPORT))
+            # aioquic takes a code for one of QUIC where a frame is named that brought it about.
+            frame = QuicFrameType.PADDING if origin is CloseOrigin.TRANSPORT else None
+            self._quic.close(code, frame, text)
+            self._lose(LinkLost(code, text, by_peer=False, origin=origin))
 
     def hold_back(self, on: bool) -> None:
-        self._held_back = on
+        self._incoming.held_back = on
         if not self._freed:
             self._quic.hold_back(on)
 
@@ -294,9 +296,10 @@ class AioquicLink:
             self._lose(LinkLost(0, reason, by_peer=False, origin=CloseOrigin.ABANDONED))
 
     def routes(self) -> tuple[list[bytes], list[bytes]]:
-        issued, retired = self._issued, self._retired
+        incoming = self._incoming
+        issued, retired = incoming.issued, incoming.retired
         if issued or retired:
-            self._issued, self._retired = [], []
+            incoming.issued, incoming.retired = [], []
         return issued, retired
 
     def free(self) -> None:
@@ -305,102 +308,52 @@ class AioquicLink:
             self._freed = True
             self._quic.free()
 
-    def _tell_left(self) -> None:
+    def _note_left(self) -> None:
         left = self._quic.datagrams_left
         if left is not None and left != self._left:
             self._left = left
-            self._inputs.append(DatagramOutcome(left, Outcome.LEFT))
+            self._incoming.inputs.append(DatagramOutcome(left, Outcome.LEFT))
 
     def _collect(self, now: float) -> None:
-        """Turn the events of aioquic into inputs; join consecutive bytes of a stream."""
-        quic = self._quic
-        inputs = self._inputs
-        chunks: list[bytes] = []
-        current = -1
-        end = False
-        while (event := quic.next_event()) is not None:
-            if isinstance(event, events.StreamDataReceived):
-                if event.stream_id != current:
-                    if current >= 0:
-                        inputs.append(StreamBytes(current, b"".join(chunks), end))
-                    if event.stream_id in self._stopped:
-                        current = -1
-                        self._discard(event)
-                        continue
-                    current = event.stream_id
-                    chunks = []
-                chunks.append(event.data)
-                end = event.end_stream
-                continue
-            if isinstance(event, events.DatagramFrameReceived):
-                # Datagrams have no order among the bytes of streams, so they break no run.
-                if (self._ready and not self._held_back) or self._takes_datagram(event.data):
-                    inputs.append(Datagram(event.data))
-                continue
-            if current >= 0:
-                inputs.append(StreamBytes(current, b"".join(chunks), end))
-                current = -1
-            self._control(event, now)
-        if current >= 0:
-            inputs.append(StreamBytes(current, b"".join(chunks), end))
+        """Turn what aioquic has learnt into inputs."""
+        quic, incoming = self._quic, self._incoming
+        incoming.collect(self._complete, now)
         if self._ready and self._lost is None:
-            inputs += self._hints.inputs()
+            incoming.inputs += self._hints.inputs()
             for token, delivered in quic.datagram_outcomes():
                 outcome = Outcome.ACKED if delivered else Outcome.LOST
-                inputs.append(DatagramOutcome(token, outcome))
+                incoming.inputs.append(DatagramOutcome(token, outcome))
         ending = quic.ending
         if ending is not None and self._lost is None:
             self._end(ending)
 
-    def _control(self, event: events.QuicEvent, now: float) -> None:
-        match event:
-            case events.StreamReset(error_code=code, stream_id=stream_id):
-                self._stopped.discard(stream_id)
-                self._inputs.append(StreamReset(stream_id, code))
-            case events.StopSendingReceived(error_code=code, stream_id=stream_id):
-                self._stopped.add(stream_id)
-                self._inputs.append(StreamStopped(stream_id, code))
-            case events.ConnectionIdIssued(connection_id=cid):
-                self._issued.append(cid)
-            case events.ConnectionIdRetired(connection_id=cid):
-                self._retired.append(cid)
-            case events.HandshakeCompleted(alpn_protocol=alpn, early_data_accepted=accepted):
-                self._complete(alpn, accepted, now)
-
-    def _takes_datagram(self, data: bytes) -> bool:
-        if self._held_back:
-            self.counts.datagrams_held_back += 1
-            return False
-        if self._early_datagrams >= EARLY_DATAGRAMS:
-            self.counts.early_datagrams_dropped += 1
-            return False
-        self._early_datagrams += 1
-        self._early_bytes += len(data)
-        return True
-
-    def _complete(self, alpn: str | None, accepted: bool, now: float) -> None:
+    def _complete(self, event: events.HandshakeCompleted, now: float) -> None:
         self._handshake_until = None
-        if alpn != self._settings.alpn:
+        alpn, accepted = event.alpn_protocol, event.early_data_accepted
+        if alpn is None or alpn not in self._protocols:
             self._alert = NO_APPLICATION_PROTOCOL
             self._quic.close(
                 error_code=CRYPTO_ERROR + NO_APPLICATION_PROTOCOL,
                 frame_type=0,
-                reason_phrase=f"the peer negotiated {alpn!r}, not {self._settings.alpn!r}",
+                reason_phrase=f"the peer negotiated {alpn!r}, not {', '.join(self._protocols)}",
             )
             return
+        self._alpn = alpn
+        self._settings = self._protocols[alpn]
+        self._quic.keeps_outcomes = self._settings.datagram_outcomes
+        inputs = self._incoming.inputs
         if self._early:
             self._early_accepted = accepted
             if not accepted:
-                self._inputs.append(EarlyRejected(self._quic.streams_repeated))
+                inputs.append(EarlyRejected(self._quic.streams_repeated))
         elif accepted:
             self._early_accepted = True
-        self._ready = True
+        self._ready = self._incoming.ready = True
         self._ping_at = now + self._quic.idle_limit / 3
         self._measure_datagrams()
         # A client learns before it what became of early data, a server behind it what came early.
-        at = len(self._inputs) if self._early else 0
-        outcomes = self._settings.datagram_outcomes
-        self._inputs.insert(at, LinkReady(self._max_datagram, outcomes))
+        at = len(inputs) if self._early else 0
+        inputs.insert(at, LinkReady(self._max_datagram, self._settings.datagram_outcomes))
 
     def _measure_datagrams(self) -> None:
         frame = self._quic.peer_datagram_frame_size
@@ -408,25 +361,16 @@ class AioquicLink:
         room = self._settings.max_datagram_size - DATAGRAM_OVERHEAD
         self._max_datagram = max(0, min(room, frame - 5))
 
-    def _discard(self, event: events.StreamDataReceived) -> None:
-        """Bytes on a stream that we stopped: nobody waits for them, so their credit goes back."""
-        self._quic.consume(event.stream_id, len(event.data))
-        if event.end_stream:
-            self._stopped.discard(event.stream_id)
-
-    def _stop(self, stream_id: int, code: int) -> None:
-        """Ask the peer to end a stream; what still arrives on it is dropped and credited."""
-        try:
-            self._quic.stop_stream(stream_id, code)
-        except ValueError:
-            return  # The stream has ended and is forgotten, so there is nothing to stop.
-        self._stopped.add(stream_id)
-
     def _end(self, ending: events.ConnectionTerminated) -> None:
         code, reason, origin = int(ending.error_code), ending.reason_phrase, self._quic.origin
         if origin is CloseOrigin.TRANSPORT:
             if CRYPTO_ERROR <= code <= CRYPTO_ERROR + 0xFF:
                 self._alert = code - CRYPTO_ERROR
+                if not self._quic.ended_by_peer and self._alert in (
+                    BAD_CERTIFICATE,
+                    CERTIFICATE_EXPIRED,
+                ):
+                    self._certificate_fault = certificate_fault(self._quic.tls)
         elif origin is not CloseOrigin.APPLICATION:
             code, reason = 0, origin.value
         self._lose(LinkLost(code, reason, self._quic.ended_by_peer, origin))
@@ -434,10 +378,10 @@ class AioquicLink:
     def _lose(self, lost: LinkLost) -> None:
         if not (self._ready or self._early):
             # What was held for the end of the handshake proves nothing without it (AQ-0RTT-3).
-            self._inputs.clear()
+            self._incoming.inputs.clear()
         self._lost = lost
         self._handshake_until = self._ping_at = None
-        self._inputs.append(lost)
+        self._incoming.inputs.append(lost)
 
     def _count(self, out: list[tuple[bytes, Address]]) -> list[tuple[bytes, Address]]:
         self.counts.datagrams_sent += len(out)

@@ -47,9 +47,9 @@ class ObservedConnection(QuicConnection):
         return local if not remote else min(local, remote)
 
     @property
-    def peer_stream_limit(self) -> int:
-        """Unidirectional streams that the peer lets us open in all."""
-        return self._remote_max_streams_uni
+    def peer_stream_limits(self) -> tuple[int, int]:
+        """Streams that the peer lets us open in all: unidirectional ones, and bidirectional."""
+        return self._remote_max_streams_uni, self._remote_max_streams_bidi
 
     @property
     def round_trip(self) -> float | None:

@@ -29,9 +29,10 @@ from aioquic.quic.recovery import MAX_ACK_RANGES, QuicPacketSpace
 from aioquic.tls import Epoch
 from cryptography.exceptions import InvalidTag
 
-from aqueduct_core.transport.aioquic.connection import CreditedConnection, Start
+from aqueduct_core.transport.aioquic.connection import Start
+from aqueduct_core.transport.aioquic.stream_service import StreamConnection
 from aqueduct_core.transport.aioquic.streams import StreamReceiver
-from aqueduct_core.transport.settings import LARGEST_DATAGRAM
+from aqueduct_core.transport.settings import LARGEST_DATAGRAM, LinkSettings
 
 RUN = 64
 """Datagrams whose header protection is removed at once; more gain nothing, and one that turns
@@ -53,20 +54,27 @@ DATAGRAM_WITH_LENGTH = 0x31
 VARINT = {1: 0x3F, 2: 0x3FFF, 4: 0x3FFF_FFFF, 8: 0x3FFF_FFFF_FFFF_FFFF}
 
 
-class BurstConnection(CreditedConnection):
-    """A ``CreditedConnection`` that takes whole bursts."""
+class BurstConnection(StreamConnection):
+    """A ``StreamConnection`` that takes whole bursts."""
 
     def __init__(
         self,
         *,
         configuration: QuicConfiguration,
-        max_streams_uni: int,
+        settings: LinkSettings,
+        most_streams: int | None = None,
         **start: Unpack[Start],
     ) -> None:
-        super().__init__(configuration=configuration, max_streams_uni=max_streams_uni, **start)
-        self._largest_frame = configuration.max_datagram_frame_size or 0
+        self._largest_frame = 0
         self._bytes_of = -1
         self._bytes: list[bytes] = []
+        super().__init__(
+            configuration=configuration, settings=settings, most_streams=most_streams, **start
+        )
+
+    def offer(self, settings: LinkSettings, most_streams: int | None) -> None:
+        super().offer(settings, most_streams)
+        self._largest_frame = settings.max_datagram_frame_size
 
     def _serialize_transport_parameters(self) -> bytes:
         """With one that aioquic leaves out: the largest datagram that we take."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from aioquic._buffer import Buffer
 from aioquic._crypto import CryptoError
 from aioquic.quic.configuration import QuicConfiguration
@@ -48,6 +50,7 @@ class AioquicStack:
 
     def dial(
         self,
+        alpn: str,
         settings: LinkSettings,
         tls: ClientTls,
         host: str,
@@ -55,7 +58,7 @@ class AioquicStack:
         now: float,
         resumption: Resumption | None = None,
     ) -> Link:
-        return client_link(settings, tls, host, address, now, resumption)
+        return client_link(alpn, settings, tls, host, address, now, resumption)
 
     def hello(self, datagram: bytes) -> Hello | None:
         if not SMALLEST_DATAGRAM <= len(datagram) <= LARGEST_DATAGRAM:
@@ -128,9 +131,9 @@ class AioquicStack:
 
     def accept(
         self,
-        settings: LinkSettings,
+        protocols: Mapping[str, LinkSettings],
         identity: ServerIdentity,
         hello: Hello,
         terms: AcceptTerms | None = None,
     ) -> Link:
-        return server_link(settings, identity, hello, terms)
+        return server_link(protocols, identity, hello, terms)

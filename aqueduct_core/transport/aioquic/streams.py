@@ -1,4 +1,4 @@
-"""Streams of one direction that tell their connection when they have work.
+"""Streams that tell their connection when they have work, and which of them there are.
 
 A unidirectional stream has one half; the other is a shared inert object, which halves the memory
 of an open stream.
@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from aioquic.quic.connection import QuicConnectionError
+from aioquic.quic.connection import Limit, QuicConnectionError
 from aioquic.quic.events import StreamDataReceived, StreamReset
 from aioquic.quic.packet import QuicErrorCode, QuicFrameType, QuicStreamFrame
 from aioquic.quic.packet_builder import QuicDeliveryState
-from aioquic.quic.stream import FinalSizeError, QuicStream, QuicStreamReceiver, QuicStreamSender
+from aioquic.quic.stream import (
+    FinalSizeError,
+    QuicStream,
+    QuicStreamReceiver,
+    QuicStreamSender,
+    StreamFinishedError,
+)
 
+from aqueduct_core.engine.streams import is_bidirectional
+from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.primitives.reassembly import Reassembly, TooScattered
 from aqueduct_core.transport.aioquic.sent_ranges import SentRanges
 
@@ -50,21 +58,97 @@ MAX_CONNECTION_RANGES = 8_192
 """The same for all streams of a connection: about a megabyte of what is beside the bytes."""
 
 
+class StreamKind:
+    """The streams of one kind, unidirectional or bidirectional, of both ends.
+
+    Who uses a stream opens all lower ones of its kind (RFC 9000 section 2.1). Those are ranges of
+    numbers until they are used, too.
+
+    Attributes:
+        limit: how many the peer may open in all, and has opened, as aioquic counts them.
+        implicit: numbers of those of the peer that it has skipped over.
+        skipped: of ours. An engine numbers its streams as it opens them, and may write to them in
+            another order: what is urgent goes first.
+    """
+
+    __slots__ = ("_most", "implicit", "limit", "skipped")
+
+    def __init__(self, limit: Limit) -> None:
+        self.limit = limit
+        self.implicit = RangeSet()
+        self.skipped = RangeSet()
+        self._most = 0
+
+    @property
+    def ranges(self) -> int:
+        return len(self.implicit) + len(self.skipped)
+
+    @property
+    def due(self) -> bool:
+        """MAX_STREAMS goes in batches: once the peer has fewer streams left than it would gain,
+        and again after the last one told was lost (then ``sent`` is 0)."""
+        limit = self.limit
+        return limit.sent - limit.used < limit.value - limit.sent
+
+    def offer(self, streams: int) -> None:
+        """Let the peer have so many open at once, before it is told so for the first time."""
+        self.limit.value = self.limit.sent = self._most = streams
+
+    def grant(self, streams: int) -> None:
+        """Let it have so many, but never fewer than before."""
+        self.limit.value += max(0, streams - self._most)
+        self._most = max(streams, self._most)
+
+    def begin(self, index: int, frame_type: int) -> None:
+        """The peer uses its stream ``index`` of this kind, which is not there.
+
+        Raises:
+            StreamFinishedError: it was there.
+            QuicConnectionError: it may not open so many.
+        """
+        limit = self.limit
+        if index < limit.used:
+            if not self.implicit.remove(index, index + 1):
+                raise StreamFinishedError
+        elif index >= limit.value:
+            raise QuicConnectionError(
+                error_code=QuicErrorCode.STREAM_LIMIT_ERROR,
+                frame_type=frame_type,
+                reason_phrase="Too many streams open",
+            )
+        else:
+            self.implicit.add(limit.used, index)
+            limit.used = index + 1
+
+
 class StreamTable(dict[int, Any]):
     """All open streams by id. ``values`` has those whose limit is due and no others: aioquic
-    walks over values for one purpose only, to write limits (``check`` makes sure of it)."""
+    walks over values for one purpose only, to write limits (``check`` makes sure of it).
+
+    ``halves``: of all of them together.
+    """
 
     def __init__(self, due: dict[int, Stream]) -> None:
         super().__init__()
+        self.halves = 0
         self._due = due
 
     def values(self) -> Any:
         # A copy, because the loop over it removes what it has written.
         return list(self._due.values())
 
+    def open(self, stream: Stream) -> Stream:
+        self[stream.number] = stream
+        self.halves += 1 + is_bidirectional(stream.number)
+        return stream
+
+    def pop(self, stream_id: int) -> Any:  # type: ignore[override]  # as aioquic calls it
+        self.halves -= 1 + is_bidirectional(stream_id)
+        return super().pop(stream_id)
+
 
 class Stream(QuicStream):
-    """A unidirectional stream.
+    """A stream of either kind.
 
     ``queued``: it is in the ready queue or being served. ``consumed``: bytes that the application
     is done with.
@@ -149,6 +233,11 @@ class StreamSender(QuicStreamSender):
             self._pending.add(0, self._buffer_stop)
         self._pending_eof = self._buffer_fin is not None
         self.buffer_is_empty = not (self._buffer_stop or self._pending_eof)
+
+    @property
+    def abandoned(self) -> bool:
+        """It was reset: by our engine, or because the peer asked to end it."""
+        return self._reset_error_code is not None
 
     @property
     def offers(self) -> int | None:
@@ -245,6 +334,10 @@ class StreamReceiver(QuicStreamReceiver):
     def stop(self, error_code: int = QuicErrorCode.NO_ERROR) -> None:
         super().stop(error_code)
         self._owner.wake(self._number)
+
+    def rewind(self) -> None:
+        """Ask once more what was asked, as if nothing had been sent."""
+        self.stop_pending = self._stop_error_code is not None
 
     def on_stop_sending_delivery(self, delivery: QuicDeliveryState) -> None:
         if not self.is_finished:

@@ -281,11 +281,11 @@ class MemoryLink:
                 self._reset(end, stream_id, code)
             case StopStream(stream_id, code):
                 self._post(end.peer, StreamStopped(stream_id, code), self._later())
-            case CloseLink(code, reason):
-                lost = LinkLost(code, reason, by_peer=False)
+            case CloseLink(code, reason, origin):
+                lost = LinkLost(code, reason, by_peer=False, origin=origin)
                 at = self._later()
                 # A close does not wait for streams, but what arrives before it is delivered.
-                self._post(end.peer, LinkLost(code, reason, by_peer=True), at)
+                self._post(end.peer, lost._replace(by_peer=True), at)
                 end._arriving.clear()
                 if end.path is not None:
                     end.path.clear()

@@ -25,10 +25,17 @@ def early_terms(**other: object) -> AcceptTerms:
     return AcceptTerms(sessions=SessionTable(16), early_data=True, **other)  # type: ignore[arg-type]
 
 
-def session_of(terms: AcceptTerms, settings: LinkSettings | None = None) -> TlsSession:
+def session_of(
+    terms: AcceptTerms, settings: LinkSettings | None = None, **options: object
+) -> TlsSession:
     """What a whole connection on these terms leaves behind."""
     kept: list[TlsSession] = []
-    wire = Wire(settings=settings, terms=terms, resumption=Resumption(keep_session=kept.append))
+    wire = Wire(
+        settings=settings,
+        terms=terms,
+        resumption=Resumption(keep_session=kept.append),
+        **options,  # type: ignore[arg-type]
+    )
     wire.connect()
     wire.rest(1.0)
     wire.client.probe.close(0, "")

@@ -14,7 +14,7 @@ from aqueduct_core.engine.inputs import Input
 from aqueduct_core.transport.aioquic.factory import client_link, server_link
 from aqueduct_core.transport.link import Address, Link
 from aqueduct_core.transport.settings import LinkSettings
-from tests.core.transport.ends import client_tls, server_tls
+from tests.core.transport.ends import ALPN, client_tls, server_tls
 from tests.core.transport.wire import CLIENT, SERVER, STACK
 
 N = TypeVar("N")
@@ -61,7 +61,7 @@ class NarrowPath:
         self._agenda: list[tuple[float, int, Callable[[], Any]]] = []
         self._settings = LinkSettings()
         self._server_config = server or Config(auto_accept=True)
-        link = client_link(self._settings, client_tls(), "127.0.0.1", SERVER, self.now)
+        link = client_link(ALPN, self._settings, client_tls(), "127.0.0.1", SERVER, self.now)
         self.client = End(link, AqueductEngine(Side.CLIENT, (), client or Config(), now=self.now))
         self.server: End | None = None
 
@@ -162,7 +162,7 @@ class NarrowPath:
         if self.server is None:
             hello = STACK.hello(data)
             assert hello is not None
-            link = server_link(self._settings, server_tls().identity, hello)
+            link = server_link({ALPN: self._settings}, server_tls().identity, hello)
             self.server = End(
                 link, AqueductEngine(Side.SERVER, (), self._server_config, now=self.now)
             )

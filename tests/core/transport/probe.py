@@ -17,6 +17,7 @@ from aqueduct_core.engine.actions import (
     StopStream,
     WriteStream,
 )
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.engine import Footprint
 from aqueduct_core.engine.inputs import (
     Datagram,
@@ -26,9 +27,11 @@ from aqueduct_core.engine.inputs import (
     LinkReady,
     Outcome,
     StreamBytes,
+    StreamLimit,
     StreamReset,
     StreamStopped,
 )
+from aqueduct_core.engine.streams import STEP, first_stream, is_bidirectional, is_client
 
 NOTHING = Footprint(0)
 
@@ -41,7 +44,8 @@ class Got(NamedTuple):
 
 @dataclass
 class Probe:
-    """Takes in everything, consumes it (or not), and can echo.
+    """Takes in everything, consumes it (or not), and can echo: on a stream of its own, or on the
+    same one where that is bidirectional.
 
     ``streams`` has the number of bytes of each stream, ``digests`` a running hash, ``ended`` the
     ids whose end came.
@@ -63,7 +67,8 @@ class Probe:
     refused: list[int] = field(default_factory=list)
     ticks: list[float] = field(default_factory=list)
     wake_at: float | None = None
-    opened: int = 0
+    opened: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
+    limits: dict[bool, int] = field(default_factory=dict)
     owed: list[Consumed] = field(default_factory=list)
     footprint: Footprint = NOTHING
     _actions: list[Action] = field(default_factory=list)
@@ -88,6 +93,8 @@ class Probe:
                 self.resets[stream_id] = code
             case StreamStopped(stream_id, code):
                 self.stops[stream_id] = code
+            case StreamLimit(streams, bidirectional):
+                self.limits[bidirectional] = streams
             case Datagram(data):
                 self.datagrams.append(data)
                 if self.echoes:
@@ -110,10 +117,11 @@ class Probe:
 
     # Commands
 
-    def open(self) -> int:
-        """The id of the next stream of ours."""
-        stream_id = 4 * self.opened + (2 if self.client else 3)
-        self.opened += 1
+    def open(self, *, bidirectional: bool = False) -> int:
+        """The id of the next stream of ours of that kind."""
+        first = first_stream(client=self.client, bidirectional=bidirectional)
+        stream_id = first + STEP * self.opened[bidirectional]
+        self.opened[bidirectional] += 1
         return stream_id
 
     def write(self, stream_id: int, data: bytes, end: bool = False) -> None:
@@ -128,8 +136,8 @@ class Probe:
     def stop(self, stream_id: int, code: int) -> None:
         self._actions.append(StopStream(stream_id, code))
 
-    def close(self, code: int, reason: str) -> None:
-        self._actions.append(CloseLink(code, reason))
+    def close(self, code: int, reason: str, origin: CloseOrigin = CloseOrigin.APPLICATION) -> None:
+        self._actions.append(CloseLink(code, reason, origin))
 
     def consume_owed(self) -> None:
         """Consume all that was kept back (``consumes=False``)."""
@@ -148,5 +156,8 @@ class Probe:
         (self._actions if self.consumes else self.owed).append(Consumed(stream_id, len(data)))
         if self.echoes:
             if stream_id not in self._partners:
-                self._partners[stream_id] = self.open()
+                both = is_bidirectional(stream_id)
+                if both and is_client(stream_id) == self.client:
+                    return  # the answer on one of ours
+                self._partners[stream_id] = stream_id if both else self.open()
             self.write(self._partners[stream_id], data, end)

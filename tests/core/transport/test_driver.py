@@ -20,7 +20,7 @@ from aqueduct_core.engine.inputs import (
 )
 from aqueduct_core.transport import Driver, LinkSettings, dial
 from aqueduct_core.transport.link import Address, Link
-from tests.core.transport.ends import client_tls, dialled, ended, server_tls, serving, until
+from tests.core.transport.ends import ALPN, client_tls, dialled, ended, server_tls, serving, until
 from tests.core.transport.probe import Probe
 from tests.support.waiting import LONG
 
@@ -88,6 +88,7 @@ def test_a_program_that_fails_on_news_loses_its_connection(
             driver = await dial(
                 "127.0.0.1",
                 server.port,
+                alpn=ALPN,
                 settings=LinkSettings(),
                 tls=client_tls(),
                 make_engine=lambda now: probe,
@@ -110,6 +111,7 @@ def test_an_engine_that_cannot_be_made_fails_the_dial() -> None:
                 await dial(
                     "127.0.0.1",
                     server.port,
+                    alpn=ALPN,
                     settings=LinkSettings(),
                     tls=client_tls(),
                     make_engine=make,

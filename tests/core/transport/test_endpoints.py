@@ -20,7 +20,9 @@ from aqueduct_core.transport import Driver, LinkSettings, ListenLimits, listen
 from aqueduct_core.transport.aioquic.factory import client_link
 from aqueduct_core.transport.aioquic.link import AioquicLink
 from tests.core.transport.ends import (
+    ALPN,
     client_tls,
+    counted,
     dialled,
     ended,
     server_tls,
@@ -342,7 +344,7 @@ def test_unfinished_handshakes_end_by_their_timeout() -> None:
             sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             now = asyncio.get_running_loop().time()
             address = ("127.0.0.1", server.port)
-            link = client_link(LinkSettings(), client_tls(), "127.0.0.1", address, now)
+            link = client_link(ALPN, LinkSettings(), client_tls(), "127.0.0.1", address, now)
             for data, to in link.transmit(now):
                 sock.sendto(data, to)
             await until(lambda: server.listener.counts.accepted == 1)
@@ -419,9 +421,8 @@ def test_listening_twice_on_a_port_says_that_it_is_in_use() -> None:
                 await listen(
                     "127.0.0.1",
                     server.port,
-                    settings=LinkSettings(),
+                    {ALPN: counted()},
                     tls=server_tls(),
-                    make_engine=lambda peer, now: (Probe(client=False), lambda d, n: None),
                 )
 
     asyncio.run(main())

@@ -97,7 +97,7 @@ def test_fault_01_a_server_that_was_started_again_on_its_port_is_noticed(
             driver.link.probe()
             driver.kick()
             attempt = udp(driver)._on_error.__self__  # type: ignore[attr-defined]
-            await until(lambda: attempt._doubt is not None)
+            await until(lambda: attempt._probe is not None)
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as deaf:
                 deaf.bind(("127.0.0.1", port))
                 async with asyncio.timeout(LONG):

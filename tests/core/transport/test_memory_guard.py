@@ -82,7 +82,7 @@ def test_connections_are_charged_from_their_first_packet_and_free_at_their_end()
             for number in range(1, 11):
                 link, first = dialling(server)
                 half_open.append(link)
-                server.listener._burst([(first, (f"192.0.2.{number}", 1))])
+                server.listener.receive([(first, (f"192.0.2.{number}", 1))])
                 await seen(server)
                 await charged(server)
                 assert used.used > number * 90_000
@@ -114,7 +114,7 @@ def test_strangers_give_way_and_a_good_connection_goes_on(caplog: pytest.LogCapt
             for number in range(50):
                 _, first = dialling(server)
                 host = f"192.0.2.{number}"
-                server.listener._burst([(first, (host, 1))])
+                server.listener.receive([(first, (host, 1))])
                 await charged(server)
                 assert budget(server).used <= 2 * MIB
             consistent(server)
@@ -231,14 +231,14 @@ def test_nobody_new_comes_while_nothing_can_be_freed() -> None:
             await until(lambda: server.listener.memory_counts.held_back == 1)
             address: Address = ("192.0.2.1", 1)
             _, first = dialling(server)
-            server.listener._burst([(first, address)])
+            server.listener.receive([(first, address)])
             await seen(server)
             assert server.listener.counts.refused == 1
             assert server.listener.drivers == {mine}
             held.let_go()
             mine.kick()
             await until(lambda: not budget(server).short)
-            server.listener._burst([(first, address)])
+            server.listener.receive([(first, address)])
             await seen(server)
             assert len(server.listener.drivers) == 2
             await ended(good)

@@ -12,7 +12,7 @@ from aqueduct_core.transport import ClientTls, Driver, LinkSettings, ListenLimit
 from aqueduct_core.transport.address_tokens import AddressTokens
 from aqueduct_core.transport.aioquic.factory import client_link
 from aqueduct_core.transport.sessions import DEFAULT_TICKETS, MemorySessions, server_key
-from tests.core.transport.ends import Server, client_tls, ended, serving, until
+from tests.core.transport.ends import ALPN, Server, client_tls, ended, serving, until
 from tests.core.transport.probe import Probe
 from tests.support.rules import rule
 from tests.support.waiting import LONG
@@ -32,6 +32,7 @@ async def dialled_with(
     driver = await dial(
         "127.0.0.1",
         server.port,
+        alpn=ALPN,
         settings=settings or LinkSettings(),
         tls=tls or client_tls(),
         make_engine=lambda now: probe,
@@ -77,6 +78,7 @@ def test_without_a_store_of_its_own_a_dial_uses_that_of_the_process() -> None:
                 driver = await dial(
                     "127.0.0.1",
                     server.port,
+                    alpn=ALPN,
                     settings=LinkSettings(),
                     tls=client_tls(),
                     make_engine=lambda now: probe,  # noqa: B023
@@ -132,7 +134,7 @@ def test_a_flood_from_addresses_that_do_not_answer_makes_no_connection() -> None
         async with serving(limits=RETRY) as server:
             listener = server.listener
             hellos = [await _first_datagram(server) for _ in range(50)]
-            listener._burst([(data, ("127.0.0.1", 9)) for data in hellos])
+            listener.receive([(data, ("127.0.0.1", 9)) for data in hellos])
             await until(lambda: not listener._strangers)
             assert listener.counts.retried == 50
             assert not listener.drivers
@@ -142,7 +144,7 @@ def test_a_flood_from_addresses_that_do_not_answer_makes_no_connection() -> None
 
 async def _first_datagram(server: Server) -> bytes:
     now = asyncio.get_running_loop().time()
-    link = client_link(LinkSettings(), client_tls(), "127.0.0.1", ("127.0.0.1", 9), now)
+    link = client_link(ALPN, LinkSettings(), client_tls(), "127.0.0.1", ("127.0.0.1", 9), now)
     ((data, _), *_) = link.transmit(now)
     return data
 

@@ -270,9 +270,11 @@ def test_a_session_is_trusted_no_longer_than_the_certificate() -> None:
 def test_a_session_table_forgets_the_oldest_and_gives_each_once() -> None:
     table = SessionTable(2)
     for name in (b"a", b"b", b"c"):
-        table.keep(name, name.decode())
+        table.keep("one", name, name.decode())
     assert len(table) == 2
-    assert [table.take(name) for name in (b"a", b"b", b"b", b"c")] == [None, "b", None, "c"]
+    assert table.take("other", b"b") is None
+    taken = [table.take("one", name) for name in (b"a", b"b", b"b", b"c")]
+    assert taken == [None, "b", None, "c"]
 
 
 # --- tokens of a listener ------------------------------------------------------------------

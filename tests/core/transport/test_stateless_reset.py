@@ -23,8 +23,7 @@ from aqueduct_core.transport.stateless_reset import (
     StatelessResets,
     is_reset,
 )
-from tests.core.transport.ends import dialled, ended, server_tls, serving, until
-from tests.core.transport.probe import Probe
+from tests.core.transport.ends import ALPN, counted, dialled, ended, server_tls, serving, until
 from tests.core.transport.wire import SERVER, Wire
 from tests.support.waiting import LONG
 
@@ -169,9 +168,8 @@ def test_a_listener_in_the_place_of_one_that_is_gone(same: bool, retry: RetryMod
             again = await listen(
                 "127.0.0.1",
                 server.port,
-                settings=PATIENT,
+                {ALPN: counted(PATIENT)},
                 tls=server_tls(),
-                make_engine=lambda peer, now: (Probe(client=False), lambda d, n: None),
                 reset_key=KEY if same else os.urandom(32),
             )
             driver.link.probe()

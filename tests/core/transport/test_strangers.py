@@ -14,7 +14,7 @@ from aqueduct_core.transport.aioquic.factory import STREAMS_OF_STRANGERS, client
 from aqueduct_core.transport.fair_turns import FairTurns
 from aqueduct_core.transport.link import Address, Link
 from aqueduct_core.transport.settings import LARGEST_DATAGRAM
-from tests.core.transport.ends import Server, client_tls, dialled, ended, serving, until
+from tests.core.transport.ends import ALPN, Server, client_tls, dialled, ended, serving, until
 from tests.core.transport.probe import Probe
 
 FROM: Address = ("192.0.2.1", 9)
@@ -24,7 +24,7 @@ def dialling(server: Server) -> tuple[Link, bytes]:
     """A client that only knows how to begin, and its first datagram."""
     now = asyncio.get_running_loop().time()
     address = ("127.0.0.1", server.port)
-    link = client_link(LinkSettings(), client_tls(), "127.0.0.1", address, now)
+    link = client_link(ALPN, LinkSettings(), client_tls(), "127.0.0.1", address, now)
     return link, link.transmit(now)[0][0]
 
 
@@ -51,7 +51,7 @@ def test_for_an_initial_that_is_not_authentic_nothing_is_built(
             broken = bytearray(initial(server))
             broken[at] ^= 1
             monkeypatch.setattr(server.listener._library, "accept", None)
-            server.listener._burst([(bytes(broken), FROM)])
+            server.listener.receive([(bytes(broken), FROM)])
             await seen(server)
             assert server.listener.counts.garbage == 1
             assert not server.listener.drivers
@@ -63,7 +63,7 @@ def test_a_short_destination_id_is_garbage() -> None:
     async def main() -> None:
         async with serving() as server:
             short = b"\xc3\x00\x00\x00\x01\x07" + os.urandom(7) + b"\x08" + os.urandom(8)
-            server.listener._burst([(short + b"\x00\x44\x9e" + os.urandom(1_200), FROM)])
+            server.listener.receive([(short + b"\x00\x44\x9e" + os.urandom(1_200), FROM)])
             await seen(server)
             assert server.listener.counts.garbage == 1
 
@@ -91,7 +91,7 @@ def test_strangers_wait_for_their_share_and_the_known_go_first(
 
             monkeypatch.setattr(mine, "turn", counted)
             accepted = server.listener.counts.accepted
-            server.listener._burst([(initial(server), FROM) for _ in range(30)])
+            server.listener.receive([(initial(server), FROM) for _ in range(30)])
             assert server.listener.counts.accepted == accepted + 1
             assert server.listener.counts.overrun == 10
             probe.write(probe.open(), b"hello", end=True)
@@ -113,7 +113,7 @@ def test_a_handshake_that_proves_nothing_waits_with_the_strangers(
     async def main() -> None:
         async with serving() as server:
             replayed = initial(server)
-            server.listener._burst([(replayed, FROM)])
+            server.listener.receive([(replayed, FROM)])
             await seen(server)
             turns: list[object] = []
             add = server.listener._turns.add
@@ -123,7 +123,7 @@ def test_a_handshake_that_proves_nothing_waits_with_the_strangers(
                 return add(*arguments)  # type: ignore[arg-type]
 
             monkeypatch.setattr(server.listener._turns, "add", counted)
-            server.listener._burst([(replayed, FROM)] * 10)
+            server.listener.receive([(replayed, FROM)] * 10)
             await seen(server)
             assert not turns
             assert server.listener.counts.accepted == 1
@@ -138,11 +138,11 @@ def test_handshakes_of_one_network_give_way_to_each_other_only() -> None:
         limits = ListenLimits(handshakes_per_network=3, retry="never")
         async with serving(limits=limits) as server:
             _, first = dialling(server)
-            server.listener._burst([(first, ("192.0.2.2", 1))])
+            server.listener.receive([(first, ("192.0.2.2", 1))])
             await seen(server)
             (kept,) = server.listener.drivers
             for port in range(10):
-                server.listener._burst([(initial(server), ("192.0.2.1", port))])
+                server.listener.receive([(initial(server), ("192.0.2.1", port))])
                 await seen(server)
             assert len(server.listener.drivers) == 4
             assert kept in server.listener.drivers
@@ -161,7 +161,7 @@ def test_in_a_flood_clients_are_asked_for_their_address_and_good_ones_come_in() 
         async with serving(limits=limits) as server:
             counts = server.listener.counts
             for number in range(100):
-                server.listener._burst([(initial(server), (f"192.0.2.{number}", 1))])
+                server.listener.receive([(initial(server), (f"192.0.2.{number}", 1))])
                 await seen(server)
             assert len(server.listener.drivers) == 10
             assert counts.retried == 90
@@ -182,7 +182,7 @@ def test_who_has_proved_its_address_gives_way_to_no_stranger() -> None:
             (driver,) = server.listener.drivers
             assert driver in server.listener._shaking
             for number in range(2, 20):
-                server.listener._burst([(initial(server), (f"192.0.2.{number}", 1))])
+                server.listener.receive([(initial(server), (f"192.0.2.{number}", 1))])
                 await seen(server)
             assert driver in server.listener.drivers
             assert len(server.listener.drivers) == 4
@@ -236,7 +236,7 @@ def test_the_known_have_their_share_while_strangers_wait(monkeypatch: pytest.Mon
             driver, probe = await dialled(server)
             await until(lambda: bool(server.probes))
             assert shares == [0.25]
-            server.listener._burst([(initial(server), FROM) for _ in range(5)])
+            server.listener.receive([(initial(server), FROM) for _ in range(5)])
             others.clear()
             probe.write(probe.open(), b"hello", end=True)
             driver.kick()
@@ -256,10 +256,10 @@ def test_the_known_have_their_share_while_strangers_wait(monkeypatch: pytest.Mon
 def test_an_initial_that_is_larger_than_any_honest_one_is_garbage() -> None:
     async def main() -> None:
         async with serving() as server:
-            server.listener._burst([(padded(server, LARGEST_DATAGRAM), FROM)])
+            server.listener.receive([(padded(server, LARGEST_DATAGRAM), FROM)])
             await seen(server)
             assert server.listener.counts.accepted == 1
-            server.listener._burst([(padded(server, LARGEST_DATAGRAM + 1), FROM)])
+            server.listener.receive([(padded(server, LARGEST_DATAGRAM + 1), FROM)])
             await seen(server)
             assert (server.listener.counts.accepted, server.listener.counts.garbage) == (1, 1)
 
@@ -282,7 +282,7 @@ def test_no_more_than_a_first_flight_of_a_stranger_is_taken_in_at_once(
     async def main() -> None:
         async with serving() as server:
             first = initial(server)
-            server.listener._burst([(first, FROM)] * 300)
+            server.listener.receive([(first, FROM)] * 300)
             await seen(server)
             sizes = [sizes for sizes in turns if sizes]
             assert sum(map(len, sizes)) == 300

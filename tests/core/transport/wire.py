@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from aqueduct_core.transport.aioquic.factory import client_link, server_link
@@ -12,7 +12,7 @@ from aqueduct_core.transport.aioquic.link import AioquicLink
 from aqueduct_core.transport.aioquic.stack import AioquicStack
 from aqueduct_core.transport.link import AcceptTerms, Address, Resumption
 from aqueduct_core.transport.settings import LinkSettings
-from tests.core.transport.ends import client_tls, server_tls
+from tests.core.transport.ends import ALPN, client_tls, server_tls
 from tests.core.transport.probe import Probe
 
 CLIENT: Address = ("127.0.0.1", 1111)
@@ -43,6 +43,8 @@ class Wire:
         server_settings: LinkSettings | None = None,
         resumption: Resumption | None = None,
         terms: AcceptTerms | None = None,
+        alpn: str = ALPN,
+        protocols: Mapping[str, LinkSettings] | None = None,
     ) -> None:
         self.now = 100.0
         self.loss = loss
@@ -53,10 +55,10 @@ class Wire:
         self._random = random.Random(seed)
         self._count = 0
         settings = settings or LinkSettings()
-        self._settings = server_settings or settings
+        self._protocols = protocols or {alpn: server_settings or settings}
         self._terms = terms
         self.client = End(
-            client_link(settings, client_tls(), "127.0.0.1", SERVER, self.now, resumption),
+            client_link(alpn, settings, client_tls(), "127.0.0.1", SERVER, self.now, resumption),
             Probe(client=True),
         )
         self.server: End
@@ -129,7 +131,7 @@ class Wire:
             hello = STACK.hello(data)
             assert hello is not None
             self.server = End(
-                server_link(self._settings, server_tls().identity, hello, self._terms),
+                server_link(self._protocols, server_tls().identity, hello, self._terms),
                 Probe(client=False, consumes=self._server_consumes, echoes=self._server_echoes),
             )
             self._started = True

@@ -19,12 +19,12 @@ from aqueduct_core.errors import (
     SinkFailed,
     TlsFailed,
 )
-from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_spark.write import delivery, pooled_connection
 from aqueduct_spark.write.delivery import RETURN_SECONDS
 from aqueduct_spark.write.pool import Pool
 from aqueduct_spark.write.pooled_connection import SILENT_SECONDS
 from tests.core.aio.scene import in_loop, server_tls
+from tests.core.transport.ends import serving
 from tests.spark.plain_peer import Peer, eventually, listening
 from tests.spark.producing import free_port
 from tests.spark.write.sinking import Attempt, numbered, options
@@ -378,11 +378,11 @@ async def test_endpoints_that_cannot_be_used_are_told_apart() -> None:
     """One line each, before any row was sent."""
     tls = server_tls()
     async with (
-        serve("127.0.0.1", 0, tls=tls, settings=LinkSettings(alpn="other")) as foreign,
+        serving(alpn="other", tls=tls) as foreign,
         serve("127.0.0.1", 0, tls=tls, authorize=bearer("s3cret")) as guarded,
     ):
         cases = [
-            (foreign.url, {}, None, ConnectFailed, "NO_REPLY"),
+            (f"aqueduct://127.0.0.1:{foreign.port}", {}, None, ConnectFailed, "NO_REPLY"),
             (guarded.url, {}, None, AuthFailed, "REJECTED"),
             (guarded.url, {}, "wrong-secret", AuthFailed, "REJECTED"),
             (guarded.url, {"tls_insecure": "false"}, "s3cret", TlsFailed, "UNKNOWN_CA"),

@@ -102,5 +102,5 @@ def test_a_path_that_became_longer_is_learned() -> None:
 
 def test_links_are_made_with_it() -> None:
     for name, ours in ALGORITHMS.items():
-        made = _configuration(LinkSettings(congestion=name), is_client=True)
+        made = _configuration(["any"], LinkSettings(congestion=name), is_client=True)
         assert made.congestion_control_algorithm == ours

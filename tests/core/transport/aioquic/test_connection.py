@@ -20,7 +20,7 @@ from aqueduct_core.transport.aioquic.check import check
 from aqueduct_core.transport.aioquic.connection import LONGEST_CLOSING, MOST_ANSWERS
 from aqueduct_core.transport.aioquic.factory import server_link
 from aqueduct_core.transport.settings import LinkSettings
-from tests.core.transport.ends import server_tls
+from tests.core.transport.ends import ALPN, server_tls
 from tests.core.transport.wire import CLIENT, SERVER, STACK, Wire
 
 KB = 1024
@@ -185,7 +185,7 @@ def test_packets_that_only_acknowledge_are_not_remembered_without_bound() -> Non
 
 def test_a_bidirectional_stream_of_a_stock_peer_is_an_error() -> None:
     configuration = QuicConfiguration(
-        is_client=True, alpn_protocols=["aqueduct"], cadata=server_tls().cert_pem
+        is_client=True, alpn_protocols=[ALPN], cadata=server_tls().cert_pem
     )
     configuration.server_name = "localhost"
     peer = QuicConnection(configuration=configuration)
@@ -193,7 +193,7 @@ def test_a_bidirectional_stream_of_a_stock_peer_is_an_error() -> None:
     out = [data for data, _ in peer.datagrams_to_send(1.0)]
     hello = STACK.hello(out[0])
     assert hello is not None
-    link = server_link(LinkSettings(), server_tls().identity, hello)
+    link = server_link({ALPN: LinkSettings()}, server_tls().identity, hello)
     now = 1.0
     while link.lost is None and now < 2.0:
         link.receive([(data, CLIENT) for data in out], now)

@@ -16,11 +16,11 @@ from aqueduct_core.engine.inputs import (
 )
 from aqueduct_core.transport.address_tokens import AddressTokens, TokenState
 from aqueduct_core.transport.aioquic.factory import server_link
-from aqueduct_core.transport.aioquic.link import EARLY_DATAGRAMS
+from aqueduct_core.transport.aioquic.incoming import EARLY_DATAGRAMS
 from aqueduct_core.transport.link import AcceptTerms, Resumption
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.early import carried, early_terms, second, session_of, watch_server
-from tests.core.transport.ends import server_tls
+from tests.core.transport.ends import ALPN, server_tls
 from tests.core.transport.probe import Probe
 from tests.core.transport.wire import CLIENT, STACK, End, Wire
 from tests.support.rules import rule
@@ -206,7 +206,7 @@ def test_a_replayed_first_flight_is_never_processed(remembers: bool) -> None:
     hello = STACK.hello(flight[0])
     assert hello is not None
     again = terms if remembers else copy
-    link = server_link(LinkSettings(), server_tls().identity, hello, again)
+    link = server_link({ALPN: LinkSettings()}, server_tls().identity, hello, again)
     victim = End(link, Probe(client=False))
     link.receive([(data, CLIENT) for data in flight], now)
     held = link._quic._local_max_data.used

@@ -12,7 +12,7 @@ from tests.support.rules import rule
 
 
 class Measured:
-    peer_stream_limit = 100
+    peer_stream_limits = (100, 0)
     round_trip: float | None = None
     bytes_per_round_trip = 12_000
 
@@ -27,8 +27,10 @@ def test_what_has_changed_enough_is_told_once() -> None:
     link.round_trip = 0.12
     assert hints.inputs() == []
     link.round_trip = 0.13
-    link.peer_stream_limit = 150
+    link.peer_stream_limits = (150, 0)
     assert hints.inputs() == [StreamLimit(150), LinkRtt(0.13)]
+    link.peer_stream_limits = (150, 7)
+    assert hints.inputs() == [StreamLimit(7, bidirectional=True)]
     for size, told in ((14_000, []), (16_000, [LinkRoom(16_000)]), (11_000, [LinkRoom(11_000)])):
         link.bytes_per_round_trip = size
         assert hints.inputs() == told

@@ -12,13 +12,12 @@ from cryptography.hazmat.primitives import serialization
 from aqueduct_core.errors import InvalidOption, TlsFailed
 from aqueduct_core.primitives.certificates import Issued
 from aqueduct_core.transport import (
-    LinkSettings,
     ServerTls,
     issue,
     listen,
     make_authority,
 )
-from tests.core.transport.probe import Probe
+from tests.core.transport.ends import ALPN, counted
 
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)
@@ -35,9 +34,8 @@ async def start(tls: ServerTls) -> None:
     listener = await listen(
         "127.0.0.1",
         0,
-        settings=LinkSettings(),
+        {ALPN: counted()},
         tls=tls,
-        make_engine=lambda peer, now: (Probe(client=False), lambda driver, events: None),
     )
     await listener.close()
 
