@@ -148,6 +148,8 @@ class _Server:
             line.end()
             raise
         if driver.failure is not None:
+            driver.turn((), driver.now())  # so that the server learns it
+            line.end()
             raise driver.failure
         if driver.link.ready or driver.link.early:
             # What may have ended it since is the engine's to learn.

@@ -136,7 +136,7 @@ def test_an_order_that_cannot_be_carried_out_is_the_fault_of_the_engine(
             assert probe.lost == LinkLost(10, "internal error", by_peer=False)
 
     asyncio.run(main())
-    assert "stream 3 is not" in caplog.text
+    assert "stream 3 is none that we may write" in caplog.text
 
 
 def test_kicks_are_gathered_into_one_turn() -> None:

@@ -49,7 +49,7 @@ def test_patience_grows_with_the_round_trip() -> None:
 
 
 def udp(driver: Driver) -> UdpSocket:
-    found = driver._send.__self__  # type: ignore[attr-defined]
+    found = driver._send.__self__._socket  # type: ignore[attr-defined]
     assert isinstance(found, UdpSocket)
     return found
 

@@ -16,7 +16,7 @@ from aqueduct_core.transport.link import Address
 from aqueduct_core.transport.memory_budget import MemoryBudget
 from tests.core.transport.ends import Server, dialled, ended, serving, until
 from tests.core.transport.probe import Probe
-from tests.core.transport.test_strangers import dialling, seen
+from tests.core.transport.test_datagram_server import dialling, seen
 
 MIB = 1 << 20
 LIMIT = 4 * MIB

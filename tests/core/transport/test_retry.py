@@ -53,7 +53,7 @@ def test_the_first_connection_is_retried_and_the_next_one_has_a_token() -> None:
     async def main() -> None:
         tickets = MemorySessions()
         async with serving(limits=RETRY) as server:
-            key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
+            key = server_key(client_tls(), "127.0.0.1", server.port, ALPN)
             counts = server.listener.counts
             for attempt in range(4):
                 driver, probe = await dialled_with(server, tickets)
@@ -87,7 +87,7 @@ def test_without_a_store_of_its_own_a_dial_uses_that_of_the_process() -> None:
                 probe.write(probe.open(), b"hello", end=True)
                 driver.kick()
                 await greeted(server, attempt + 1)
-                key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
+                key = server_key(client_tls(), "127.0.0.1", server.port, ALPN)
                 await until(lambda: key in DEFAULT_TICKETS._servers)  # noqa: B023
                 await ended(driver)
             assert server.listener.counts.retried == 1
@@ -99,7 +99,7 @@ def test_a_wrong_later_token_costs_a_retry_and_nothing_else() -> None:
     async def main() -> None:
         tickets = MemorySessions()
         async with serving(limits=RETRY) as server:
-            key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
+            key = server_key(client_tls(), "127.0.0.1", server.port, ALPN)
             for wrong in (b"garbage", AddressTokens().for_later(("127.0.0.1", 1), 0.0)):
                 tickets.keep_token(key, wrong)
                 driver, _ = await dialled_with(server, tickets)
@@ -114,7 +114,7 @@ def test_a_wrong_retry_token_is_refused_at_once() -> None:
     async def main() -> None:
         tickets = MemorySessions()
         async with serving(limits=RETRY) as server:
-            key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
+            key = server_key(client_tls(), "127.0.0.1", server.port, ALPN)
             forged = AddressTokens().for_retry(("127.0.0.1", 1), b"original", b"source", 0.0)
             tickets.keep_token(key, forged)
             async with asyncio.timeout(LONG):
@@ -155,7 +155,7 @@ def test_early_data_with_a_token_is_taken_in_the_first_flight_of_a_listener_with
         tickets = MemorySessions()
         limits = ListenLimits(retry="always", early_data=True)
         async with serving(limits=limits) as server:
-            key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
+            key = server_key(client_tls(), "127.0.0.1", server.port, ALPN)
             driver, _ = await dialled_with(server, tickets, early_data=True)
             assert driver.link.ready  # Nothing is known of the server: a full handshake.
             await until(
@@ -185,7 +185,7 @@ def test_an_early_dial_to_nobody_ends_the_link_and_says_why() -> None:
         tickets = MemorySessions()
         async with serving(limits=ListenLimits(early_data=True)) as server:
             driver, _ = await dialled_with(server, tickets)
-            key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
+            key = server_key(client_tls(), "127.0.0.1", server.port, ALPN)
             await until(lambda: key in tickets._servers)
             await ended(driver)
         driver, probe = await dialled_with(server, tickets, early_data=True)

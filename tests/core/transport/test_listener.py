@@ -312,7 +312,7 @@ def test_limits_on_connections_and_addresses_refuse_without_a_reply() -> None:
 
 
 def test_refusals_are_logged_with_a_bound_and_a_count(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "aqueduct_core.transport.listener")
+    caplog.set_level(logging.INFO, "aqueduct_core.transport.datagram_server")
     pieces = 40
 
     async def main() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from aqueduct_core.engine.actions import Admit
-from aqueduct_core.transport import Driver, LinkSettings, ListenLimits, listener
+from aqueduct_core.transport import Driver, LinkSettings, ListenLimits, datagram_server
 from aqueduct_core.transport.aioquic.factory import STREAMS_OF_STRANGERS, client_link
 from aqueduct_core.transport.fair_turns import FairTurns
 from aqueduct_core.transport.link import Address, Link
@@ -74,8 +74,8 @@ def test_strangers_wait_for_their_share_and_the_known_go_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With no time at all for them, one comes in with each turn, and nobody else waits for it."""
-    monkeypatch.setattr(listener, "STRANGERS_SHARE", 1e-9)
-    monkeypatch.setattr(listener, "STRANGERS_WAITING", 20)
+    monkeypatch.setattr(datagram_server, "STRANGERS_SHARE", 1e-9)
+    monkeypatch.setattr(datagram_server, "STRANGERS_WAITING", 20)
 
     async def main() -> None:
         async with serving() as server:
@@ -180,7 +180,7 @@ def test_who_has_proved_its_address_gives_way_to_no_stranger() -> None:
             good, _ = await dialled(server)
             await until(lambda: bool(server.probes))
             (driver,) = server.listener.drivers
-            assert driver in server.listener._shaking
+            assert driver in server.listener._half_open
             for number in range(2, 20):
                 server.listener.receive([(initial(server), (f"192.0.2.{number}", 1))])
                 await seen(server)
@@ -206,7 +206,7 @@ def test_who_is_not_admitted_has_few_streams() -> None:
             (mine,) = server.listener.drivers
             mine.kick()
             await until(lambda: len(there.streams) == STREAMS_OF_STRANGERS + 50)
-            assert mine not in server.listener._shaking
+            assert mine not in server.listener._half_open
             await ended(driver)
 
     asyncio.run(main())
@@ -228,8 +228,8 @@ def test_the_known_have_their_share_while_strangers_wait(monkeypatch: pytest.Mon
             return super().next(others=others)
 
     note = others.append
-    monkeypatch.setattr(listener, "FairTurns", Recorded)
-    monkeypatch.setattr(listener, "STRANGERS_SHARE", 1e-9)
+    monkeypatch.setattr(datagram_server, "FairTurns", Recorded)
+    monkeypatch.setattr(datagram_server, "STRANGERS_SHARE", 1e-9)
 
     async def main() -> None:
         async with serving(limits=ListenLimits(connection_share=0.25)) as server:
@@ -286,7 +286,7 @@ def test_no_more_than_a_first_flight_of_a_stranger_is_taken_in_at_once(
             await seen(server)
             sizes = [sizes for sizes in turns if sizes]
             assert sum(map(len, sizes)) == 300
-            assert max(map(sum, sizes)) <= listener.FIRST_FLIGHT
+            assert max(map(sum, sizes)) <= datagram_server.FIRST_FLIGHT
             assert max(map(len, sizes)) > 1
 
     asyncio.run(main())

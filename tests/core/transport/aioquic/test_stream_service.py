@@ -309,7 +309,7 @@ def test_early_streams_of_both_kinds_arrive_once(accepts: bool) -> None:
         assert probe.digests[stream].digest() == hashlib.sha256(sent[stream]).digest()
     it.wire.rest(3.0)
     assert it.wire.client.link.early_accepted is accepts
-    assert stopped in server.stops or stopped in probe.ended
+    assert accepts or stopped in server.stops  # else the answer may have come first
     assert all(map(nothing_left, it.wire.ends))
 
 
