@@ -29,7 +29,7 @@ from aqueduct_core.intake.sessions.frontend import Frontend
 from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.settings.engine import engine_config
 from aqueduct_core.intake.settings.in_force import in_force
-from aqueduct_core.intake.settings.intake import IntakeSettings
+from aqueduct_core.intake.settings.intake import AqueductIntake
 from aqueduct_core.intake.settings.recorded import admission_of, check_recorded, record
 from aqueduct_core.intake.storage.commit_tracker import CommitTrackers
 from aqueduct_core.intake.storage.group_commit import RETRY, GroupCommit
@@ -61,7 +61,7 @@ class Intake:
     spool fails nothing is acked any more and `finished` raises the error.
     """
 
-    def __init__(self, settings: IntakeSettings, spool: Spool, front: Frontend) -> None:
+    def __init__(self, settings: AqueductIntake, spool: Spool, front: Frontend) -> None:
         self.settings = settings
         self._front = front
         self._spool = spool
@@ -109,7 +109,7 @@ class Intake:
         self._opened = tuple(spool.ends())
 
     @classmethod
-    async def start(cls, settings: IntakeSettings) -> Intake:
+    async def start(cls, settings: AqueductIntake) -> Intake:
         """Open the spool, listen, serve. On return producers and planners may come.
 
         Raises:
@@ -361,7 +361,7 @@ class Intake:
             log.warning("the status file cannot be written: %s", error.strerror)
 
 
-def _settle_given_out(settings: IntakeSettings, spool: Spool) -> None:
+def _settle_given_out(settings: AqueductIntake, spool: Spool) -> None:
     """No row that comes gets an offset that a reader knows."""
     for log, (known, end) in enumerate(zip(settings.given_out, spool.ends(), strict=False)):
         if known <= end:

@@ -11,6 +11,17 @@ _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s|m|h|d)", re.IGNORECASE
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(b|k|m|g|t)(?:i?b)?", re.IGNORECASE)
 
 
+def written_size(count: int) -> str:
+    """With the largest unit that leaves a whole number."""
+    unit = max((unit for unit in _BYTES if count % _BYTES[unit] == 0), key=_BYTES.__getitem__)
+    return f"{count // _BYTES[unit]}{unit}"
+
+
+def written_duration(seconds: float) -> str:
+    """In seconds, or in milliseconds below one."""
+    return f"{seconds * 1000:g}ms" if 0 < seconds < 1 else f"{seconds:g}s"
+
+
 def duration(text: str) -> float:
     """Seconds. Raises ValueError for anything else, a bare number included."""
     match = _DURATION.fullmatch(text.strip())

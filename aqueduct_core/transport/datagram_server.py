@@ -226,8 +226,8 @@ class DatagramServer(ABC):
             return "the listener closes"
         if len(self.drivers) >= limits.connections:
             return f"{limits.connections} connections are there"
-        if self._addresses[address[0]] >= limits.per_address:
-            return f"{limits.per_address} connections of its address are there"
+        if self._addresses[address[0]] >= limits.connections_per_address:
+            return f"{limits.connections_per_address} connections of its address are there"
         return self._guard.refusal()
 
     def _has_room(self, host: str) -> bool:

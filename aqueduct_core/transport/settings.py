@@ -74,7 +74,7 @@ class ListenLimits:
 
     Attributes:
         connections: links at once, closing ones included.
-        per_address: links at once from one IP address.
+        connections_per_address: links at once from one IP address.
         handshakes: links at once whose handshake is not complete. For one more, the oldest gives
             way whose client has not proved its address.
         handshakes_per_network: the same for clients of one IPv4 address, or of one /64 of IPv6,
@@ -100,7 +100,7 @@ class ListenLimits:
     """
 
     connections: int = 4_096
-    per_address: int = 1_024
+    connections_per_address: int = 1_024
     handshakes: int = 512
     handshakes_per_network: int = 128
     retry: RetryMode = "auto"
@@ -114,8 +114,12 @@ class ListenLimits:
 
     def __post_init__(self) -> None:
         for name in (
-            "connections", "per_address", "handshakes", "handshakes_per_network", "sessions",
-        ):  # fmt: skip
+            "connections",
+            "connections_per_address",
+            "handshakes",
+            "handshakes_per_network",
+            "sessions",
+        ):
             _within(self, name, 1, 1 << 30)
         _within(self, "memory", LEAST_MEMORY, 1 << 50)
         _within(self, "connection_share", 0.01, 1.0)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
 
+import msgspec
+
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.dial import ConnectSettings, Subscription
-from aqueduct_core.intake.settings.intake import AuthSettings, IntakeSettings, Limits, TlsSettings
+from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
+from aqueduct_core.intake.settings.intake import AqueductIntake, AuthSettings, TlsSettings
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.intakes.hosts import bind_host, outside_of
 from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.options.access import ListenerTls
 from aqueduct_spark.options.read import StreamReadOptions
-from aqueduct_spark.options.read_parts import LimitOptions
 from aqueduct_spark.options.source import Dial, Listen
 from aqueduct_spark.options.tokens import Token
 
@@ -51,12 +51,11 @@ def launch_order(
         env = None if source.auth is None else source.auth.env
         auth = AuthSettings(token_file=token.file, token=token.held, token_env=env)
     else:
-        connect = replace(
-            connect_settings(source, source.endpoint.addresses, intakes=options.intakes),
-            elsewhere=tuple(elsewhere),
+        addresses = source.endpoint.addresses
+        connect = connect_settings(
+            source, addresses, intakes=options.intakes, elsewhere=tuple(elsewhere)
         )
-    told = options.intake
-    settings = IntakeSettings(
+    settings = AqueductIntake(
         spool=str(PurePosixPath(source.spool or "") / f"intake-{intake}"),
         credentials=credentials,
         given_out=tuple(given_out),
@@ -67,15 +66,9 @@ def launch_order(
         flight=f"{bind_host(outside)}:0",
         tls=tls,
         auth=auth,
-        limits=limits(told.limits),
         lease=options.lease,
-        group_commit=told.group_commit,
-        spool_max_bytes=told.spool_max_bytes,
-        retention=told.retention,
-        max_message_bytes=told.max_message_bytes,
-        transport=told.transport,
-        early_data=told.early_data,
         name=f"intake-{intake}",
+        **msgspec.structs.asdict(options.intake),
     )
     return LaunchOrder(
         intake=intake,
@@ -95,11 +88,12 @@ def connect_settings(
     *,
     bounded: bool = False,
     intakes: int | None = None,
-) -> ConnectSettings:
+    elsewhere: tuple[str, ...] = (),
+) -> AqueductConnect:
     """What an intake is told that dials ``addresses`` of the endpoint. ``bounded``: for a read
-    that ends; ``intakes``: with how many it shares them."""
+    that ends; ``intakes``: with how many it shares them; ``elsewhere``: those that others have."""
     token = Token.of(source.auth)
-    return ConnectSettings(
+    return AqueductConnect(
         endpoints=tuple(str(address) for address in addresses),
         subscriptions=tuple(
             Subscription(request.name, request.headers, request.payload)
@@ -112,22 +106,7 @@ def connect_settings(
         token=token.held,
         bounded=bounded,
         intakes=intakes,
-    )
-
-
-def limits(options: LimitOptions) -> Limits:
-    return Limits(
-        connections=options.connections,
-        connections_per_address=options.connections_per_address,
-        handshakes=options.handshakes,
-        handshakes_per_network=options.handshakes_per_network,
-        retry=options.retry,
-        channels=options.channels,
-        attachments=options.attachments,
-        header_bytes=options.header_bytes,
-        memory=options.memory,
-        connection_share=options.connection_share,
-        handshake_seconds=options.handshake_seconds,
+        elsewhere=elsewhere,
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.intake.settings.service import ServiceSettings
 from aqueduct_spark.model.cursors import DEFAULT_CURSORS
 from aqueduct_spark.options.parsing import (
     bad_value,
@@ -21,10 +22,10 @@ from aqueduct_spark.options.parsing import (
 )
 from aqueduct_spark.options.read_parts import (
     AdmissionOptions,
-    IntakeOptions,
     RowOptions,
     SplitOptions,
     bound,
+    service_settings,
 )
 from aqueduct_spark.options.source import Dial, Source, Standalone, StoredSpools, find_source
 from aqueduct_spark.options.spec import OptionKind
@@ -49,7 +50,7 @@ class StreamReadOptions:
     starting: Starting
     admission: AdmissionOptions
     split: SplitOptions
-    intake: IntakeOptions
+    intake: ServiceSettings
     intakes: int
     partitions_per_intake: int | None
     cursor: str
@@ -87,7 +88,7 @@ class StreamReadOptions:
             starting=starting,
             admission=AdmissionOptions.of(found, given),
             split=SplitOptions.of(found),
-            intake=IntakeOptions.of(found),
+            intake=service_settings(found),
             intakes=intakes,
             partitions_per_intake=partitions,
             cursor=found["cursor"] or DEFAULT_CURSORS[rows.view],
@@ -118,7 +119,7 @@ class BatchReadOptions:
     until: Until
     until_timeout: float | None
     split: SplitOptions
-    intake: IntakeOptions
+    intake: ServiceSettings
     on_cancel: str
     fail_on_data_loss: bool
     fetch_timeout: float
@@ -144,7 +145,7 @@ class BatchReadOptions:
             until=until,
             until_timeout=found["untilTimeout"],
             split=SplitOptions.of(found),
-            intake=IntakeOptions.of(found),
+            intake=service_settings(found),
             on_cancel=_on_cancel(found, given, until),
             fail_on_data_loss=found["failOnDataLoss"],
             fetch_timeout=found["fetchTimeout"],

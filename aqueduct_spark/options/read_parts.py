@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from aqueduct_core.intake.settings.service import AqueductLimits, ServiceSettings
 from aqueduct_spark.options.parsing import conflict, missing
 from aqueduct_spark.options.selection import Selection
 from aqueduct_spark.options.starting import AtTime, Starting
-
-if TYPE_CHECKING:  # Spark imports this module to find formats, and the transport is heavy
-    from aqueduct_core.transport.address_validation import RetryMode
 
 MESSAGES_ONLY = ("includeHeaders", "includeMetadata", "includeSpool", "payloadFormat", "mode")
 """Options that have no meaning in other views."""
@@ -92,58 +90,9 @@ class AdmissionOptions:
         return cls(most, found["maxBytesPerTrigger"], least, found["maxTriggerDelay"])
 
 
-@dataclass(frozen=True, slots=True)
-class LimitOptions:
-    """What hostile or many peers may use of an intake."""
-
-    connections: int | None
-    connections_per_address: int | None
-    handshakes: int | None
-    handshakes_per_network: int | None
-    retry: RetryMode | None
-    channels: int
-    attachments: int
-    header_bytes: int
-    memory: int | None
-    connection_share: float | None
-    handshake_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class IntakeOptions:
+def service_settings(found: Mapping[str, Any]) -> ServiceSettings:
     """What an intake that this query starts is told, whatever its source."""
-
-    spool_max_bytes: int
-    retention: float
-    group_commit: float
-    max_message_bytes: int
-    transport: str
-    early_data: bool
-    limits: LimitOptions
-
-    @classmethod
-    def of(cls, found: Mapping[str, Any]) -> IntakeOptions:
-        return cls(
-            spool_max_bytes=found["spoolMaxBytes"],
-            retention=found["retention"],
-            group_commit=found["groupCommit"],
-            max_message_bytes=found["maxMessageBytes"],
-            transport=found["transport"],
-            early_data=found["earlyData"],
-            limits=LimitOptions(
-                connections=found["limits.connections"],
-                connections_per_address=found["limits.connectionsPerAddress"],
-                handshakes=found["limits.handshakes"],
-                handshakes_per_network=found["limits.handshakesPerNetwork"],
-                retry=found["limits.retry"],
-                channels=found["limits.channels"],
-                attachments=found["limits.attachments"],
-                header_bytes=found["limits.headerBytes"],
-                memory=found["limits.memory"],
-                connection_share=found["limits.connectionShare"],
-                handshake_seconds=found["limits.handshakeTimeout"],
-            ),
-        )
+    return ServiceSettings.of_options(found, limits=AqueductLimits.of_options(found))
 
 
 def bound(found: Mapping[str, Any], given: frozenset[str], which: str) -> Starting:

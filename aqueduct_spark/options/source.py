@@ -23,13 +23,11 @@ from aqueduct_spark.options.spec import OptionKind
 from aqueduct_spark.options.specs import SPEC_OF
 from aqueduct_spark.options.values import Endpoint
 
-PLACE = "{name}"
-"""Stands for the name in the headers and the payload of a request."""
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is sent on the entrypoint channel to ask for one name. Headers may hold secrets."""
+    """What is sent on the entrypoint channel to ask for one name; the intake puts it in where
+    headers and payload have ``{name}``. They may hold secrets."""
 
     name: str
     headers: tuple[tuple[str, str], ...] = field(repr=False)
@@ -184,13 +182,8 @@ def _dial(found: Mapping[str, Any], kind: OptionKind) -> Dial:
                 str(found["numIntakes"]),
                 f"at most the number of addresses in 'endpoint', {len(endpoint.addresses)}",
             )
-    template: str = found["subscribePayload"] or ""
     requests = tuple(
-        Request(
-            name,
-            tuple((k, v.replace(PLACE, name)) for k, v in found["subscribeHeaders"] or ()),
-            template.replace(PLACE, name),
-        )
+        Request(name, found["subscribeHeaders"] or (), found["subscribePayload"] or "")
         for name in found["subscribe"]
     )
     return Dial(endpoint, requests, dial_tls(found, endpoint), token_source(found), found["spool"])

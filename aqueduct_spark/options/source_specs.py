@@ -2,8 +2,29 @@
 
 from __future__ import annotations
 
+from aqueduct_core.intake.settings.service import AqueductLimits, ServiceSettings
+from aqueduct_core.primitives.settings import settings_of
 from aqueduct_spark.options import values
-from aqueduct_spark.options.spec import READ, STREAM_READ, WRITE, OptionSpec
+from aqueduct_spark.options.spec import READ, STREAM_READ, WRITE, OptionKind, OptionSpec
+
+_USES: dict[str, frozenset[OptionKind]] = {
+    "retention": STREAM_READ,
+    "transport": READ | WRITE,
+    "earlyData": READ | WRITE,
+    "maxMessageBytes": READ | WRITE,
+}
+_ONLY = {"transport": ("aioquic",)}
+_SERVICE: dict[str, OptionSpec] = {
+    each.name: OptionSpec.of(each, _USES.get(each.name, READ), only=_ONLY.get(each.name, ()))
+    for each in settings_of(ServiceSettings)
+}
+_OF_CONNECTIONS = {"limits.handshakeTimeout", "limits.channels", "limits.attachments"}
+_OF_CONNECTIONS |= {"limits.headerBytes"}
+"""Limits of one connection; the others are those of a listener, which a bounded read has not."""
+_LIMITS = tuple(
+    OptionSpec.of(each, READ, READ if each.name in _OF_CONNECTIONS else STREAM_READ)
+    for each in settings_of(AqueductLimits)
+)
 
 SOURCE_SPECS: tuple[OptionSpec, ...] = (
     OptionSpec(
@@ -88,32 +109,9 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         STREAM_READ,
         "Spool partitions of each intake; a channel stays on one of them.",
     ),
-    OptionSpec(
-        "spoolMaxBytes",
-        values.size_within("1m", "1024t"),
-        "10g",
-        READ,
-        READ,
-        "Size of the spool of each intake; when full, producers wait, and nothing that a query "
-        "still needs is deleted.",
-    ),
-    OptionSpec(
-        "retention",
-        values.duration,
-        "0s",
-        STREAM_READ,
-        STREAM_READ,
-        "For how long messages that every query is done with are kept, from when their segment was "
-        "closed, while the spool is not full.",
-    ),
-    OptionSpec(
-        "groupCommit",
-        values.duration_within("0ms", "10s"),
-        "20ms",
-        READ,
-        READ,
-        "The longest wait before messages are made durable together and acked.",
-    ),
+    _SERVICE["spoolMaxBytes"],
+    _SERVICE["retention"],
+    _SERVICE["groupCommit"],
     OptionSpec(
         "launchTimeout",
         values.positive_duration,
@@ -196,120 +194,8 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         READ | WRITE,
         "Environment variable of the driver with the bearer token.",
     ),
-    OptionSpec(
-        "transport",
-        values.choice("aioquic", "qh3"),
-        "aioquic",
-        READ | WRITE,
-        READ | WRITE,
-        "The QUIC library: aioquic is the only one of this version.",
-        only=("aioquic",),
-    ),
-    OptionSpec(
-        "earlyData",
-        values.boolean,
-        "false",
-        READ | WRITE,
-        READ | WRITE,
-        "Resume TLS sessions, and take or send what comes before a handshake is complete (0-RTT). "
-        "A listener gives sessions, each for one use; a read that dials keeps them in the spool of "
-        "its intake, a write in sessionDirectory.",
-    ),
-    OptionSpec(
-        "maxMessageBytes",
-        values.size_within("1b", "1g"),
-        "16m",
-        READ | WRITE,
-        READ | WRITE,
-        "The largest message.",
-    ),
-    OptionSpec(
-        "limits.connections",
-        values.integer(1, 1 << 20),
-        "4096",
-        READ,
-        STREAM_READ,
-        "Connections of one intake at once.",
-    ),
-    OptionSpec(
-        "limits.connectionsPerAddress",
-        values.integer(1, 1 << 20),
-        "1024",
-        READ,
-        STREAM_READ,
-        "Connections of one intake at once from one IP address.",
-    ),
-    OptionSpec(
-        "limits.handshakes",
-        values.integer(1, 1 << 20),
-        "512",
-        READ,
-        STREAM_READ,
-        "Connections at once whose handshake is not complete.",
-    ),
-    OptionSpec(
-        "limits.handshakesPerNetwork",
-        values.integer(1, 1 << 20),
-        "128",
-        READ,
-        STREAM_READ,
-        "The same of one IPv4 address or /64 of IPv6 whose clients have not proved their address.",
-    ),
-    OptionSpec(
-        "limits.retry",
-        values.choice("auto", "always", "never"),
-        "auto",
-        READ,
-        STREAM_READ,
-        "Whether clients prove their address first, for a round trip: auto asks under pressure.",
-    ),
-    OptionSpec(
-        "limits.channels",
-        values.integer(1, 1 << 24),
-        "65536",
-        READ,
-        READ,
-        "Channels of one connection at once.",
-    ),
-    OptionSpec(
-        "limits.attachments",
-        values.integer(1, 1 << 16),
-        "256",
-        READ,
-        READ,
-        "Channels attached to one message.",
-    ),
-    OptionSpec(
-        "limits.headerBytes",
-        values.size_within("1k", "16m"),
-        "64000b",
-        READ,
-        READ,
-        "Header data of a connection, channel or message.",
-    ),
-    OptionSpec(
-        "limits.memory",
-        values.size_within("8m", "1t"),
-        "512m",
-        READ,
-        STREAM_READ,
-        "Memory of all connections of one intake. Those that have proven least and hold most are "
-        "closed for it; a producer that waits for its acks is held back first.",
-    ),
-    OptionSpec(
-        "limits.connectionShare",
-        values.share,
-        "0.5",
-        READ,
-        STREAM_READ,
-        "The share of a busy intake's time that one connection has while others wait.",
-    ),
-    OptionSpec(
-        "limits.handshakeTimeout",
-        values.duration_within("100ms", "10m"),
-        "10s",
-        READ,
-        READ,
-        "The longest wait for a peer to complete its handshake and send its headers.",
-    ),
+    _SERVICE["transport"],
+    _SERVICE["earlyData"],
+    _SERVICE["maxMessageBytes"],
+    *_LIMITS,
 )

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from aqueduct_core.primitives.settings import Setting
+from aqueduct_spark.options import values
+
 
 class OptionKind(Enum):
     """What a query does with the format."""
@@ -51,3 +54,16 @@ class OptionSpec:
     doc: str
     only: tuple[str, ...] = ()
     private: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        setting: Setting,
+        kinds: frozenset[OptionKind],
+        built: frozenset[OptionKind] | None = None,
+        only: tuple[str, ...] = (),
+    ) -> OptionSpec:
+        """The row of a setting of an intake, as its definition says."""
+        found = kinds if built is None else built
+        parse = values.of_setting(setting)
+        return cls(setting.name, parse, setting.written, kinds, found, setting.text, only)

@@ -7,14 +7,16 @@ name the option and the value.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from aqueduct_core.primitives import units
 from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_core.primitives.settings import Setting
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BARE_NUMBER = re.compile(r"\d+(\.\d+)?")
@@ -131,22 +133,37 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 def ratio(value: str) -> float:
-    return _number(value, 0.0, 1.0)
+    return number(0.0, 1.0)(value)
 
 
-def share(value: str) -> float:
-    """A part of something that is never nothing."""
-    return _number(value, 0.01, 1.0)
+def number(low: float, high: float) -> Callable[[str], float]:
+    """A parser of numbers from ``low`` to ``high``, both included."""
+
+    def parse(value: str) -> float:
+        try:
+            found = float(value)
+        except ValueError:
+            found = math.nan
+        if not low <= found <= high:
+            raise ValueError(f"a number from {low} to {high}")
+        return found
+
+    return parse
 
 
-def _number(value: str, low: float, high: float) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        raise ValueError(f"a number from {low} to {high}") from None
-    if not low <= number <= high:
-        raise ValueError(f"a number from {low} to {high}")
-    return number
+def of_setting(setting: Setting) -> Callable[[str], Any]:
+    """The parser of a setting, by its type, unit and bounds."""
+    if setting.unit == "size":
+        return size_within(setting.low, setting.high)
+    if setting.unit == "duration":
+        return duration_within(setting.low, setting.high)
+    if get_origin(setting.values) is Literal:
+        return choice(*get_args(setting.values))
+    if setting.values is bool:
+        return boolean
+    if setting.values is int:
+        return integer(setting.low, setting.high)
+    return number(setting.low, setting.high) if setting.values is float else text
 
 
 def choice(*allowed: str) -> Callable[[str], str]:

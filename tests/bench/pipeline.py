@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import SparkSession
 
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.intake import IntakeSettings, TlsSettings
+from aqueduct_core.intake.settings.intake import AqueductIntake, TlsSettings
 from tests.bench.transport import MEGABYTE, calibration, measure
 from tests.support.waiting import environment, intake_status, wait_until
 
@@ -108,7 +108,7 @@ def send_from_elsewhere(endpoint: str, load: Load) -> float:
 @contextmanager
 def intake(folder: Path) -> Iterator[tuple[str, int]]:
     """An intake without Spark; its endpoint and process."""
-    settings = IntakeSettings(
+    settings = AqueductIntake(
         spool=str(folder / "intake"),
         credentials=Credentials.for_spool(folder),
         listen="127.0.0.1:0",

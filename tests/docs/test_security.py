@@ -94,7 +94,11 @@ def test_the_exposed_intake_is_configured_so(tmp_path: Path) -> None:
     assert read.auth.required
     assert not read.early_data
     limits = listen_limits(read)
-    assert (limits.retry, limits.connections, limits.per_address) == ("always", 2_000, 64)
+    assert (limits.retry, limits.connections, limits.connections_per_address) == (
+        "always",
+        2_000,
+        64,
+    )
 
 
 def test_the_token_that_is_made_admits(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.__main__ import main
 from aqueduct_core.intake.settings.access_files import write_access
-from aqueduct_core.intake.settings.dial import ConnectSettings, Subscription
+from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
 from aqueduct_core.primitives.atomic_file import make_directories
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.skips import Skip, save_skips
@@ -75,7 +75,7 @@ def test_a_spool_that_was_used_in_every_way(tmp_path: Path) -> None:
         os.kill(launched.pid, signal.SIGTERM)
         ended(launched.pid, LONG)
     with RemoteThread({"a": Script(messages=10)}, tmp_path) as remote:
-        connect = ConnectSettings(
+        connect = AqueductConnect(
             endpoints=(remote.endpoint,),
             subscriptions=(Subscription("a"),),
             ca_file=str(remote.ca_file),

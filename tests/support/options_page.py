@@ -20,7 +20,7 @@ KINDS = {
 }
 HEAD = """# Options
 
-Made by `python -m tests.support.options_page` from `the tables in aqueduct_spark/options`; do not
+Made by `python -m tests.support.options_page` from `aqueduct_spark/options/*_specs.py`; do not
 edit.
 
 Keys are case-insensitive, values are strings. Durations need a unit (`10s`, `15m`, `20ms`), sizes

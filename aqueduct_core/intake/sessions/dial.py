@@ -15,9 +15,9 @@ from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.endpoint_connection import EndpointConnection
 from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.sessions.subscriptions import Subscriptions
-from aqueduct_core.intake.settings.dial import ConnectSettings
+from aqueduct_core.intake.settings.dial import AqueductConnect
 from aqueduct_core.intake.settings.engine import engine_config, link_settings
-from aqueduct_core.intake.settings.intake import IntakeSettings
+from aqueduct_core.intake.settings.intake import AqueductIntake
 from aqueduct_core.intake.storage.finished_channels import FinishedChannels
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.primitives.token_file import read_token
@@ -36,7 +36,7 @@ class DialFrontend:
     fingerprint = None
     warnings: tuple[str, ...] = ()
 
-    def __init__(self, settings: IntakeSettings, connect: ConnectSettings) -> None:
+    def __init__(self, settings: AqueductIntake, connect: AqueductConnect) -> None:
         if not connect.insecure:
             connect.tls.authorities()
         if connect.token_file is not None:

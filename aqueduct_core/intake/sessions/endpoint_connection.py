@@ -32,7 +32,7 @@ from aqueduct_core.intake.sessions.client_role import ClientRole
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.sessions.subscriptions import Subscriptions
-from aqueduct_core.intake.settings.dial import ConnectSettings
+from aqueduct_core.intake.settings.dial import AqueductConnect
 from aqueduct_core.primitives.backoff import Backoff
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.primitives.token_file import read_token
@@ -65,7 +65,7 @@ class EndpointConnection:
     def __init__(
         self,
         where: HostPort,
-        settings: ConnectSettings,
+        settings: AqueductConnect,
         demand: Subscriptions,
         *,
         config: Config,

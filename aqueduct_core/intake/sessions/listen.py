@@ -16,8 +16,8 @@ from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.server_role import ServerRole
 from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.settings.certificate_files import LOOK_SECONDS, CertificateFiles
-from aqueduct_core.intake.settings.engine import engine_config, given, link_settings
-from aqueduct_core.intake.settings.intake import IntakeSettings
+from aqueduct_core.intake.settings.engine import engine_config, link_settings
+from aqueduct_core.intake.settings.intake import AqueductIntake
 from aqueduct_core.primitives.host_port import HostPort, is_loopback
 from aqueduct_core.transport.driver import OnEvents
 from aqueduct_core.transport.listener import ListenedProtocol, Listener, PeerInfo, listen
@@ -47,7 +47,7 @@ class ListenFrontend:
     subscriptions = None
     complete = False
 
-    def __init__(self, settings: IntakeSettings, where: str) -> None:
+    def __init__(self, settings: AqueductIntake, where: str) -> None:
         self._settings = settings
         self._where = where
         self._tls = server_tls(settings)
@@ -138,26 +138,24 @@ class ListenFrontend:
         return engine, session.on_events
 
 
-def listen_limits(settings: IntakeSettings) -> ListenLimits:
+def listen_limits(settings: AqueductIntake) -> ListenLimits:
     limits = settings.limits
-    memory = ListenLimits().memory if limits.memory is None else limits.memory
+    part = limits.memory // WINDOW_PART
     return ListenLimits(
-        memory=memory,
-        shared_window=max(LEAST_WINDOW, min(SHARED_WINDOW, memory // WINDOW_PART)),
-        outgoing=max(LEAST_WINDOW, min(OUTGOING, memory // WINDOW_PART)),
+        connections=limits.connections,
+        connections_per_address=limits.connections_per_address,
+        handshakes=limits.handshakes,
+        handshakes_per_network=limits.handshakes_per_network,
+        retry=limits.retry,
+        memory=limits.memory,
+        connection_share=limits.connection_share,
+        shared_window=max(LEAST_WINDOW, min(SHARED_WINDOW, part)),
+        outgoing=max(LEAST_WINDOW, min(OUTGOING, part)),
         early_data=settings.early_data,
-        **given(
-            connections=limits.connections,
-            per_address=limits.connections_per_address,
-            handshakes=limits.handshakes,
-            handshakes_per_network=limits.handshakes_per_network,
-            retry=limits.retry,
-            connection_share=limits.connection_share,
-        ),
     )
 
 
-def server_tls(settings: IntakeSettings) -> ServerTls:
+def server_tls(settings: AqueductIntake) -> ServerTls:
     """The listener's certificate; raises InvalidOption.MISSING when none is named."""
     tls = settings.tls
     if tls.self_signed:
@@ -171,7 +169,7 @@ def server_tls(settings: IntakeSettings) -> ServerTls:
     return ServerTls(cert_file=Path(tls.cert_file), key_file=Path(tls.key_file))
 
 
-def certificate_files(settings: IntakeSettings) -> CertificateFiles | None:
+def certificate_files(settings: AqueductIntake) -> CertificateFiles | None:
     """The files to keep an eye on; None for a certificate that was made at the start."""
     tls = settings.tls
     if tls.self_signed or tls.cert_file is None or tls.key_file is None:

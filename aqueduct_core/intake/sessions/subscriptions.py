@@ -30,7 +30,7 @@ from enum import Enum, auto
 
 from aqueduct_core.aqueduct.events import Counts, End
 from aqueduct_core.flight.subscription_status import FAILURES, Failure
-from aqueduct_core.intake.settings.dial import ConnectSettings, Subscription
+from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
 from aqueduct_core.primitives.backoff import Backoff
 
 INCOMPLETE = "incomplete"
@@ -82,7 +82,7 @@ class Subscriptions:
     def __init__(
         self,
         endpoint: str,
-        settings: ConnectSettings,
+        settings: AqueductConnect,
         *,
         fulfilled: Iterable[str] = (),
     ) -> None:

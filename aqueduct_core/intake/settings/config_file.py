@@ -8,29 +8,17 @@ credentials that several intakes share, and tokens stand in files of their own.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.intake import IntakeSettings
-from aqueduct_core.primitives.units import duration, size
+from aqueduct_core.intake.settings.intake import AqueductIntake
+from aqueduct_core.primitives.settings import without_units
 
-_UNITS: dict[str, Callable[[str], float]] = {
-    "lease": duration,
-    "groupCommit": duration,
-    "retention": duration,
-    "groupBytes": size,
-    "spoolMaxBytes": size,
-    "maxMessageBytes": size,
-    "limits.headerBytes": size,
-    "limits.memory": size,
-    "limits.handshakeSeconds": duration,
-    "connect.firstWait": duration,
-    "connect.longestWait": duration,
-    "connect.idleTimeout": duration,
-}
 _SECRETS = ("auth.token", "connect.token", "credentials")
 _OF_QUERIES = (
     "v",
@@ -45,7 +33,7 @@ _OF_QUERIES = (
 """What an intake is told by the query that starts it, and by nobody else."""
 
 
-def read(path: Path) -> tuple[IntakeSettings, Path]:
+def read(path: Path) -> tuple[AqueductIntake, Path]:
     """The settings in a file, and the directory of their credentials (made when missing).
 
     Paths in the file are relative to the working directory of the process.
@@ -82,45 +70,12 @@ def read(path: Path) -> tuple[IntakeSettings, Path]:
                 "Name a file with tokens: tokenFile" if key == "auth.tokenEnv" else "Remove it",
             )
     keys = data.pop("keys", None)
-    plain = _without_units(data, "")
-    spool = plain.get("spool")
-    directory = keys if isinstance(keys, str) else spool
-    if isinstance(spool, str) and isinstance(directory, str):
-        # Checked first, so that a mistake in the file leaves no directory behind.
-        IntakeSettings.from_mapping({**plain, "credentials": _PLACEHOLDER})
-        plain["credentials"] = Credentials.for_spool(Path(directory)).to_json()
-    return IntakeSettings.from_mapping(plain), Path(str(directory))
-
-
-_PLACEHOLDER = {"v": 1, "token": "", "authority": "", "authorityKey": None}
-
-
-def _without_units(data: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The same with seconds and bytes as numbers."""
-    plain: dict[str, Any] = {}
-    for key, value in data.items():
-        parse = _UNITS.get(prefix + key)
-        if parse is not None:
-            plain[key] = _parsed(prefix + key, value, parse)
-        elif isinstance(value, dict) and not prefix:
-            plain[key] = _without_units(value, f"{key}.")
-        else:
-            plain[key] = value
-    return plain
-
-
-def _parsed(key: str, value: Any, parse: Callable[[str], float]) -> float:
-    if not isinstance(value, str):
-        example = "64m" if parse is size else "10s"
-        raise InvalidOption(
-            "BAD_VALUE",
-            f"{key} is {value!r}, without a unit",
-            f'Write it as text, as in "{example}"',
-        )
-    try:
-        return parse(value)
-    except ValueError as error:
-        raise InvalidOption("BAD_VALUE", f"{key}: {error}", "Correct it and start again") from None
+    plain = without_units(data, AqueductIntake)
+    # checked first, so that a mistake in the file leaves no directory behind
+    settings = AqueductIntake.from_mapping({**plain, "credentials": Credentials("", b"")})
+    directory = Path(keys if isinstance(keys, str) else settings.spool)
+    credentials = Credentials.for_spool(directory)
+    return msgspec.structs.replace(settings, credentials=credentials), directory
 
 
 def _at(data: Mapping[str, Any], key: str) -> Any:

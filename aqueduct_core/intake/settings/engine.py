@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from aqueduct_core.aqueduct.config import CHANNEL_BUFFER, AckMode, Config
 from aqueduct_core.aqueduct.conventions.headers import BadHeader
 from aqueduct_core.aqueduct.wire.codec import headers_size
 from aqueduct_core.engine.message_batch import MessageBatch
-from aqueduct_core.intake.settings.intake import IntakeSettings
+from aqueduct_core.intake.settings.intake import AqueductIntake
 from aqueduct_core.transport.settings import LinkSettings
 
 NUMBER_BYTES = 64
@@ -16,12 +14,10 @@ NUMBER_BYTES = 64
 row that one intake takes can go on to the next one, with the same limits."""
 
 
-def engine_config(settings: IntakeSettings) -> Config:
+def engine_config(settings: AqueductIntake) -> Config:
     """Acks mean *stored*, and so do credit and the end of a finish. All channels together have no
     limit of their own: the transport's connection window bounds them."""
     limits = settings.limits
-    defaults = Config()
-    header_bytes = limits.header_bytes or defaults.max_headers_bytes
     return Config(
         ack_mode=AckMode.ON_STORED,
         confirm_finish=True,
@@ -29,13 +25,11 @@ def engine_config(settings: IntakeSettings) -> Config:
         route_back_on_attach=False,
         flow_per_channel=CHANNEL_BUFFER,
         max_payload_bytes=settings.max_message_bytes,
-        max_headers_bytes=header_bytes + NUMBER_BYTES,
-        max_header_pairs=defaults.max_header_pairs + 1,
-        **given(
-            max_channels=limits.channels,
-            max_attachments=limits.attachments,
-            handshake_timeout=limits.handshake_seconds,
-        ),
+        max_headers_bytes=limits.header_bytes + NUMBER_BYTES,
+        max_header_pairs=Config().max_header_pairs + 1,
+        max_channels=limits.channels,
+        max_attachments=limits.attachments,
+        handshake_timeout=limits.handshake_timeout,
     )
 
 
@@ -54,10 +48,5 @@ def check_row_headers(run: MessageBatch, config: Config) -> None:
             )
 
 
-def link_settings(settings: IntakeSettings) -> LinkSettings:
-    return LinkSettings(**given(handshake_timeout=settings.limits.handshake_seconds))
-
-
-def given(**values: Any) -> dict[str, Any]:
-    """Those that were set; the others keep the defaults of the part that they are for."""
-    return {name: value for name, value in values.items() if value is not None}
+def link_settings(settings: AqueductIntake) -> LinkSettings:
+    return LinkSettings(handshake_timeout=settings.limits.handshake_timeout)

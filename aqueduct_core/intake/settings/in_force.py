@@ -15,8 +15,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from aqueduct_core.intake.settings.dial import ConnectSettings
+from aqueduct_core.intake.settings.dial import AqueductConnect, ConnectSettings
 from aqueduct_core.intake.settings.intake import IntakeSettings
+from aqueduct_core.intake.settings.service import ServiceSettings
+from aqueduct_core.primitives.settings import settings_of
 
 SHOWN = 80
 """Characters of a value that are told as they are; a longer one is told as a digest."""
@@ -34,23 +36,12 @@ def in_force(settings: IntakeSettings) -> dict[str, str]:
         return "#" + hmac.new(key, value.encode(), hashlib.sha256).hexdigest()[:16]
 
     told: dict[str, Any] = {
-        "groupCommit": settings.group_commit,
-        "spoolMaxBytes": settings.spool_max_bytes,
-        "retention": settings.retention,
-        "maxMessageBytes": settings.max_message_bytes,
-        "transport": settings.transport,
-        "earlyData": settings.early_data,
-        "limits.connections": settings.limits.connections,
-        "limits.connectionsPerAddress": settings.limits.connections_per_address,
-        "limits.handshakes": settings.limits.handshakes,
-        "limits.handshakesPerNetwork": settings.limits.handshakes_per_network,
-        "limits.retry": settings.limits.retry,
-        "limits.channels": settings.limits.channels,
-        "limits.attachments": settings.limits.attachments,
-        "limits.headerBytes": settings.limits.header_bytes,
-        "limits.memory": settings.limits.memory,
-        "limits.connectionShare": settings.limits.connection_share,
-        "limits.handshakeTimeout": settings.limits.handshake_seconds,
+        each.name: getattr(section, each.field)
+        for section, kind in (
+            (settings, ServiceSettings),
+            (settings.limits, type(settings.limits)),
+        )
+        for each in settings_of(kind)
     }
     secret: dict[str, Any] = {}
     if settings.connect is None:
@@ -58,7 +49,13 @@ def in_force(settings: IntakeSettings) -> dict[str, str]:
         secret["auth.tokenEnv"] = settings.auth.token
     else:
         told |= _told_to_dial(settings.connect)
-        secret |= _asked_with(settings.connect)
+        secret["auth.tokenEnv"] = settings.connect.token
+        if isinstance(settings.connect, AqueductConnect):
+            requests = [each.filled_in for each in settings.connect.subscriptions]
+            told["subscribe"] = ",".join(sorted(each.name for each in requests))
+            # most often the same for all names
+            secret["subscribeHeaders"] = sorted({each.headers for each in requests} - {()})
+            secret["subscribePayload"] = sorted({each.payload for each in requests} - {""})
     shown = {option: _text(value) for option, value in told.items() if value is not None}
     hidden = {option: digest(_text(value)) for option, value in secret.items() if value}
     return {
@@ -69,20 +66,9 @@ def in_force(settings: IntakeSettings) -> dict[str, str]:
 def _told_to_dial(connect: ConnectSettings) -> dict[str, Any]:
     return {
         "endpoint": ",".join(sorted(connect.endpoints)),
-        "subscribe": ",".join(sorted(each.name for each in connect.subscriptions)),
         "tls.caFile": connect.ca_file,
         "tls.serverName": connect.server_name,
         "auth.tokenFile": connect.token_file,
-    }
-
-
-def _asked_with(connect: ConnectSettings) -> dict[str, Any]:
-    """Most often the same for all names, which are told by themselves."""
-    requests = connect.subscriptions
-    return {
-        "auth.tokenEnv": connect.token,
-        "subscribeHeaders": sorted({each.headers for each in requests} - {()}),
-        "subscribePayload": sorted({each.payload for each in requests} - {""}),
     }
 
 

@@ -19,14 +19,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from pyspark.sql.datasource import InputPartition
 
 from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.intake import IntakeSettings
+from aqueduct_core.intake.settings.intake import AqueductIntake
 from aqueduct_core.primitives.atomic_file import make_directories
-from aqueduct_spark.intakes.launch_settings import connect_settings, limits
+from aqueduct_spark.intakes.launch_settings import connect_settings
 from aqueduct_spark.intakes.process import Started, start_intake
 from aqueduct_spark.read.batch.follow import Follower
 from aqueduct_spark.read.batch.partitions import DialPartition
@@ -91,23 +92,17 @@ def dialled_rows(partition: DialPartition, options: BatchReadOptions) -> Iterato
 
 def _settings(
     partition: DialPartition, options: BatchReadOptions, directory: Path
-) -> IntakeSettings:
-    told = options.intake
-    return IntakeSettings(
+) -> AqueductIntake:
+    return AqueductIntake(
         spool=str(directory),
         credentials=Credentials.fresh(),
         partitions=1,
         listen=None,
         connect=partition.connect,
         flight="127.0.0.1:0",
-        limits=limits(told.limits),
         lease=LEASE,
-        group_commit=told.group_commit,
-        spool_max_bytes=told.spool_max_bytes,
-        max_message_bytes=told.max_message_bytes,
-        transport=told.transport,
-        early_data=told.early_data,
         name=f"read-{partition.intake}",
+        **msgspec.structs.asdict(options.intake),
     )
 
 
@@ -145,7 +140,7 @@ def _gone(directory: Path, seconds: float) -> bool:
 
 
 @contextmanager
-def _running(settings: IntakeSettings, directory: Path) -> Iterator[Started]:
+def _running(settings: AqueductIntake, directory: Path) -> Iterator[Started]:
     started = start_intake(settings, START_SECONDS, vanish=True)
     try:
         yield started
@@ -153,7 +148,7 @@ def _running(settings: IntakeSettings, directory: Path) -> Iterator[Started]:
         _end(started, settings, directory)
 
 
-def _end(started: Started, settings: IntakeSettings, directory: Path) -> None:
+def _end(started: Started, settings: AqueductIntake, directory: Path) -> None:
     """Return when the intake and its directory are gone."""
     try:
         with IntakeClient(started.flight, settings.credentials.for_clients()) as client:

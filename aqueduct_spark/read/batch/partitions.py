@@ -12,7 +12,7 @@ from pyspark.sql.datasource import InputPartition
 
 if TYPE_CHECKING:
     from aqueduct_core.flight.credentials import Credentials
-    from aqueduct_core.intake.settings.dial import ConnectSettings
+    from aqueduct_core.intake.settings.dial import AqueductConnect
     from aqueduct_spark.planning.ranges import DataRange
 
 
@@ -57,5 +57,5 @@ class DialPartition(InputPartition):
     """
 
     intake: int
-    connect: ConnectSettings = field(repr=False)
+    connect: AqueductConnect = field(repr=False)
     parent: str | None

@@ -16,7 +16,7 @@ from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import IntakeStatus, Ticket
 from aqueduct_core.intake.__main__ import main
-from aqueduct_core.intake.settings.intake import IntakeSettings, TlsSettings
+from aqueduct_core.intake.settings.intake import AqueductIntake, TlsSettings
 from aqueduct_core.intake.storage.event_rows import expand_events
 from aqueduct_core.intake.storage.schema import expand
 from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
@@ -43,8 +43,8 @@ class Site:
         self._cert.write_bytes(tls.cert_pem)
         self._key.write_bytes(tls.key_pem)
 
-    def settings(self, **given: Any) -> IntakeSettings:
-        return IntakeSettings(
+    def settings(self, **given: Any) -> AqueductIntake:
+        return AqueductIntake(
             **{
                 "spool": str(self.spool),
                 "credentials": self.credentials,
@@ -68,7 +68,7 @@ class Site:
 
 class IntakeProcess:
     def __init__(
-        self, site: Site, settings: IntakeSettings, program: Callable[[], int] = main
+        self, site: Site, settings: AqueductIntake, program: Callable[[], int] = main
     ) -> None:
         self.site = site
         its_stdin, ours = os.pipe()

@@ -23,7 +23,7 @@ from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed, ProtocolViolation
 from aqueduct_core.intake.sessions.context import SessionCounters
-from aqueduct_core.intake.settings.intake import Limits
+from aqueduct_core.intake.settings.service import AqueductLimits
 from aqueduct_core.transport import addresses, dialer
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.link import Address
@@ -91,7 +91,7 @@ def test_connections_are_limited_and_room_is_given_again(site: Site) -> None:
         await third.close()
         await first.close()
 
-    with site.intake(limits=Limits(connections=2)) as intake:
+    with site.intake(limits=AqueductLimits(connections=2)) as intake:
         run(main(intake))
 
 
@@ -121,7 +121,7 @@ def test_connections_of_one_address_are_limited(
         for connection in mine:
             await connection.close()
 
-    with site.intake(limits=Limits(connections_per_address=2)) as intake:
+    with site.intake(limits=AqueductLimits(connections_per_address=2)) as intake:
         run(main(intake))
 
 
@@ -178,7 +178,7 @@ def test_channels_attachments_and_headers_are_limited_and_counted(site: Site) ->
         await good.close()
         del kept
 
-    limits = Limits(channels=20, attachments=4, header_bytes=2000)
+    limits = AqueductLimits(channels=20, attachments=4, header_bytes=2000)
     with site.intake(limits=limits) as intake:
         run(main(intake))
 
@@ -226,7 +226,7 @@ def test_who_does_not_complete_its_handshake_is_let_go(site: Site) -> None:
             await works(good, "good")
         assert (await status(intake))["violations"] == 4
 
-    with site.intake(limits=Limits(handshake_seconds=3.0)) as intake:
+    with site.intake(limits=AqueductLimits(handshake_timeout=3.0)) as intake:
         run(main(intake))
 
 
@@ -324,5 +324,5 @@ def test_channels_are_given_back(site: Site) -> None:
             await eventually(lambda: connection.closed is None)
             assert (await status(intake))["over_limits"] == 0
 
-    with site.intake(limits=Limits(channels=8)) as intake:
+    with site.intake(limits=AqueductLimits(channels=8)) as intake:
         run(main(intake))

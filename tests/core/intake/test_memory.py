@@ -16,7 +16,8 @@ from aqueduct_core.engine.inputs import Input, LinkReady
 from aqueduct_core.engine.message_batch import Attachment, MessageBatch
 from aqueduct_core.intake.sessions.listen import listen_limits
 from aqueduct_core.intake.settings.engine import engine_config
-from aqueduct_core.intake.settings.intake import IntakeSettings, Limits
+from aqueduct_core.intake.settings.intake import AqueductIntake
+from aqueduct_core.intake.settings.service import AqueductLimits
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.settings import LEAST_WINDOW, LinkSettings, ListenLimits
@@ -112,7 +113,7 @@ def test_those_that_hold_most_are_closed_and_a_good_producer_goes_on(
         assert found["violations"] == found["over_limits"] == 0
         assert resident(intake.pid) - before < 3 * MEMORY
 
-    with site.intake(limits=Limits(memory=MEMORY)) as intake:
+    with site.intake(limits=AqueductLimits(memory=MEMORY)) as intake:
         run(main(intake))
         rows = [row for row in intake.rows() if row["channel"] == "good"]
         assert [row["messageNum"] for row in rows] == list(range(301))
@@ -120,8 +121,8 @@ def test_those_that_hold_most_are_closed_and_a_good_producer_goes_on(
 
 @pytest.mark.parametrize("memory", [8 * MIB, 64 * MIB, 512 * MIB, None])
 def test_windows_and_what_waits_are_parts_of_the_memory(site: Site, memory: int | None) -> None:
-    settings = IntakeSettings(
-        "/s", site.credentials, listen="127.0.0.1:0", limits=Limits(memory=memory)
+    settings = AqueductIntake(
+        "/s", site.credentials, listen="127.0.0.1:0", limits=AqueductLimits(memory=memory)
     )
     limits = listen_limits(settings)
     assert limits.memory == (memory or 512 * MIB)
@@ -133,7 +134,7 @@ def test_windows_and_what_waits_are_parts_of_the_memory(site: Site, memory: int 
 
 
 def test_a_channel_that_carries_nothing_costs_no_stream(site: Site) -> None:
-    settings = IntakeSettings("/s", site.credentials, listen="127.0.0.1:0")
+    settings = AqueductIntake("/s", site.credentials, listen="127.0.0.1:0")
     wire = Wire.server(replace(engine_config(settings), auto_accept=True))
     opened = {line.split(":")[0] for line in wire.sent()}
     wire.stream("03000400000608001000180000")  # a message that brings the channels 8, 16 and 24

@@ -297,7 +297,7 @@ def test_an_unknown_version_is_answered_with_the_known_ones() -> None:
 
 def test_limits_on_connections_and_addresses_refuse_without_a_reply() -> None:
     async def main() -> None:
-        limits = ListenLimits(per_address=2)
+        limits = ListenLimits(connections_per_address=2)
         async with serving(limits=limits) as server:
             ends = [await dialled(server) for _ in range(2)]
             with pytest.raises(ConnectFailed, match="NO_REPLY"):
@@ -316,7 +316,7 @@ def test_refusals_are_logged_with_a_bound_and_a_count(caplog: pytest.LogCaptureF
     pieces = 40
 
     async def main() -> None:
-        async with serving(limits=ListenLimits(per_address=1)) as server:
+        async with serving(limits=ListenLimits(connections_per_address=1)) as server:
             counts = server.listener.counts
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
                 for _ in range(pieces):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from msgspec import structs
 
 from aqueduct_core.errors import AqueductError, AuthFailed, DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
@@ -58,7 +59,7 @@ class Ground:
 
     def other_order(self, intake: int) -> LaunchOrder:
         """For an intake with another number, in its own directory."""
-        settings = replace(self.order().settings, spool=str(self.home / f"intake-{intake}"))
+        settings = structs.replace(self.order().settings, spool=str(self.home / f"intake-{intake}"))
         return self.order(intake=intake, settings=settings)
 
     def ensure(self, order: LaunchOrder | None = None) -> Registration:
@@ -177,7 +178,7 @@ def test_fault_42_an_intake_makes_no_spool_where_a_known_one_must_be(ground: Gro
     home = ground.home / "intake-0"
     home.rename(ground.home / "hidden")
     home.mkdir()
-    settings = replace(ground.order().settings, spool_id=held.id)
+    settings = structs.replace(ground.order().settings, spool_id=held.id)
     with pytest.raises(SpoolFailed, match=rf"IO.*{held.id} is not in sight"):
         start_intake(settings, 20.0)
     assert [path.name for path in home.iterdir()] == [LOG_FILE]
@@ -210,7 +211,7 @@ def test_a_launch_where_the_spool_is_not_says_so(ground: Ground) -> None:
 
 def test_a_launch_elsewhere_finds_the_intake_that_runs(ground: Ground) -> None:
     first = ground.ensure()
-    elsewhere = replace(ground.order().settings, spool=str(ground.home / "intake-7"))
+    elsewhere = structs.replace(ground.order().settings, spool=str(ground.home / "intake-7"))
     assert launch_here(ground.order(spool_id=first.id, settings=elsewhere)) == first
     assert ground.rendezvous.take_absent() == {}
 
@@ -218,7 +219,7 @@ def test_a_launch_elsewhere_finds_the_intake_that_runs(ground: Ground) -> None:
 def test_of_two_new_spools_the_second_ends(ground: Ground) -> None:
     """A launch task that ran twice, on two hosts."""
     first = ground.ensure()
-    second = replace(ground.order().settings, spool=str(ground.home / "intake-7"))
+    second = structs.replace(ground.order().settings, spool=str(ground.home / "intake-7"))
     ready = start_intake(second, 20.0)
     stands = _registered_after(ground, ready)
     assert stands == first
@@ -263,7 +264,7 @@ def test_the_rendezvous_wants_the_token(ground: Ground) -> None:
 
 
 def test_an_intake_nobody_renews_ends_itself(ground: Ground) -> None:
-    order = ground.order(settings=replace(ground.order().settings, lease=1.0))
+    order = ground.order(settings=structs.replace(ground.order().settings, lease=1.0))
     held = ground.ensure(order)
     ended(held.pid, LONG)
 
@@ -372,7 +373,9 @@ class TestRows:
     def test_a_task_does_not_wait_for_ever(self, ground: Ground, held: Registration) -> None:
         partition = self.partition(ground, held, fetch_timeout=0.1)
         ground.kill(held.pid)
-        unusable = replace(ground.order().settings, listen="192.0.2.1:1", flight="192.0.2.1:1")
+        unusable = structs.replace(
+            ground.order().settings, listen="192.0.2.1:1", flight="192.0.2.1:1"
+        )
         with pytest.raises(AqueductError):
             self.read(replace(partition, order=ground.order(settings=unusable)))
 
@@ -401,7 +404,7 @@ def test_an_intake_is_told_its_limits_and_where_it_listens(tmp_path: Path) -> No
     assert (settings.listen, settings.connect) == ("127.0.0.1:4435", None)
     assert settings.limits.connections == 7
     assert settings.limits.header_bytes == 2048
-    assert settings.limits.handshake_seconds == 3
+    assert settings.limits.handshake_timeout == 3
     assert settings.early_data
 
 

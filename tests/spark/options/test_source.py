@@ -8,6 +8,7 @@ import pytest
 
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.intake.settings.service import AqueductLimits
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.settings import ListenLimits
 from aqueduct_spark.options.access import DialTls, TokenSource
@@ -47,14 +48,15 @@ def test_a_stream_that_dials() -> None:
     )
     source = options.source
     assert isinstance(source, Dial)
+    headers = (("k", "<{name}>"), ("l", "1"), ("l", "2"))
     assert source.requests == (
-        Request("x", (("k", "<x>"), ("l", "1"), ("l", "2")), "give x"),
-        Request("y", (("k", "<y>"), ("l", "1"), ("l", "2")), "give y"),
+        Request("x", headers, "give {name}"),
+        Request("y", headers, "give {name}"),
     )
     assert source.tls == DialTls(None, "far.example", False)
     assert source.auth == TokenSource(None, "T")
     assert (source.spool, options.intakes) == ("/s", 2)
-    assert "<x>" not in repr(options)
+    assert "<{name}>" not in repr(options)
     assert pickle.loads(pickle.dumps(options)) == options
 
 
@@ -201,8 +203,9 @@ def test_the_columns_are_known_before_the_kind_of_read() -> None:
 
 def test_limits_have_the_defaults_of_the_parts_that_keep_them() -> None:
     limits = stream({"listen": "127.0.0.1:0", "spool": "/s"}).intake.limits
+    assert isinstance(limits, AqueductLimits)
     assert limits.connections == ListenLimits().connections
-    assert limits.connections_per_address == ListenLimits().per_address
+    assert limits.connections_per_address == ListenLimits().connections_per_address
     assert limits.handshakes == ListenLimits().handshakes
     assert limits.handshakes_per_network == ListenLimits().handshakes_per_network
     assert limits.retry == ListenLimits().retry
@@ -212,7 +215,7 @@ def test_limits_have_the_defaults_of_the_parts_that_keep_them() -> None:
     assert limits.channels == config.max_channels
     assert limits.attachments == config.max_attachments
     assert limits.header_bytes == config.max_headers_bytes
-    assert limits.handshake_seconds == config.handshake_timeout
+    assert limits.handshake_timeout == config.handshake_timeout
 
 
 def test_every_option_of_a_read_is_built() -> None:

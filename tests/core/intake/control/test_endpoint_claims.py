@@ -9,7 +9,7 @@ import pytest
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.intake.control.endpoint_claims import FOLDER, claim_name, claimed, claims_of
-from aqueduct_core.intake.settings.dial import ConnectSettings
+from aqueduct_core.intake.settings.dial import AqueductConnect
 from aqueduct_core.intake.storage import finished_channels
 from aqueduct_core.intake.storage.finished_channels import FinishedChannels
 
@@ -84,9 +84,9 @@ def test_an_endpoint_has_one_name_however_it_is_written(spool: Path, text: str, 
     (spool / "intake-1" / finished_channels.FILE).write_text(json.dumps(kept))
     (spool / FOLDER).mkdir()
     (spool / FOLDER / claim_name(text)).write_text('{"v": 1, "intake": 1}')
-    endpoints = ConnectSettings((other,)).endpoints
-    assert ConnectSettings.from_json({"endpoints": [f"aqueduct://{text}"]}).endpoints == endpoints
-    assert ConnectSettings(("q:1",), elsewhere=(text,)).elsewhere == endpoints
+    endpoints = AqueductConnect((other,)).endpoints
+    assert AqueductConnect((f"aqueduct://{text}",)).endpoints == endpoints
+    assert AqueductConnect(("q:1",), elsewhere=(text,)).elsewhere == endpoints
     assert shares(spool, endpoints, 1) == [(), endpoints, ()]
     assert claims_of(spool / "intake-1") == endpoints
     assert len(list((spool / FOLDER).iterdir())) == 1

@@ -12,7 +12,7 @@ from aqueduct_core.intake.sessions.client_role import ClientRole
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.sessions.subscriptions import Subscriptions
-from aqueduct_core.intake.settings.dial import ConnectSettings, Subscription
+from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
 from tests.core.intake.bench import Bench
 from tests.support.pair import Pair
 
@@ -29,8 +29,8 @@ class Turns:
         pass
 
 
-def settings(*names: str, **given: Any) -> ConnectSettings:
-    return ConnectSettings(
+def settings(*names: str, **given: Any) -> AqueductConnect:
+    return AqueductConnect(
         endpoints=("remote:4433",),
         subscriptions=tuple(map(Subscription, names)) or (Subscription(),),
         **given,

@@ -13,7 +13,7 @@ from aqueduct_core.aqueduct.events import Closed, End
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.intake.sessions.subscriptions import Subscriptions
-from aqueduct_core.intake.settings.dial import ConnectSettings, Subscription
+from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
 from tests.core.intake.bench import Bench, bench
 from tests.core.intake.sessions.client_scene import AskingScene, settings
 from tests.support.rules import rule
@@ -32,7 +32,7 @@ def of(b: Bench, channel: str) -> list[Any]:
 
 
 def test_each_name_is_asked_for_with_its_payload_and_headers(tmp_path: Path) -> None:
-    wanted = ConnectSettings(
+    wanted = AqueductConnect(
         endpoints=("remote:4433",),
         subscriptions=(
             Subscription("a", (("from", "start"),), '{"get": "{name}"}'),

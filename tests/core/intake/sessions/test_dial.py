@@ -16,8 +16,8 @@ from aqueduct_core.errors import AuthFailed, ConnectFailed, InvalidOption, TlsFa
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.subscription_status import SubscriptionStatus
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.settings.dial import ConnectSettings, Subscription
-from aqueduct_core.intake.settings.intake import Limits
+from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
+from aqueduct_core.intake.settings.service import AqueductLimits
 from aqueduct_core.intake.storage.event_rows import expand_events
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.support.remote import RemoteThread, Script, Scripts, payloads
@@ -28,8 +28,8 @@ SECONDS = LONG
 """For anything that is bound to happen, on a busy machine."""
 
 
-def connect(remote: RemoteThread | RemoteProcess, *names: str, **given: Any) -> ConnectSettings:
-    return ConnectSettings(
+def connect(remote: RemoteThread | RemoteProcess, *names: str, **given: Any) -> AqueductConnect:
+    return AqueductConnect(
         **{
             "endpoints": (remote.endpoint,),
             "subscriptions": tuple(map(Subscription, names)) or (Subscription(),),
@@ -160,7 +160,9 @@ def test_of_two_endpoints_one_may_be_down(site: Site, tmp_path: Path) -> None:
         silent = f"127.0.0.1:{taken.getsockname()[1]}"
         with RemoteThread({"a": Script(messages=9)}, tmp_path) as remote:
             settings = connect(remote, "a", endpoints=(silent, remote.endpoint))
-            with site.intake(connect=settings, limits=Limits(handshake_seconds=2.0)) as intake:
+            with site.intake(
+                connect=settings, limits=AqueductLimits(handshake_timeout=2.0)
+            ) as intake:
                 status = until(intake, lambda status: subscriptions(status).finished == 1)
                 assert len(values(intake, "a")) == 9
                 status = until(
@@ -203,10 +205,10 @@ def test_a_remote_that_is_not_trusted_is_told(site: Site, tmp_path: Path) -> Non
 
 
 def test_what_cannot_be_read_is_an_error_at_the_start(site: Site, tmp_path: Path) -> None:
-    settings = ConnectSettings(endpoints=("127.0.0.1:9",), ca_file="/nowhere/ca.pem")
+    settings = AqueductConnect(endpoints=("127.0.0.1:9",), ca_file="/nowhere/ca.pem")
     with pytest.raises(InvalidOption, match=r"/nowhere/ca\.pem"), site.intake(connect=settings):
         pass
-    settings = ConnectSettings(endpoints=("127.0.0.1:9",), insecure=True, token_file="/nowhere/t")
+    settings = AqueductConnect(endpoints=("127.0.0.1:9",), insecure=True, token_file="/nowhere/t")
     with pytest.raises(AuthFailed, match="/nowhere/t"), site.intake(connect=settings):
         pass
     assert not site.spool.exists()
@@ -379,7 +381,7 @@ def test_fault_15_a_full_spool_holds_the_remote_back_until_there_is_room(
 
 
 def test_it_ends_while_nobody_answers(site: Site, tmp_path: Path) -> None:
-    settings = ConnectSettings(endpoints=("127.0.0.1:9", "127.0.0.1:10"), insecure=True)
+    settings = AqueductConnect(endpoints=("127.0.0.1:9", "127.0.0.1:10"), insecure=True)
     with site.intake(connect=settings) as intake:
         until(intake, lambda status: subscriptions(status).endpoints[0].attempts > 0)
         assert intake.terminate() == 0

@@ -12,7 +12,7 @@ from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.settings.access_files import write_access
 from aqueduct_core.intake.settings.config_file import read
 from aqueduct_core.intake.settings.dial import Subscription
-from aqueduct_core.intake.settings.intake import Limits
+from aqueduct_core.intake.settings.service import AqueductLimits
 from tests.support.repository import ROOT
 
 EXAMPLE = ROOT / "conf" / "intake.toml"
@@ -46,7 +46,7 @@ def test_what_the_example_leaves_out_is_right_too(tmp_path: Path) -> None:
     more = "\n".join(found[1] for found in map(option.fullmatch, limits.splitlines()) if found)
     text = f'spool = "{tmp_path}/s"\nlisten = "[::1]:0"\n[limits]\n{more}'
     settings, _ = read(written(tmp_path, text))
-    assert settings.limits == Limits(
+    assert settings.limits == AqueductLimits(
         connections=4096,
         connections_per_address=1024,
         handshakes=512,
@@ -57,7 +57,7 @@ def test_what_the_example_leaves_out_is_right_too(tmp_path: Path) -> None:
         header_bytes=64 << 10,
         memory=512 << 20,
         connection_share=0.5,
-        handshake_seconds=10.0,
+        handshake_timeout=10.0,
     )
 
 

@@ -2,19 +2,28 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from aqueduct_core.errors import AuthFailed, InvalidOption
 from aqueduct_core.flight.subscription_status import EndpointState, Failure, SubscriptionStatus
-from aqueduct_core.intake.settings.dial import ConnectSettings, Subscription
+from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription, in_full
+from aqueduct_core.primitives.settings import from_mapping
 
 ENDPOINTS = ("[::1]:4433", "server.example:1")
 
 
+def back(settings: AqueductConnect) -> AqueductConnect:
+    return from_mapping(msgspec.to_builtins(settings), AqueductConnect)
+
+
 def test_settings_come_back_from_their_json() -> None:
-    settings = ConnectSettings(
+    settings = AqueductConnect(
         ENDPOINTS,
-        (Subscription("a", (("k", "v"), ("k", "w")), "{name}"), Subscription("größe")),
+        subscriptions=(
+            Subscription("a", (("k", "v"), ("k", "w")), "{name}"),
+            Subscription("größe"),
+        ),
         server_name="server",
         insecure=True,
         token="hush",
@@ -23,9 +32,9 @@ def test_settings_come_back_from_their_json() -> None:
         idle_timeout=3.0,
         bounded=True,
     )
-    assert ConnectSettings.from_json(settings.to_json()) == settings
-    plain = ConnectSettings(ENDPOINTS, ca_file="/ca", token_file="/token")
-    assert ConnectSettings.from_json(plain.to_json()) == plain
+    assert back(settings) == settings
+    plain = AqueductConnect(ENDPOINTS, ca_file="/ca", token_file="/token")
+    assert back(plain) == plain
     assert "hush" not in repr(settings)
 
 
@@ -34,16 +43,17 @@ def test_a_file_may_say_little() -> None:
         "endpoints": ["aqueduct://a:1"],
         "subscriptions": ["x", {"name": "y", "headers": {"k": "v"}}],
     }
-    assert ConnectSettings.from_json(data) == ConnectSettings(
-        ("a:1",), (Subscription("x"), Subscription("y", (("k", "v"),)))
+    assert from_mapping(in_full(data), AqueductConnect) == AqueductConnect(
+        ("a:1",), subscriptions=(Subscription("x"), Subscription("y", (("k", "v"),)))
     )
-    assert ConnectSettings.from_json({"endpoints": ["a:1"]}).subscriptions == (Subscription(),)
+    least = from_mapping({"endpoints": ["a:1"]}, AqueductConnect)
+    assert least.subscriptions == (Subscription(),)
 
 
 def test_a_request_holds_the_name_and_nothing_else_is_replaced() -> None:
-    asked = Subscription("größe", (("from", "ü"),), '{"get": "{name}", "n": {"0": "{}"}}')
+    asked = Subscription("größe", (("from", "ü {name}"),), '{"get": "{name}", "n": {"0": "{}"}}')
     assert asked.request_payload == '{"get": "größe", "n": {"0": "{}"}}'.encode()
-    assert asked.request_headers == ((b"from", "ü".encode()),)
+    assert asked.request_headers == ((b"from", "ü größe".encode()),)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +74,7 @@ def test_a_request_holds_the_name_and_nothing_else_is_replaced() -> None:
 )
 def test_what_cannot_be_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption):
-        ConnectSettings(**{"endpoints": ("a:1",), **given})
+        AqueductConnect(**{"endpoints": ("a:1",), **given})
 
 
 @pytest.mark.parametrize("given", [{"name": "x" * 257}, {"headers": (("", "v"),)}])

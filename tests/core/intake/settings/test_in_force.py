@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
 from typing import Any
 
 import pytest
+from msgspec.structs import fields, replace
 
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.dial import ConnectSettings, Subscription
+from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
 from aqueduct_core.intake.settings.in_force import differing, in_force
-from aqueduct_core.intake.settings.intake import AuthSettings, IntakeSettings, Limits, TlsSettings
+from aqueduct_core.intake.settings.intake import AqueductIntake, AuthSettings, TlsSettings
+from aqueduct_core.intake.settings.service import AqueductLimits
 
-LISTENS = IntakeSettings("/s", Credentials("t", b"", None), listen="h:1")
-DIALS = replace(LISTENS, listen=None, connect=ConnectSettings(("a:1", "b:2"), (Subscription("x"),)))
+LISTENS = AqueductIntake("/s", Credentials("t", b"", None), listen="h:1")
+DIALS = replace(
+    LISTENS,
+    listen=None,
+    connect=AqueductConnect(("a:1", "b:2"), subscriptions=(Subscription("x"),)),
+)
 
 TOLD: dict[str, tuple[Any, str]] = {
     "group_commit": (0.5, "groupCommit"),
     "spool_max_bytes": (1 << 30, "spoolMaxBytes"),
     "retention": (5.0, "retention"),
     "max_message_bytes": (1 << 10, "maxMessageBytes"),
-    "transport": ("other", "transport"),
+    "transport": ("qh3", "transport"),
     "early_data": (True, "earlyData"),
     "tls": (TlsSettings(cert_file="/c"), "tls.certFile"),
     "auth": (AuthSettings(token="s3cret", token_env="T"), "auth.tokenEnv"),
@@ -32,10 +37,10 @@ TOLD: dict[str, tuple[Any, str]] = {
     "limits.retry": ("always", "limits.retry"),
     "limits.channels": (3, "limits.channels"),
     "limits.attachments": (3, "limits.attachments"),
-    "limits.header_bytes": (3, "limits.headerBytes"),
+    "limits.header_bytes": (3000, "limits.headerBytes"),
     "limits.memory": (1 << 30, "limits.memory"),
     "limits.connection_share": (0.25, "limits.connectionShare"),
-    "limits.handshake_seconds": (3.0, "limits.handshakeTimeout"),
+    "limits.handshake_timeout": (3.0, "limits.handshakeTimeout"),
     "connect.endpoints": (("a:1", "c:3"), "endpoint"),
     "connect.subscriptions": ((Subscription("x"), Subscription("y")), "subscribe"),
     "connect.ca_file": ("/ca", "tls.caFile"),
@@ -57,6 +62,7 @@ ELSEWHERE = {
     "lease": "renewed by each query with its own",
     "group_bytes": "no option",
     "name": "for logs",
+    "protocol": "recorded with the spool",
     "connect.insecure": "recorded with the spool",
     "connect.first_wait": "no option",
     "connect.longest_wait": "no option",
@@ -67,7 +73,7 @@ ELSEWHERE = {
 }
 
 
-def changed(setting: str, value: Any) -> tuple[IntakeSettings, IntakeSettings]:
+def changed(setting: str, value: Any) -> tuple[AqueductIntake, AqueductIntake]:
     part, _, name = setting.rpartition(".")
     if not part:
         return LISTENS, replace(LISTENS, **{name: value})
@@ -85,8 +91,8 @@ def test_a_change_is_told_by_its_option_and_no_secret_is(setting: str) -> None:
 
 
 def test_every_setting_is_told_or_looked_after_elsewhere() -> None:
-    parts = {"limits": Limits, "connect": ConnectSettings}
-    names = {field.name for field in fields(IntakeSettings)} - set(parts)
+    parts = {"limits": AqueductLimits, "connect": AqueductConnect}
+    names = {field.name for field in fields(AqueductIntake)} - set(parts)
     names |= {f"{part}.{field.name}" for part, kind in parts.items() for field in fields(kind)}
     assert names == TOLD.keys() | ELSEWHERE.keys()
 
@@ -107,8 +113,8 @@ def test_what_requests_say_is_told_as_a_digest(other: Subscription, option: str)
 
 
 def test_the_order_of_endpoints_and_names_does_not_matter() -> None:
-    one = ConnectSettings(("a:1", "b:2"), (Subscription("x"), Subscription("y")))
-    two = ConnectSettings(("b:2", "a:1"), (Subscription("y"), Subscription("x")))
+    one = AqueductConnect(("a:1", "b:2"), subscriptions=(Subscription("x"), Subscription("y")))
+    two = AqueductConnect(("b:2", "a:1"), subscriptions=(Subscription("y"), Subscription("x")))
     told = [in_force(replace(DIALS, connect=connect)) for connect in (one, two)]
     assert told[0] == told[1]
 

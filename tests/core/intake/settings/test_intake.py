@@ -8,18 +8,14 @@ import pytest
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.intake import (
-    AuthSettings,
-    IntakeSettings,
-    Limits,
-    TlsSettings,
-)
+from aqueduct_core.intake.settings.intake import AqueductIntake, AuthSettings, TlsSettings
+from aqueduct_core.intake.settings.service import AqueductLimits
 
 CREDENTIALS = Credentials.fresh()
 
 
 def test_settings_come_back_from_their_json() -> None:
-    settings = IntakeSettings(
+    settings = AqueductIntake(
         spool="/spool",
         credentials=CREDENTIALS,
         partitions=3,
@@ -28,7 +24,7 @@ def test_settings_come_back_from_their_json() -> None:
         advertise="host.example",
         tls=TlsSettings(self_signed=("localhost",)),
         auth=AuthSettings("/token", "secret"),
-        limits=Limits(connections=5, handshake_seconds=2.5),
+        limits=AqueductLimits(connections=5, handshake_timeout=2.5),
         lease=15.0,
         group_commit=0.01,
         early_data=True,
@@ -36,18 +32,18 @@ def test_settings_come_back_from_their_json() -> None:
     )
     line = settings.to_json()
     assert "\n" not in line
-    assert IntakeSettings.from_json(line) == settings
+    assert AqueductIntake.from_json(line) == settings
 
 
 def test_a_file_may_name_little_more_than_the_spool(tmp_path: Path) -> None:
     text = json.dumps({"spool": str(tmp_path), "listen": "[::1]:0"})
-    settings = IntakeSettings.from_json(text)
+    settings = AqueductIntake.from_json(text)
     assert settings.credentials == Credentials.for_spool(tmp_path)
     assert settings.lease is None
 
 
 def test_repr_shows_no_secret() -> None:
-    settings = IntakeSettings("/s", CREDENTIALS, listen="[::1]:0", auth=AuthSettings(token="hush"))
+    settings = AqueductIntake("/s", CREDENTIALS, listen="[::1]:0", auth=AuthSettings(token="hush"))
     assert "hush" not in repr(settings)
     assert CREDENTIALS.token not in repr(settings)
 
@@ -66,7 +62,7 @@ def test_repr_shows_no_secret() -> None:
 )
 def test_bad_settings_are_one_clear_error(text: str, message: str) -> None:
     with pytest.raises(InvalidOption, match=message):
-        IntakeSettings.from_json(text)
+        AqueductIntake.from_json(text)
 
 
 @pytest.mark.parametrize(
@@ -85,4 +81,4 @@ def test_bad_settings_are_one_clear_error(text: str, message: str) -> None:
 )
 def test_values_out_of_bounds_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption, match="BAD_VALUE"):
-        IntakeSettings("/s", CREDENTIALS, **{"listen": "[::1]:0", **given})
+        AqueductIntake("/s", CREDENTIALS, **{"listen": "[::1]:0", **given})

@@ -6,19 +6,19 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from aqueduct_core.cli.main import main
 from aqueduct_core.errors import ConnectFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.dial import ConnectSettings
-from aqueduct_core.intake.settings.intake import AuthSettings, IntakeSettings, TlsSettings
+from aqueduct_core.intake.settings.dial import AqueductConnect
+from aqueduct_core.intake.settings.intake import AqueductIntake, AuthSettings, TlsSettings
 from aqueduct_core.intake.settings.recorded import (
     FILE,
     admission_of,
@@ -35,8 +35,8 @@ FILES = TlsSettings("/tls/cert.pem", "/tls/key.pem")
 TOKENS = AuthSettings(token_file="/tokens")
 
 
-def settings(directory: Path, **given: Any) -> IntakeSettings:
-    return IntakeSettings(
+def settings(directory: Path, **given: Any) -> AqueductIntake:
+    return AqueductIntake(
         **{
             "spool": str(directory),
             "credentials": Credentials("t", b"", None),
@@ -48,7 +48,7 @@ def settings(directory: Path, **given: Any) -> IntakeSettings:
     )
 
 
-DIALS = {"connect": ConnectSettings(("a:1",)), "tls": TlsSettings(), "auth": AuthSettings()}
+DIALS = {"connect": AqueductConnect(("a:1",)), "tls": TlsSettings(), "auth": AuthSettings()}
 
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "no token": ({"auth": AuthSettings()}, "auth.tokenFile is not given"),
@@ -111,10 +111,10 @@ def test_an_intake_that_dials_may_ask_for_more_and_must_verify_as_before(tmp_pat
     verifying = settings(tmp_path, **DIALS)
     record(verifying)
     assert recorded_in(tmp_path) == {}
-    more = ConnectSettings(("a:1", "b:2"), token_file="/t", ca_file="/ca.pem")
+    more = AqueductConnect(("a:1", "b:2"), token_file="/t", ca_file="/ca.pem")
     check_recorded(replace(verifying, connect=more))
     with pytest.raises(InvalidOption, match=r"tls\.insecure is 'true'"):
-        check_recorded(replace(verifying, connect=ConnectSettings(("a:1",), insecure=True)))
+        check_recorded(replace(verifying, connect=AqueductConnect(("a:1",), insecure=True)))
     with pytest.raises(InvalidOption, match="listen"):
         check_recorded(settings(tmp_path, auth=AuthSettings()))
 
@@ -234,7 +234,7 @@ class _Caller:
         assert self.rests.acquire(timeout=LONG)
 
 
-def started(settings: IntakeSettings) -> None:
+def started(settings: AqueductIntake) -> None:
     """What a start does, but for the listener that opens in between."""
     check_recorded(settings)
     record(settings)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.client import IntakeClient
@@ -34,7 +35,7 @@ def hosts(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
         seen = yard.spool / home.name  # by the tests
         if not seen.is_symlink():
             seen.symlink_to(home)
-        return replace(order, settings=replace(order.settings, spool=str(home)))
+        return replace(order, settings=structs.replace(order.settings, spool=str(home)))
 
     monkeypatch.setattr(attach, "launch_order", elsewhere)
 
