@@ -29,7 +29,7 @@ from aqueduct_core.aqueduct.wire.grammar import SequenceReader
 from aqueduct_core.engine.message_batch import Attachment, Headers
 from aqueduct_core.primitives.ranges import Range
 
-Half = SenderHalf | ReceiverHalf
+ChannelHalf = SenderHalf | ReceiverHalf
 
 
 class Channels:
@@ -46,7 +46,7 @@ class Channels:
         self.lineage = Lineage()
         self.idle = IdleWatch(context)
         self.forgets = Forgets(context.outbox, config.max_pending_forgets)
-        self.halves: dict[int, Half] = {}
+        self.halves: dict[int, ChannelHalf] = {}
         if side is Side.CLIENT:
             self._make_sender(chanid.ENTRYPOINT, visible=True)
         else:
@@ -87,14 +87,14 @@ class Channels:
             self._context.remote_lineage.add_root(channel, accessible=channel == chanid.ENTRYPOINT)
         return half
 
-    def _make_remote(self, channel: int) -> Half:
+    def _make_remote(self, channel: int) -> ChannelHalf:
         if len(self.halves) >= self._context.config.max_channels:
             raise PeerFault(Code.RESOURCE_LIMIT, "too many channels")
         if chanid.sender(channel) is self._side:
             return self._make_sender(channel, visible=False)
         return self._make_receiver(channel, visible=False)
 
-    def route(self, channel: int, reader: SequenceReader, now: float) -> Half | None:
+    def route(self, channel: int, reader: SequenceReader, now: float) -> ChannelHalf | None:
         """Bind a sequence to its machine; None: there is none, and its reader ignores the rest."""
         half = self.halves.get(channel)
         if half is not None:
@@ -319,7 +319,7 @@ class Channels:
         self.drop(work, now)
 
     def _destroy(
-        self, half: Half, sender: SenderInput, receiver: ReceiverInput, work: list[int]
+        self, half: ChannelHalf, sender: SenderInput, receiver: ReceiverInput, work: list[int]
     ) -> None:
         if isinstance(half, SenderHalf):
             self._emit_nacked(half)
@@ -336,7 +336,7 @@ class Channels:
                         half.channel, reliable, first, stop, acked=False
                     )
 
-    def _gone(self, half: Half, record: RemoteChannel | None, now: float) -> None:
+    def _gone(self, half: ChannelHalf, record: RemoteChannel | None, now: float) -> None:
         """Take the machine out; ``record`` says how it ended (None: lost)."""
         channel = half.channel
         del self.halves[channel]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aqueduct_core.aqueduct.channels import Channels, Half
+from aqueduct_core.aqueduct.channels import ChannelHalf, Channels
 from aqueduct_core.aqueduct.context import ConnectionContext
 from aqueduct_core.aqueduct.credit import DATAGRAM
 from aqueduct_core.aqueduct.events import End
@@ -40,7 +40,9 @@ class Dispatch:
         context = self._context
         return context.credit.queued(channel) > context.config.early_credit_bytes
 
-    def frame(self, half: Half, frame: Routed, *, stream_id: int, credit: int, now: float) -> bool:
+    def frame(
+        self, half: ChannelHalf, frame: Routed, *, stream_id: int, credit: int, now: float
+    ) -> bool:
         """Whether the frame's credit is kept until the application consumed it."""
         if self._channels.idle.on:
             self._channels.idle.touched(half.channel, now)

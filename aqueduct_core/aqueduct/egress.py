@@ -16,13 +16,13 @@ from aqueduct_core.aqueduct.sender import SenderHalf
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.aqueduct.wire.codec import headers_size
 from aqueduct_core.engine.inputs import (
+    DatagramFate,
     DatagramOutcome,
     EarlyReady,
     EarlyRejected,
     LinkReady,
     LinkRoom,
     LinkRtt,
-    Outcome,
     StreamLimit,
 )
 from aqueduct_core.engine.message_batch import Attachment, Headers, ReceivedHeaders
@@ -217,11 +217,11 @@ class Egress:
         """The link tells what it can carry, and what became of what it was given."""
         context = self._context
         match input:
-            case DatagramOutcome(token, Outcome.REFUSED):
+            case DatagramOutcome(token, DatagramFate.REFUSED):
                 self._refused(token, now)
-            case DatagramOutcome(token, Outcome.LEFT):
+            case DatagramOutcome(token, DatagramFate.LEFT):
                 self._gone(context.link.left(token), now)
-            case DatagramOutcome(_, Outcome.ACKED) | DatagramOutcome(_, Outcome.LOST):
+            case DatagramOutcome(_, DatagramFate.ACKED) | DatagramOutcome(_, DatagramFate.LOST):
                 pass  # what the peer's engine has is known by its acks and nacks alone
             case LinkRoom(size):
                 context.link.room = size

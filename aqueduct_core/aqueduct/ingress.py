@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from aqueduct_core.aqueduct.channels import Channels, Half
+from aqueduct_core.aqueduct.channels import ChannelHalf, Channels
 from aqueduct_core.aqueduct.context import ConnectionContext, Timer
 from aqueduct_core.aqueduct.credit import DATAGRAM
 from aqueduct_core.aqueduct.dispatch import Dispatch
@@ -56,7 +56,7 @@ class Inbound:
     def __init__(self, stream_id: int, reader: SequenceReader) -> None:
         self.stream_id = stream_id
         self.reader = reader
-        self.half: Half | None = None
+        self.half: ChannelHalf | None = None
         self.ended = False
         self.cut = False
         self.early = 0

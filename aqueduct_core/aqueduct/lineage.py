@@ -89,10 +89,6 @@ class Lineage:
         node = self._nodes.get(parent)
         return node is not None and bool(node.carriers)
 
-    def is_pending(self, channel: int) -> bool:
-        node = self._nodes.get(channel)
-        return node is not None and not node.accessible
-
     def acked(self, parent: int, reliable: bool, ranges: Iterable[Range]) -> None:
         node = self._nodes.get(parent)
         if node is None or not node.carriers:

@@ -12,8 +12,15 @@ An engine holds no socket, no clock and no event loop. Its driver calls, in each
 After what, what:
 
 - after a command of the application (send, finish, stored …; methods of each engine), steps 3 to 5;
-- after ``actions()`` with a ``CloseLink``, or ``LinkLost`` as an input, nothing but 5, once;
-- after an input or an exception of an engine that is over, nothing: it stays as it is.
+- after ``pause``, inputs as ever: bytes of streams wait, datagrams are lost; ``resume`` takes in
+  what has waited, and is a command;
+- after a command that raised, nothing has changed;
+- after ``shutdown``, or what a peer must not do: ``closed`` is set, and 3 and 5 once, for the last
+  actions, which end in a ``CloseLink``, and the last events;
+- after ``LinkLost``: ``closed`` is set, and 5 once; there are no more actions;
+- after that nothing is due: ``wake_at`` is None, there are no actions and events, inputs and
+  ``tick`` change nothing, as do ``consumed``, ``pause``, ``resume`` and ``shutdown``; other
+  commands raise the engine's exception that says so (``ConnectionOver`` of Aqueduct).
 
 ``now`` is a monotonic time in seconds and never goes back. Inputs and actions are immutable tuples:
 one for each burst and stream, not for each message.

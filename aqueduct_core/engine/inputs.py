@@ -41,8 +41,8 @@ class Datagram(NamedTuple):
     data: bytes
 
 
-class Outcome(Enum):
-    """What a link says of a datagram that it was given."""
+class DatagramFate(Enum):
+    """What became of a datagram, as the link says it."""
 
     REFUSED = "refused"
     """The transport cannot carry it (too large); it was not sent."""
@@ -66,7 +66,7 @@ class DatagramOutcome(NamedTuple):
     """
 
     token: int
-    outcome: Outcome
+    outcome: DatagramFate
 
 
 class LinkRoom(NamedTuple):

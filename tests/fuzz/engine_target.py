@@ -20,6 +20,7 @@ from aqueduct_core.aqueduct.wire.codec import encode_headers
 from aqueduct_core.engine.actions import Action, Consumed, SendDatagram
 from aqueduct_core.engine.inputs import (
     Datagram,
+    DatagramFate,
     DatagramOutcome,
     EarlyReady,
     EarlyRejected,
@@ -27,7 +28,6 @@ from aqueduct_core.engine.inputs import (
     LinkLost,
     LinkReady,
     LinkRtt,
-    Outcome,
     StreamBytes,
     StreamLimit,
     StreamReset,
@@ -266,7 +266,7 @@ class Scene:
     def refuse(self) -> None:
         if self.tokens:
             token = self.tokens.pop(self.source.below(len(self.tokens)))
-            self.handle(DatagramOutcome(token, Outcome.REFUSED))
+            self.handle(DatagramOutcome(token, DatagramFate.REFUSED))
 
     def ready(self) -> None:
         self.handle(LinkReady(self.source.choice((0, 1, 30, 60, 1100, 65_000))))

@@ -26,11 +26,11 @@ from aqueduct_core.engine.actions import (
 )
 from aqueduct_core.engine.inputs import (
     Datagram,
+    DatagramFate,
     DatagramOutcome,
     Input,
     LinkLost,
     LinkRoom,
-    Outcome,
     StreamBytes,
     StreamLimit,
     StreamReset,
@@ -142,7 +142,7 @@ class Network:
                 self._consumed(side, action)
             elif isinstance(action, SendDatagram):
                 if len(action.data) > self.datagram_size:
-                    refused.append(DatagramOutcome(action.token, Outcome.REFUSED))
+                    refused.append(DatagramOutcome(action.token, DatagramFate.REFUSED))
                 elif end.path is not None:
                     end.path.datagrams.append(action)
                 else:
@@ -183,7 +183,7 @@ class Network:
             end.room = path.window
             engine.handle(LinkRoom(path.window), self.now)
         if left is not None:
-            engine.handle(DatagramOutcome(left, Outcome.LEFT), self.now)
+            engine.handle(DatagramOutcome(left, DatagramFate.LEFT), self.now)
         at = path.next_at
         if at is not None and at != end.path_at:
             end.path_at = at

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 
 from aqueduct_core.engine.message_batch import Headers
 
-ALPN = "aqueduct"
-
 AUTHORIZATION = b"authorization"
 PRODUCER = b"producer"
 SEQUENCE_START = b"sequence-start"

@@ -20,13 +20,13 @@ from aqueduct_core.engine.actions import (
 )
 from aqueduct_core.engine.close_codes import CRYPTO_ERROR, CloseOrigin
 from aqueduct_core.engine.inputs import (
+    DatagramFate,
     DatagramOutcome,
     EarlyReady,
     EarlyRejected,
     Input,
     LinkLost,
     LinkReady,
-    Outcome,
 )
 from aqueduct_core.transport.aioquic.certificates import certificate_fault
 from aqueduct_core.transport.aioquic.closing_packets import ClosingPackets
@@ -231,7 +231,7 @@ class AioquicLink:
                 case SendDatagram(data, token):
                     if len(data) > self._max_datagram:
                         self.counts.datagram_frames_refused += 1
-                        self._incoming.inputs.append(DatagramOutcome(token, Outcome.REFUSED))
+                        self._incoming.inputs.append(DatagramOutcome(token, DatagramFate.REFUSED))
                     else:
                         quic.send_datagram(data, token)
                 case ResetStream(stream_id, code):
@@ -312,7 +312,7 @@ class AioquicLink:
         left = self._quic.datagrams_left
         if left is not None and left != self._left:
             self._left = left
-            self._incoming.inputs.append(DatagramOutcome(left, Outcome.LEFT))
+            self._incoming.inputs.append(DatagramOutcome(left, DatagramFate.LEFT))
 
     def _collect(self, now: float) -> None:
         """Turn what aioquic has learnt into inputs."""
@@ -321,7 +321,7 @@ class AioquicLink:
         if self._ready and self._lost is None:
             incoming.inputs += self._hints.inputs()
             for token, delivered in quic.datagram_outcomes():
-                outcome = Outcome.ACKED if delivered else Outcome.LOST
+                outcome = DatagramFate.ACKED if delivered else DatagramFate.LOST
                 incoming.inputs.append(DatagramOutcome(token, outcome))
         ending = quic.ending
         if ending is not None and self._lost is None:

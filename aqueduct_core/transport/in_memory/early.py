@@ -7,12 +7,12 @@ from typing import Any
 from aqueduct_core.engine.actions import Action, CloseLink, ResetStream, SendDatagram, WriteStream
 from aqueduct_core.engine.engine import Engine
 from aqueduct_core.engine.inputs import (
+    DatagramFate,
     DatagramOutcome,
     EarlyReady,
     EarlyRejected,
     Input,
     LinkReady,
-    Outcome,
 )
 from aqueduct_core.transport.in_memory.link import MemoryEnd, MemoryLink
 
@@ -54,7 +54,7 @@ class EarlyMemoryLink(MemoryLink):
                 if isinstance(action, SendDatagram):
                     end.counts.datagrams_lost += 1
                     end._now += (
-                        [DatagramOutcome(action.token, Outcome.LEFT)]
+                        [DatagramOutcome(action.token, DatagramFate.LEFT)]
                         if end.path is not None
                         else []
                     )

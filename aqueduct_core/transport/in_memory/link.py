@@ -29,12 +29,12 @@ from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.engine import Engine
 from aqueduct_core.engine.inputs import (
     Datagram,
+    DatagramFate,
     DatagramOutcome,
     Input,
     LinkLost,
     LinkReady,
     LinkRoom,
-    Outcome,
     StreamBytes,
     StreamReset,
     StreamStopped,
@@ -364,7 +364,7 @@ class MemoryLink:
     def _datagram(self, end: MemoryEnd, data: bytes, token: int) -> None:
         if len(data) > self.max_datagram_size or not self.max_datagram_size:
             end.counts.datagrams_refused += 1
-            end._now.append(DatagramOutcome(token, Outcome.REFUSED))
+            end._now.append(DatagramOutcome(token, DatagramFate.REFUSED))
             return
         end.counts.datagrams += 1
         if end.path is not None:
@@ -394,7 +394,7 @@ class MemoryLink:
             end._room = path.window
             end._now.append(LinkRoom(path.window))
         if left is not None:
-            end._now.append(DatagramOutcome(left, Outcome.LEFT))
+            end._now.append(DatagramOutcome(left, DatagramFate.LEFT))
 
     def _arrive(self, end: MemoryEnd, data: bytes, at: float) -> None:
         """A datagram reaches the other end, if it is not lost; and once more, if it is doubled."""

@@ -10,12 +10,12 @@ from aqueduct_core.engine.actions import Action, Admit, CloseLink, SendDatagram
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.inputs import (
     Datagram,
+    DatagramFate,
     DatagramOutcome,
     Input,
     LinkLost,
     LinkReady,
     LinkRoom,
-    Outcome,
 )
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.transport.link import Address, CertificateFault, LinkCounts
@@ -153,7 +153,7 @@ class PlainLink:
                 case SendDatagram(data, token):
                     if len(data) > self._settings.max_datagram_size:
                         self.counts.datagram_frames_refused += 1
-                        self._inputs.append(DatagramOutcome(token, Outcome.REFUSED))
+                        self._inputs.append(DatagramOutcome(token, DatagramFate.REFUSED))
                     else:
                         self._queue.append(action)
                         self._unsent += len(data)
@@ -181,7 +181,7 @@ class PlainLink:
             left = token
         if left is not None:
             counts.datagrams_sent += len(out)
-            self._inputs.append(DatagramOutcome(left, Outcome.LEFT))
+            self._inputs.append(DatagramOutcome(left, DatagramFate.LEFT))
         return out
 
     def fire(self, now: float) -> None:

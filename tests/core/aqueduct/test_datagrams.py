@@ -10,7 +10,8 @@ from aqueduct_core.aqueduct.faults import (
     TooLarge,
 )
 from aqueduct_core.engine.actions import SendDatagram
-from aqueduct_core.engine.inputs import DatagramOutcome, LinkReady, Outcome
+from aqueduct_core.engine.inputs import DatagramFate, DatagramOutcome, LinkReady
+from tests.support.lineage import is_pending
 from tests.support.rules import rule
 from tests.support.wire import Wire
 
@@ -73,17 +74,17 @@ def test_a_refused_datagram_gives_its_number_back() -> None:
     client.pump()
     tokens = [action.token for action in client.actions if isinstance(action, SendDatagram)]
     client.sent()
-    client.engine.handle(DatagramOutcome(tokens[1], Outcome.REFUSED), 0)
+    client.engine.handle(DatagramOutcome(tokens[1], DatagramFate.REFUSED), 0)
     assert client.sent() == ["10: 030004000" + "4016b0176" + "020800" + "0162 FIN"]
     assert client.events(Rerouted) == [Rerouted(0, 1, 0)]
     assert client.engine.send(0, b"c", now=0, mode=Mode.UNRELIABLE).number == 1
     # its attachment hangs on the new number
     client.stream("030008020001")
     client.engine.send(8, b"", now=0, attach=[Attach(True)])
-    assert not client.engine._channels.lineage.is_pending(8)
+    assert not is_pending(client.engine._channels.lineage, 8)
     # one that is not the last counts as sent
     client.pump()
-    client.engine.handle(DatagramOutcome(tokens[0], Outcome.REFUSED), 0)
+    client.engine.handle(DatagramOutcome(tokens[0], DatagramFate.REFUSED), 0)
     assert client.events(Rerouted) == []
 
 
@@ -94,9 +95,9 @@ def test_a_declared_datagram_keeps_its_number() -> None:
     client.pump()
     token = next(o.token for o in client.actions if isinstance(o, SendDatagram))
     client.engine.tick(0.1)
-    client.engine.handle(DatagramOutcome(token, Outcome.REFUSED), 0.1)
+    client.engine.handle(DatagramOutcome(token, DatagramFate.REFUSED), 0.1)
     assert client.events(Rerouted) == []
-    client.engine.handle(DatagramOutcome(99, Outcome.REFUSED), 0.1)
+    client.engine.handle(DatagramOutcome(99, DatagramFate.REFUSED), 0.1)
     assert client.code is None
 
 

@@ -12,12 +12,12 @@ from aqueduct_core.aqueduct.faults import BadArgument, TooLarge
 from aqueduct_core.aqueduct.flow import FLOW_CONTROL
 from aqueduct_core.engine.actions import SendDatagram
 from aqueduct_core.engine.inputs import (
+    DatagramFate,
     DatagramOutcome,
     EarlyRejected,
     LinkReady,
     LinkRoom,
     LinkRtt,
-    Outcome,
     StreamLimit,
 )
 from tests.core.aqueduct.test_flow import client
@@ -154,7 +154,7 @@ def test_nobody_waits_for_the_total_with_a_bulk_of_unreliable_messages() -> None
     rest = 400 - wire.engine.statistics.outstanding
     assert wire.engine.send(0, bytes(rest - 6), now=0).number is not None
     assert wire.engine.statistics.outstanding == 400
-    wire.engine.handle(DatagramOutcome(tokens(wire)[-1], Outcome.LEFT), 0)
+    wire.engine.handle(DatagramOutcome(tokens(wire)[-1], DatagramFate.LEFT), 0)
     assert wire.events(Writable) == [Writable(channel)]
     assert not wire.engine.congested(channel)
 
@@ -195,8 +195,8 @@ def test_what_became_of_a_datagram_on_the_link_is_for_its_receiver_to_say() -> N
     wire = unreliable()
     token = send(wire)
     for input in (
-        DatagramOutcome(token, Outcome.ACKED),
-        DatagramOutcome(token, Outcome.LOST),
+        DatagramOutcome(token, DatagramFate.ACKED),
+        DatagramOutcome(token, DatagramFate.LOST),
         EarlyRejected(8),
         LinkRtt(0.1),
     ):
@@ -211,10 +211,10 @@ def test_a_refused_datagram_that_is_the_next_to_leave_and_not_the_last_is_declar
     wire = unreliable(room=1_000)
     wire.engine.send_many(0, [b"hi"] * 2, now=0, mode=UNRELIABLE)
     first, second = tokens(wire)
-    wire.engine.handle(DatagramOutcome(first, Outcome.REFUSED), 0)
+    wire.engine.handle(DatagramOutcome(first, DatagramFate.REFUSED), 0)
     wire.advance(1.0)
     assert wire.sent() == ["10: 03000501"]
-    wire.engine.handle(DatagramOutcome(second, Outcome.LEFT), wire.now)
+    wire.engine.handle(DatagramOutcome(second, DatagramFate.LEFT), wire.now)
     wire.advance(1.0)
     assert wire.sent() == ["10: 0501"]
 
@@ -223,9 +223,9 @@ def test_a_refused_datagram_that_is_the_next_to_leave_and_not_the_last_is_declar
 def test_a_refusal_that_comes_late_counts_as_sent() -> None:
     wire = unreliable(room=1_000)
     first, second = send(wire), send(wire)
-    wire.engine.handle(DatagramOutcome(first, Outcome.REFUSED), 0)
+    wire.engine.handle(DatagramOutcome(first, DatagramFate.REFUSED), 0)
     assert wire.events(Rerouted) == []
-    wire.engine.handle(DatagramOutcome(second, Outcome.LEFT), 0)
+    wire.engine.handle(DatagramOutcome(second, DatagramFate.LEFT), 0)
     wire.engine.finish(0, 0)
     assert wire.sent() == ["10: 030005020600 FIN"]
 
@@ -239,7 +239,7 @@ def test_a_refusal_for_a_channel_that_has_ended_changes_nothing(room: int | None
     assert not wire.engine.half_open(0)
     wire.all_events()
     wire.sent()
-    wire.engine.handle(DatagramOutcome(token, Outcome.REFUSED), 0)
+    wire.engine.handle(DatagramOutcome(token, DatagramFate.REFUSED), 0)
     assert wire.all_events() == []
     assert wire.sent() == []
     assert wire.engine.closed is None

@@ -19,7 +19,7 @@ from aqueduct_core.aqueduct.flow import (
     Buffers,
 )
 from aqueduct_core.engine.actions import SendDatagram
-from aqueduct_core.engine.inputs import DatagramOutcome, Outcome, StreamLimit
+from aqueduct_core.engine.inputs import DatagramFate, DatagramOutcome, StreamLimit
 from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.flow import HI, announced, client, server
 from tests.support.rules import rule
@@ -215,7 +215,7 @@ def test_a_datagram_that_goes_on_a_stream_counts_once() -> None:
     (token,) = (
         action.token for action in wire.engine.actions() if isinstance(action, SendDatagram)
     )
-    wire.engine.handle(DatagramOutcome(token, Outcome.REFUSED), 0)
+    wire.engine.handle(DatagramOutcome(token, DatagramFate.REFUSED), 0)
     assert wire.engine.statistics.outstanding == 7
     wire.engine.send(0, b"x", now=0, mode=Mode.UNRELIABLE)
     assert wire.engine.statistics.outstanding == 7 + 6
@@ -285,7 +285,7 @@ def test_a_datagram_that_went_before_and_is_refused_after_is_not_counted() -> No
     wire.engine.send(0, b"hi", now=0, mode=Mode.UNRELIABLE)
     (action,) = [action for action in wire.engine.actions() if isinstance(action, SendDatagram)]
     wire.stream("V020001", end=True)
-    wire.engine.handle(DatagramOutcome(action.token, Outcome.REFUSED), wire.now)
+    wire.engine.handle(DatagramOutcome(action.token, DatagramFate.REFUSED), wire.now)
     wire.pump()
     assert wire.code is None
     assert wire.engine.statistics.outstanding == 0
@@ -299,7 +299,7 @@ def test_a_refused_datagram_that_finds_no_stream_keeps_its_credit_until_it_is_na
     size = wire.engine.statistics.outstanding
     wire.pump()
     (action,) = [action for action in wire.actions if isinstance(action, SendDatagram)]
-    wire.engine.handle(DatagramOutcome(action.token, Outcome.REFUSED), wire.now)
+    wire.engine.handle(DatagramOutcome(action.token, DatagramFate.REFUSED), wire.now)
     assert wire.events(Rerouted) == []
     assert wire.engine.statistics.outstanding == size > 0
     wire.advance(0.2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from aqueduct_core.aqueduct.engine import Attach, Config, Mode
 from aqueduct_core.aqueduct.events import Counts, Delivered, End, Ended
 from aqueduct_core.aqueduct.faults import Code
+from tests.support.lineage import is_pending
 from tests.support.rules import rule
 from tests.support.wire import CARRIER_8, Wire, ends, payloads
 
@@ -107,7 +108,7 @@ def test_a_nacked_datagram_loses_its_channels() -> None:
     client.stream("0300" + "09020101")
     assert ends(client) == [(16, End.LOST)]
     assert client.engine.half_open(8)
-    assert not client.engine._channels.lineage.is_pending(8)
+    assert not is_pending(client.engine._channels.lineage, 8)
 
 
 @rule("AQ-LIFE-11", "AQ-LIFE-18")

@@ -10,7 +10,7 @@ import pytest
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Config, Mode, Side
 from aqueduct_core.aqueduct.events import Closed, End, Ended, Numbered
 from aqueduct_core.aqueduct.faults import Code, TooMany
-from aqueduct_core.engine.inputs import DatagramOutcome, LinkReady, Outcome, StreamLimit
+from aqueduct_core.engine.inputs import DatagramFate, DatagramOutcome, LinkReady, StreamLimit
 from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.primitives import varint
 from tests.support.rules import rule
@@ -362,5 +362,5 @@ def test_h14_no_datagram_is_larger_than_the_link_takes() -> None:
     assert not sent.reliable
     client.pump()
     token = engine._outbox._next_token - 1
-    engine.handle(DatagramOutcome(token, Outcome.REFUSED), 0)
+    engine.handle(DatagramOutcome(token, DatagramFate.REFUSED), 0)
     assert engine.send(0, b"", now=0, mode=Mode.UNRELIABLE).number == sent.number

@@ -7,7 +7,7 @@ import pytest
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Config, Mode, Side
 from aqueduct_core.aqueduct.events import Dropped, Ended, Numbered, Rerouted, Writable
 from aqueduct_core.engine.actions import SendDatagram
-from aqueduct_core.engine.inputs import DatagramOutcome, LinkLost, LinkReady, LinkRoom, Outcome
+from aqueduct_core.engine.inputs import DatagramFate, DatagramOutcome, LinkLost, LinkReady, LinkRoom
 from tests.support.rules import rule
 from tests.support.wire import Wire
 
@@ -39,7 +39,7 @@ def handed_over(wire: Wire) -> list[int]:
 
 
 def left(wire: Wire, token: int) -> None:
-    wire.engine.handle(DatagramOutcome(token, Outcome.LEFT), wire.now)
+    wire.engine.handle(DatagramOutcome(token, DatagramFate.LEFT), wire.now)
 
 
 def control(wire: Wire) -> list[str]:
@@ -139,7 +139,7 @@ def test_a_refused_datagram_goes_on_a_stream_and_the_next_ones_still_leave() -> 
     wire = client()
     send(wire, 2)
     wire.pump()
-    wire.engine.handle(DatagramOutcome(1, Outcome.REFUSED), 0)
+    wire.engine.handle(DatagramOutcome(1, DatagramFate.REFUSED), 0)
     assert wire.events(Rerouted) == [Rerouted(0, 1, 0)]
     assert send(wire) == [None]  # it is the next in the line of those that leave
     left(wire, 0)
@@ -157,7 +157,7 @@ def test_a_refused_datagram_that_counts_as_sent_holds_nothing_up() -> None:
     send(wire, 3)
     wire.pump()
     wire.engine.handle(
-        DatagramOutcome(1, Outcome.REFUSED), 0
+        DatagramOutcome(1, DatagramFate.REFUSED), 0
     )  # not the last one: it keeps its number
     assert wire.events(Rerouted) == []
     left(wire, 0)
@@ -186,14 +186,14 @@ def test_a_refused_datagram_is_no_more_on_its_way(tells: bool) -> None:
     wire.engine.handle(LinkReady(1_000), 0)
     send(wire)
     (token,) = handed_over(wire)
-    wire.engine.handle(DatagramOutcome(token, Outcome.REFUSED), 0)
+    wire.engine.handle(DatagramOutcome(token, DatagramFate.REFUSED), 0)
     wire.engine.finish(0, 0)
     assert any(text.endswith("0601 FIN") for text in control(wire))
 
 
 def test_a_refusal_of_what_was_never_handed_over_changes_nothing() -> None:
     wire = client()
-    wire.engine.handle(DatagramOutcome(0, Outcome.REFUSED), 0)
+    wire.engine.handle(DatagramOutcome(0, DatagramFate.REFUSED), 0)
     assert send(wire, 3) == [0, 1, None]
     assert handed_over(wire) == [0, 1]
     assert wire.events(Rerouted) == []

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from aqueduct_core.engine.inputs import (
     Datagram,
+    DatagramFate,
     DatagramOutcome,
     Input,
     LinkRoom,
-    Outcome,
     StreamBytes,
     StreamReset,
 )
@@ -55,7 +55,7 @@ class Second:
     sent: dict[int, bytes] = field(default_factory=dict)
 
     def client_input(self, input: Input) -> None:
-        left = isinstance(input, DatagramOutcome) and input.outcome is Outcome.LEFT
+        left = isinstance(input, DatagramOutcome) and input.outcome is DatagramFate.LEFT
         if not left and not isinstance(input, LinkRoom):
             self.client_inputs.append(input)
 

@@ -21,11 +21,11 @@ from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.engine import Footprint
 from aqueduct_core.engine.inputs import (
     Datagram,
+    DatagramFate,
     DatagramOutcome,
     Input,
     LinkLost,
     LinkReady,
-    Outcome,
     StreamBytes,
     StreamLimit,
     StreamReset,
@@ -99,7 +99,7 @@ class Probe:
                 self.datagrams.append(data)
                 if self.echoes:
                     self._actions.append(SendDatagram(data, 0))
-            case DatagramOutcome(token, Outcome.REFUSED):
+            case DatagramOutcome(token, DatagramFate.REFUSED):
                 self.refused.append(token)
         self._events.append(Got(input))
 

@@ -11,12 +11,12 @@ import pytest
 from aqueduct_core.aqueduct.engine import AqueductEngine, Mode, Side
 from aqueduct_core.engine.actions import Action, SendDatagram, WriteStream
 from aqueduct_core.engine.inputs import (
+    DatagramFate,
     DatagramOutcome,
     Input,
     LinkLost,
     LinkReady,
     LinkRoom,
-    Outcome,
 )
 from aqueduct_core.transport import Driver, LinkSettings, dial
 from aqueduct_core.transport.link import Address, Link
@@ -201,7 +201,7 @@ class Narrow:
 
     def transmit(self, now: float) -> list[tuple[bytes, Address]]:
         actions, self._actions = self._actions, []
-        self._inputs += [DatagramOutcome(action.token, Outcome.LEFT) for action in actions]
+        self._inputs += [DatagramOutcome(action.token, DatagramFate.LEFT) for action in actions]
         return [(action.data, ("127.0.0.1", 1)) for action in actions]
 
 

@@ -85,11 +85,6 @@ def of_batches(parts: Sequence[BatchPart]) -> tuple[list[Content], Checks]:
     return [*map(Content, counts.tolist(), totals.tolist())], checks
 
 
-def of_batch(batch: MessageBatch, low: int, high: int, first: int) -> Content:
-    """The content of a single part."""
-    return of_batches([BatchPart(batch, low, high, first)])[0][0]
-
-
 def of_payloads(
     payloads: Sequence[bytes], first: int, headers: Mapping[int, Headers] | None = None
 ) -> Content:

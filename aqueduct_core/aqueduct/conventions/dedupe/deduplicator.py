@@ -7,7 +7,7 @@ from collections import OrderedDict
 from aqueduct_core.aqueduct.conventions.dedupe.identity import ChannelKey
 from aqueduct_core.primitives.ranges import Range, RangeSet
 
-Snapshot = list[tuple[str, str, list[int]]]
+DeduplicatorSnapshot = list[tuple[str, str, list[int]]]
 """(producer, channel, [first, stop, …]), the longest unused first; plain enough for JSON."""
 
 
@@ -54,7 +54,7 @@ class Deduplicator:
             self.forgotten += 1
         return [(low - base, high - base) for low, high in new]
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> DeduplicatorSnapshot:
         return [
             (producer, channel, [edge for pair in track for edge in pair])
             for (producer, channel), track in self._tracks.items()
@@ -62,7 +62,7 @@ class Deduplicator:
 
     @classmethod
     def of(
-        cls, snapshot: Snapshot, *, max_tracks: int = 16_384, max_ranges: int = 1_024
+        cls, snapshot: DeduplicatorSnapshot, *, max_tracks: int = 16_384, max_ranges: int = 1_024
     ) -> Deduplicator:
         """Go on where a snapshot was taken."""
         made = cls(max_tracks=max_tracks, max_ranges=max_ranges)

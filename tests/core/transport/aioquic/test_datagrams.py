@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.engine.inputs import DatagramOutcome, Input, LinkReady, LinkRoom, Outcome
+from aqueduct_core.engine.inputs import DatagramFate, DatagramOutcome, Input, LinkReady, LinkRoom
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.early import early_terms, second, session_of
 from tests.core.transport.wire import Wire
@@ -20,7 +20,7 @@ def watched(wire: Wire) -> list[Input]:
     return seen
 
 
-def of(seen: list[Input], *outcomes: Outcome) -> list[int]:
+def of(seen: list[Input], *outcomes: DatagramFate) -> list[int]:
     return [
         input.token
         for input in seen
@@ -37,18 +37,18 @@ def test_datagrams_leave_in_their_order_as_the_window_lets_them() -> None:
         wire.client.probe.datagram(bytes(1_000), token=token)
     wire.client.probe.datagram(bytes(2_000), token=100)
     wire.pump()
-    (first,) = of(seen, Outcome.LEFT)
+    (first,) = of(seen, DatagramFate.LEFT)
     assert 0 < first < 20
     assert wire.client.link.backlogged
-    assert of(seen, Outcome.REFUSED) == [100]
+    assert of(seen, DatagramFate.REFUSED) == [100]
     wire.run(lambda: len(wire.server.probe.datagrams) == 100)
-    tokens = of(seen, Outcome.LEFT)
+    tokens = of(seen, DatagramFate.LEFT)
     assert tokens == sorted(set(tokens))
     assert tokens[-1] == 99
     assert not wire.client.link.backlogged
     rooms = [input.size for input in seen if isinstance(input, LinkRoom)]
     assert rooms[-1] > rooms[0]  # slow start
-    assert of(seen, Outcome.ACKED, Outcome.LOST) == []
+    assert of(seen, DatagramFate.ACKED, DatagramFate.LOST) == []
 
 
 def test_each_datagram_has_its_outcome_for_an_engine_that_asks() -> None:
@@ -58,8 +58,8 @@ def test_each_datagram_has_its_outcome_for_an_engine_that_asks() -> None:
     wire.loss = 0.2
     for token in range(200):
         wire.client.probe.datagram(token.to_bytes(2, "big") + bytes(998), token=token)
-    wire.run(lambda: len(of(seen, Outcome.ACKED, Outcome.LOST)) == 200)
-    delivered, lost = of(seen, Outcome.ACKED), of(seen, Outcome.LOST)
+    wire.run(lambda: len(of(seen, DatagramFate.ACKED, DatagramFate.LOST)) == 200)
+    delivered, lost = of(seen, DatagramFate.ACKED), of(seen, DatagramFate.LOST)
     assert sorted(delivered + lost) == list(range(200))
     assert len(lost) > 10
     arrived = {int.from_bytes(data[:2], "big") for data in wire.server.probe.datagrams}
@@ -98,11 +98,11 @@ def test_a_stream_does_not_take_the_window_bit_by_bit_from_a_datagram() -> None:
     stream = probe.open()
     probe.write(stream, bytes(10_000))
     wire.pump()
-    assert of(seen, Outcome.LEFT) == []
+    assert of(seen, DatagramFate.LEFT) == []
     assert quic._table[stream].sender.highest_offset == 0
     quic._loss._cc.congestion_window += 600
     wire.pump()
-    assert of(seen, Outcome.LEFT) == [1]
+    assert of(seen, DatagramFate.LEFT) == [1]
     assert quic._table[stream].sender.highest_offset < 200  # what is left of its packet
     quic._loss._cc.congestion_window += 600
     wire.pump()
@@ -123,7 +123,7 @@ def test_streams_that_have_nothing_to_send_cost_datagrams_no_turn() -> None:
     for token in range(3):
         probe.datagram(bytes(1_000), token=token)
     wire.pump()
-    assert of(seen, Outcome.LEFT) == [2]
+    assert of(seen, DatagramFate.LEFT) == [2]
 
 
 def test_a_datagram_that_was_rejected_with_early_data_is_lost() -> None:
@@ -131,5 +131,5 @@ def test_a_datagram_that_was_rejected_with_early_data_is_lost() -> None:
     it.wire.client.probe.datagram(b"an early datagram", token=7)
     it.write(b"a stream, which is repeated")
     it.run_until_all_is_there()
-    assert of(it.client_inputs, Outcome.LOST, Outcome.ACKED) == [7]
-    assert DatagramOutcome(7, Outcome.LOST) in it.client_inputs
+    assert of(it.client_inputs, DatagramFate.LOST, DatagramFate.ACKED) == [7]
+    assert DatagramOutcome(7, DatagramFate.LOST) in it.client_inputs

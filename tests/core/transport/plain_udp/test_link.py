@@ -8,11 +8,11 @@ from aqueduct_core.engine.actions import Admit, CloseLink, SendDatagram, WriteSt
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.inputs import (
     Datagram,
+    DatagramFate,
     DatagramOutcome,
     LinkLost,
     LinkReady,
     LinkRoom,
-    Outcome,
 )
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.transport.link import Address, Link
@@ -48,7 +48,7 @@ def test_packets_leave_in_order_and_that_is_told() -> None:
     assert link.unsent == 7
     assert link.footprint > LINK_BYTES + 7
     assert link.transmit(100.0) == [(b"one", PEER), (b"two!", PEER)]
-    assert link.inputs() == [DatagramOutcome(5, Outcome.LEFT)]
+    assert link.inputs() == [DatagramOutcome(5, DatagramFate.LEFT)]
     assert (link.unsent, link.backlogged, link.footprint) == (0, False, LINK_BYTES)
     assert (link.counts.datagrams_sent, link.counts.bytes_sent) == (2, 7)
 
@@ -56,7 +56,7 @@ def test_packets_leave_in_order_and_that_is_told() -> None:
 def test_what_is_too_large_is_refused() -> None:
     link = begun()
     link.apply([SendDatagram(bytes(1_201), 1), SendDatagram(bytes(1_200), 2)], 100.0)
-    assert link.inputs() == [DatagramOutcome(1, Outcome.REFUSED)]
+    assert link.inputs() == [DatagramOutcome(1, DatagramFate.REFUSED)]
     assert len(link.transmit(100.0)) == 1
 
 
@@ -67,7 +67,7 @@ def test_a_stranger_is_sent_three_times_what_came_from_it() -> None:
     assert link.backlogged
     link.receive([(bytes(100), PEER)], 100.0)
     assert len(link.transmit(100.0)) == AMPLIFICATION
-    assert link.inputs() == [Datagram(bytes(100)), DatagramOutcome(2, Outcome.LEFT)]
+    assert link.inputs() == [Datagram(bytes(100)), DatagramOutcome(2, DatagramFate.LEFT)]
     assert not link.proved
     link.apply([Admit()], 100.0)
     assert link.proved

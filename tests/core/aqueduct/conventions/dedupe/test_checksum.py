@@ -11,8 +11,9 @@ import pytest
 
 from aqueduct_core.aqueduct.conventions.dedupe.checksum import (
     COPY_BYTES,
+    BatchPart,
     Content,
-    of_batch,
+    of_batches,
     of_payloads,
 )
 from aqueduct_core.engine.message_batch import Headers
@@ -62,14 +63,15 @@ def test_any_cut_and_any_order_give_the_same(size: int) -> None:
     headers: dict[int, Headers] = {3: ((b"a", b"b"),), 49: ((b"c", b""),)}
     whole = of_payloads(payloads, 1000, headers)
     messages = run(payloads, headers=headers)
-    assert of_batch(messages, 0, 50, 1000) == whole
+    assert of_batches([BatchPart(messages, 0, 50, 1000)])[0] == [whole]
     for _ in range(20):
         cuts = sorted({0, 50, *(chance.randrange(50) for _ in range(5))})
         pieces = list(pairwise(cuts))
         chance.shuffle(pieces)
+        parts = [BatchPart(messages, low, high, 1000 + low) for low, high in pieces]
         total = Content()
-        for low, high in pieces:
-            total = total.plus(of_batch(messages, low, high, 1000 + low))
+        for content in of_batches(parts)[0]:
+            total = total.plus(content)
         assert total == whole
 
 
