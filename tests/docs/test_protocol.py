@@ -38,7 +38,7 @@ def test_examples(carrier: str, text: str, expected: str) -> None:
 
 
 def _name(frame: tuple[Any, ...]) -> str:
-    name = re.sub(r"(?<!^)([A-Z])", r"_\1", frame[0]).upper()
+    name = reference_decoder.frame_name(frame[0])
     return " ".join([name, *(str(part) for part in frame[1:] if isinstance(part, int))])
 
 

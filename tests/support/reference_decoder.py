@@ -11,6 +11,7 @@ region before limits and sums.
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 CLIENT, SERVER = 0, 1
@@ -301,3 +302,8 @@ def _varints(region: bytes) -> list[int]:
     if 0 in values[1:]:
         raise BrokenEncoding("a zero behind the first")
     return values
+
+
+def frame_name(kind: str) -> str:
+    """What the specification calls a frame whose class has the name ``kind``."""
+    return re.sub(r"(?<!^)([A-Z])", r"_\1", kind.removesuffix("Frame")).upper()

@@ -150,7 +150,7 @@ def _read(data: bytes, sender: Side, *, datagram: bool = False) -> tuple[str, ..
 
 def _name(frame: tuple[Any, ...]) -> str:
     name, *parts = frame
-    words = "".join(f"_{c}" if c.isupper() and i else c for i, c in enumerate(name)).upper()
+    words = reference_decoder.frame_name(name)
     match words:
         case "MESSAGE":
             number, _, attachments, payload = parts
