@@ -154,7 +154,7 @@ class Ledger:
         of.revealed = True
 
     def delivered(self, side: Side, batch: MessageBatch) -> list[tuple[BatchItem, Sent]]:
-        """The application of ``side`` got a run; each message with its record."""
+        """The application of ``side`` got a batch; each message with its record."""
         of = self.channels.get(batch.channel)
         if of is None:
             raise Broken(f"messages of channel {batch.channel}, which nobody made")

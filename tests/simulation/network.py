@@ -103,7 +103,7 @@ class _End:
 
 
 class Network:
-    """Carries orders of both engines. ``doubled`` counts the datagrams that came twice."""
+    """Carries actions of both engines. ``doubled`` counts the datagrams that came twice."""
 
     def __init__(
         self,

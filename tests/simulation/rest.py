@@ -104,7 +104,7 @@ def check_lost(engine: AqueductEngine) -> None:
     """After the connection is lost: no machine, no deadline, no order."""
     hold(not engine._channels.halves, "state machines of a lost connection")
     hold(engine.wake_at is None, "a deadline of a lost connection")
-    hold(not engine.actions(), "orders of a lost connection")
+    hold(not engine.actions(), "actions of a lost connection")
 
 
 def check_tombstones(engine: AqueductEngine) -> None:

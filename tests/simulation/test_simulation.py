@@ -56,7 +56,7 @@ def test_every_operation_has_its_weight() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 3])
 def test_a_broken_promise_is_seen(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that delivers every run twice does not pass."""
+    """An engine that delivers every batch twice does not pass."""
     read = App._batch
 
     def twice(app: App, *arguments: object) -> None:

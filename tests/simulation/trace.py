@@ -33,7 +33,7 @@ class TracedConnection(AqueductEngine):
     def events(self) -> list[Event]:
         items = super().events()
         for item in items:
-            self._print(self._now, "news", item)
+            self._print(self._now, "event", item)
         return items
 
     def send(self, channel: int, payload: bytes, **how: object):  # type: ignore[no-untyped-def,override]

@@ -74,7 +74,8 @@ def test_what_several_waiting_messages_carry_is_told_with_them() -> None:
     server.stream("0318" + "0400000001" + "63")
     server.stream("0308" + "04000002100000" + "04010002180000")
     server.stream(CARRIER_8)
-    assert sorted(payloads(server)) == [(0, b""), (8, b""), (16, b"b"), (24, b"c")]
+    expected = [(0, b""), (8, b""), (8, b""), (16, b"b"), (24, b"c")]
+    assert sorted(payloads(server)) == expected
 
 
 @rule("AQ-LIFE-20")

@@ -1,4 +1,4 @@
-"""Events on their way to the application: coalesced, in order, and in runs that stay small."""
+"""Events on their way to the application: coalesced, in order, and in batches that stay small."""
 
 from __future__ import annotations
 

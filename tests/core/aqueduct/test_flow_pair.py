@@ -4,6 +4,7 @@ sends more than the rule allows, nothing deadlocks, and everything comes back.""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -108,6 +109,41 @@ def check(pair: Pair, sender: End_, receiver: End_, per_channel: int, all_channe
     assert sender.engine._context.queues.bytes < config.send_queue_connection_bytes + 4 * LARGEST
 
 
+def operate(
+    ends: tuple[End_, End_], operation: tuple[str, str, int, int, int], look: Callable[[], None]
+) -> None:
+    """What one end's application does, or time that passes."""
+    who, name, which, size, how = operation
+    app, other = ends if who == "client" else ends[::-1]
+    pair = app.pair
+    if name == "send":
+        app.send(which, size, how)
+    elif name == "many" and app.senders:
+        channel = app.senders[which % len(app.senders)]
+        mode = getattr(app.engine._channels.halves.get(channel), "mode", None)
+        if mode is not Mode.UNRELIABLE:
+            payloads = [b"m" * (size // 8)] * which
+            first, stop = app.engine.send_many(
+                channel, payloads, now=pair.now, mode=mode or Mode.ORDERED
+            )
+            app.sent[channel] += stop - first
+    elif name == "consume":
+        app.consume(which)
+    elif name in ("finish", "end") and app.senders:
+        channel = app.senders[which % len(app.senders)]
+        if name == "finish":
+            app.engine.finish(channel, pair.now)
+            app.finished.add(channel)
+        elif how & 1:
+            app.engine.cancel(channel, pair.now)
+        else:
+            other.engine.close(channel, pair.now)
+    else:
+        for _ in range(which):
+            pair.step()
+            look()
+
+
 OPERATION = st.tuples(
     st.sampled_from(("client", "server")),
     st.sampled_from(("send", "send", "send", "many", "consume", "run", "finish", "end")),
@@ -145,35 +181,9 @@ def test_no_deadlock_and_no_excess(
             each.read()
             check(pair, each, other, *bounds[each.side])
 
-    for who, name, which, size, how in operations:
-        app = ends[who == "server"]
+    for operation in operations:
         try:
-            if name == "send":
-                app.send(which, size, how)
-            elif name == "many" and app.senders:
-                channel = app.senders[which % len(app.senders)]
-                mode = getattr(app.engine._channels.halves.get(channel), "mode", None)
-                if mode is not Mode.UNRELIABLE:
-                    first, stop = app.engine.send_many(
-                        channel, [b"m" * (size // 8)] * which, now=pair.now,
-                        mode=mode or Mode.ORDERED,
-                    )  # fmt: skip
-                    app.sent[channel] += stop - first
-            elif name == "consume":
-                app.consume(which)
-            elif name in ("finish", "end") and app.senders:
-                channel = app.senders[which % len(app.senders)]
-                if name == "finish":
-                    app.engine.finish(channel, pair.now)
-                    app.finished.add(channel)
-                elif how & 1:
-                    app.engine.cancel(channel, pair.now)
-                else:
-                    ends[who == "client"].engine.close(channel, pair.now)
-            else:
-                for _ in range(which):
-                    pair.step()
-                    look()
+            operate(ends, operation, look)
         except LocalError:
             pass
         pair.collect()

@@ -168,7 +168,7 @@ def test_h05_all_channels_together_and_datagrams() -> None:
 
 @pytest.mark.parametrize("carrier", ["streams", "datagrams", "unclaimed"])
 def test_h05_small_messages_count_with_what_they_cost(carrier: str) -> None:
-    """Each of one byte, on its own stream or datagram, in its own burst: a run for each."""
+    """Each of one byte, on its own stream or datagram, in its own burst: a batch for each."""
     wire = server(max_queue_pieces=200)
     channel = "08" if carrier == "unclaimed" else "00"
     held: list[MessageBatch] = []

@@ -352,7 +352,7 @@ def test_a_finish_to_be_confirmed_is_told_with_its_datagrams_answered() -> None:
 
 @rule("AQ-ACK-14")
 def test_a_run_that_begins_at_the_lowest_missing_number_is_never_too_far_ahead() -> None:
-    ledger = ReliableAcks(Config(max_reliable_window=2))
-    assert ledger.admits(0, 9)
-    assert ledger.admits(1, 3)
-    assert not ledger.admits(1, 4)
+    acks = ReliableAcks(Config(max_reliable_window=2))
+    assert acks.admits(0, 9)
+    assert acks.admits(1, 3)
+    assert not acks.admits(1, 4)
