@@ -89,11 +89,17 @@ class SourceTree:
                     break
 
     def room_imports(self) -> dict[str, set[str]]:
-        """Packages, and which packages their files import."""
+        """Packages, and which others their files import.
+
+        A package and those inside it are one subject: a port may lie above what implements it, and
+        what chooses among these beside the port. Between them modules have no circle, no more.
+        """
         rooms: dict[str, set[str]] = {module.room: set() for module in self.modules.values()}
         for name, targets in self.imports.items():
             room = self.modules[name].room
-            rooms[room] |= {self.modules[target].room for target in targets} - {room}
+            for other in {self.modules[target].room for target in targets}:
+                if not f"{room}.".startswith(f"{other}.") and not other.startswith(f"{room}."):
+                    rooms[room].add(other)
         return rooms
 
 
