@@ -1,4 +1,4 @@
-"""The fake that ships beside the port: links in memory, on a clock that a test turns.
+"""Links and networks in memory, on a virtual clock, for tests of engines and of programs on top.
 
-The same contract as QUIC's, with delay, loss and rate; no socket, no certificate.
+They ship so that users can test against them. Nothing here opens a socket or reads a clock.
 """

@@ -14,7 +14,8 @@ from aqueduct_core.engine.inputs import (
     Input,
     LinkReady,
 )
-from aqueduct_core.transport.in_memory.link import MemoryEnd, MemoryLink
+from aqueduct_core.transport.in_memory.end import MemoryEnd
+from aqueduct_core.transport.in_memory.link import MemoryLink
 
 
 class EarlyMemoryLink(MemoryLink):
@@ -27,7 +28,7 @@ class EarlyMemoryLink(MemoryLink):
         accepts: the server takes early data; else the link repeats streams, and loses datagrams.
         Others: see ``MemoryLink``.
 
-    ``early_orders`` is what the client had carried out before it was ready.
+    ``early_actions`` is what the client had carried out before it was ready.
     """
 
     def __init__(
@@ -39,12 +40,12 @@ class EarlyMemoryLink(MemoryLink):
         self._client_ready_at = self.now + 2 * self.delay
         self._server_ready_at = self.now + 3 * self.delay
         size = self.max_datagram_size
-        self.client._now = [EarlyReady(size)]
-        self.server._now = []
+        self.client.at_once = [EarlyReady(size)]
+        self.server.at_once = []
         if not accepts:
             self._post(self.client, EarlyRejected(0), self._client_ready_at)
-        self._post(self.client, LinkReady(size), self._client_ready_at)
-        self._post(self.server, LinkReady(size), self._server_ready_at)
+        self._post(self.client, LinkReady(size, self.datagram_outcomes), self._client_ready_at)
+        self._post(self.server, LinkReady(size, self.datagram_outcomes), self._server_ready_at)
 
     def _carry(self, end: MemoryEnd, action: Action) -> None:
         early = end is self.client and self.now < self._client_ready_at
@@ -52,8 +53,8 @@ class EarlyMemoryLink(MemoryLink):
             self.early_actions.append(action)
             if not self._accepts:
                 if isinstance(action, SendDatagram):
-                    end.counts.datagrams_lost += 1
-                    end._now += (
+                    self._lose_datagram(end, action.token)
+                    end.at_once += (
                         [DatagramOutcome(action.token, DatagramFate.LEFT)]
                         if end.path is not None
                         else []
