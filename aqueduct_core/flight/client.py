@@ -158,8 +158,8 @@ class IntakeClient:
             self._action("locate", {"microseconds": microseconds, "view": view})["offsets"]
         )
 
-    def pieces(self, ticket: Ticket) -> list[Location]:
-        """Where the rows of ``ticket`` lie, in order and without a gap, for `read_pieces` of the
+    def locations(self, ticket: Ticket) -> list[Location]:
+        """Where the rows of ``ticket`` lie, in order and without a gap, for `read_locations` of the
         spool where `are_here` says that they can be seen.
 
         Raises:

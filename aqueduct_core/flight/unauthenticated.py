@@ -16,13 +16,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import unquote
 
-MOST = 512
+MAX_WAITING = 512
 """Connections that wait for their first call; beyond it the oldest give way."""
 
 LOOK_SECONDS = 0.25
 """Between two looks. gRPC accepts a thousand connections in it on a core that does nothing else."""
 
-PATIENCE = 40
+MAX_LOOKS = 40
 """Looks for which a connection may wait for its first call: ten seconds, without the time for which
 this process was stopped."""
 
@@ -99,11 +99,11 @@ class UnauthenticatedConnections:
 def overdue(looks: dict[int, int]) -> list[int]:
     """Those to be ended of connections that have been seen waiting so many times each."""
     oldest_first = sorted(looks, key=lambda inode: -looks[inode])
-    too_many = len(looks) - MOST
+    too_many = len(looks) - MAX_WAITING
     return [
         inode
         for place, inode in enumerate(oldest_first)
-        if place < too_many or looks[inode] > PATIENCE
+        if place < too_many or looks[inode] > MAX_LOOKS
     ]
 
 

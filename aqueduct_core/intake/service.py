@@ -15,7 +15,7 @@ from typing import Any
 
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.errors import AqueductError
-from aqueduct_core.flight.server import FlightHost
+from aqueduct_core.flight.server import IntakeServer
 from aqueduct_core.intake.control import status_file
 from aqueduct_core.intake.control.commands import Control, IntakeState
 from aqueduct_core.intake.control.fence import Fence
@@ -41,7 +41,7 @@ from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.spool import Spool, SpoolSettings, SyncerProcess
 from aqueduct_core.spool.losses import offset_ahead
-from aqueduct_core.spool.opening import require_spool_in
+from aqueduct_core.spool.ownership import require_spool_in
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class Intake:
         self._again: asyncio.TimerHandle | None = None
         self._ack_delay = engine_config(settings).ack_delay
         self._host: SpoolHost
-        self._flight: FlightHost
+        self._flight: IntakeServer
         self._flight_address = ""
         self._in_force = in_force(settings)
         self._opened = tuple(spool.ends())
@@ -130,7 +130,7 @@ class Intake:
             settings=SpoolSettings(
                 max_bytes=settings.spool_max_bytes,
                 retention=settings.retention,
-                owed_logs=settings.partitions,
+                owed_partitions=settings.partitions,
             ),
             sync=SyncerProcess,
         )
@@ -231,7 +231,7 @@ class Intake:
                 self._fence,
                 self._loop,
             )
-            self._flight = FlightHost(
+            self._flight = IntakeServer(
                 host, port, settings.credentials, self._host, self._flight_refused
             )
             self._flight_address = str(HostPort(settings.advertise or host, self._flight.port))
@@ -264,7 +264,7 @@ class Intake:
             self._loop.remove_reader(self._spool.fileno())
             self._groups.fail(error)
             return
-        if self._spool.unmarked and self._again is None:
+        if self._spool.unreported and self._again is None:
             self._again = self._loop.call_later(RETRY, self._pump_again)
 
     def _pump_again(self) -> None:

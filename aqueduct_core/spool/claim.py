@@ -13,7 +13,7 @@ which are appended and synced.
     id, epoch  of the spool and the owner
     durable    segment, group, ends, stamp, boot (`Durable`): true at that time, a lower bound now
     life       notes only: random for each owner
-    partitions, cursors   notes only: how many logs, and the cursors with positions they once had
+    partitions, cursors   notes only: how many, and the cursors with positions they once had
 
 A slot is written before its group is reported, and without it none is; it is not synced: it is
 there after a kill -9 of the owner, and a power cut may take the newest ones. Two slots share no
@@ -35,7 +35,7 @@ from typing import Any
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.durable import NOTHING, Durable, boot_id
+from aqueduct_core.spool.format.durable import NOTHING, Durable, boot_id
 from aqueduct_core.spool.health import NO_SPACE
 from aqueduct_core.spool.retention import Position
 
@@ -76,7 +76,7 @@ def read_notes(directory: Path) -> ClaimNotes | None:
     for left in reversed(range(TRIES)):
         contents: dict[int, bytes] = {}
         try:
-            for epoch in sorted(taken(directory)):
+            for epoch in sorted(taken_epochs(directory)):
                 contents[epoch] = _path(directory, epoch).read_bytes()
         except FileNotFoundError:
             if left:
@@ -85,7 +85,7 @@ def read_notes(directory: Path) -> ClaimNotes | None:
     raise AssertionError("unreachable: the last try returns")
 
 
-def taken(directory: Path) -> list[int]:
+def taken_epochs(directory: Path) -> list[int]:
     """The epochs whose files are there."""
     names = (name[len(_PREFIX) :] for name in os.listdir(directory) if name.startswith(_PREFIX))
     return [int(name) for name in names if name.isdigit()]
@@ -97,16 +97,16 @@ class Claim:
     Used by the owner's thread, but for `held`.
     """
 
-    def __init__(self, directory: Path, disk: Disk, fd: int, told: ClaimNotes, size: int) -> None:
+    def __init__(self, directory: Path, disk: Disk, fd: int, notes: ClaimNotes, size: int) -> None:
         """Use `take`."""
-        self.epoch = told.epoch
-        self.life = told.life
-        self.durable = told.durable
-        self.cursors = told.cursors
-        self._spool = told.spool
-        self.partitions = told.partitions
+        self.epoch = notes.epoch
+        self.life = notes.life
+        self.durable = notes.durable
+        self.cursors = notes.cursors
+        self._spool = notes.spool
+        self.partitions = notes.partitions
         self._directory = directory
-        self._path = _path(directory, told.epoch)
+        self._path = _path(directory, notes.epoch)
         self._disk = disk
         self._fd = fd
         self._slot = 0
@@ -122,18 +122,18 @@ class Claim:
         What ``known`` and they say to be durable stands in the file when this returns.
 
         Args:
-            seen: the epochs that were `taken` before ``known`` was read. Whoever took one since may
-                have made the directory another spool: it stays the owner.
+            seen: the `taken_epochs` from before ``known`` was read. Whoever took one since may have
+                made the directory another spool: it stays the owner.
 
         Raises:
             SpoolFailed: LOCKED when another process took that epoch, or any since.
             OSError: the disk failed.
         """
-        older = taken(directory)
+        older = taken_epochs(directory)
         if newer := set(older) - set(seen):
             raise _at_the_same_moment(directory, max(newer))
         epoch = max([known.epoch, *older]) + 1
-        told = ClaimNotes(
+        notes = ClaimNotes(
             known.spool,
             epoch,
             secrets.token_hex(8),
@@ -141,9 +141,9 @@ class Claim:
             known.durable,
             known.cursors,
         )
-        slot = _line(_mark(told.spool, epoch, told.durable), _slot_size(told.partitions))
-        content = slot + slot + _line(_note(told))
-        draft = directory / f"{_DRAFT}{told.life}"
+        slot = _line(_high_water(notes.spool, epoch, notes.durable), _slot_size(notes.partitions))
+        content = slot + slot + _line(_note(notes))
+        draft = directory / f"{_DRAFT}{notes.life}"
         fd = disk.create(draft)
         try:
             try:
@@ -157,10 +157,10 @@ class Claim:
                 with suppress(FileNotFoundError):
                     disk.unlink(draft)
             disk.sync_directory(directory)
-            claim = cls(directory, disk, fd, told, len(content))
+            claim = cls(directory, disk, fd, notes, len(content))
             # a name is free again once a later owner has removed it, so having it is not enough;
             # who takes a higher epoch from now on finds it, and removes it
-            if not claim.held() or max(taken(directory), default=0) > epoch:
+            if not claim.held() or max(taken_epochs(directory), default=0) > epoch:
                 raise _at_the_same_moment(directory, epoch)
             claim._fence(older)
         except BaseException:
@@ -173,7 +173,7 @@ class Claim:
 
         The name is opened each time, because then a file system asks its server; what ``stat``
         says may come from a cache. Thread-safe. Asked after a sync and before its outcome is
-        told: what was on the disk before a successor came, that one has found.
+        reported: what was on the disk before a successor came, that one has found.
 
         Raises:
             OSError: it cannot be known.
@@ -191,7 +191,7 @@ class Claim:
     def lost(self) -> SpoolFailed:
         """What to tell when it is not held any more: LOCKED, or IO when nobody else came."""
         try:
-            newest = max(taken(self._directory), default=0)
+            newest = max(taken_epochs(self._directory), default=0)
         except OSError:
             newest = 0
         if newest > self.epoch:
@@ -209,10 +209,10 @@ class Claim:
 
     @property
     def behind(self) -> bool:
-        """Whether the last `mark` found no space."""
+        """Whether the last `advance` found no space."""
         return self._behind
 
-    def mark(self, durable: Durable) -> bool:
+    def advance(self, durable: Durable) -> bool:
         """Write down what is about to be reported durable. Does not wait for the disk.
 
         False: a file system that never writes in place found no space for it. The mark before it
@@ -223,7 +223,7 @@ class Claim:
         """
         size = _slot_size(self.partitions)
         durable = durable._replace(boot=boot_id())
-        line = _line(_mark(self._spool, self.epoch, durable), size)
+        line = _line(_high_water(self._spool, self.epoch, durable), size)
         try:
             self._disk.write(self._fd, [line], self._slot * size)
         except OSError as error:
@@ -244,14 +244,14 @@ class Claim:
         Raises:
             OSError: the disk failed; the note before it stands.
         """
-        told = ClaimNotes(
+        notes = ClaimNotes(
             self._spool, self.epoch, self.life, self.partitions, durable, dict(cursors)
         )
-        line = _line(_note(told))
+        line = _line(_note(notes))
         self._disk.write(self._fd, [line], self._end)
         self._disk.sync(self._fd)
         self._end += len(line)
-        self.durable, self.cursors = durable, told.cursors
+        self.durable, self.cursors = durable, notes.cursors
 
     def close(self) -> None:
         os.close(self._fd)
@@ -275,7 +275,7 @@ class Claim:
                 if left is None or left.spool != self._spool:
                     continue
                 if left.durable.group > self.durable.group:
-                    self.note(left.durable.wide(self.partitions), self.cursors or {})
+                    self.note(left.durable.with_partitions(self.partitions), self.cursors or {})
         finally:
             for fd in files:
                 os.close(fd)
@@ -297,15 +297,15 @@ def _slot_size(partitions: int) -> int:
     return -(-(256 + _DIGITS * partitions) // _BLOCK) * _BLOCK
 
 
-def _mark(spool: str, epoch: int, durable: Durable) -> dict[str, Any]:
+def _high_water(spool: str, epoch: int, durable: Durable) -> dict[str, Any]:
     return {"id": spool, "epoch": epoch, "durable": durable}
 
 
-def _note(told: ClaimNotes) -> dict[str, Any]:
-    return _mark(told.spool, told.epoch, told.durable) | {
-        "life": told.life,
-        "partitions": told.partitions,
-        "cursors": told.cursors,
+def _note(notes: ClaimNotes) -> dict[str, Any]:
+    return _high_water(notes.spool, notes.epoch, notes.durable) | {
+        "life": notes.life,
+        "partitions": notes.partitions,
+        "cursors": notes.cursors,
     }
 
 
@@ -337,8 +337,10 @@ def _merged(contents: Mapping[int, bytes]) -> ClaimNotes | None:
     partitions = max(
         [int(last.get("partitions", 0)), *(len(line["durable"][2]) for _, line in lines)]
     )
-    said = [Durable.told(line["durable"], partitions) for _, line in lines if line["id"] == spool]
-    durable = max(said, key=lambda each: (each.group, each.segment), default=NOTHING)
+    said = [
+        Durable.from_json(line["durable"], partitions) for _, line in lines if line["id"] == spool
+    ]
+    durable = max(said, key=lambda each: each.order, default=NOTHING)
     return ClaimNotes(
         spool,
         max(contents),

@@ -9,16 +9,16 @@ from typing import Any
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.catalog import Catalog
-from aqueduct_core.spool.durable import Durable
+from aqueduct_core.spool.format.durable import Durable
 from aqueduct_core.spool.health import Health
 from aqueduct_core.spool.losses import offset_ahead
 from aqueduct_core.spool.retention import Cursors, Position, check_reads, raised
 from aqueduct_core.spool.segments import Segments
-from aqueduct_core.spool.writer import Active
+from aqueduct_core.spool.writer import ActiveSegment
 
 log = logging.getLogger(__name__)
 
-Remember = Callable[[Durable, Cursors], None]
+Note = Callable[[Durable, Cursors], None]
 """Note what is durable, and which cursors there are, where it outlives the catalog."""
 
 
@@ -33,24 +33,24 @@ class CursorStore:
         self,
         catalog: Catalog,
         health: Health,
-        stored: Segments,
+        segments: Segments,
         cursors: dict[str, list[int | None]],
         newest: int,
-        remember: Remember,
+        note: Note,
     ) -> None:
         self._catalog = catalog
         self._health = health
-        self._stored = stored
+        self._segments = segments
         self._cursors = cursors
-        self._unnoted = False
+        self._unsaved = False
         self._new = False
-        self._waiting: list[Active] = []
+        self._waiting: list[ActiveSegment] = []
         self._state: dict[str, Any] | None = None
         self._newest = newest
-        self._remember = remember
+        self._note = note
 
     @property
-    def cursors(self) -> dict[str, list[int | None]]:
+    def positions(self) -> dict[str, list[int | None]]:
         return {name: list(ends) for name, ends in self._cursors.items()}
 
     @property
@@ -62,41 +62,41 @@ class CursorStore:
         """
         Raises:
             DataLoss: OFFSET_AHEAD.
-            InvalidOption: BAD_VALUE for other logs than the cursor reads.
+            InvalidOption: BAD_VALUE for other partitions than the cursor reads.
             SpoolFailed: FULL, IO.
         """
-        if len(ends) != self._stored.partitions:
-            raise ValueError(f"{len(ends)} ends for {self._stored.partitions} partitions")
+        if len(ends) != self._segments.partitions:
+            raise ValueError(f"{len(ends)} ends for {self._segments.partitions} partitions")
         check_reads(cursor, [end is not None for end in ends], self._cursors.get(cursor))
-        for partition, (asked, end) in enumerate(zip(ends, self._stored.ends, strict=True)):
+        for partition, (asked, end) in enumerate(zip(ends, self._segments.ends, strict=True)):
             if asked is not None and asked > end:
-                raise offset_ahead(self._stored.directory, partition, asked, end)
+                raise offset_ahead(self._segments.directory, partition, asked, end)
         position = raised(self._cursors.get(cursor), ends)
-        if position == self._cursors.get(cursor) and not self._unnoted:
+        if position == self._cursors.get(cursor) and not self._unsaved:
             return
         self._new = self._new or cursor not in self._cursors
         self._cursors[cursor] = position
-        self._unnoted = True
+        self._unsaved = True
         if self._new:
             # first, and not only in the catalog: should that be lost, a cursor that nobody knows of
             # would hold nothing back
-            self.remember(group)
+            self.note(group)
             self._new = False
         with self._health.guard():
-            self._catalog.enter(self.durable(group), cursors=self._cursors)
-        self._unnoted = False
+            self._catalog.save(self.durable(group), cursors=self._cursors)
+        self._unsaved = False
 
     def enter_cursor(self, cursor: str, reads: Sequence[bool], group: int) -> None:
         """
         Raises:
-            InvalidOption: BAD_VALUE for other logs than the cursor reads.
+            InvalidOption: BAD_VALUE for other partitions than the cursor reads.
             SpoolFailed: FULL, IO.
         """
-        if len(reads) != self._stored.partitions:
-            raise ValueError(f"{len(reads)} partitions of {self._stored.partitions}")
+        if len(reads) != self._segments.partitions:
+            raise ValueError(f"{len(reads)} partitions of {self._segments.partitions}")
         old = self._cursors.get(cursor)
         check_reads(cursor, reads, old)
-        starts = zip(self._stored.starts, reads, strict=True)
+        starts = zip(self._segments.starts, reads, strict=True)
         self.commit(cursor, old or [at if read else None for at, read in starts], group)
 
     def drop(self, cursor: str, group: int) -> None:
@@ -109,23 +109,23 @@ class CursorStore:
         with self._health.guard():
             self._catalog.drop_cursor(cursor)
         try:
-            self.remember(group)
+            self.note(group)
         except SpoolFailed as error:
             if error.subclass != "FULL":
                 raise
             # without the catalog it would come back, and hold back more than it has to
             log.warning("no space to note anywhere but in the catalog that cursor %r went", cursor)
 
-    def remember(self, group: int) -> None:
+    def note(self, group: int) -> None:
         """Note what is durable, and the cursors, where it outlives the catalog.
 
         Raises:
             SpoolFailed: FULL, IO.
         """
         with self._health.noting():
-            self._remember(self.durable(group), self._cursors)
+            self._note(self.durable(group), self._cursors)
 
-    def close_segments(self, closed: Sequence[Active], state: dict[str, Any] | None) -> None:
+    def close_segments(self, closed: Sequence[ActiveSegment], state: dict[str, Any] | None) -> None:
         """Segments that are closed and durable; ``state`` is that after the last of them."""
         if not closed:
             return
@@ -135,7 +135,7 @@ class CursorStore:
             active.close()
             self._waiting.append(active)
 
-    def enter(self, group: int, newest: int) -> None:
+    def save_segments(self, group: int, newest: int) -> None:
         """Note closed segments and the newest one that holds something durable.
 
         Raises:
@@ -147,14 +147,14 @@ class CursorStore:
         segments = [active.segment for active in self._waiting]
         try:
             with self._health.guard():
-                self._catalog.enter(self.durable(group), segments=segments, state=self._state)
+                self._catalog.save(self.durable(group), segments=segments, state=self._state)
         except SpoolFailed as error:
             if error.subclass != "FULL":
                 raise
             log.warning("no space to enter %d closed segments in the catalog", len(segments))
             return
         for segment in segments:
-            self._stored.rest(segment)
+            self._segments.touch(segment)
         self._waiting.clear()
 
     def remove(self, number: int) -> None:
@@ -175,6 +175,6 @@ class CursorStore:
     def durable(self, group: int) -> Durable:
         """What is durable once this group is."""
         stamp = next(
-            (each.stamp for each in self._stored.segments if each.number == self._newest), ""
+            (each.stamp for each in self._segments.segments if each.number == self._newest), ""
         )
-        return Durable(self._newest, group, tuple(self._stored.ends), stamp)
+        return Durable(self._newest, group, tuple(self._segments.ends), stamp)

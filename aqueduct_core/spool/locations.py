@@ -1,7 +1,9 @@
-"""Where rows lie, and reading them there from any process of the same host."""
+"""Where rows lie, how many bytes they take there, and reading them from any process of the same
+host."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,6 +16,10 @@ from aqueduct_core.spool.format.scan import next_record
 from aqueduct_core.spool.format.segment import Segment, Span, map_file, record_at, segment_number
 from aqueduct_core.spool.health import io_failed
 from aqueduct_core.spool.losses import corrupt, range_gone
+
+BATCH_BYTES = 512 * 1024
+"""Stored batches are joined until they have that many bytes: a group of 20 ms may hold a few rows
+only, and a reader of tiny batches is ten times slower. Larger ones go out as they are."""
 
 
 class Location(NamedTuple):
@@ -35,10 +41,10 @@ class Location(NamedTuple):
     stamp: str
 
 
-def pieces_of(
+def locations_of(
     segment: Segment, partition: int, start: int, stop: int, spans: Iterable[Span]
 ) -> Iterator[Location]:
-    """The pieces that hold ``[start, stop)`` of one segment; records side by side are one.
+    """Where the rows ``[start, stop)`` of one segment lie; records side by side are one location.
 
     Raises:
         FileNotFoundError: the file is not there any more.
@@ -60,7 +66,7 @@ def pieces_of(
         raise io_failed(segment.path.parent, str(error)) from None
     first = start
     for i, run in enumerate(runs):
-        # a hole before the next run belongs to this piece: its reader finds it
+        # a hole before the next run belongs to this location: its reader finds it
         end = min(stop, runs[i + 1][0].first) if i + 1 < len(runs) else stop
         position, length = run[0].position, run[-1].end - run[0].position
         yield Location(
@@ -77,9 +83,9 @@ def pieces_of(
         first = end
 
 
-def are_here(pieces: Iterable[Location]) -> bool:
+def are_here(locations: Iterable[Location]) -> bool:
     """Whether these very files are found by their paths in this process."""
-    for path, device, inode in {(each.path, each.device, each.inode) for each in pieces}:
+    for path, device, inode in {(each.path, each.device, each.inode) for each in locations}:
         try:
             found = os.stat(path)
         except OSError:
@@ -89,8 +95,8 @@ def are_here(pieces: Iterable[Location]) -> bool:
     return True
 
 
-def read_pieces(pieces: Iterable[Location], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Exactly the rows of the pieces, in order, checksums verified, in mapped memory.
+def read_locations(locations: Iterable[Location], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Exactly the rows of the locations, in order, checksums verified, in mapped memory.
 
     The same as ``Spool.read`` of their range gives in the owner's process; what was read stays
     valid after truncation.
@@ -100,37 +106,75 @@ def read_pieces(pieces: Iterable[Location], schema: pa.Schema) -> Iterator[pa.Re
         SpoolFailed: CORRUPT with segment, partition and offsets; what is before was yielded.
     """
     codec = Codec(schema)
-    for piece in pieces:
-        yield from _rows(piece, codec)
+    for location in locations:
+        yield from _rows(location, codec)
 
 
-def _rows(piece: Location, codec: Codec) -> Iterator[pa.RecordBatch]:
-    path, at = Path(piece.path), piece.first
-    end = piece.position + piece.length
+def _rows(location: Location, codec: Codec) -> Iterator[pa.RecordBatch]:
+    path, at = Path(location.path), location.first
+    end = location.position + location.length
     try:
         data = map_file(path, end)
     except FileNotFoundError:
-        raise range_gone(path.parent, piece.partition, at, piece.stop) from None
+        raise range_gone(path.parent, location.partition, at, location.stop) from None
     except OSError as error:
-        raise corrupt(path, piece.partition, at, piece.stop, str(error)) from None
+        raise corrupt(path, location.partition, at, location.stop, str(error)) from None
     view = memoryview(data)
-    number, position = segment_number(path.name), piece.position
+    number, position = segment_number(path.name), location.position
     reason = "no readable record holds them"
-    while at < piece.stop and position < end:
+    while at < location.stop and position < end:
         try:
-            record, batch = record_at(data, codec, position, number, piece.stamp)
+            record, batch = record_at(data, codec, position, number, location.stamp)
         except (Damaged, pa.ArrowException) as error:
             reason = str(error)
             # what is damaged may have been rows of another partition
             position = next_record(data, view, position + 8, number)
             continue
         position = record.end
-        if batch is None or record.partition != piece.partition or record.stop <= at:
+        if batch is None or record.partition != location.partition or record.stop <= at:
             continue
         if record.first > at:
             break
-        stop = min(record.stop, piece.stop)
+        stop = min(record.stop, location.stop)
         yield batch.slice(at - record.first, stop - at)
         at = stop
-    if at < piece.stop:
-        raise corrupt(path, piece.partition, at, piece.stop, reason)
+    if at < location.stop:
+        raise corrupt(path, location.partition, at, location.stop, reason)
+
+
+def measured(spans: Iterable[Span], start: int, end: int, step: int) -> list[tuple[int, int]]:
+    """How many bytes rows take, from the positions of their records alone: ascending (offset,
+    bytes from ``start``), a point when ``step`` more bytes were reached.
+
+    The last point is that of ``end``. Rows of one record count alike, so points inside a record are
+    estimates; those at its ends are exact.
+    """
+    points: list[tuple[int, int]] = []
+    total = reported = 0.0
+    for span in spans:
+        at, stop = max(span.first, start), min(span.stop, end)
+        each = (span.end - span.position) / (span.stop - span.first)
+        while at < stop:
+            rows = min(stop - at, max(1, math.ceil((reported + step - total) / each)))
+            at += rows
+            total += rows * each
+            if total - reported >= step:
+                points.append((at, round(total)))
+                reported = total
+    if not points or points[-1][0] != end:
+        points.append((end, round(total)))
+    return points
+
+
+def coalesced(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in the same order, small neighbours joined to about `BATCH_BYTES`."""
+    gathered: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        gathered.append(batch)
+        size += batch.nbytes
+        if size >= BATCH_BYTES:
+            yield gathered[0] if len(gathered) == 1 else pa.concat_batches(gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield gathered[0] if len(gathered) == 1 else pa.concat_batches(gathered)

@@ -28,18 +28,18 @@ class Quota:
         settings: SpoolSettings,
         disk: Disk,
         health: Health,
-        stored: Segments,
-        ledger: CursorStore,
+        segments: Segments,
+        cursors: CursorStore,
         writer: Writer,
     ) -> None:
         self._directory = directory
         self._settings = settings
         self._disk = disk
         self._health = health
-        self._stored = stored
-        self._ledger = ledger
+        self._segments = segments
+        self._cursors = cursors
         self._writer = writer
-        self._used = sum(segment.size for segment in stored.segments)
+        self._used = sum(segment.size for segment in segments.segments)
 
     @property
     def bytes(self) -> int:
@@ -50,7 +50,7 @@ class Quota:
     def full(self) -> bool:
         return self._writer.no_space or self.bytes >= self._settings.max_bytes
 
-    def took(self, size: int) -> None:
+    def add(self, size: int) -> None:
         """So many bytes were written."""
         self._used += size
 
@@ -60,7 +60,7 @@ class Quota:
         Raises:
             SpoolFailed: IO.
         """
-        self._ledger.enter(self._writer.durable, self._ledger.newest)
+        self._cursors.save_segments(self._writer.durable, self._cursors.newest)
         if self.full:
             self._roll_if_passed()
         oldest = self._removable(now)
@@ -69,25 +69,25 @@ class Quota:
         with self._health.guard():
             self._disk.unlink(oldest.path)
             self._disk.sync_directory(self._directory)
-        self._stored.remove(oldest)
+        self._segments.remove(oldest)
         self._used -= oldest.size
-        self._ledger.remove(oldest.number)
+        self._cursors.remove(oldest.number)
         return self._removable(now) is not None
 
     def _removable(self, now: float) -> Segment | None:
         # what is only kept for its age goes first when there is no room
         retention = 0.0 if self.full else self._settings.retention
-        owed = self._settings.owed_logs
-        return removable(self._stored.segments, self._ledger.cursors, now, retention, owed)
+        owed = self._settings.owed_partitions
+        return removable(self._segments.segments, self._cursors.positions, now, retention, owed)
 
     def _roll_if_passed(self) -> None:
         """The segment in use may be what takes the space: close it, so that it can go."""
         active = self._writer.active
-        owed = self._settings.owed_logs
-        if active is not None and passed(active, self._ledger.cursors, owed):
+        owed = self._settings.owed_partitions
+        if active is not None and passed(active, self._cursors.positions, owed):
             self._roll()
 
-    def go_on_from(self, ends: Sequence[int]) -> None:
+    def continue_from(self, ends: Sequence[int]) -> None:
         """Rows are numbered from these ends on, in a segment of their own. Durable when this
         returns; nothing may be open or unsettled.
 
@@ -98,7 +98,7 @@ class Quota:
             raise SpoolFailed(
                 "FULL", f"{self._directory} has no space", "Free some space on that disk"
             )
-        self._ledger.remember(self._writer.durable)
+        self._cursors.note(self._writer.durable)
 
     def _roll(self, ends: Sequence[int] | None = None) -> bool:
         """As of `Writer.roll`; whether a segment was begun."""
@@ -106,9 +106,9 @@ class Quota:
             old, new = self._writer.roll(ends)
         if new is None:
             return False
-        self._stored.add(new.segment)
-        self._stored.publish(self._writer.ends)
+        self._segments.add(new.segment)
+        self._segments.publish(self._writer.ends)
         self._used += new.segment.size
-        self._ledger.close_segments([old] if old else [], new.state)
-        self._ledger.enter(self._writer.durable, new.segment.number)
+        self._cursors.close_segments([old] if old else [], new.state)
+        self._cursors.save_segments(self._writer.durable, new.segment.number)
         return True

@@ -101,7 +101,7 @@ class Segments:
             self._recent.pop(segment.number, None)
         segment.forget()
 
-    def rest(self, segment: Segment) -> None:
+    def touch(self, segment: Segment) -> None:
         """A closed segment was used; the one not used for longest gives its memory back."""
         with self._lock:
             self._recent[segment.number] = segment
@@ -410,4 +410,4 @@ class Segments:
 
     def _used(self, segment: Segment) -> None:
         if segment.sealed is not None:
-            self.rest(segment)
+            self.touch(segment)

@@ -17,10 +17,9 @@ import pyarrow as pa
 
 from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
-from aqueduct_core.flight.joining import joined
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA
-from aqueduct_core.spool.locations import are_here, read_pieces
+from aqueduct_core.spool.locations import are_here, coalesced, read_locations
 
 log = logging.getLogger(__name__)
 
@@ -60,10 +59,10 @@ def _mapped(client: IntakeClient, ticket: Ticket) -> Iterator[pa.RecordBatch]:
     start, span = ticket.start, FIRST_SPAN
     while start < ticket.end:
         end = min(start + span, ticket.end)
-        pieces = client.pieces(replace(ticket, start=start, end=end))
+        pieces = client.locations(replace(ticket, start=start, end=end))
         if not are_here(pieces):
             return
-        yield from joined(read_pieces(pieces, SPOOL_SCHEMA))
+        yield from coalesced(read_locations(pieces, SPOOL_SCHEMA))
         start = end
         span = max(LEAST_SPAN, min(MOST_SPAN, span * PIECES // max(1, len(pieces))))
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.flight.server import FlightHost
+from aqueduct_core.flight.server import IntakeServer
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.storage.schema import ATTACHMENTS, HEADERS, SOURCE, SPOOL_SCHEMA
 from aqueduct_core.spool import InlineSync, Spool
@@ -57,8 +57,8 @@ class Served:
     def read(self, ticket: Ticket) -> Iterator[pa.RecordBatch]:
         return self._spool.read(ticket.partition, ticket.start, ticket.end)
 
-    def pieces(self, ticket: Ticket) -> list[Location]:
-        return self._spool.pieces(ticket.partition, ticket.start, ticket.end)
+    def locations(self, ticket: Ticket) -> list[Location]:
+        return self._spool.locations(ticket.partition, ticket.start, ticket.end)
 
 
 def record(size: int, count: int) -> pa.RecordBatch:
@@ -88,7 +88,7 @@ def serve(
             spool.append(0, batch)
             spool.flush()
         spool.settle()
-        with FlightHost("127.0.0.1", 0, credentials, Served(spool)) as host:  # type: ignore[arg-type]
+        with IntakeServer("127.0.0.1", 0, credentials, Served(spool)) as host:  # type: ignore[arg-type]
             pipe.send((host.port, spool.id, spool.ends()[0]))
             while pipe.recv():
                 pipe.send(cpu())

@@ -66,8 +66,8 @@ def test_bounds_without_an_option() -> None:
         [listener.STRANGERS_WAITING],
         [round(listener.STRANGERS_SHARE * 1000)],
         [stateless_reset.PER_SECOND],
-        [unauthenticated.MOST],
-        [unauthenticated.PATIENCE * unauthenticated.LOOK_SECONDS],
+        [unauthenticated.MAX_WAITING],
+        [unauthenticated.MAX_LOOKS * unauthenticated.LOOK_SECONDS],
         [process.MAX_DESCRIPTORS],
         [refusals.LINES],
     ]

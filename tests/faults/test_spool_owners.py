@@ -22,8 +22,8 @@ from tests.core.spool.rows import (
     open_spool,
     segments,
     store,
+    trim_all,
 )
-from tests.core.spool.test_retention import trim_all
 from tests.support.repository import ROOT
 
 OWNER = """

@@ -19,7 +19,8 @@ import pytest
 from aqueduct_core.cli.main import main
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.intake.storage.event_rows import expand_events
-from aqueduct_core.spool import Spool, SpoolReader, durable, recovery
+from aqueduct_core.spool import Spool, SpoolReader, recovery
+from aqueduct_core.spool.format import durable
 from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
 from aqueduct_spark.planning.progress import survey
 from aqueduct_spark.read.gaps import passing
@@ -326,7 +327,7 @@ def test_after_a_power_cut_no_offset_is_given_out_again_either(
     query = Query(work, READ)
     assert passed(query) == ["CORRUPT"]
     with SpoolReader(work) as reader:
-        assert reader.ends()[:2] == [end + recovery.UNTOLD for end in ENDS]
+        assert reader.ends()[:2] == [end + recovery.MAX_UNREPORTED for end in ENDS]
     assert sum(map(len, query.got)) == sum(ENDS) - sum(READ) - sum(COUNTS)
 
 

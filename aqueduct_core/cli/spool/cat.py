@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 import argparse
-import base64
 import json
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pyarrow as pa
 
-from aqueduct_core.cli.spool.places import Place, only_place, places
+from aqueduct_core.cli.console import arguments
+from aqueduct_core.cli.console.output import json_value
+from aqueduct_core.cli.console.terminal import ProgressBar, is_terminal
+from aqueduct_core.cli.spool.places import Place, add_look, only_place, places
+from aqueduct_core.cli.spool.values import exact
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.intake.storage.event_rows import expand_events
 from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA, expand
 from aqueduct_core.spool import SpoolReader
+
+PROGRESS_ROWS = 1_000
+"""Between two looks at the clock."""
+
+
+def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add_look(
+        looks,
+        "cat",
+        "print stored rows",
+        "Prints stored messages, or events, as JSON lines in the form of listen -J, with their "
+        "partitions and offsets.",
+    )
+    parser.add_argument("--partition", type=int, metavar="N", help="only this one")
+    parser.add_argument("--from", dest="start", type=int, metavar="OFFSET", help="first offset")
+    parser.add_argument("--to", dest="end", type=int, metavar="OFFSET", help="end, exclusive")
+    parser.add_argument("--events", action="store_true", help="the log of events")
+    parser.add_argument(
+        "-c", dest="count", type=arguments.count, metavar="N", help="stop after N rows"
+    )
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -26,15 +50,43 @@ def run(options: argparse.Namespace) -> int:
     left = options.count
     for place in found:
         with place.reader() as reader:
-            for partition, start, end in _stretches(reader, _ranges(place, reader, options)):
-                for line in _lines(place, reader, partition, start, end):
-                    print(line)
-                    if left is not None:
-                        left -= 1
-                        if not left:
-                            return 0
-                sys.stdout.flush()
+            ranges = _ranges(place, reader, options)
+            rows = sum(end - start for _, start, end in ranges)
+            with _progress(place, rows if left is None else min(rows, left)) as bar:
+                printed = _print(place, reader, ranges, left, bar)
+        if left is not None:
+            left -= printed
+            if not left:
+                return 0
     return 0
+
+
+def _progress(place: Place, rows: int) -> AbstractContextManager[ProgressBar | None]:
+    """Where a person waits and does not see the rows themselves."""
+    if is_terminal(sys.stdout):
+        return nullcontext()
+    return ProgressBar(place.directory.name, "rows", rows)
+
+
+def _print(
+    place: Place,
+    reader: SpoolReader,
+    ranges: list[tuple[int, int, int]],
+    most: int | None,
+    bar: ProgressBar | None,
+) -> int:
+    """Print so many rows at most; how many there were."""
+    printed = 0
+    for partition, start, end in _stretches(reader, ranges):
+        for line in _lines(place, reader, partition, start, end):
+            print(line)
+            printed += 1
+            if bar is not None and printed % PROGRESS_ROWS == 0:
+                bar.update(printed)
+            if printed == most:
+                return printed
+        sys.stdout.flush()
+    return printed
 
 
 def _ranges(
@@ -52,32 +104,32 @@ def _ranges(
             "Use the release that wrote it",
         )
     kind = "events" if options.events else "messages"
-    logs = [log for log in range(reader.partitions) if place.kind(log) == kind]
+    chosen = [each for each in range(reader.partitions) if place.kind(each) == kind]
     if options.partition is not None:
-        if options.partition not in logs:
+        if options.partition not in chosen:
             raise InvalidOption(
                 "BAD_VALUE",
                 f"--partition is {options.partition}, and the {kind} of {place.directory} are in"
-                f" {logs}",
+                f" {chosen}",
                 "Name one of these",
             )
-        logs = [options.partition]
-    if (options.start is not None or options.end is not None) and len(logs) > 1:
+        chosen = [options.partition]
+    if (options.start is not None or options.end is not None) and len(chosen) > 1:
         raise InvalidOption(
             "MISSING", "--from and --to are offsets of one partition", "Name it with --partition"
         )
     starts, ends = reader.starts(), reader.ends()
     ranges = []
-    for log in logs:
-        start = starts[log] if options.start is None else options.start
-        end = ends[log] if options.end is None else options.end
+    for partition in chosen:
+        start = starts[partition] if options.start is None else options.start
+        end = ends[partition] if options.end is None else options.end
         if not 0 <= start <= end:
             raise InvalidOption(
                 "BAD_VALUE",
                 f"the range {start} to {end} is none",
-                f"Stored are the offsets {starts[log]} to {ends[log]}",
+                f"Stored are the offsets {starts[partition]} to {ends[partition]}",
             )
-        ranges.append((log, start, end))
+        ranges.append((partition, start, end))
     return ranges
 
 
@@ -121,10 +173,10 @@ def _message(row: dict[str, Any]) -> dict[str, Any]:
         "producer": row["producer"],
         "num": row["messageNum"],
         "reliable": row["reliable"],
-        "headers": [[pair["key"], _value(pair["value"])] for pair in row["headers"] or ()],
+        "headers": [[pair["key"], json_value(pair["value"])] for pair in row["headers"] or ()],
         "attachments": [each["channelId"] for each in row["attachments"] or ()],
-        "value": _value(row["value"]),
-        "timestamp": _moment(row["timestamp"]),
+        "value": None if row["value"] is None else json_value(row["value"]),
+        "timestamp": exact(row["timestamp"]),
         "partition": row["partition"],
         "offset": row["offset"],
     }
@@ -142,22 +194,6 @@ def _event(row: dict[str, Any]) -> dict[str, Any]:
         "counts": row["counts"] or {},
         "first": row["first"],
         "last": row["last"],
-        "timestamp": _moment(row["timestamp"]),
+        "timestamp": exact(row["timestamp"]),
         "offset": row["offset"],
     }
-
-
-def _value(data: bytes | None) -> str | dict[str, str] | None:
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
-
-
-def _moment(at: datetime | None) -> str | None:
-    if at is None:
-        return None
-    stamp = at.astimezone(UTC).isoformat(timespec="microseconds")
-    return stamp.replace("+00:00", "Z")

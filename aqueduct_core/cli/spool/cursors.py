@@ -4,18 +4,39 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from aqueduct_core.cli.spool.places import Place, places
+from aqueduct_core.cli.console import terminal
+from aqueduct_core.cli.spool.places import Place, add_look, places
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.escape import escaped
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import CANCELS
 from aqueduct_core.intake.control.cursor_owners import CursorOwners, owners_in
 from aqueduct_core.spool import InlineSync, Spool, SpoolReader
+
+
+def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add_look(
+        looks,
+        "cursors",
+        "what each query is done with",
+        "Lists the cursors of queries: what they are done with, how much they have not read, and "
+        "to which query each belongs.",
+    )
+    act = parser.add_mutually_exclusive_group()
+    act.add_argument(
+        "--drop", metavar="NAME", help="forget this cursor: it holds no data back any more"
+    )
+    act.add_argument(
+        "--give", metavar="NAME", help="let this cursor go to the next query that comes for it"
+    )
+    parser.add_argument("-J", dest="json", action="store_true", help="a JSON object a line")
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -26,42 +47,68 @@ def run(options: argparse.Namespace) -> int:
         return _act(found, options.give, "given away", IntakeClient.give_cursor, _give_alone)
     for place in found:
         with place.reader() as reader:
-            told = [_told(place, reader, name) for name in sorted(reader.cursors)]
+            cursors = [_cursor(place, reader, name) for name in sorted(reader.cursors)]
         if options.json:
-            for cursor in told:
+            for cursor in cursors:
                 print(json.dumps(cursor))
-            continue
-        print(f"{place.directory}:{'' if told else ' no cursors'}")
-        for cursor in told:
-            logs = ", ".join(
-                f"{log['partition']}: {log['at']} of {log['end']}" for log in cursor["logs"]
-            )
-            name = escaped(cursor["cursor"])
-            print(f"  {name}  {cursor['view']}  {cursor['lag']} rows unread  ({logs})")
-            owner = cursor["owner"]
-            print(
-                "    belongs to nobody"
-                if owner is None
-                else escaped(
-                    f"    belongs to query {owner['query']}, {owner['where']}, {owner['since']}"
-                )
-            )
+        elif cursors and terminal.is_terminal(sys.stdout):
+            _draw(place, cursors)
+        else:
+            print(f"{place.directory}:{'' if cursors else ' no cursors'}")
+            for cursor in cursors:
+                print("\n".join(_lines(cursor)))
     return 0
 
 
-def _told(place: Place, reader: SpoolReader, name: str) -> dict[str, Any]:
-    logs = [
-        (log, at, end)
-        for log, (at, end) in enumerate(zip(reader.cursors[name], reader.ends(), strict=True))
+def _lines(cursor: dict[str, Any]) -> tuple[str, str]:
+    name, owner = escaped(cursor["cursor"]), cursor["owner"]
+    return (
+        f"  {name}  {cursor['view']}  {cursor['lag']} rows unread  ({_positions(cursor)})",
+        "    belongs to nobody"
+        if owner is None
+        else escaped(f"    belongs to query {owner['query']}, {owner['where']}, {owner['since']}"),
+    )
+
+
+def _draw(place: Place, cursors: list[dict[str, Any]]) -> None:
+    terminal.print_title(str(place.directory))
+    rows = []
+    for cursor in cursors:
+        owner = cursor["owner"] or {"query": "nobody", "where": "", "since": ""}
+        rows.append(
+            (
+                escaped(cursor["cursor"]),
+                cursor["view"],
+                str(cursor["lag"]),
+                _positions(cursor),
+                *(escaped(owner[key]) for key in ("query", "where", "since")),
+            )
+        )
+    columns = ("cursor", "view", "unread", "partition: at", "belongs to", "where", "since")
+    drawn = terminal.table(*columns, right=("unread",), rows=rows)
+    terminal.console(sys.stdout).print(drawn)
+
+
+def _positions(cursor: dict[str, Any]) -> str:
+    return ", ".join(f"{log['partition']}: {log['at']} of {log['end']}" for log in cursor["logs"])
+
+
+def _cursor(place: Place, reader: SpoolReader, name: str) -> dict[str, Any]:
+    positions = [
+        (partition, at, end)
+        for partition, (at, end) in enumerate(zip(reader.cursors[name], reader.ends(), strict=True))
         if at is not None
     ]
+    views = {place.kind(partition) for partition, _, _ in positions}
     owner = owners_in(place.directory).get(name)
     return {
         "cursor": name,
         "directory": str(place.directory),
-        "view": "+".join(sorted({place.kind(log) for log, _, _ in logs}, reverse=True)),
-        "lag": sum(max(0, end - at) for _, at, end in logs),
-        "logs": [{"partition": log, "at": at, "end": end} for log, at, end in logs],
+        "view": "+".join(sorted(views, reverse=True)),
+        "lag": sum(max(0, end - at) for _, at, end in positions),
+        "logs": [
+            {"partition": partition, "at": at, "end": end} for partition, at, end in positions
+        ],
         "owner": owner
         and {
             "query": owner.query,

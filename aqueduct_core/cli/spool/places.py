@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,14 +42,14 @@ class Place:
         """The process that owns it now."""
         return holder(self.directory)
 
-    def kind(self, log: int) -> str:
+    def kind(self, partition: int) -> str:
         """``messages`` or ``events``; a spool from before there were events has none."""
         partitions = layout_of(self.directory)
-        return "events" if partitions is not None and log >= partitions else "messages"
+        return "events" if partitions is not None and partition >= partitions else "messages"
 
-    def events(self, logs: int) -> int | None:
-        """Which of so many logs holds events; None where none does."""
-        return logs - 1 if self.kind(logs - 1) == "events" else None
+    def events(self, partitions: int) -> int | None:
+        """Which of so many partitions holds events; None where none does."""
+        return partitions - 1 if self.kind(partitions - 1) == "events" else None
 
     def act(self, through: Callable[[IntakeClient], object], alone: Callable[[], object]) -> None:
         """Do something: through the intake where one runs, otherwise as the owner. It may have been
@@ -79,23 +80,40 @@ class Place:
         Raises:
             SpoolFailed: LOCKED when it cannot be asked, as its address or keys are not here.
         """
-        told = status_file.read(self.directory) or {}
+        status = status_file.read(self.directory) or {}
         keys = [
             place
             for place in (self.directory, self.directory.parent)
             # looked at before: reading credentials where there are none would make some
             if (place / KEYS_FILE).is_file()
         ]
-        if not told.get("flight") or not keys:
+        if not status.get("flight") or not keys:
             raise SpoolFailed(
                 "LOCKED",
                 f"{self.directory} is in use by process {self.owner()}, which tells no address",
                 "Stop that process and try again",
             )
         with IntakeClient(
-            str(told["flight"]), Credentials.for_spool(keys[0]).for_clients()
+            str(status["flight"]), Credentials.for_spool(keys[0]).for_clients()
         ) as client:
             yield client
+
+
+def add_look(
+    looks: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    help: str,
+    description: str,
+) -> argparse.ArgumentParser:
+    """The parser of one verb, with DIR."""
+    parser = looks.add_parser(name, help=help, description=description)
+    parser.add_argument(
+        "directory",
+        type=Path,
+        metavar="DIR",
+        help="of one intake, or the spool option of a query",
+    )
+    return parser
 
 
 def places(directory: Path) -> list[Place]:

@@ -4,11 +4,33 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+from collections.abc import Mapping
 
-from aqueduct_core.cli.spool.places import places
+from aqueduct_core.cli.console import terminal
+from aqueduct_core.cli.spool.places import Place, add_look, places
 from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.escape import escaped
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.intake.settings import recorded
+
+
+def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add_look(
+        looks,
+        "settings",
+        "who can bring messages",
+        "Lists the settings that decide who can bring messages, with which a spool was first "
+        "served: those of the listener and of authentication, or that what is dialled is not "
+        "verified. An intake that comes with others is refused.",
+    )
+    parser.add_argument(
+        "--forget",
+        action="store_true",
+        help="let the next intake settle them anew; one that no query uses any more ends",
+    )
+    parser.add_argument("-J", dest="json", action="store_true", help="a JSON object a line")
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -26,12 +48,23 @@ def run(options: argparse.Namespace) -> int:
         known = recorded.recorded_in(place.directory)
         if options.json:
             print(json.dumps({"directory": str(place.directory), "settings": known}))
-        elif known is None:
-            print(f"{place.directory}: none are kept; the next intake settles them")
         else:
-            told = "  ".join(f"{option}={value}" for option, value in sorted(known.items()))
-            print(f"{place.directory}: {told or 'dials endpoints that it verifies'}")
+            _print(place, known)
     return 0
+
+
+def _print(place: Place, known: Mapping[str, str] | None) -> None:
+    if known is None:
+        print(f"{place.directory}: none are kept; the next intake settles them")
+    elif not known:
+        print(f"{place.directory}: dials endpoints that it verifies")
+    elif terminal.is_terminal(sys.stdout):
+        terminal.print_title(str(place.directory))
+        rows = [(option, escaped(value, None)) for option, value in sorted(known.items())]
+        terminal.console(sys.stdout).print(terminal.table("setting", "value", rows=rows))
+    else:
+        settings = "  ".join(f"{option}={value}" for option, value in sorted(known.items()))
+        print(f"{place.directory}: {settings}")
 
 
 def _end_unused(intake: IntakeClient) -> None:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import argparse
 
-from aqueduct_core.cli.spool.places import Place, only_place
+from aqueduct_core.cli.spool.places import Place, add_look, only_place
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA
 from aqueduct_core.intake.storage.skipped_rows import give_up
 from aqueduct_core.spool import InlineSync, Spool
+from aqueduct_core.spool.identity import find_identity
 from aqueduct_core.spool.losses import offset_ahead
-from aqueduct_core.spool.opening import find_identity
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add_look(
+        looks,
+        "skip",
+        "give up damaged rows",
+        "Gives up rows that are damaged or lost, so that queries go on behind them. Rows that can"
+        " be read are refused. An event row 'skipped' tells of it. Works beside a running intake.",
+    )
     parser.add_argument("--partition", type=int, metavar="N", help="of the rows")
     parser.add_argument("--from", dest="start", type=int, metavar="OFFSET", help="first offset")
     parser.add_argument("--to", dest="end", type=int, metavar="OFFSET", help="end, exclusive")

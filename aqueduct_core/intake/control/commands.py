@@ -201,7 +201,7 @@ class Control:
         durable, or there is nothing."""
         self._begin()
         ticket = order.ticket
-        if not self._spool.leave(ticket.partition, ticket.start, ticket.end):
+        if not self._spool.prepare_skip(ticket.partition, ticket.start, ticket.end):
             told()
             return
         event = given_up(

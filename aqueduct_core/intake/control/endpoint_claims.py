@@ -21,7 +21,6 @@ from aqueduct_core.intake.storage.layout import named_by_users, number_of
 from aqueduct_core.primitives import json_file
 from aqueduct_core.primitives.host_port import canonical
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.opening import make_directory
 
 FOLDER = "endpoints"
 
@@ -95,7 +94,7 @@ def _holder(path: Path) -> int | None:
 def _claim(path: Path, number: int) -> int | None:
     """The intake that has it now."""
     try:
-        make_directory(path.parent, Disk())
+        Disk().make_directories(path.parent)
     except OSError as error:
         raise json_file.not_written(path, error) from None
     json_file.create(path, {"intake": number})

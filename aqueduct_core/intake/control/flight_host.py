@@ -132,15 +132,15 @@ class SpoolHost:
         self._check(ticket)
         return self._guarded(self._spool.read(ticket.partition, ticket.start, ticket.end))
 
-    def pieces(self, ticket: Ticket) -> list[Location]:
+    def locations(self, ticket: Ticket) -> list[Location]:
         self._check(ticket)
-        return self._spool.pieces(ticket.partition, ticket.start, ticket.end)
+        return self._spool.locations(ticket.partition, ticket.start, ticket.end)
 
     def stretches(self, ticket: Ticket) -> list[Stretch]:
         self._check(ticket)
         return self._spool.stretches(ticket.partition, ticket.start, ticket.end)
 
-    def give_up(self, order: GiveUp) -> None:
+    def skip(self, order: GiveUp) -> None:
         """Told before it is done: what is passed over without an event would be passed over in
         silence."""
         ticket = order.ticket

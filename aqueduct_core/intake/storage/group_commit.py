@@ -185,7 +185,7 @@ class GroupCommit:
         self._note(
             [
                 Noted(book, Key(channel, True), tuple(seen), self._partition(producer, channel))
-                for channel, seen in self._store.marks.seen_of(producer)
+                for channel, seen in self._store.sequences.seen_of(producer)
                 if number_gaps.is_channel(channel)
             ]
         )
@@ -201,8 +201,8 @@ class GroupCommit:
             stored,
             gaps,
             boundaries,
-            floor=self._store.marks.floor(producer, channel),
-            forgot=self._store.marks.floor(producer, between) > 0,
+            floor=self._store.sequences.floor(producer, channel),
+            forgot=self._store.sequences.floor(producer, between) > 0,
         )
 
     def owner(self, producer: str, channel: str) -> int | None:
@@ -290,7 +290,7 @@ class GroupCommit:
         logical = offer.resumes and run.reliable
         seen: RangeSet | NumberSet | None = None
         if logical:
-            marks = self._store.marks
+            marks = self._store.sequences
             seen = (marks.rows if source.by_source else marks.seen)(*source.track)
             self._mind_floor(offer, seen)
         partition = self._partition(source.producer, source.channel)
@@ -329,14 +329,14 @@ class GroupCommit:
     def _own(self, source: RowSource, run: int, partition: int) -> None:
         """What is stored of a channel is its run's from now on, durably."""
         producer, name = source.producer, number_gaps.owned(source.channel)
-        known = self._open.marks.get((producer, name)) or self._store.marks.seen(producer, name)
+        known = self._open.marks.get((producer, name)) or self._store.sequences.seen(producer, name)
         if number_gaps.owner(known) != run:
             self._open.own(partition, number_gaps.owning(producer, source.channel, run, known))
 
     def _mind_floor(self, offer: PendingBatch, seen: RangeSet | NumberSet) -> None:
         """Count what may have been stored before and is not known to be any more."""
         source = offer.source
-        floor = self._store.marks.floor(*source.track)
+        floor = self._store.sequences.floor(*source.track)
         if not floor:
             return
         here = self._open.marks.get(source.track, RangeSet())
@@ -358,7 +358,7 @@ class GroupCommit:
 
     def _known(self, producer: str, name: str) -> RangeSet:
         """What is marked under a name, by the spool and by the open group."""
-        known = RangeSet(self._store.marks.seen(producer, name))
+        known = RangeSet(self._store.sequences.seen(producer, name))
         for low, high in self._open.marks.get((producer, name), ()):
             known.add(low, high)
         return known

@@ -81,7 +81,11 @@ class Repeats:
         if source is None or not end:
             return False
         self._flush()
-        marks, producer, runs = self._store.marks, source.producer, number_gaps.runs(source.channel)
+        marks, producer, runs = (
+            self._store.sequences,
+            source.producer,
+            number_gaps.runs(source.channel),
+        )
         known = marks.seen(producer, source.channel)
         first, stop = source.space
         stored = self.content(producer, source.channel, (first, stop))
@@ -99,19 +103,19 @@ class Repeats:
 
     def content(self, producer: str, channel: str, space: tuple[int, int]) -> Content | None:
         """Of what the spool was handed of these numbers; None: nothing, or it is not known."""
-        stored = self._store.marks.content(producer, channel, *space)
+        stored = self._store.sequences.content(producer, channel, *space)
         if not stored.messages or stored.total is None:
             return None
         return Content(stored.messages, stored.total)
 
     def below_later(self, producer: str, channel: str, space: tuple[int, int]) -> bool:
         """Whether all these numbers count as stored, as those below a later batch do."""
-        return self._store.marks.seen(producer, channel).covers(*space)
+        return self._store.sequences.seen(producer, channel).covers(*space)
 
     def channels_among(self, producer: str, first: int, stop: int) -> int:
         """Of how many channels of a producer numbers in ``[first, stop)`` are stored. Where
         they lie below a later batch (so many are never stored): of how many it is remembered."""
-        marks = self._store.marks
+        marks = self._store.sequences
         return sum(
             seen.overlaps(first, stop)
             if stop - first <= MAX_ROWS or not seen.covers(first, stop)

@@ -33,7 +33,7 @@ def give_up(
     Raises:
         DataLoss, InvalidOption, SpoolFailed: as `Spool.skip`.
     """
-    if not spool.leave(partition, start, end):
+    if not spool.prepare_skip(partition, start, end):
         return
     if events is not None:
         now = max(time.time_ns() // 1000, _newest(spool, events))

@@ -19,7 +19,7 @@ A record of rows adds ``part`` (its place in the group), ``partition``, ``first`
 of the schema message before it), ``previous`` (number and stamp of the segment before it) and the
 state before it: ``id``, ``epoch``, ``partitions``, ``ends``, ``cursors``, ``marks``, ``sums``.
 Format 1 has no ``stamp`` and no ``previous``; earlier releases wrote no ``sums``. Format 3 has the
-records of format 2; what is new is beside the segments (`claims`).
+records of format 2; what is new is beside the segments (`claim`).
 """
 
 from __future__ import annotations

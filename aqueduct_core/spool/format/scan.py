@@ -1,4 +1,4 @@
-"""Reading a whole segment file when nothing is known of it but the file."""
+"""Reading a segment file, or its head, when nothing is known of it but the file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import mmap
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from aqueduct_core.spool.format.record import Damaged, Record, verify
 from aqueduct_core.spool.format.segment import map_file
@@ -107,3 +108,17 @@ def next_record(data: mmap.mmap, view: memoryview, at: int, number: int) -> int:
                 return at
         at += 1
     return len(view)
+
+
+def read_head(path: Path, number: int, at: int) -> dict[str, Any] | None:
+    """The state in the head of a segment, which starts at that position; None when it is damaged.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    if path.stat().st_size <= at:
+        return None
+    try:
+        return verify(memoryview(map_file(path)), at, number).state
+    except Damaged:
+        return None

@@ -118,7 +118,7 @@ class Index:
         at = 0
         for partition in range(partitions):
             if at >= len(numbers) and partition:
-                break  # from before the other logs were added
+                break  # from before the other partitions were added
             if at >= len(numbers):
                 return None  # eight zeros are a right checksum of nothing
             count = numbers[at]

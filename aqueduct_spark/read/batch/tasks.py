@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aqueduct_core.errors import DataLoss
-from aqueduct_core.flight.joining import joined
+from aqueduct_core.spool.locations import coalesced
 from aqueduct_spark.read.batch.spools import opened
 from aqueduct_spark.read.gaps import Rows, passing
 from aqueduct_spark.read.shaping import Shape
@@ -61,7 +61,7 @@ def _rows(reader: SpoolReader, wanted: DataRange, start: int, lenient: bool) -> 
         str(wanted),
         start,
         wanted.stop,
-        read=lambda first, stop: joined(reader.read(log_number, first, stop)),
+        read=lambda first, stop: coalesced(reader.read(log_number, first, stop)),
         stretches=lambda first, stop: reader.stretches(log_number, first, stop),
         durable=lambda: reader.ends()[log_number],
         lenient=lenient,

@@ -16,7 +16,7 @@ from aqueduct_core.errors import AuthFailed, IntakeFailed, TlsFailed
 from aqueduct_core.flight.authenticated import dial
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.flight.server import FlightHost
+from aqueduct_core.flight.server import IntakeServer
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.primitives.certificates import Issued
 from tests.core.flight.hosted import CREDENTIALS, SPOOL, MemoryHost, client_of, serving
@@ -168,7 +168,7 @@ def test_a_port_in_use_is_one_clear_error() -> None:
         serving(MemoryHost()) as server,
         pytest.raises(IntakeFailed, match=rf"127.0.0.1:{server.port} cannot be bound"),
     ):
-        FlightHost("127.0.0.1", server.port, CREDENTIALS, MemoryHost())
+        IntakeServer("127.0.0.1", server.port, CREDENTIALS, MemoryHost())
 
 
 def test_a_client_finds_a_server_that_was_started_again() -> None:
@@ -176,5 +176,5 @@ def test_a_client_finds_a_server_that_was_started_again() -> None:
         port = server.port
         assert client.status().epoch == 3
         server.shutdown()
-        with FlightHost("127.0.0.1", port, CREDENTIALS, MemoryHost()):
+        with IntakeServer("127.0.0.1", port, CREDENTIALS, MemoryHost()):
             assert client.status().epoch == 3

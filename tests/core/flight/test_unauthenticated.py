@@ -13,8 +13,8 @@ import pytest
 
 from aqueduct_core.flight import unauthenticated
 from aqueduct_core.flight.unauthenticated import (
-    MOST,
-    PATIENCE,
+    MAX_LOOKS,
+    MAX_WAITING,
     PeerAddress,
     UnauthenticatedConnections,
     accepted_from,
@@ -26,14 +26,14 @@ from tests.support.waiting import LONG, wait_until
 
 
 def test_who_waits_too_long_is_overdue() -> None:
-    assert overdue({1: PATIENCE, 2: PATIENCE + 1}) == [2]
+    assert overdue({1: MAX_LOOKS, 2: MAX_LOOKS + 1}) == [2]
     assert overdue({}) == []
 
 
 def test_the_oldest_of_too_many_are_overdue() -> None:
-    looks = dict.fromkeys(range(MOST), 1)
+    looks = dict.fromkeys(range(MAX_WAITING), 1)
     assert overdue(looks) == []
-    assert overdue(looks | {100: 2, 101: 3, MOST: 1, MOST + 1: 1}) == [101, 100]
+    assert overdue(looks | {100: 2, 101: 3, MAX_WAITING: 1, MAX_WAITING + 1: 1}) == [101, 100]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_silent_connections_end_and_those_with_calls_stay() -> None:
         client.status()
         connections = server._unauthenticated
         with silent(server.port, 3) as strangers:
-            for _ in range(PATIENCE):
+            for _ in range(MAX_LOOKS):
                 assert connections.look(server.port) == 0
             (mine,) = connections._proven.intersection(accepted(server.port))
             assert connections.look(server.port) == 3
@@ -113,7 +113,7 @@ def test_silent_connections_end_and_those_with_calls_stay() -> None:
 
 @pytest.mark.usefixtures("unwatched")
 def test_of_too_many_the_oldest_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unauthenticated, "MOST", 5)
+    monkeypatch.setattr(unauthenticated, "MAX_WAITING", 5)
     with serving(MemoryHost()) as server, silent(server.port, 2) as first:
         assert server._unauthenticated.look(server.port) == 0
         with silent(server.port, 5) as more:
@@ -137,14 +137,14 @@ def test_they_are_found_where_no_descriptor_is_left() -> None:
                     stack.callback(os.close, os.dup(0))
             with pytest.raises(OSError, match="Too many open files"):
                 os.listdir("/proc/self/fd")
-            for _ in range(PATIENCE):
+            for _ in range(MAX_LOOKS):
                 assert server._unauthenticated.look(server.port) == 0
             assert server._unauthenticated.look(server.port) == 1
             assert ended(stranger)
 
 
 def test_a_server_looks_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unauthenticated, "PATIENCE", 1)
+    monkeypatch.setattr(unauthenticated, "MAX_LOOKS", 1)
     monkeypatch.setattr(unauthenticated, "LOOK_SECONDS", 0.01)
     with (
         serving(MemoryHost()) as server,

@@ -119,7 +119,7 @@ def bench(
         directory,
         schema=SPOOL_SCHEMA,
         partitions=partitions + 1,
-        settings=SpoolSettings(max_bytes=max_bytes, owed_logs=partitions, **more),
+        settings=SpoolSettings(max_bytes=max_bytes, owed_partitions=partitions, **more),
         sync=InlineSync,
     )
     with spool:

@@ -147,7 +147,7 @@ def test_fault_33_history_beyond_the_memory_is_stored_again_and_counted(
         scene = dialled(b)
         for first in (0, 100, 200):
             send(scene, "c", first, first + 10, finish=True)
-        assert b.spool.marks.forgotten == 2  # one of numbers, and one of where runs ended
+        assert b.spool.sequences.forgotten == 2  # one of numbers, and one of where runs ended
         assert b.groups.counters.dedupe_window_exceeded == 0
     with bench(tmp_path, max_ranges=2) as b, caplog.at_level(logging.WARNING):
         again = dialled(b)

@@ -96,9 +96,9 @@ def check_marks(spool: Spool, *, summed: bool = True) -> None:
     """``summed``: no release without sums has written any of it."""
     for partition, end in enumerate(spool.ends()):
         name = "producer", f"channel {partition}"
-        found = list(spool.marks.seen(*name))
+        found = list(spool.sequences.seen(*name))
         assert found == ([(0, end)] if end else [])
-        stored = spool.marks.content(*name, *SPACE)
+        stored = spool.sequences.content(*name, *SPACE)
         if summed and end:
             assert stored == ContentSum(*name, *SPACE, end, content(0, end))
         else:
@@ -107,3 +107,16 @@ def check_marks(spool: Spool, *, summed: bool = True) -> None:
 
 def segments(directory: Path) -> list[Path]:
     return sorted(directory.glob("segment-*.arrows"))
+
+
+def trim_all(spool: Spool, now: float | None = None) -> int:
+    """How many segments went."""
+    before = len(segments(spool.directory))
+    while spool.trim(now):
+        pass
+    return before - len(segments(spool.directory))
+
+
+def lose_catalog(directory: Path) -> None:
+    for name in ("catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm"):
+        (directory / name).unlink(missing_ok=True)

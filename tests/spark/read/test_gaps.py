@@ -26,7 +26,7 @@ EVERY = 1_000
 def damaged(served: Served, offset: int) -> tuple[int, int]:  # noqa: F811
     """Flip a bit in the record of that offset; its rows."""
     first = offset // 10 * 10
-    place = served.spool.pieces(0, first, first + 10)[0]
+    place = served.spool.locations(0, first, first + 10)[0]
     descriptor = os.open(place.path, os.O_RDWR)
     try:
         at = place.position + place.length - 100

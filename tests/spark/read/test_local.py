@@ -15,7 +15,7 @@ import pytest
 from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.flight.server import FlightHost
+from aqueduct_core.flight.server import IntakeServer
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.spool import Spool, Stretch
@@ -54,9 +54,9 @@ class Served:
         self.reads.append(ticket)
         return self.spool.read(ticket.partition, ticket.start, ticket.end)
 
-    def pieces(self, ticket: Ticket) -> list[Location]:
+    def locations(self, ticket: Ticket) -> list[Location]:
         self.asked.append(ticket)
-        found = self.spool.pieces(ticket.partition, ticket.start, ticket.end)
+        found = self.spool.locations(ticket.partition, ticket.start, ticket.end)
         return [piece._replace(**self.lie) for piece in found]
 
     def stretches(self, ticket: Ticket) -> list[Stretch]:
@@ -77,7 +77,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def client(served: Served) -> Iterator[IntakeClient]:
-    host = FlightHost("127.0.0.1", 0, CREDENTIALS, served)  # type: ignore[arg-type]
+    host = IntakeServer("127.0.0.1", 0, CREDENTIALS, served)  # type: ignore[arg-type]
     with host, IntakeClient(f"127.0.0.1:{host.port}", CREDENTIALS.for_clients()) as client:
         yield client
 
@@ -134,7 +134,7 @@ def test_an_intake_that_does_not_say_where(
     def silent(asked: Ticket) -> list[Location]:
         raise IntakeFailed("UNREACHABLE", "did not answer within 10 s", "Wait")
 
-    monkeypatch.setattr(client, "pieces", silent)
+    monkeypatch.setattr(client, "locations", silent)
     assert sum(b.num_rows for b in rows_of(client, ticket(served))) == 1_000
     assert served.reads == [ticket(served)]
 
@@ -168,7 +168,7 @@ def test_files_that_go_after_they_were_named(
     served: Served, client: IntakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trimmed between the answer and the reading: the intake says what is gone."""
-    named = client.pieces
+    named = client.locations
 
     def then_trimmed(asked: Ticket) -> list[Location]:
         found = named(asked)
@@ -177,7 +177,7 @@ def test_files_that_go_after_they_were_named(
             pass
         return found
 
-    monkeypatch.setattr(client, "pieces", then_trimmed)
+    monkeypatch.setattr(client, "locations", then_trimmed)
     with pytest.raises(DataLoss) as lost:
         list(rows_of(client, ticket(served)))
     assert lost.value.subclass == "RANGE_GONE"
@@ -192,7 +192,7 @@ def test_what_was_read_outlives_the_file(served: Served, client: IntakeClient) -
 
 
 def test_damage_is_told_by_the_intake(served: Served, client: IntakeClient) -> None:
-    place = served.spool.pieces(0, 200, 210)[0]
+    place = served.spool.locations(0, 200, 210)[0]
     descriptor = os.open(place.path, os.O_RDWR)
     try:
         at = place.position + place.length - 100

@@ -17,7 +17,7 @@ from aqueduct_core.intake.control.lease import Lease
 from aqueduct_core.intake.storage.arrow import RowSource
 from aqueduct_core.intake.storage.event_log import LoggedEvent
 from aqueduct_core.intake.storage.pending import PendingBatch, PendingEvent
-from aqueduct_core.spool.identity import LOCK
+from aqueduct_core.spool.lock import LOCK
 from tests.core.intake.bench import Bench, Peer, bench
 from tests.core.intake.runs import run
 

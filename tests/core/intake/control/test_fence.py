@@ -8,7 +8,7 @@ from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.intake.control.fence import Fence
 from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA
 from aqueduct_core.spool import InlineSync, Spool
-from aqueduct_core.spool.identity import LOCK
+from aqueduct_core.spool.lock import LOCK
 
 
 def opened(directory: Path) -> Spool:

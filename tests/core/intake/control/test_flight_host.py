@@ -150,18 +150,18 @@ def test_rows_are_given_up_once_and_behind_their_event(tmp_path: Path) -> None:
             asked = Ticket(b.spool.id, b.spool.partitions - 1, 0, 1)
             order = GiveUp(asked, "a bad disk")
             with pytest.raises(InvalidOption, match=r"CONFLICT.*can be read"):
-                await asyncio.to_thread(host.give_up, order)
+                await asyncio.to_thread(host.skip, order)
             assert commands.given_up == []
-            [piece] = host.pieces(asked)
+            [piece] = host.locations(asked)
             with Path(piece.path).open("r+b") as file:
                 file.seek(piece.position + piece.length - 20)
                 file.write(b"damage")
-            await asyncio.to_thread(host.give_up, order)
+            await asyncio.to_thread(host.skip, order)
             assert commands.given_up == [("told", order), ("done", order)]
             assert host.stretches(asked) == [Stretch(0, 1, "stored")]
             b.spool.skip(asked.partition, 0, 1, order.reason)
             assert host.stretches(asked) == [Stretch(0, 1, "skipped")]
-            await asyncio.to_thread(host.give_up, order)
+            await asyncio.to_thread(host.skip, order)
             assert len(commands.given_up) == 2
 
     asyncio.run(scenario())

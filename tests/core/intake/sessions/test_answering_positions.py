@@ -93,7 +93,7 @@ def test_many_runs_cost_few_ranges(tmp_path: Path) -> None:
         for first in range(0, 100, 5):
             send(scene, "c", first, first + 5, finish=True)
         assert asked(running(b, "1")) == ChannelPosition("c", 100, 95, True, ((0, 100),))
-        assert len(b.spool.marks.seen("p", "c\0runs")) == ENDS + 1
+        assert len(b.spool.sequences.seen("p", "c\0runs")) == ENDS + 1
 
 
 def test_a_hole_lies_below_the_position_and_is_not_stored(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_position_counts_what_is_not_durable_yet(tmp_path: Path) -> None:
         old.take()
         oneshot = question(new)
         new.take()
-        assert b.spool.marks.seen("p", "c").count == 0
+        assert b.spool.sequences.seen("p", "c").count == 0
         new.rest(0.3)
         assert answer(new, oneshot) == ChannelPosition("c", 3, 0, False, ((0, 3),))
         assert numbers(b) == [0, 1, 2]

@@ -104,7 +104,7 @@ def test_each_run_that_stores_follows_the_one_before(tmp_path: Path, restart: Re
         for run in ("1", "2", "4"):
             scene = running(b, run)
             assert fenced(scene, attached(scene, 4, b"late")), run
-        assert len(b.spool.marks.seen("p", "c\0owner")) == 1
+        assert len(b.spool.sequences.seen("p", "c\0owner")) == 1
         owner = running(b, "3")
         attached(owner, 4, b"4")
         assert values(b) == [b"0", b"1", b"2", b"3", b"4"]

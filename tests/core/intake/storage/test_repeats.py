@@ -361,7 +361,7 @@ def test_batches_of_a_sink_that_does_not_ask(tmp_path: Path) -> None:
         # fewer rows on one channel: the rest may come on another one
         batch(2, TEN[0])
         number = first_number(1)
-        assert b.spool.marks.content("w/0", "c", number, number + 1).total is None
+        assert b.spool.sequences.content("w/0", "c", number, number + 1).total is None
 
 
 def test_what_an_earlier_release_stored_is_not_compared(tmp_path: Path) -> None:
@@ -385,7 +385,7 @@ def test_what_was_forgotten_is_not_compared(tmp_path: Path) -> None:
         scene = client(b)
         sends(scene, *(b"x" for _ in range(31)))
         assert scene.closed is None
-        assert b.spool.marks.content("p", "c", 0, 2**62).total is None
+        assert b.spool.sequences.content("p", "c", 0, 2**62).total is None
 
 
 def test_the_news_of_the_client_side_end_there(tmp_path: Path) -> None:

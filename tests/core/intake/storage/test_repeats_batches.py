@@ -27,7 +27,7 @@ def test_a_batch_that_begins_ends_the_batches_before_it(tmp_path: Path) -> None:
         b.settle()
         assert b.values() == [*(b"row %d" % n for n in range(5)), b"next"]
         assert [(r.first, r.stop) for r in late.acked] == [(0, 2)]
-        assert list(b.spool.marks.seen("w/0", "c")) == [(0, batch_floor(4) + 2)]
+        assert list(b.spool.sequences.seen("w/0", "c")) == [(0, batch_floor(4) + 2)]
 
 
 def test_late_rows_in_the_group_of_the_batch_that_follows(tmp_path: Path) -> None:

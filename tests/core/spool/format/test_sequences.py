@@ -33,7 +33,7 @@ def test_marks_are_what_was_added_after_every_reopening(tmp_path: Path) -> None:
             truth.setdefault((producer, channel), RangeSet()).add(first, stop)
         spool.append(0, batch(0, end, end + 1), marks)
         for (producer, channel), expected in truth.items():
-            assert spool.marks.seen(producer, channel) == expected
+            assert spool.sequences.seen(producer, channel) == expected
         assert spool.settle(5)
         if step % 10 == 9:
             spool.close()
@@ -41,13 +41,13 @@ def test_marks_are_what_was_added_after_every_reopening(tmp_path: Path) -> None:
                 (tmp_path / "catalog.sqlite").unlink()
             spool = open_spool(tmp_path, segment_bytes=4000)
             for (producer, channel), expected in truth.items():
-                assert spool.marks.seen(producer, channel) == expected
+                assert spool.sequences.seen(producer, channel) == expected
     spool.close()
 
 
 def test_an_unknown_channel_has_seen_nothing(tmp_path: Path) -> None:
     with open_spool(tmp_path) as spool:
-        assert list(spool.marks.seen("nobody", "nothing")) == []
+        assert list(spool.sequences.seen("nobody", "nothing")) == []
 
 
 def test_the_pair_not_used_for_longest_is_forgotten() -> None:
@@ -133,16 +133,16 @@ def test_sparse_channels_are_remembered_number_by_number(tmp_path: Path) -> None
             truth.add(number, number + 1)
         end = spool.ends()[0]
         spool.append(0, batch(0, end, end + 1), sparse("c", numbers))
-        assert spool.marks.rows("p", "c" + SPARSE) == truth
+        assert spool.sequences.rows("p", "c" + SPARSE) == truth
         assert spool.settle(5)
         if step % 10 == 9:
             spool.close()
             if step % 20 == 19:
                 (tmp_path / "catalog.sqlite").unlink()
             spool = open_spool(tmp_path, segment_bytes=4000)
-            assert spool.marks.rows("p", "c" + SPARSE) == truth
-    assert list(spool.marks.seen("p", "c")) == []
-    assert list(spool.marks.seen_of("p")) == []
+            assert spool.sequences.rows("p", "c" + SPARSE) == truth
+    assert list(spool.sequences.seen("p", "c")) == []
+    assert list(spool.sequences.seen_of("p")) == []
     spool.close()
 
 
@@ -206,7 +206,7 @@ def test_sums_add_up_over_reopenings_of_every_kind(tmp_path: Path) -> None:
                 (tmp_path / "catalog.sqlite").unlink()
             spool = open_spool(tmp_path, segment_bytes=3000)
         for channel, expected in truth.items():
-            assert spool.marks.content("p", channel, *LINE)[4:] == expected
+            assert spool.sequences.content("p", channel, *LINE)[4:] == expected
     spool.close()
 
 

@@ -335,7 +335,7 @@ def test_what_was_given_up_is_left_out_by_every_read(tmp_path: Path) -> None:
     home = tmp_path / "skips"
     filled(home, (400,), size=5000, grain=20, segment_bytes=250_000)
     with opened(home) as found:
-        [piece] = found.pieces(0, 120, 140)
+        [piece] = found.locations(0, 120, 140)
     with Path(piece.path).open("r+b") as file:
         file.seek(piece.position + piece.length - 300)
         file.write(b"damage")

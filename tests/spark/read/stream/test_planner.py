@@ -351,7 +351,7 @@ class TestCancels:
 
                 wait_until(cancelled, LONG, "the event of the cancel")
                 status = client.status()
-                for piece in client.pieces(Ticket(status.id, len(status.ends), *status.events)):
+                for piece in client.locations(Ticket(status.id, len(status.ends), *status.events)):
                     with Path(piece.path).open("r+b") as file:
                         file.seek(piece.position + piece.length - 20)
                         file.write(b"damage")
@@ -630,7 +630,7 @@ def test_fault_42_a_spool_that_was_given_up_too_early_is_read(yard: Yard) -> Non
 def flipped(spool: Path, partition: int, offset: int) -> None:
     """One bit in the record of a row."""
     with SpoolReader(spool) as reader:
-        [piece] = reader.pieces(partition, offset, offset + 1)
+        [piece] = reader.locations(partition, offset, offset + 1)
     at = piece.position + piece.length // 2
     with Path(piece.path).open("r+b") as file:
         file.seek(at)
