@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.architecture.exceptions import check
+from tests.architecture.exceptions import EXCEPTIONS, check
 from tests.support.repository import ROOT
 from tests.support.source_tree import Module, product
 
@@ -53,6 +53,8 @@ def test_a_modules_tests_are_found_by_its_name() -> None:
         if each.code_lines > WORTH_A_TEST_FILE and not any(folder.glob(f"test_{name}*.py")):
             missing[each.name] = f"no {folder.relative_to(ROOT)}/test_{name}*.py"
     check("tests", missing, "Name the file with its tests as the module.")
+    for where in EXCEPTIONS["tests"].values():
+        assert (ROOT / where).exists(), f"exceptions [tests] name {where}"
 
 
 def test_every_file_says_what_it_is() -> None:
