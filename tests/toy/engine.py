@@ -23,10 +23,10 @@ from aqueduct_core.engine.actions import (
 from aqueduct_core.engine.engine import Footprint
 from aqueduct_core.engine.inputs import (
     Datagram,
+    DatagramFate,
     DatagramOutcome,
     Input,
     LinkLost,
-    Outcome,
     StreamBytes,
     StreamReset,
 )
@@ -113,9 +113,9 @@ class Toy:
                 case Datagram(data) if not self._paused:
                     cursor = Cursor(data)
                     self._give(cursor.varint(), False, cursor.varint(), [data[cursor.pos :]], 0)
-                case DatagramOutcome(token, outcome) if outcome is not Outcome.LEFT:
+                case DatagramOutcome(token, outcome) if outcome is not DatagramFate.LEFT:
                     number = self._readings.pop(token)
-                    self._events.append(Settled(*number, outcome is Outcome.ACKED))
+                    self._events.append(Settled(*number, outcome is DatagramFate.ACKED))
                 case StreamReset(stream_id, _):
                     self._topics.pop(stream_id, None)
                 case LinkLost():
