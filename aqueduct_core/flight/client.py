@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.flight as fl
+from msgspec import structs
 
 from aqueduct_core.errors import AqueductError, AuthFailed, IntakeFailed, TlsFailed
 from aqueduct_core.flight import error_codec
@@ -243,7 +243,7 @@ class IntakeClient:
         with self._translated(self._read_timeout):
             while position < ticket.end:
                 begun = position
-                asked = fl.Ticket(replace(ticket, start=begun).to_bytes())
+                asked = fl.Ticket(structs.replace(ticket, start=begun).to_bytes())
                 try:
                     for chunk in self._client.do_get(asked, options):
                         position += chunk.data.num_rows

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from aqueduct_core import errors
 from aqueduct_core.errors import AqueductError
+from aqueduct_core.primitives.json_form import JsonForm
 
 _CLASSES = {
     name: value
@@ -16,32 +17,46 @@ _CLASSES = {
 }
 
 
+class ErrorForm(JsonForm, frozen=True):
+    """What goes over the wire of one."""
+
+    name: str = msgspec.field(name="class")
+    subclass: str
+    what: str
+    remedy: str
+
+    @classmethod
+    def of(cls, error: AqueductError) -> ErrorForm:
+        return cls(type(error).__name__, error.subclass, error.what, error.remedy)
+
+    @property
+    def error(self) -> AqueductError | None:
+        """None when it is none of ours, or of a newer release."""
+        kind = _CLASSES.get(self.name)
+        if kind is None or self.subclass not in kind.subclasses:
+            return None
+        return kind(self.subclass, self.what, self.remedy)
+
+
 def to_json(error: AqueductError) -> dict[str, str]:
-    return {
-        "class": type(error).__name__,
-        "subclass": error.subclass,
-        "what": error.what,
-        "remedy": error.remedy,
-    }
+    return ErrorForm.of(error).to_json()
 
 
-def from_json(data: Mapping[str, Any]) -> AqueductError | None:
+def from_json(data: Any) -> AqueductError | None:
     """The error that ``data`` describes, or None when it describes none of ours."""
-    kind = _CLASSES.get(str(data.get("class")))
-    subclass = str(data.get("subclass"))
-    if kind is None or subclass not in kind.subclasses:
+    try:
+        return ErrorForm.from_json(data).error
+    except ValueError:
         return None
-    return kind(subclass, str(data.get("what")), str(data.get("remedy")))
 
 
 def pack(error: AqueductError) -> bytes:
-    return json.dumps(to_json(error)).encode()
+    return msgspec.json.encode(ErrorForm.of(error))
 
 
 def unpack(data: bytes | None) -> AqueductError | None:
     """The inverse of `pack`; None for anything else."""
     try:
-        value = json.loads(data or b"null")
-    except (ValueError, RecursionError):
+        return msgspec.json.decode(data or b"null", type=ErrorForm).error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return from_json(value) if isinstance(value, dict) else None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
+
+import msgspec
 
 from aqueduct_core.errors import AqueductError
-from aqueduct_core.flight import error_codec
+from aqueduct_core.flight.error_codec import ErrorForm
+from aqueduct_core.primitives.json_form import JsonForm
 
 
 class Failure(NamedTuple):
@@ -19,11 +20,10 @@ class Failure(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointState:
+class EndpointState(JsonForm, frozen=True):
     """One endpoint as the intake sees it now.
 
-    ``error`` is why it is not connected; None while it is, or before the first attempt ended.
+    ``failure`` is why it is not connected; None while it is, or before the first attempt ended.
     ``refused``: the endpoint answered and does not want us, or cannot be trusted (token,
     certificate, version). The intake tries again all the same, as these may change.
     """
@@ -31,32 +31,16 @@ class EndpointState:
     address: str
     connected: bool = False
     attempts: int = 0
-    error: AqueductError | None = None
+    failure: ErrorForm | None = msgspec.field(name="error", default=None)
     refused: bool = False
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "address": self.address,
-            "connected": self.connected,
-            "attempts": self.attempts,
-            "error": None if self.error is None else error_codec.to_json(self.error),
-            "refused": self.refused,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        error = data.get("error")
-        return cls(
-            data["address"],
-            data.get("connected", False),
-            data.get("attempts", 0),
-            None if error is None else error_codec.from_json(error),
-            data.get("refused", False),
-        )
+    @property
+    def error(self) -> AqueductError | None:
+        """The same as an error; None also for one of a newer release."""
+        return None if self.failure is None else self.failure.error
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionStatus:
+class SubscriptionStatus(JsonForm, frozen=True):
     """The channels that were to be asked for, over all endpoints of the intake.
 
     ``requested`` = ``open`` + ``finished`` + those that wait to be asked for (again) or have
@@ -75,31 +59,6 @@ class SubscriptionStatus:
     endpoints: tuple[EndpointState, ...] = ()
     settled: bool = False
     claims: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "requested": self.requested,
-            "open": self.open,
-            "finished": self.finished,
-            "failed": [list(failure) for failure in self.failed],
-            "failures": self.failures,
-            "endpoints": [endpoint.to_json() for endpoint in self.endpoints],
-            "settled": self.settled,
-            "claims": list(self.claims),
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(
-            data.get("requested", 0),
-            data.get("open", 0),
-            data.get("finished", 0),
-            tuple(Failure(*map(str, failure)) for failure in data.get("failed", ())),
-            data.get("failures", 0),
-            tuple(map(EndpointState.from_json, data.get("endpoints", ()))),
-            data.get("settled", False),
-            tuple(data.get("claims", ())),
-        )
 
 
 FAILURES = 100

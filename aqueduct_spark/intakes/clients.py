@@ -6,7 +6,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import structs
 
 from aqueduct_core.errors import AqueductError, IntakeFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
@@ -69,7 +70,7 @@ class IntakeClients:
                     continue
                 if self._claims.ensure(status, client):
                     # nothing is trimmed behind us from now on
-                    status = replace(client.status(), opened=status.opened)
+                    status = structs.replace(client.status(), opened=status.opened)
             except InvalidOption:
                 raise
             except SpoolFailed as error:

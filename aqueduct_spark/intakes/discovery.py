@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Protocol, TypeAlias
+
+from msgspec import structs
 
 from aqueduct_core.errors import AqueductError, AuthFailed, IntakeFailed, TlsFailed
 from aqueduct_core.flight.status import IntakeStatus
@@ -58,7 +59,10 @@ class LaunchedIntakes:
                     # Tasks look for an adopted intake at the rendezvous, as for a launched one.
                     adopted = Registration.of(intake, address, status)
                     ours = held is not None and held.started and adopted.same_process(held)
-                    found[intake] = (address, status if ours else replace(status, opened=()))
+                    found[intake] = (
+                        address,
+                        status if ours else structs.replace(status, opened=()),
+                    )
                     if held is None or not adopted.same_process(held):
                         self._rendezvous.register(adopted, held)
                     break
@@ -89,7 +93,7 @@ class StandaloneIntakes:
         for number, place in places.items():
             status = statuses[place]
             if status is not None:
-                found[number] = (self._addresses[place], replace(status, opened=()))
+                found[number] = (self._addresses[place], structs.replace(status, opened=()))
         self._trusted = self._trusted or bool(found)
         if len(found) == len(self._addresses):
             self._missing_since = None

@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import structs
 
 from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
@@ -172,7 +173,7 @@ def _spool_here(order: LaunchOrder) -> str | None:
 
 def _start(order: LaunchOrder) -> Registration:
     advertise = reachable_host(order.outside)
-    settings = replace(order.settings, advertise=advertise, spool_id=order.spool_id)
+    settings = structs.replace(order.settings, advertise=advertise, spool_id=order.spool_id)
     ready = start_intake(settings, order.launch_timeout)
     return Registration(
         order.intake,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
+from msgspec import structs
 
 from aqueduct_core.errors import DataLoss
 from aqueduct_core.flight.client import IntakeClient
@@ -39,7 +39,7 @@ def stored_rows(client: IntakeClient, ticket: Ticket, *, lenient: bool = False) 
         return status.events[1] if events else status.ends[ticket.partition]
 
     def part(start: int, end: int) -> Ticket:
-        return replace(ticket, start=start, end=end)
+        return structs.replace(ticket, start=start, end=end)
 
     return passing(
         str(ticket),

@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
+from msgspec import structs
 
 from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
@@ -48,7 +48,7 @@ def rows_of(client: IntakeClient, ticket: Ticket) -> Iterator[pa.RecordBatch]:
             # and a read waits longer for an answer than a question about places does.
             log.info("%s is read over Flight from offset %d: %s", ticket, position, error)
     if position < ticket.end:
-        yield from client.read(replace(ticket, start=position))
+        yield from client.read(structs.replace(ticket, start=position))
 
 
 def _mapped(client: IntakeClient, ticket: Ticket) -> Iterator[pa.RecordBatch]:
@@ -59,7 +59,7 @@ def _mapped(client: IntakeClient, ticket: Ticket) -> Iterator[pa.RecordBatch]:
     start, span = ticket.start, FIRST_SPAN
     while start < ticket.end:
         end = min(start + span, ticket.end)
-        pieces = client.locations(replace(ticket, start=start, end=end))
+        pieces = client.locations(structs.replace(ticket, start=start, end=end))
         if not are_here(pieces):
             return
         yield from coalesced(read_locations(pieces, SPOOL_SCHEMA))

@@ -8,10 +8,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
+from msgspec import structs
 
 from aqueduct_core.errors import AqueductError, IntakeFailed
 from aqueduct_core.flight.status import IntakeStatus
@@ -122,7 +122,7 @@ class SpoolHost:
 
     def status(self) -> IntakeStatus:
         status = self._ask(self._commands.status)
-        return replace(status, oldest=self._oldest_of(status))
+        return structs.replace(status, oldest=self._oldest_of(status))
 
     def wait(self, beyond: Sequence[int], timeout: float, view: View) -> IntakeStatus:
         self._watch.wait(beyond, timeout, self._logs[view])

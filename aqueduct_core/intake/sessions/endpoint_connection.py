@@ -27,6 +27,7 @@ from aqueduct_core.errors import (
     TlsFailed,
     VersionMismatch,
 )
+from aqueduct_core.flight.error_codec import ErrorForm
 from aqueduct_core.flight.subscription_status import EndpointState
 from aqueduct_core.intake.sessions.client_role import ClientRole
 from aqueduct_core.intake.sessions.context import SessionContext
@@ -106,7 +107,11 @@ class EndpointConnection:
     def state(self) -> EndpointState:
         error = self._error
         return EndpointState(
-            str(self.where), self._connected, self._attempts, error, isinstance(error, REFUSALS)
+            str(self.where),
+            self._connected,
+            self._attempts,
+            None if error is None else ErrorForm.of(error),
+            isinstance(error, REFUSALS),
         )
 
     @property

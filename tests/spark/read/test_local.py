@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec import structs
 
 from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
@@ -207,4 +207,4 @@ def test_damage_is_told_by_the_intake(served: Served, client: IntakeClient) -> N
     assert "offsets 200 to 210" in failed.value.what
     assert sum(b.num_rows for b in found) <= 200
     # It was asked for what follows the rows that were whole.
-    assert replace(served.reads[0], start=0) == ticket(served)
+    assert structs.replace(served.reads[0], start=0) == ticket(served)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import channel
@@ -41,7 +41,7 @@ def skipped(intake: IntakeProcess) -> list[tuple[str, int, int]]:
             (event["reason"], event["first"], event["last"])
             for stretch in client.stretches(asked)
             if stretch.state == "stored"
-            for batch in client.read(replace(asked, start=stretch.start, end=stretch.end))
+            for batch in client.read(structs.replace(asked, start=stretch.start, end=stretch.end))
             for event in expand_events(batch, 0).to_pylist()
             if event["kind"] == "skipped"
         ]

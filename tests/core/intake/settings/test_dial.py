@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from aqueduct_core.errors import AuthFailed, InvalidOption
+from aqueduct_core.flight.error_codec import ErrorForm
 from aqueduct_core.flight.subscription_status import EndpointState, Failure, SubscriptionStatus
 from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription, in_full
 from aqueduct_core.primitives.settings import from_mapping
@@ -87,7 +88,7 @@ def test_the_state_of_subscriptions_comes_back_from_its_json() -> None:
     error = AuthFailed("REJECTED", "no", "Ask")
     state = SubscriptionStatus(
         5, 1, 2, (Failure("a", "cancelled", "why"),), 3,
-        (EndpointState("a:1", True, 1), EndpointState("b:2", False, 7, error, True)),
+        (EndpointState("a:1", True, 1), EndpointState("b:2", False, 7, ErrorForm.of(error), True)),
     )  # fmt: skip
     back = SubscriptionStatus.from_json(state.to_json())
     assert back.to_json() == state.to_json()
