@@ -44,7 +44,7 @@ class TokenState(Enum):
 
 
 class TokenCheck(NamedTuple):
-    standing: TokenState
+    state: TokenState
     original: bytes | None = None
     """Of a retry token: the destination connection id of the client's first Initial."""
 

@@ -150,7 +150,7 @@ class DatagramServer(ABC):
         for item in datagrams:
             data = item[0]
             driver = routes.get(self._key(*item))
-            if driver is not None and not self._half_open.doubts(driver):
+            if driver is not None and not self._half_open.is_unproved(driver):
                 if not self._turns.add(driver, item, len(data)):
                     self.counts.overrun += 1
             elif driver is None and not self._may_open(data):

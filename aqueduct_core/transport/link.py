@@ -23,8 +23,7 @@ from typing import Protocol, TypeAlias
 from aqueduct_core.engine.actions import Action
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.inputs import Input, LinkLost
-from aqueduct_core.transport.session_table import SessionTable
-from aqueduct_core.transport.sessions import TlsSession
+from aqueduct_core.transport.sessions import SessionTable, TlsSession
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls.credentials import ClientTls, ServerIdentity
 

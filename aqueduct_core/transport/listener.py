@@ -23,7 +23,7 @@ from aqueduct_core.transport.link import (
     Stack,
     destination_of,
 )
-from aqueduct_core.transport.session_table import SessionTable
+from aqueduct_core.transport.sessions import SessionTable
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits, check_alpn, share
 from aqueduct_core.transport.stacks import stack
 from aqueduct_core.transport.stateless_reset import StatelessResets

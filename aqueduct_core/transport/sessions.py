@@ -1,4 +1,4 @@
-"""What a client keeps between two connections to one server: sessions and address tokens.
+"""What both ends keep between two connections: sessions, and at a client address tokens.
 
 A *session* (RFC 8446 §2.2) lets the next handshake go without certificates, and lets a client write
 before it is complete (0-RTT). An *address token* (RFC 9000 §8.1.3) spares it a Retry. Both are used
@@ -11,7 +11,7 @@ import hashlib
 import threading
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from aqueduct_core.transport.tls.credentials import ClientTls
 
@@ -156,3 +156,28 @@ class MemorySessions:
 
 DEFAULT_TICKETS = MemorySessions()
 """Where a dial keeps them unless it is told otherwise: for the life of the process."""
+
+
+class SessionTable:
+    """Sessions by ticket, of whatever type the transport has for them. Holds at most ``most``.
+
+    Those of each protocol are apart: what is written early for another one must not be taken
+    (RFC 8446 §4.2.10). A session is taken out to be used, so none is resumed twice: a ClientHello
+    that is replayed gets a full handshake, and its early data is rejected (RFC 8446 §8.1).
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._sessions: OrderedDict[tuple[str, bytes], Any] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def keep(self, alpn: str, ticket: bytes, session: Any) -> None:
+        self._sessions[alpn, ticket] = session
+        if len(self._sessions) > self._most:
+            self._sessions.popitem(last=False)
+
+    def take(self, alpn: str, ticket: bytes) -> Any | None:
+        """The session of that ticket and protocol, once."""
+        return self._sessions.pop((alpn, ticket), None)

@@ -29,7 +29,7 @@ from aqueduct_core.aio.outcomes import Misuse, Outcome
 from aqueduct_core.aio.serve import Server, bearer, serve
 from aqueduct_core.aqueduct.conventions.headers import connection_headers
 from aqueduct_core.engine.message_batch import Headers
-from aqueduct_core.transport.session_table import SessionTable
+from aqueduct_core.transport.sessions import SessionTable
 from aqueduct_core.transport.settings import ListenLimits
 from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
 from tests.support.waiting import LONG

@@ -2,7 +2,7 @@
 
 Each class of connection here does one thing that aioquic's own does not, on top of the one before:
 ``observed``, ``datagrams``, ``packet_limits``, ``connection`` (credit), ``stream_service``,
-``receive``, ``early``, ``resets``, ``negotiation``. They, ``streams`` and ``certificates`` alone
+``receive``, ``early``, ``resets``, ``negotiation``. They and ``streams`` alone
 touch private names of aioquic; ``check`` lists all of these and refuses, when this package is
 imported, a version that does not fit. ``link`` makes inputs and actions of it.
 """

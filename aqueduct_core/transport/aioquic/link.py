@@ -28,12 +28,10 @@ from aqueduct_core.engine.inputs import (
     LinkLost,
     LinkReady,
 )
-from aqueduct_core.transport.aioquic.certificates import certificate_fault
-from aqueduct_core.transport.aioquic.closing_packets import ClosingPackets
 from aqueduct_core.transport.aioquic.footprint import STREAM_BYTES, footprint
 from aqueduct_core.transport.aioquic.hints import Hints
 from aqueduct_core.transport.aioquic.incoming import Incoming
-from aqueduct_core.transport.aioquic.resets import ResettableConnection
+from aqueduct_core.transport.aioquic.resets import ResettableConnection, certificate_fault
 from aqueduct_core.transport.link import Address, CertificateFault, LinkCounts
 from aqueduct_core.transport.sessions import TlsSession
 from aqueduct_core.transport.settings import LinkSettings
@@ -90,7 +88,7 @@ class AioquicLink:
         self._handshake_until: float | None = None
         self._ping_at: float | None = None
         self._pings = 0
-        self._closing = ClosingPackets()
+        self._closing = _ClosingPackets()
         self._fingerprint: str | None = None
         self._freed = False
 
@@ -387,6 +385,36 @@ class AioquicLink:
         self.counts.datagrams_sent += len(out)
         self.counts.bytes_sent += sum(len(data) for data, _ in out)
         return out
+
+
+class _ClosingPackets:
+    """Packets that say that the connection is closed, once there are any; sent again to a peer that
+    still sends, ever more rarely (RFC 9000 §10.2.1)."""
+
+    __slots__ = ("_answers", "_packets", "_received")
+
+    def __init__(self) -> None:
+        self._packets: list[tuple[bytes, Address]] = []
+        self._received = 0
+        self._answers = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._packets)
+
+    def keep(self, packets: list[tuple[bytes, Address]]) -> None:
+        self._packets = packets
+
+    def received(self, datagrams: int) -> None:
+        """So many more came from the peer."""
+        self._received += datagrams
+
+    def due(self) -> list[tuple[bytes, Address]]:
+        """The packets, if they are to be sent once more."""
+        received, self._received = self._received, 0
+        if not received:
+            return []
+        self._answers += 1
+        return [] if self._answers & (self._answers - 1) else self._packets
 
 
 def _cut(reason: str) -> str:

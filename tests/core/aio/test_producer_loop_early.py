@@ -15,8 +15,7 @@ from aqueduct_core.aio.serve import Server, bearer, serve
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import AuthFailed, ConnectFailed, TlsFailed
 from aqueduct_core.primitives.certificates import Authority
-from aqueduct_core.transport.session_table import SessionTable
-from aqueduct_core.transport.sessions import MemorySessions
+from aqueduct_core.transport.sessions import MemorySessions, SessionTable
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
 from aqueduct_core.transport.tls.development import issue, make_authority

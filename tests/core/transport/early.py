@@ -15,8 +15,7 @@ from aqueduct_core.engine.inputs import (
     StreamReset,
 )
 from aqueduct_core.transport.link import AcceptTerms, Resumption
-from aqueduct_core.transport.session_table import SessionTable
-from aqueduct_core.transport.sessions import TlsSession
+from aqueduct_core.transport.sessions import SessionTable, TlsSession
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.wire import Wire
 

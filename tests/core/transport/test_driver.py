@@ -74,13 +74,13 @@ def test_writable_returns_when_the_link_is_lost() -> None:
     asyncio.run(main())
 
 
-def test_a_program_that_fails_on_news_loses_its_connection(
+def test_a_program_that_fails_on_events_loses_its_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.ERROR)
 
     def fail(driver: Driver, events: list[object]) -> None:
-        raise RuntimeError("news is bad")
+        raise RuntimeError("bad events")
 
     async def main() -> None:
         async with serving() as server:
@@ -98,7 +98,7 @@ def test_a_program_that_fails_on_news_loses_its_connection(
             assert driver.lost == LinkLost(10, "internal error", by_peer=False)
 
     asyncio.run(main())
-    assert "news is bad" in caplog.text
+    assert "bad events" in caplog.text
 
 
 def test_an_engine_that_cannot_be_made_fails_the_dial() -> None:
@@ -122,7 +122,7 @@ def test_an_engine_that_cannot_be_made_fails_the_dial() -> None:
     asyncio.run(main())
 
 
-def test_an_order_that_cannot_be_carried_out_is_the_fault_of_the_engine(
+def test_an_action_that_cannot_be_carried_out_is_the_fault_of_the_engine(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Wrong(Probe):

@@ -10,7 +10,7 @@ import pytest
 
 from aqueduct_core.aio.serve import bearer
 from aqueduct_core.errors import AqueductError, AuthFailed, ConnectFailed
-from aqueduct_core.transport.session_table import SessionTable
+from aqueduct_core.transport.sessions import SessionTable
 from aqueduct_core.transport.settings import ListenLimits
 from aqueduct_spark.write import pooled_connection
 from tests.core.aio.scene import in_loop, server_tls

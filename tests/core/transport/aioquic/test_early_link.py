@@ -295,7 +295,7 @@ def test_early_data_outlives_a_retry(accepts: bool) -> None:
     assert again is not None
     assert again.destination == source
     checked = tokens.check(again.token, CLIENT, again.destination, wire.now)
-    assert checked.standing is TokenState.PROVED
+    assert checked.state is TokenState.PROVED
     assert checked.original == hello.destination
     wire._terms = AcceptTerms(
         original=checked.original,

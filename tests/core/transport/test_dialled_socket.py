@@ -7,9 +7,9 @@ import socket
 
 import pytest
 
-from aqueduct_core.transport import liveness
+from aqueduct_core.transport import dialled_socket
+from aqueduct_core.transport.dialled_socket import LivenessProbe
 from aqueduct_core.transport.driver import Driver
-from aqueduct_core.transport.liveness import LivenessProbe
 from aqueduct_core.transport.udp_socket import UdpSocket
 from tests.core.transport.ends import dialled, ended, serving, until
 from tests.support.waiting import LONG
@@ -24,7 +24,7 @@ def test_refusals_over_a_second_without_a_packet_mean_gone() -> None:
     assert judged.verdict(11.0, 5) is True
 
 
-def test_one_packet_ends_the_doubt() -> None:
+def test_one_packet_ends_the_question() -> None:
     judged = LivenessProbe(10.0, 5, 0.01)
     for step in range(1, 20):
         judged.refused(10.0 + step * 0.2)
@@ -38,7 +38,7 @@ def test_two_refusals_are_not_enough_but_three_seconds_of_silence_are() -> None:
     assert judged.verdict(13.0, 5) is True
 
 
-def test_patience_grows_with_the_round_trip() -> None:
+def test_the_time_to_answer_grows_with_the_round_trip() -> None:
     judged = LivenessProbe(10.0, 5, 0.5)
     for step in range(1, 20):
         judged.refused(10.0 + step * 0.1)
@@ -59,7 +59,7 @@ def test_fault_01_a_server_that_is_gone_without_a_word_is_noticed(
     busy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the port closed, as after a kill -9: long before the idle timeout of 30 s."""
-    monkeypatch.setattr(liveness, "REFUSED_SECONDS", 0.3)
+    monkeypatch.setattr(dialled_socket, "REFUSED_SECONDS", 0.3)
 
     async def main() -> None:
         async with serving() as server:
@@ -86,7 +86,7 @@ def test_fault_01_a_server_that_is_gone_without_a_word_is_noticed(
 def test_fault_01_a_server_that_was_started_again_on_its_port_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(liveness, "SILENT_SECONDS", 0.6)
+    monkeypatch.setattr(dialled_socket, "SILENT_SECONDS", 0.6)
 
     async def main() -> None:
         async with serving() as server:
@@ -113,8 +113,8 @@ def test_fault_01_a_server_that_was_started_again_on_its_port_is_noticed(
 def test_forged_refusals_do_not_end_a_connection_that_is_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(liveness, "REFUSED_SECONDS", 0.1)
-    monkeypatch.setattr(liveness, "SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(dialled_socket, "REFUSED_SECONDS", 0.1)
+    monkeypatch.setattr(dialled_socket, "SILENT_SECONDS", 0.3)
 
     async def main() -> None:
         async with serving() as server:
