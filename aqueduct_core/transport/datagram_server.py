@@ -22,7 +22,7 @@ from aqueduct_core.transport.half_open import HalfOpen
 from aqueduct_core.transport.link import Address, Link, ListenCounts
 from aqueduct_core.transport.memory_guard import GuardCounts, MemoryGuard
 from aqueduct_core.transport.settings import ListenLimits
-from aqueduct_core.transport.udp_socket import SocketCounts, UdpSocket
+from aqueduct_core.transport.udp_socket import UdpSocket
 
 STRANGERS_SHARE = 0.002
 """Seconds of a turn for datagrams that may open connections, or are for those whose clients have
@@ -86,10 +86,6 @@ class DatagramServer(ABC):
         """Host and port as bound."""
         name = self._socket.address
         return name[0], name[1]
-
-    @property
-    def socket_counts(self) -> SocketCounts:
-        return self._socket.counts
 
     @property
     def memory_counts(self) -> GuardCounts:

@@ -40,7 +40,10 @@ def top_level(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
 
 
 def members(node: ast.ClassDef) -> Iterator[str]:
-    """Methods, properties and annotated fields. Members of an enum may be known by their values."""
+    """Methods, properties and annotated fields. Members of an enum may be known by their values,
+    and the keys of a dictionary are no names."""
+    if any(ast.unparse(base) == "TypedDict" for base in node.bases):
+        return
     for each in node.body:
         if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
             yield each.name

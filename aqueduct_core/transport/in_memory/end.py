@@ -12,7 +12,7 @@ from aqueduct_core.engine.inputs import Input, LinkLost
 from aqueduct_core.engine.streams import STEP, is_bidirectional, is_client
 from aqueduct_core.transport.in_memory.path import MemoryPath
 
-OnEvents = Callable[[list[Any]], None]
+OnEndEvents = Callable[[list[Any]], None]
 
 
 @dataclass(slots=True)
@@ -39,7 +39,6 @@ class MemoryCounts:
     datagrams: int = 0
     datagrams_lost: int = 0
     datagrams_doubled: int = 0
-    datagrams_refused: int = 0
 
 
 class MemoryEnd:
@@ -50,7 +49,7 @@ class MemoryEnd:
     """
 
     def __init__(
-        self, engine: Engine[Any], on_events: OnEvents | None = None, *, client: bool
+        self, engine: Engine[Any], on_events: OnEndEvents | None = None, *, client: bool
     ) -> None:
         self.engine = engine
         self.on_events = on_events

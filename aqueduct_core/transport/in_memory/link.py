@@ -39,7 +39,7 @@ from aqueduct_core.engine.inputs import (
     StreamStopped,
 )
 from aqueduct_core.engine.streams import is_bidirectional
-from aqueduct_core.transport.in_memory.end import MemoryEnd, OnEvents, Outgoing
+from aqueduct_core.transport.in_memory.end import MemoryEnd, OnEndEvents, Outgoing
 from aqueduct_core.transport.in_memory.network import MemoryNetwork
 from aqueduct_core.transport.in_memory.path import MemoryPath
 
@@ -89,8 +89,8 @@ class MemoryLink:
         queue: int = 64 * 1024,
         start: float = 0.0,
         network: MemoryNetwork | None = None,
-        on_client_events: OnEvents | None = None,
-        on_server_events: OnEvents | None = None,
+        on_client_events: OnEndEvents | None = None,
+        on_server_events: OnEndEvents | None = None,
     ) -> None:
         self.network = network or MemoryNetwork(start)
         self.network.links.append(self)
@@ -328,7 +328,6 @@ class MemoryLink:
 
     def _datagram(self, end: MemoryEnd, data: bytes, token: int) -> None:
         if len(data) > self.max_datagram_size or not self.max_datagram_size:
-            end.counts.datagrams_refused += 1
             end.at_once.append(DatagramOutcome(token, DatagramFate.REFUSED))
             return
         end.counts.datagrams += 1

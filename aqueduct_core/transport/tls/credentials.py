@@ -123,11 +123,6 @@ class ServerTls:
         """SHA-256 of the certificate, as colon-separated hexadecimal."""
         return self.identity.fingerprint
 
-    @property
-    def not_after(self) -> datetime.datetime:
-        """When the certificate expires (UTC)."""
-        return self.identity.certificate.not_valid_after_utc
-
     def checked(self, at: datetime.datetime | None = None) -> ServerIdentity:
         """The identity, or ``TlsFailed.EXPIRED`` when its dates do not cover ``at`` (now)."""
         identity = self.identity
