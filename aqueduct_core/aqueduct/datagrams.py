@@ -89,7 +89,7 @@ class Refusable:
     def add(self, token: int, message: DatagramMessage) -> None:
         self._fresh[token] = message
 
-    def turn(self) -> None:
+    def hand_over(self) -> None:
         """Actions are taken: with new datagrams in them, the earlier ones are past refusal."""
         if self._fresh:
             self._handed_over, self._fresh = self._fresh, {}

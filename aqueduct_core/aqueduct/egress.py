@@ -121,8 +121,8 @@ class Egress:
         one to go."""
         half.blocked_by = verdict
         flow = self._context.flow
-        if verdict is SendVerdict.TOTAL and half.waiting and flow.turn is None:
-            flow.turn = half.channel
+        if verdict is SendVerdict.TOTAL and half.waiting and flow.head_of_line is None:
+            flow.head_of_line = half.channel
 
     def _enqueue(self, half: SenderHalf, message: QueuedMessage, mode: Mode) -> Sent:
         """Let a message wait behind the others of its channel (AQ-FLOW-5)."""
@@ -188,7 +188,7 @@ class Egress:
         if sent is None:
             return False
         queues.pop(channel)
-        self._context.flow.yield_turn(channel)
+        self._context.flow.leave_line(channel)
         assert sent.number is not None
         if half.visible:
             self._context.events.emit_numbered(channel, sent.reliable, sent.number, sent.attached)
@@ -220,7 +220,7 @@ class Egress:
             case DatagramOutcome(token, DatagramFate.REFUSED):
                 self._refused(token, now)
             case DatagramOutcome(token, DatagramFate.LEFT):
-                self._gone(context.link.left(token), now)
+                self._left(context.link.left(token), now)
             case DatagramOutcome(_, DatagramFate.ACKED) | DatagramOutcome(_, DatagramFate.LOST):
                 pass  # what the peer's engine has is known by its acks and nacks alone
             case LinkRoom(size):
@@ -253,9 +253,9 @@ class Egress:
             if number is not None:
                 self._channels.lineage.renumbered(message.channel, message.number, number)
                 self._context.events.emit(Rerouted(message.channel, message.number, number))
-        self._gone(self._context.link.refused(token, sent=number is None), now)
+        self._left(self._context.link.refused(token, sent=number is None), now)
 
-    def _gone(self, channels: list[int], now: float) -> None:
+    def _left(self, channels: list[int], now: float) -> None:
         """The oldest datagrams of these channels have left the link: others may follow, and they
         are declared (AQ-SEND-6)."""
         self._context.flow.changed = True

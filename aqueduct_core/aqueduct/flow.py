@@ -126,9 +126,9 @@ class Flow:
     peer's over all channels.
 
     Until the peer's headers are here we may send ``initial_burst`` (AQ-FLOW-9). ``changed``:
-    something happened since the last ``settled`` by which a waiting message may go.
-    ``turn``: the channel whose message waits for room in the total; the others do not overtake
-    it, or a large message would never find the total empty.
+    something happened by which a waiting message may go, since these were last looked at.
+    ``head_of_line``: the channel whose message waits for room in the total; the others do not
+    overtake it, or a large message would never find the total empty.
     """
 
     def __init__(self, config: Config) -> None:
@@ -136,7 +136,7 @@ class Flow:
         self.on = self.own is not None
         self.active = False
         self.total = 0
-        self.turn: int | None = None
+        self.head_of_line: int | None = None
         self.changed = False
         self._per_channel = 0
         self._all = config.initial_burst
@@ -167,7 +167,7 @@ class Flow:
             self.active = self.on = peer is not None
             if peer is None:
                 self.total = 0
-                self.turn = None
+                self.head_of_line = None
             else:
                 self._per_channel, self._all = peer
 
@@ -181,7 +181,7 @@ class Flow:
         if limit and account.outstanding and account.outstanding + size > limit:
             return SendVerdict.CHANNEL
         if self._all:
-            if self.turn is not None and self.turn != account.channel:
+            if self.head_of_line is not None and self.head_of_line != account.channel:
                 return SendVerdict.TOTAL
             if self.total and self.total + size > self._all:
                 return SendVerdict.TOTAL
@@ -196,7 +196,7 @@ class Flow:
         if limit and self.active:
             rooms.append(limit - account.outstanding)
         if self._all:
-            blocked = self.turn is not None and self.turn != account.channel
+            blocked = self.head_of_line is not None and self.head_of_line != account.channel
             rooms.append(0 if blocked else self._all - self.total)
         return min(rooms, default=None)
 
@@ -263,8 +263,8 @@ class Flow:
         account.datagrams = None
         self.changed = True
 
-    def yield_turn(self, channel: int) -> None:
+    def leave_line(self, channel: int) -> None:
         """What waited first of this channel has gone, or will not go: it is for others to go."""
-        if self.turn == channel:
-            self.turn = None
+        if self.head_of_line == channel:
+            self.head_of_line = None
             self.changed = True

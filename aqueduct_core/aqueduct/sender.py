@@ -322,7 +322,7 @@ class SenderHalf:
     def drop_queue(self) -> None:
         """What waits will not be sent; the channels that it carries are lost (AQ-SEND-12)."""
         count = self._context.queues.drop(self.channel)
-        self._context.flow.yield_turn(self.channel)
+        self._context.flow.leave_line(self.channel)
         if count and self.visible:
             self._context.events.emit(Dropped(self.channel, count))
 

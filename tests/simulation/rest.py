@@ -76,7 +76,7 @@ def tables(engine: AqueductEngine) -> dict[str, int]:
         "datagrams in the link": len(context.link),
         "bytes in the link": context.link.size,
         "outstanding bytes": context.flow.total,
-        "turns": int(context.flow.turn is not None),
+        "heads of line": int(context.flow.head_of_line is not None),
         "streams of ours": len(outbox._live),
         "unwritten streams": len(outbox._pending),
     }
