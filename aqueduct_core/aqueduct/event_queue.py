@@ -70,15 +70,15 @@ class BatchBuilder:
         payloads = self._payloads
         payload = payloads[0] if len(payloads) == 1 else b"".join(payloads)
         return MessageBatch(
-            self.channel,
-            self.reliable,
-            self.first,
-            self.count,
-            payload,
-            offsets,
-            self.size,
-            self.headers,
-            self.attachments,
+            channel=self.channel,
+            reliable=self.reliable,
+            first=self.first,
+            count=self.count,
+            payload=payload,
+            offsets=offsets,
+            size=self.size,
+            headers=self.headers,
+            attachments=self.attachments,
         )
 
 

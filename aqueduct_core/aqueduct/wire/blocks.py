@@ -23,6 +23,8 @@ LONGEST_HEAD = 24
 """A plain frame has fewer bytes than this before its payload."""
 MATRIX_LEAST = 16
 """Fewer frames than this are not worth a matrix."""
+_LOOPED = 256
+"""Frames taken one by one before equal ones are looked for again."""
 _MATRIX_MOST = 8192
 """Frames checked at once: bounds the work that one differing frame makes useless."""
 
@@ -56,7 +58,15 @@ def decode_block(
             number += count
             continue
         loop_lengths: list[int] = []
-        pos = _loop(data, pos, end, number, max_payload, pieces, loop_lengths, 256)
+        pos = _loop(
+            data,
+            pos,
+            end,
+            number=number,
+            max_payload=max_payload,
+            pieces=pieces,
+            lengths=loop_lengths,
+        )
         lengths.append(loop_lengths)
         number += len(loop_lengths)
     count = number - first
@@ -117,17 +127,17 @@ def _loop(
     data: bytes,
     pos: int,
     end: int,
+    *,
     number: int,
     max_payload: int,
     pieces: list[bytes],
     lengths: list[int],
-    most: int,
 ) -> int:
-    """Take up to ``most`` plain frames that go on at ``number``; the position behind them."""
+    """Take up to `_LOOPED` plain frames that go on at ``number``; the position behind them."""
     add_piece = pieces.append
     add_length = lengths.append
     decode = varint.decode
-    for expected in range(number, number + most):
+    for expected in range(number, number + _LOOPED):
         prefix = b"\x04" + varint.encode(expected) + _PLAIN
         at = pos + len(prefix)
         if at >= end or data[pos:at] != prefix:
