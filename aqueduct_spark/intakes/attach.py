@@ -13,9 +13,8 @@ from aqueduct_core.spool.reader import SpoolReader
 from aqueduct_spark.intakes.adoption import Adoption
 from aqueduct_spark.intakes.clients import IntakeClients
 from aqueduct_spark.intakes.discovery import LaunchedIntakes, StandaloneIntakes
-from aqueduct_spark.intakes.hosts import bind_host, outside_of, reachable_host
 from aqueduct_spark.intakes.launch_settings import launch_order
-from aqueduct_spark.intakes.rendezvous import Rendezvous
+from aqueduct_spark.intakes.rendezvous import Rendezvous, bind_host, outside_of, reachable_host
 from aqueduct_spark.intakes.renewal import Renewal
 from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.options.read import StreamReadOptions
@@ -28,7 +27,7 @@ from aqueduct_spark.planning.views import Reader
 class AttachedIntakes(Protocol):
     """What a planner needs of the intakes of its query. Ends with `close`."""
 
-    fleet: IntakeClients
+    clients: IntakeClients
 
     @property
     def launches(self) -> bool:
@@ -46,7 +45,7 @@ class AttachedIntakes(Protocol):
         None where it runs on its own."""
 
     def access(self) -> Credentials | None:
-        """What tasks call an intake with that runs on its own; None where the order says it."""
+        """What tasks call an intake with that runs on its own; None where the order holds it."""
 
     def directory(self, intake: int) -> Path | None:
         """Where its spool is, for those who can see it; None where that is not known."""
@@ -57,8 +56,8 @@ class AttachedIntakes(Protocol):
     def close(self) -> None: ...
 
 
-def muster(options: StreamReadOptions, readers: Sequence[Reader]) -> AttachedIntakes:
-    """The intakes of a query; nothing is launched by this.
+def attach(protocol: str, options: StreamReadOptions, readers: Sequence[Reader]) -> AttachedIntakes:
+    """The intakes of a query; nothing is launched by this. ``protocol`` is their adapter.
 
     Raises:
         InvalidOption: CONFLICT where the spool has more of them than the query is to read.
@@ -68,18 +67,23 @@ def muster(options: StreamReadOptions, readers: Sequence[Reader]) -> AttachedInt
     if isinstance(source, Standalone):
         return _Standalone(source, options.launch_timeout, readers)
     if isinstance(source, Listen | Dial):
-        return _Launched(source, options, readers)
+        return _Launched(protocol, source, options, readers)
     raise ValueError("a stream needs intakes")
 
 
 class _Launched:
-    """Intakes that tasks start. A rendezvous tells them of each other, a lease ends them."""
+    """Intakes that tasks start. Tasks find them at a rendezvous, a lease ends them."""
 
     launches = True
 
     def __init__(
-        self, source: Listen | Dial, options: StreamReadOptions, readers: Sequence[Reader]
+        self,
+        protocol: str,
+        source: Listen | Dial,
+        options: StreamReadOptions,
+        readers: Sequence[Reader],
     ) -> None:
+        self._protocol = protocol
         self._options = options
         self._spool = Path(source.spool or "")
         if isinstance(source, Listen):
@@ -88,10 +92,10 @@ class _Launched:
         outside = outside_of(source)
         self._rendezvous = Rendezvous(bind_host(outside), self._credentials)
         self._address = f"{reachable_host(outside)}:{self._rendezvous.port}"
-        roster = LaunchedIntakes(self._rendezvous, options.intakes)
+        discovery = LaunchedIntakes(self._rendezvous, options.intakes)
         adoption = Adoption(lambda intake, spool: self.order(intake, spool).settings)
-        self.fleet = IntakeClients(roster, lambda: self._credentials, readers, adoption)
-        self._renewal = Renewal(self.fleet, options.lease)
+        self.clients = IntakeClients(discovery, lambda: self._credentials, readers, adoption)
+        self._renewal = Renewal(self.clients, options.lease)
 
     def order(
         self,
@@ -101,7 +105,9 @@ class _Launched:
         given_out: Sequence[int] = (),
     ) -> LaunchOrder:
         access = self._credentials, self._address
-        return launch_order(self._options, intake, *access, spool, elsewhere, given_out)
+        return launch_order(
+            self._protocol, self._options, intake, *access, spool, elsewhere, given_out
+        )
 
     def access(self) -> Credentials | None:
         return None
@@ -115,7 +121,7 @@ class _Launched:
     def close(self) -> None:
         """Intakes stay until their lease is over, to be adopted."""
         self._renewal.stop()
-        self.fleet.close()
+        self.clients.close()
         self._rendezvous.shutdown()
 
 
@@ -127,10 +133,10 @@ class _Standalone:
     def __init__(self, source: Standalone, timeout: float, readers: Sequence[Reader]) -> None:
         self._source = source
         self._token = Token.of(source.auth)
-        self.access()  # what cannot be read is told at the start
+        self.access()  # what cannot be read is an error at the start
         addresses = [str(address) for address in source.addresses]
-        self.fleet = IntakeClients(StandaloneIntakes(addresses, timeout), self.access, readers)
-        self._renewal = Renewal(self.fleet, None)
+        self.clients = IntakeClients(StandaloneIntakes(addresses, timeout), self.access, readers)
+        self._renewal = Renewal(self.clients, None)
 
     def order(
         self,
@@ -169,7 +175,7 @@ class _Standalone:
 
     def close(self) -> None:
         self._renewal.stop()
-        self.fleet.close()
+        self.clients.close()
 
 
 def _check_all_are_read(spool: Path, intakes: int) -> None:
@@ -177,7 +183,7 @@ def _check_all_are_read(spool: Path, intakes: int) -> None:
     try:
         left_out = [number for number in spools_below(spool) if number >= intakes]
     except OSError:
-        return  # out of sight here; where it is needed it is told
+        return  # out of sight here; where it is needed, that is an error
     if left_out:
         directory = spool / f"intake-{left_out[-1]}"
         raise InvalidOption(

@@ -25,51 +25,51 @@ STATUS_TIMEOUT = 5.0
 """Seconds after which an intake counts as gone; a data task finds out by itself as well."""
 
 TURN = 0.05
-"""Seconds for which one of several intakes is asked for news."""
+"""Seconds for which one of several intakes is waited for."""
 
 
 class IntakeClients:
-    """Finds the intakes of a query, holds its cursors there, and asks them.
+    """Finds the intakes of a query, leases its cursors there, and calls them.
 
-    ``readers`` are the cursors; the first is that of the rows. ``credentials`` are asked for
+    ``readers`` are the cursors; the first is that of the rows. ``credentials`` are called
     whenever an intake is dialled. ``adoption`` says which may go on; without it all may. May be
     used from several threads. Ends with `close`.
     """
 
     def __init__(
         self,
-        roster: Discovery,
+        discovery: Discovery,
         credentials: Callable[[], Credentials],
         readers: Sequence[Reader],
         adoption: Adoption | None = None,
     ) -> None:
-        self._roster = roster
+        self._discovery = discovery
         self._credentials = credentials
         self._reader = readers[0]
-        self._claims = PlannerLeases(readers)
+        self._leases = PlannerLeases(readers)
         self._adoption = adoption
         self._lock = threading.Lock()
         self._clients: dict[str, IntakeClient] = {}
-        self._places: dict[int, str] = {}
+        self._addresses: dict[int, str] = {}
         self._statuses: dict[int, IntakeStatus] = {}
 
     def observe(self, start: StreamOffset) -> dict[int, Seen]:
-        """Each intake that answers now, with its cursors held. Those that are ending do not count.
+        """Each intake that answers now, with its cursors leased, but for those that are ending.
 
         Raises:
             SpoolFailed: CURSOR_IN_USE.
             InvalidOption: CONFLICT, as `Adoption.accepts`.
-            AqueductError: as `Roster.find`.
+            AqueductError: as `Discovery.find`.
         """
-        found = self._roster.find(start, self._ask)
+        found = self._discovery.find(start, self._status_at)
         statuses: dict[int, IntakeStatus] = {}
         for intake, (address, status) in found.items():
             client = self._client(address)
             try:
                 if not self._adopted(intake, status, client):
                     continue
-                if self._claims.ensure(status, client):
-                    # nothing is trimmed behind us from now on
+                if self._leases.ensure(status, client):
+                    # nothing is truncated behind us from now on
                     status = structs.replace(client.status(), opened=status.opened)
             except InvalidOption:
                 raise
@@ -84,22 +84,22 @@ class IntakeClients:
                 continue
             statuses[intake] = status
         with self._lock:
-            self._places = {intake: found[intake][0] for intake in statuses}
+            self._addresses = {intake: found[intake][0] for intake in statuses}
             self._statuses = statuses
         return {intake: see(status, self._reader) for intake, status in statuses.items()}
 
     def _adopted(self, intake: int, status: IntakeStatus, client: IntakeClient) -> bool:
         adoption = self._adoption
-        return adoption is None or adoption.accepts(intake, status, client, self._claims)
+        return adoption is None or adoption.accepts(intake, status, client, self._leases)
 
     def own(self, query: str) -> bool:
-        """The cursors belong to the query of this id, with the next look; as `Claims.own`."""
-        return self._claims.own(query)
+        """The cursors belong to the query of this id, with the next look; see `PlannerLeases`."""
+        return self._leases.own(query)
 
-    def await_news(self, seen: Mapping[int, Seen], timeout: float) -> None:
+    def await_rows(self, seen: Mapping[int, Seen], timeout: float) -> None:
         """Return when an intake in ``seen`` is durable beyond what is seen, or after ``timeout``.
 
-        An intake that stops answering is news too. Several are asked in turn, `TURN` seconds
+        It returns, too, when one stops answering. Several are waited for in turn, `TURN` seconds
         each: without threads there is nothing that could hold up the end of the process.
         """
         waiting = [
@@ -122,7 +122,7 @@ class IntakeClients:
             time.sleep(max(0.0, deadline - time.monotonic()))
 
     def commit(self, end: StreamOffset) -> None:
-        """Tell each intake that is known what the query is done with. An intake that is gone is
+        """Commit at each intake that is known what the query is done with. One that is gone is
         passed over: the next commit says the same and more.
 
         Raises:
@@ -136,29 +136,29 @@ class IntakeClients:
         client = self.client(intake)
         if client is None:
             return
-        claims = self._claims
+        leases = self._leases
         _unless_in_use(
             intake,
             lambda: client.commit(
                 reader.cursor,
                 ends,
                 spool=spool,
-                owner=claims.owner,
+                owner=leases.owner,
                 view=reader.view,
-                query=claims.query,
+                query=leases.query,
             ),
         )
 
-    def tell_given_out(self, at: StreamOffset) -> None:
-        """Tell each intake that serves the spool that was read, how far that was
-        (`Claims.tell_given_out`). One that is gone is passed over."""
+    def report_given_out(self, at: StreamOffset) -> None:
+        """Report to each intake that serves the spool that was read, how far that was
+        (`PlannerLeases.report_given_out`). One that is gone is passed over."""
         statuses = self.statuses()
         for intake, position in at.spool.items():
             client, status = self.client(intake), statuses.get(intake)
             if client is None or status is None or status.id != position.id:
                 continue
             try:
-                self._claims.tell_given_out(client, self._reader, position.to)
+                self._leases.report_given_out(client, self._reader, position.to)
             except AqueductError as error:
                 log.warning("intake %d: %s", intake, error)
 
@@ -171,35 +171,35 @@ class IntakeClients:
         """
         client = self.client(intake)
         if client is not None:
-            _unless_in_use(intake, lambda: self._claims.begin_anew(client))
+            _unless_in_use(intake, lambda: self._leases.begin_anew(client))
 
     def drop_cursor(self, intake: int, cursor: str) -> None:
         """Have a cursor forgotten that nobody needs. One that is in use stays."""
         client = self.client(intake)
         try:
             if client is not None:
-                client.drop_cursor(cursor, query=self._claims.query)
+                client.drop_cursor(cursor, query=self._leases.query)
         except AqueductError as error:
             log.info("cursor %s of intake %d: %s", cursor, intake, error)
 
     def client(self, intake: int) -> IntakeClient | None:
         """The client of an intake that was there at the last look."""
         with self._lock:
-            return self._clients.get(self._places.get(intake, ""))
+            return self._clients.get(self._addresses.get(intake, ""))
 
     def statuses(self) -> dict[int, IntakeStatus]:
         """What the intakes said of themselves at the last look."""
         with self._lock:
             return dict(self._statuses)
 
-    def renew_holds(self) -> None:
-        self._claims.renew()
+    def renew_cursors(self) -> None:
+        self._leases.renew()
 
     def renew_leases(self, lease: float) -> None:
         """Keep all intakes running that are registered or were seen."""
         with self._lock:
-            addresses = set(self._places.values())
-        for address in addresses | self._roster.addresses():
+            addresses = set(self._addresses.values())
+        for address in addresses | self._discovery.addresses():
             client = self._client(address)
             try:
                 client.renew(lease)
@@ -208,13 +208,13 @@ class IntakeClients:
 
     def close(self) -> None:
         """Give the cursors back and hang up."""
-        self._claims.release()
+        self._leases.release()
         with self._lock:
             clients, self._clients = self._clients, {}
         for client in clients.values():
             client.close()
 
-    def _ask(self, address: str) -> IntakeStatus | AqueductError:
+    def _status_at(self, address: str) -> IntakeStatus | AqueductError:
         try:
             client = self._client(address)
         except AqueductError as error:  # of its credentials

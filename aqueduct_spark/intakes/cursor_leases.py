@@ -1,4 +1,4 @@
-"""The planner's holds on its cursors: one planner owns a cursor at a time."""
+"""The planner's leases on its cursors: one planner owns a cursor at a time."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from aqueduct_spark.planning.views import Reader
 
 log = logging.getLogger(__name__)
 
-HOLD = 5.0
-"""Seconds for which a hold lasts; it is renewed about every second."""
+LEASE_SECONDS = 5.0
+"""Seconds for which a lease of a cursor lasts; it is renewed about every second."""
 
 TAKE_OVER = 8.0
-"""Seconds of waiting for the hold of another planner to run out, which it does when that one was
+"""Seconds of waiting for the lease of another planner to run out, which it does when that one was
 killed."""
 
 RETRY_PAUSE = 0.25
 """Seconds between two tries of it."""
 
 HOST = 128
-"""Characters of the name of our host that are told to others."""
+"""Characters of the name of our host that others see."""
 
 
 class PlannerLeases:
-    """Holds every cursor of a query in the spool of each of its intakes.
+    """Leases every cursor of a query in the spool of each of its intakes.
 
-    A cursor belongs to the query for good once a claim carries the id of the query (`own`).
+    A cursor belongs to the query for good once a lease carries the id of the query (`own`).
 
-    May be used from several threads. Ends with `release`; a hold that is not renewed runs out.
+    May be used from several threads. Ends with `release`; a lease that is not renewed runs out.
     """
 
     def __init__(self, readers: Sequence[Reader]) -> None:
@@ -50,8 +50,8 @@ class PlannerLeases:
         self._lost: SpoolFailed | None = None
 
     def own(self, query: str) -> bool:
-        """The query has this id, which Spark has written down ("": none yet). Returns whether it is
-        news: then the cursors are to be held anew, with the id."""
+        """The query has this id, which Spark has written down ("": none yet). Returns whether it
+        is a new one: then the cursors are to be leased anew, with the id."""
         with self._lock:
             if not query or query == self.query:
                 return False
@@ -60,11 +60,11 @@ class PlannerLeases:
             return True
 
     def ensure(self, status: IntakeStatus, client: IntakeClient) -> bool:
-        """Hold the cursors in the spool whose status this is, which ``client`` serves.
+        """Lease the cursors in the spool whose status this is, which ``client`` serves.
 
         Returns whether they were not held before: then what was known of the spool is out of date.
 
-        Waits up to `TAKE_OVER` for a planner that is gone, where there was no hold before, unless
+        Waits up to `TAKE_OVER` for a planner that is gone, where there was no lease before, unless
         it is one of another query.
 
         Raises:
@@ -79,19 +79,19 @@ class PlannerLeases:
             if self._held.get(spool) is client:
                 return False
             waits = spool not in self._ours and not self._foreign(status)
-        patience = TAKE_OVER if waits else 0.0
-        give_up = time.monotonic() + patience
-        told = False
+        longest = TAKE_OVER if waits else 0.0
+        give_up = time.monotonic() + longest
+        logged = False
         while True:
             try:
-                self._hold(client, self.query)
+                self._lease(client, self.query)
                 break
             except SpoolFailed as error:
                 if error.subclass != "CURSOR_IN_USE" or time.monotonic() > give_up:
                     raise
-                if not told:
-                    log.info("waiting up to %g s for a cursor: %s", patience, error)
-                    told = True
+                if not logged:
+                    log.info("waiting up to %g s for a cursor: %s", longest, error)
+                    logged = True
                 time.sleep(RETRY_PAUSE)
         with self._lock:
             self._held[spool] = client
@@ -101,7 +101,7 @@ class PlannerLeases:
     def others(self, status: IntakeStatus, client: IntakeClient) -> tuple[str, ...]:
         """The cursors in that spool that other planners hold. Ours are held by nobody after this.
 
-        Waits up to `TAKE_OVER` for the holds of planners that are gone.
+        Waits up to `TAKE_OVER` for the leases of planners that are gone.
 
         Raises:
             SpoolFailed: CURSOR_IN_USE, as `ensure`: what is another query's is not ours to judge.
@@ -115,23 +115,23 @@ class PlannerLeases:
         return held
 
     def renew(self) -> None:
-        """Keep what is held. A cursor that another query took over is told by `ensure`."""
+        """Keep what is held. `ensure` raises when another query took a cursor over."""
         with self._lock:
             held, query = dict(self._held), self.query
         for spool, client in held.items():
             try:
-                self._hold(client, query)
+                self._lease(client, query)
             except AqueductError as error:
                 with self._lock:
                     if self.query != query:
-                        return  # `own` came in between: what was asked without the id says nothing
+                        return  # `own` came in between: an answer without the id says nothing
                     if isinstance(error, SpoolFailed) and error.subclass == "CURSOR_IN_USE":
                         self._lost = error
                     elif self._held.get(spool) is client:
-                        # The intake is gone or another one; the next look at it holds anew.
+                        # The intake is gone or another one; the next look at it leases anew.
                         del self._held[spool]
 
-    def tell_given_out(self, client: IntakeClient, reader: Reader, ends: Sequence[int]) -> None:
+    def report_given_out(self, client: IntakeClient, reader: Reader, ends: Sequence[int]) -> None:
         """Have an intake whose logs end before ``ends`` take no more rows: it would give offsets
         out again that the query has read, and has acked its rows then.
 
@@ -142,7 +142,7 @@ class PlannerLeases:
             reader.cursor,
             self.owner,
             view=reader.view,
-            seconds=HOLD,
+            seconds=LEASE_SECONDS,
             query=self.query,
             where=self._where,
             given_out=ends,
@@ -157,10 +157,10 @@ class PlannerLeases:
         for reader in self._readers:
             client.release(reader.cursor, self.owner)
             client.drop_cursor(reader.cursor, query=self.query)
-        self._hold(client, self.query)
+        self._lease(client, self.query)
 
     def release(self) -> None:
-        """Give all holds back, so that the next run need not wait. Never raises."""
+        """Give all leases back, so that the next run need not wait. Never raises."""
         with self._lock:
             spools = list(self._held)
         for spool in spools:
@@ -175,15 +175,15 @@ class PlannerLeases:
             for reader in self._readers:
                 client.release(reader.cursor, self.owner)
         except AqueductError as error:
-            log.debug("a hold was not given back: %s", error)
+            log.debug("a lease was not given back: %s", error)
 
-    def _hold(self, client: IntakeClient, query: str) -> None:
+    def _lease(self, client: IntakeClient, query: str) -> None:
         for reader in self._readers:
             client.hold(
                 reader.cursor,
                 self.owner,
                 view=reader.view,
-                seconds=HOLD,
+                seconds=LEASE_SECONDS,
                 query=query,
                 where=self._where,
             )

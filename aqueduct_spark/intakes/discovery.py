@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from msgspec import structs
 
-from aqueduct_core.errors import AqueductError, AuthFailed, IntakeFailed, TlsFailed
+from aqueduct_core.errors import (
+    AqueductError,
+    AuthFailed,
+    IntakeFailed,
+    InvalidOption,
+    TlsFailed,
+)
 from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_spark.intakes.registrations import Registration
-from aqueduct_spark.intakes.rendezvous import Rendezvous
+from aqueduct_spark.intakes.rendezvous import Registration, Rendezvous
 from aqueduct_spark.model.offsets import StreamOffset
-from aqueduct_spark.planning.placement import numbered
 
-Ask: TypeAlias = Callable[[str], IntakeStatus | AqueductError]
+StatusAt: TypeAlias = Callable[[str], IntakeStatus | AqueductError]
 """The status of the intake at an address, or why none answers there that goes on."""
 
 
 class Discovery(Protocol):
     """Finds intakes."""
 
-    def find(self, start: StreamOffset, ask: Ask) -> dict[int, tuple[str, IntakeStatus]]:
-        """Address and status of each intake that answers, by its number; ``opened`` of those alone
+    def find(self, start: StreamOffset, status_at: StatusAt) -> dict[int, tuple[str, IntakeStatus]]:
+        """HostPort and status of each intake that answers, by its number; ``opened`` of those alone
         that were started for this run of the query.
 
         Raises:
@@ -32,7 +36,7 @@ class Discovery(Protocol):
         """
 
     def addresses(self) -> set[str]:
-        """Where intakes are registered that may not have been asked yet."""
+        """Where intakes are registered that may not have been called yet."""
 
 
 class LaunchedIntakes:
@@ -44,7 +48,7 @@ class LaunchedIntakes:
         self._rendezvous = rendezvous
         self._intakes = intakes
 
-    def find(self, start: StreamOffset, ask: Ask) -> dict[int, tuple[str, IntakeStatus]]:
+    def find(self, start: StreamOffset, status_at: StatusAt) -> dict[int, tuple[str, IntakeStatus]]:
         found: dict[int, tuple[str, IntakeStatus]] = {}
         for intake in sorted({*range(self._intakes), *start.spool}):
             held = self._rendezvous.registered().get(intake)
@@ -54,7 +58,7 @@ class LaunchedIntakes:
             if position is not None and (held is None or held.at != position.at):
                 lookups.append((position.at, position.id))
             for address, spool in lookups:
-                status = ask(address)
+                status = status_at(address)
                 if isinstance(status, IntakeStatus) and status.id == spool:
                     # Tasks look for an adopted intake at the rendezvous, as for a launched one.
                     adopted = Registration.of(intake, address, status)
@@ -75,7 +79,7 @@ class LaunchedIntakes:
 class StandaloneIntakes:
     """Intakes that run on their own, at known addresses; each is waited for ``timeout`` seconds.
 
-    Credentials that none of them takes are told at once, as long as they never were taken.
+    Credentials that none of them takes are an error at once, as long as they never were taken.
     """
 
     def __init__(self, addresses: Sequence[str], timeout: float) -> None:
@@ -84,8 +88,8 @@ class StandaloneIntakes:
         self._missing_since: float | None = None
         self._trusted = False
 
-    def find(self, start: StreamOffset, ask: Ask) -> dict[int, tuple[str, IntakeStatus]]:
-        answers = [ask(address) for address in self._addresses]
+    def find(self, start: StreamOffset, status_at: StatusAt) -> dict[int, tuple[str, IntakeStatus]]:
+        answers = [status_at(address) for address in self._addresses]
         statuses = [a if isinstance(a, IntakeStatus) else None for a in answers]
         known = {number: position.id for number, position in start.spool.items()}
         places = numbered(known, [None if s is None else s.id for s in statuses])
@@ -125,3 +129,44 @@ class StandaloneIntakes:
             "Check that they run and that option 'intakes' names their Flight addresses, or raise "
             "'launchTimeout'",
         )
+
+
+def numbered(known: Mapping[int, str], served: Sequence[str | None]) -> dict[int, int]:
+    """The place in ``served`` of the standalone intake with each number: a pure function.
+
+    An entry of the offset belongs to a spool, whatever the order of the addresses in option
+    ``intakes`` and whichever of them answer.
+
+    ``known`` are the spools of the offset by number; ``served`` the spool that each address
+    answers with, None where nobody answers. A spool that the offset knows keeps its number. One
+    that it does not know gets the number of its place where that is free, else the lowest free
+    one. While some address does not answer, numbers are kept for the known spools that have not
+    been seen; when all answer, a spool that is not known takes the number of one that is served
+    nowhere: it was replaced.
+
+    Raises:
+        InvalidOption: BAD_VALUE when two addresses serve the same spool.
+    """
+    places: dict[str, int] = {}
+    for place, spool in enumerate(served):
+        if spool is None:
+            continue
+        if spool in places:
+            raise InvalidOption(
+                "BAD_VALUE",
+                f"Option 'intakes' names the intake of spool {spool} twice, as number "
+                f"{places[spool] + 1} and {place + 1}",
+                "Name each intake once",
+            )
+        places[spool] = place
+    found = {number: places.pop(spool) for number, spool in known.items() if spool in places}
+    taken = set(found)
+    if None in served:
+        taken |= set(known)
+    free = [number for number in range(len(served)) if number not in taken]
+    for place in sorted(places.values()):
+        number = place if place in free else next(iter(free), None)
+        if number is not None:
+            free.remove(number)
+            found[number] = place
+    return found

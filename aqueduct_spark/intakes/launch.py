@@ -19,10 +19,8 @@ from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.intake.control import status_file
 from aqueduct_core.spool.identity import spool_in
-from aqueduct_spark.intakes.hosts import reachable_host
 from aqueduct_spark.intakes.process import start_intake
-from aqueduct_spark.intakes.registrations import Registration
-from aqueduct_spark.intakes.rendezvous import RendezvousClient
+from aqueduct_spark.intakes.rendezvous import Registration, RendezvousClient, reachable_host
 from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.planning.progress import give_up
 
@@ -99,7 +97,7 @@ def ensure_intake(order: LaunchOrder) -> Registration:
 
 def answers(held: Registration, order: LaunchOrder) -> bool:
     """Whether the registered intake is there and serves the spool it was registered with."""
-    status = _ask(held.at, order)
+    status = _status_at(held.at, order)
     return status is not None and status.id == held.id
 
 
@@ -136,7 +134,7 @@ def _shared(order: LaunchOrder) -> Registration | None:
     said = status_file.read(directory)
     if said is None or not isinstance(said.get("flight"), str):
         return None
-    status = _ask(said["flight"], order)
+    status = _status_at(said["flight"], order)
     if status is None or status.id != said.get("id"):
         return None
     if order.spool_id is not None and status.id != order.spool_id:
@@ -144,7 +142,7 @@ def _shared(order: LaunchOrder) -> Registration | None:
     return Registration.of(order.intake, said["flight"], status)
 
 
-def _ask(address: str, order: LaunchOrder) -> IntakeStatus | None:
+def _status_at(address: str, order: LaunchOrder) -> IntakeStatus | None:
     """The status of an intake that goes on; None when none answers there."""
     try:
         with IntakeClient(

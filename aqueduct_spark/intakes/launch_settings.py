@@ -1,4 +1,4 @@
-"""From the options of a query to what each of its intakes is told."""
+"""From the options of a query to what each of its intakes is intake_options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
 from aqueduct_core.intake.settings.intake import AqueductIntake, AuthSettings, TlsSettings
 from aqueduct_core.primitives.host_port import HostPort
-from aqueduct_spark.intakes.hosts import bind_host, outside_of
+from aqueduct_spark.intakes.rendezvous import bind_host, outside_of
 from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.options.access import ListenerTls
 from aqueduct_spark.options.read import StreamReadOptions
@@ -25,6 +25,7 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 def launch_order(
+    protocol: str,
     options: StreamReadOptions,
     intake: int,
     credentials: Credentials,
@@ -33,8 +34,9 @@ def launch_order(
     elsewhere: Sequence[str] = (),
     given_out: Sequence[int] = (),
 ) -> LaunchOrder:
-    """What a task needs to have intake number ``intake`` running. ``elsewhere``: the endpoints
-    that other intakes have; ``given_out``: the offsets that its spool must not give out again.
+    """What a task needs to have intake number ``intake`` running, whose adapter is ``protocol``.
+    ``elsewhere``: the endpoints that other intakes have; ``given_out``: the offsets that its spool
+    must not give out again.
 
     Raises:
         AuthFailed: MISSING when a variable with a token is not set.
@@ -56,6 +58,7 @@ def launch_order(
             source, addresses, intakes=options.intakes, elsewhere=tuple(elsewhere)
         )
     settings = AqueductIntake(
+        protocol=protocol,
         spool=str(PurePosixPath(source.spool or "") / f"intake-{intake}"),
         credentials=credentials,
         given_out=tuple(given_out),

@@ -14,14 +14,14 @@ RENEWALS_PER_LEASE = 4
 """So that two renewals in a row may be late or lost."""
 
 LONGEST_INTERVAL = 1.0
-"""Seconds between two renewals at most; a hold on a cursor lasts some of them."""
+"""Seconds between two renewals at most; the lease of a cursor lasts some of them."""
 
 ORPHAN_GRACE = 5.0
 """Seconds after which a planner without its driver ends, whatever it is waiting for."""
 
 
 class Renewal:
-    """A thread that renews the leases of all intakes of a fleet, and the holds on its cursors.
+    """A thread that renews the leases of all intakes of a query, and those of its cursors.
 
     ``lease`` None: the intakes run on their own, and have no lease of this query.
 
@@ -29,8 +29,8 @@ class Renewal:
     planner that hangs must not keep intakes for a query that is gone, and ends itself.
     """
 
-    def __init__(self, fleet: IntakeClients, lease: float | None) -> None:
-        self._fleet = fleet
+    def __init__(self, clients: IntakeClients, lease: float | None) -> None:
+        self._clients = clients
         self._lease = lease
         self._interval = LONGEST_INTERVAL
         if lease is not None:
@@ -51,10 +51,10 @@ class Renewal:
                     os._exit(1)
                 return
             try:
-                # Leases first: a hold that runs out is taken again, an intake that ended is gone.
+                # Intakes first: a cursor that runs out is leased again, an intake is gone.
                 if self._lease:
-                    self._fleet.renew_leases(self._lease)
-                self._fleet.renew_holds()
+                    self._clients.renew_leases(self._lease)
+                self._clients.renew_cursors()
             except Exception:
                 # A dead renewal thread would end all intakes later, far from the cause.
                 log.exception("a renewal failed")

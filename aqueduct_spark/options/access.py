@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aqueduct_core.primitives.host_port import HostPort
-from aqueduct_spark.options.parsing import conflict, missing
+from aqueduct_spark.options.refusals import conflict, missing
 from aqueduct_spark.options.values import Endpoint
 
 

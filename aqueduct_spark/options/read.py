@@ -7,19 +7,11 @@ where it is. Durations in seconds, sizes in bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.settings.service import ServiceSettings
-from aqueduct_spark.model.cursors import DEFAULT_CURSORS
-from aqueduct_spark.options.parsing import (
-    bad_value,
-    conflict,
-    given_names,
-    missing,
-    parse_options,
-)
 from aqueduct_spark.options.read_parts import (
     AdmissionOptions,
     RowOptions,
@@ -27,10 +19,15 @@ from aqueduct_spark.options.read_parts import (
     bound,
     service_settings,
 )
+from aqueduct_spark.options.refusals import bad_value, conflict, missing
 from aqueduct_spark.options.source import Dial, Source, Standalone, StoredSpools, find_source
 from aqueduct_spark.options.spec import OptionKind
 from aqueduct_spark.options.starting import Specific, Starting
+from aqueduct_spark.options.table import OptionTable
 from aqueduct_spark.options.until import Until, UntilFinish, UntilOffset
+
+DEFAULT_CURSORS = {"messages": "query", "events": "events"}
+"""By view, where option ``cursor`` names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +57,12 @@ class StreamReadOptions:
     launch_timeout: float
     lease: float
     fetch_timeout: float
+    own: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> StreamReadOptions:
+    def parse(cls, options: Mapping[str, str], table: OptionTable) -> StreamReadOptions:
         """Raises InvalidOption."""
-        found, given = parse_options(options, OptionKind.STREAM_READ), given_names(options)
+        found, given = table.parse(options, OptionKind.STREAM_READ), table.given(options)
         if found["view"] == "status":
             raise bad_value("view", "status", "messages or events (status is for spark.read)")
         if found["view"] == "events" and found["onCancel"] == "fail":
@@ -98,6 +96,7 @@ class StreamReadOptions:
             launch_timeout=found["launchTimeout"],
             lease=found["lease"],
             fetch_timeout=found["fetchTimeout"],
+            own=table.own_values(found),
         )
 
 
@@ -123,11 +122,12 @@ class BatchReadOptions:
     on_cancel: str
     fail_on_data_loss: bool
     fetch_timeout: float
+    own: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> BatchReadOptions:
+    def parse(cls, options: Mapping[str, str], table: OptionTable) -> BatchReadOptions:
         """Raises InvalidOption."""
-        found, given = parse_options(options, OptionKind.BATCH_READ), given_names(options)
+        found, given = table.parse(options, OptionKind.BATCH_READ), table.given(options)
         source = find_source(found, given, OptionKind.BATCH_READ)
         if found["view"] == "status":
             _check_status(given, source)
@@ -149,10 +149,11 @@ class BatchReadOptions:
             on_cancel=_on_cancel(found, given, until),
             fail_on_data_loss=found["failOnDataLoss"],
             fetch_timeout=found["fetchTimeout"],
+            own=table.own_values(found),
         )
 
 
-def rows_of(options: Mapping[str, str]) -> tuple[RowOptions, Source]:
+def rows_of(options: Mapping[str, str], table: OptionTable) -> tuple[RowOptions, Source]:
     """What a read gives and from where, when it is not known yet whether it is a stream.
 
     Raises:
@@ -160,16 +161,16 @@ def rows_of(options: Mapping[str, str]) -> tuple[RowOptions, Source]:
             are nearer to.
     """
     try:
-        stream = StreamReadOptions.parse(options)
+        stream = StreamReadOptions.parse(options, table)
     except InvalidOption as refused:
         as_stream = refused
     else:
         return stream.rows, stream.source
     try:
-        batch = BatchReadOptions.parse(options)
+        batch = BatchReadOptions.parse(options, table)
     except InvalidOption as as_batch:
         foreign = "NOT_FOR_QUERY_TYPE"
-        stored = not {"listen", "endpoint", "intakes"} & given_names(options)
+        stored = not {"listen", "endpoint", "intakes"} & table.given(options)
         nearer_batch = as_stream.subclass == foreign or (stored and as_batch.subclass != foreign)
         raise (as_batch if nearer_batch else as_stream) from None
     return batch.rows, batch.source

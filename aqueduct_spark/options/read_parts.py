@@ -6,11 +6,11 @@ Durations in seconds, sizes in bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aqueduct_core.intake.settings.service import AqueductLimits, ServiceSettings
-from aqueduct_spark.options.parsing import conflict, missing
+from aqueduct_spark.options.refusals import conflict, missing
 from aqueduct_spark.options.selection import Selection
 from aqueduct_spark.options.starting import AtTime, Starting
 
@@ -22,13 +22,13 @@ MESSAGES_ONLY = ("includeHeaders", "includeMetadata", "includeSpool", "payloadFo
 class RowOptions:
     """What the rows are, and which of them are wanted."""
 
-    view: str
-    selection: Selection
-    include_headers: bool
-    include_metadata: bool
-    include_spool: bool
-    payload_format: str
-    mode: str
+    view: str = "messages"
+    selection: Selection = field(default_factory=Selection)
+    include_headers: bool = False
+    include_metadata: bool = False
+    include_spool: bool = False
+    payload_format: str = "binary"
+    mode: str = "permissive"
 
     @classmethod
     def of(cls, found: Mapping[str, Any], given: frozenset[str]) -> RowOptions:

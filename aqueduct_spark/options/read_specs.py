@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from aqueduct_spark.model.cursors import cursor_name
 from aqueduct_spark.options import values
 from aqueduct_spark.options.spec import (
     BATCH_READ,
@@ -94,7 +93,7 @@ READ_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "cursor",
-        cursor_name,
+        values.cursor_name,
         None,
         STREAM_READ,
         STREAM_READ,

@@ -18,9 +18,8 @@ from aqueduct_spark.options.access import (
     listener_tls,
     token_source,
 )
-from aqueduct_spark.options.parsing import bad_value, conflict, missing
+from aqueduct_spark.options.refusals import bad_value, conflict, missing
 from aqueduct_spark.options.spec import OptionKind
-from aqueduct_spark.options.specs import SPEC_OF
 from aqueduct_spark.options.values import Endpoint
 
 
@@ -111,11 +110,6 @@ _TIED: dict[str, set[str]] = {
     "limits.memory": {"listen"},
     "limits.connectionShare": {"listen"},
 }
-_TIED |= {
-    spec.name: _OF_INTAKES
-    for spec in SPEC_OF.values()
-    if spec.name.startswith("limits.") and spec.name not in _TIED
-}
 
 
 def find_source(found: Mapping[str, Any], given: frozenset[str], kind: OptionKind) -> Source:
@@ -125,7 +119,7 @@ def find_source(found: Mapping[str, Any], given: frozenset[str], kind: OptionKin
     """
     way = _way(given, kind)
     for name in sorted(given):
-        allowed = _TIED.get(name)
+        allowed = _TIED.get(name, _OF_INTAKES if name.startswith("limits.") else None)
         if allowed is not None and way not in allowed:
             raise conflict(
                 f"'{name}' has no meaning with '{way}'",

@@ -28,15 +28,6 @@ _LIMITS = tuple(
 
 SOURCE_SPECS: tuple[OptionSpec, ...] = (
     OptionSpec(
-        "endpoint",
-        values.endpoint,
-        None,
-        READ | WRITE,
-        READ | WRITE,
-        "Whom to dial: aqueduct://host:port[,host:port…]. A read dials all of them, a write "
-        "spreads its channels over them (endpointPolicy).",
-    ),
-    OptionSpec(
         "listen",
         values.listen_address,
         None,

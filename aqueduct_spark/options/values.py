@@ -14,6 +14,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
+from aqueduct_core.flight.tickets import CANCELS
 from aqueduct_core.primitives import units
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.primitives.settings import Setting
@@ -25,10 +26,15 @@ _BARE_NUMBER = re.compile(r"\d+(\.\d+)?")
 class Endpoint(NamedTuple):
     """Whom to dial: one or more addresses of the same service, in the order of preference."""
 
+    scheme: str
     addresses: tuple[HostPort, ...]
 
     def __str__(self) -> str:
-        return "aqueduct://" + ",".join(str(a) for a in self.addresses)
+        return f"{self.scheme}://" + ",".join(str(a) for a in self.addresses)
+
+    def url(self, address: HostPort) -> str:
+        """One of the addresses, as texts name it."""
+        return f"{self.scheme}://{address}"
 
 
 def text(value: str) -> str:
@@ -103,6 +109,14 @@ def short_text(most: int) -> Callable[[str], str]:
         return value
 
     return parse
+
+
+def cursor_name(value: str) -> str:
+    """A name that a user may give to a cursor: the position of a query that a spool keeps."""
+    name = short_text(64)(value).strip()
+    if name.endswith(CANCELS):
+        raise ValueError(f"a name that does not end with {CANCELS}")
+    return name
 
 
 def size(value: str) -> int:
@@ -184,12 +198,21 @@ def listen_address(value: str) -> HostPort:
     return HostPort.parse(value)
 
 
-def endpoint(value: str) -> Endpoint:
-    """``aqueduct://host:port[,host:port…]``."""
-    scheme, separator, rest = value.strip().partition("://")
-    if not separator or scheme.lower() != "aqueduct":
-        raise ValueError("aqueduct://host:port, or several as aqueduct://host:port,host:port")
-    return Endpoint(tuple(HostPort.parse(part, 1) for part in rest.rstrip("/").split(",")))
+def endpoint(*schemes: str) -> Callable[[str], Endpoint]:
+    """A parser of ``scheme://host:port[,host:port…]`` with one of the schemes."""
+    examples = (
+        f"{each}://host:port, or several as {each}://host:port,host:port" for each in schemes
+    )
+    allowed = "; or ".join(examples)
+
+    def parse(value: str) -> Endpoint:
+        scheme, separator, rest = value.strip().partition("://")
+        if not separator or scheme.lower() not in schemes:
+            raise ValueError(allowed)
+        parts = rest.rstrip("/").split(",")
+        return Endpoint(scheme.lower(), tuple(HostPort.parse(part, 1) for part in parts))
+
+    return parse
 
 
 def addresses(value: str) -> tuple[HostPort, ...]:

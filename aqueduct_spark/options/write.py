@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from aqueduct_spark.options.access import DialTls, TokenSource, dial_tls, token_source
-from aqueduct_spark.options.parsing import bad_value, conflict, missing, parse_options
+from aqueduct_spark.options.refusals import bad_value, conflict, missing
 from aqueduct_spark.options.spec import OptionKind
+from aqueduct_spark.options.table import OptionTable
 from aqueduct_spark.options.values import Endpoint
 
 
@@ -42,21 +44,30 @@ class WriteOptions:
     session_directory: str | None
     max_message_bytes: int
     keeps_connections: bool
+    own: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def by_source(self) -> bool:
         """Rows are known by the columns that name their place in a spool."""
         return self.idempotence == "source"
 
+    @property
+    def one_way(self) -> bool:
+        """Every row of a channel goes to one address, in each attempt."""
+        return self.endpoint_policy != "failover" or len(self.endpoint.addresses) == 1
+
     @classmethod
     def parse(
-        cls, options: Mapping[str, str], kind: OptionKind = OptionKind.BATCH_WRITE
+        cls,
+        options: Mapping[str, str],
+        table: OptionTable,
+        kind: OptionKind = OptionKind.BATCH_WRITE,
     ) -> WriteOptions:
         """Raises InvalidOption."""
-        found = parse_options(options, kind)
+        found = table.parse(options, kind)
         streaming = kind is OptionKind.STREAM_WRITE
         if found["endpoint"] is None:
-            raise missing("endpoint", "whom to send to, such as aqueduct://host:4433")
+            raise missing("endpoint", f"whom to send to, such as {table.example}:4433")
         target: Endpoint = found["endpoint"]
         if len(set(target.addresses)) != len(target.addresses):
             raise bad_value("endpoint", str(target), "addresses that differ from each other")
@@ -96,4 +107,5 @@ class WriteOptions:
             session_directory=found["sessionDirectory"],
             max_message_bytes=found["maxMessageBytes"],
             keeps_connections=streaming,
+            own=table.own_values(found),
         )

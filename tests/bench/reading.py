@@ -28,9 +28,10 @@ from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.storage.schema import ATTACHMENTS, HEADERS, SOURCE, SPOOL_SCHEMA
 from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_core.spool.locations import Location
-from aqueduct_spark.options.selection import Selection
+from aqueduct_spark.formats.aqueduct.rows import AqueductRows
+from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.read.local import rows_of
-from aqueduct_spark.read.shaping import Shape
+from aqueduct_spark.read.shaping import RowShaper
 
 REPETITIONS = 5
 SHAPES = ((100, 1_000_000, 5_000), (1_000, 200_000, 1_000), (65_536, 4_000, 16))
@@ -94,18 +95,22 @@ def serve(
                 pipe.send(cpu())
 
 
+def mapped(client: IntakeClient, ticket: Ticket) -> Iterator[pa.RecordBatch]:
+    return rows_of(client, ticket, AqueductRows.stored_schema)
+
+
 def cpu() -> float:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
 def measure(read: Read, client: IntakeClient, ticket: Ticket, pipe: Connection) -> Measured:
-    shape = Shape("messages", Selection())
+    shaper = RowShaper(AqueductRows(), RowOptions())
     pipe.send(True)
     theirs, ours, began = pipe.recv(), cpu(), time.perf_counter()
     at = ticket.start
     for batch in read(client, ticket):
-        for rows in shape.rows(batch, 0, at):
+        for rows in shaper.rows(batch, 0, at):
             assert rows.num_rows
         at += batch.num_rows
     wall, own = time.perf_counter() - began, cpu() - ours
@@ -126,7 +131,7 @@ def compare(directory: Path, size: int, rows: int, grain: int) -> bool:
         port, spool, end = here.recv()
         ticket = Ticket(spool, 0, 0, end)
         with IntakeClient(f"127.0.0.1:{port}", credentials.for_clients()) as client:
-            ways: tuple[Read, Read] = (rows_of, IntakeClient.read)
+            ways: tuple[Read, Read] = (mapped, IntakeClient.read)
             pairs = []
             for turn in range(REPETITIONS + 1):
                 both = [None, None]

@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aqueduct_spark.write.identity import WriteIdentity
-from aqueduct_spark.write.pool import Worker
+from aqueduct_spark.formats.aqueduct.sink.attempt import AqueductSink
+from aqueduct_spark.write.sink import WriteIdentity
 from aqueduct_spark.write.task import write_rows
+from aqueduct_spark.write.worker import Worker
 from tests.bench.pipeline import intake
 from tests.spark.write.sinking import options
 
@@ -58,6 +59,7 @@ def main() -> int:
             begun = time.perf_counter()
             counts = write_rows(
                 batches(args.rows, args.channels, seen),
+                AqueductSink(),
                 options(endpoint, ackTimeout="120s"),
                 token=None,
                 identity=WriteIdentity("memory", 0, 0),

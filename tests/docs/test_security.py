@@ -25,7 +25,7 @@ from aqueduct_core.transport import (
 )
 from aqueduct_core.transport.aioquic import factory, packet_limits, streams
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
-from aqueduct_spark.options.specs import OPTION_SPECS
+from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
 from tests.support.repository import ROOT
 from tests.support.waiting import LONG
 
@@ -42,12 +42,12 @@ def block(language: str) -> str:
 
 @pytest.mark.parametrize(("name", "value"), LIMITS)
 def test_defaults_of_limits(name: str, value: str) -> None:
-    (spec,) = [spec for spec in OPTION_SPECS if spec.name == name]
+    (spec,) = [spec for spec in AQUEDUCT_OPTIONS.specs if spec.name == name]
     assert spec.default == value
 
 
 def test_every_limit_of_the_source_has_a_row() -> None:
-    limits = {spec.name for spec in OPTION_SPECS if spec.name.startswith("limits.")}
+    limits = {spec.name for spec in AQUEDUCT_OPTIONS.specs if spec.name.startswith("limits.")}
     assert limits <= {name for name, _ in LIMITS}
 
 

@@ -107,11 +107,11 @@ def _offset(source: ByteSource) -> None:
     except ValueError:
         return
     try:
-        offset = StreamOffset.from_json(raw)
+        offset = StreamOffset.from_json(raw, "aqueduct")
     except CheckpointVersion:
         return
     text = json.dumps(offset.to_json())
-    assert StreamOffset.from_json(json.loads(text)) == offset
+    assert StreamOffset.from_json(json.loads(text), "aqueduct") == offset
 
 
 def _index(source: ByteSource) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 
+from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
 from aqueduct_spark.options.spec import OptionKind, OptionSpec
-from aqueduct_spark.options.specs import OPTION_SPECS
 from tests.support.repository import ROOT
 
 PAGE = ROOT / "docs" / "options.md"
@@ -56,7 +56,7 @@ def page(specs: tuple[OptionSpec, ...]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    text = page(OPTION_SPECS)
+    text = page(AQUEDUCT_OPTIONS.specs)
     if "--check" not in arguments:
         PAGE.write_text(text, encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:

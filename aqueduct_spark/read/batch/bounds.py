@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aqueduct_core.errors import DataLoss, InvalidOption
+from aqueduct_spark.model.offsets import DataRange
 from aqueduct_spark.options.starting import (
     AtTime,
     Earliest,
@@ -14,7 +15,6 @@ from aqueduct_spark.options.starting import (
     Starting,
     starting_positions,
 )
-from aqueduct_spark.planning.ranges import DataRange
 
 _REMEDY = "Name offsets that are stored, or set failOnDataLoss=false to read what there is"
 

@@ -29,13 +29,14 @@ from aqueduct_core.intake.settings.intake import AqueductIntake
 from aqueduct_core.primitives.atomic_file import make_directories
 from aqueduct_spark.intakes.launch_settings import connect_settings
 from aqueduct_spark.intakes.process import Started, start_intake
+from aqueduct_spark.model.partitions import DialPartition
 from aqueduct_spark.read.batch.follow import Follower
-from aqueduct_spark.read.batch.partitions import DialPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from aqueduct_core.flight.tickets import View
+    from aqueduct_spark.formats.description import FormatDescription
     from aqueduct_spark.options.read import BatchReadOptions
     from aqueduct_spark.options.source import Dial
 
@@ -53,7 +54,7 @@ END_SECONDS = 10.0
 CURSOR = "read"
 
 
-def dial_partitions(options: BatchReadOptions, source: Dial) -> Sequence[InputPartition]:
+def dial_partitions(source: Dial) -> Sequence[InputPartition]:
     """One task for each address of the endpoint."""
     return [
         DialPartition(
@@ -63,7 +64,9 @@ def dial_partitions(options: BatchReadOptions, source: Dial) -> Sequence[InputPa
     ]
 
 
-def dialled_rows(partition: DialPartition, options: BatchReadOptions) -> Iterator[pa.RecordBatch]:
+def dialled_rows(
+    partition: DialPartition, options: BatchReadOptions, description: FormatDescription
+) -> Iterator[pa.RecordBatch]:
     """What the remote sends until its channels have finished, or the read ends otherwise.
 
     Raises what `Follower.rows` raises, and why the intake could not be started.
@@ -71,7 +74,7 @@ def dialled_rows(partition: DialPartition, options: BatchReadOptions) -> Iterato
     deadline = time.monotonic() + (options.until_timeout or 0.0)
     view: View = "events" if options.rows.view == "events" else "messages"
     with _directory(partition.parent) as directory:
-        settings = _settings(partition, options, directory)
+        settings = _settings(partition, options, directory, description.protocol)
         access = settings.credentials.for_clients()
         with (
             _running(settings, directory) as started,
@@ -85,15 +88,17 @@ def dialled_rows(partition: DialPartition, options: BatchReadOptions) -> Iterato
             yield from Follower(
                 client,
                 options,
+                description.rows(),
                 names=[subscription.name for subscription in partition.connect.subscriptions],
                 done_with=done_with,
             ).rows(None, deadline)
 
 
 def _settings(
-    partition: DialPartition, options: BatchReadOptions, directory: Path
+    partition: DialPartition, options: BatchReadOptions, directory: Path, protocol: str
 ) -> AqueductIntake:
     return AqueductIntake(
+        protocol=protocol,
         spool=str(directory),
         credentials=Credentials.fresh(),
         partitions=1,

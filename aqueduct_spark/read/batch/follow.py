@@ -8,22 +8,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from aqueduct_core.errors import ChannelEnded, DataLoss, FinishTimeout, InvalidOption
+from aqueduct_core.errors import AqueductError, ChannelEnded, DataLoss, FinishTimeout, InvalidOption
 from aqueduct_core.escape import escaped
 from aqueduct_core.flight.client import MAX_WAIT, IntakeClient
 from aqueduct_core.flight.tickets import Ticket, View
 from aqueduct_spark.options.until import UntilFinish, UntilIdle
-from aqueduct_spark.read.batch.open_channels import open_channels
 from aqueduct_spark.read.gaps import stored_rows
-from aqueduct_spark.read.shaping import Shape
+from aqueduct_spark.read.shaping import RowShaper
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from aqueduct_core.flight.status import IntakeStatus
     from aqueduct_core.flight.subscription_status import Failure, SubscriptionStatus
+    from aqueduct_spark.formats.description import RowMapping
+    from aqueduct_spark.model.partitions import FollowPartition
     from aqueduct_spark.options.read import BatchReadOptions
-    from aqueduct_spark.read.batch.partitions import FollowPartition
 
 log = logging.getLogger(__name__)
 
@@ -52,14 +52,15 @@ class Follower:
     """Follows one intake. Made for one read; `rows` is called once.
 
     Args:
-        names: the channels that were asked for, for errors; empty where others asked.
-        done_with: told how far rows were handed on; what is before may be trimmed.
+        names: the channels that were asked for, for errors; empty where others wanted.
+        done_with: called with how far rows were handed on; what is before may be truncated.
     """
 
     def __init__(
         self,
         client: IntakeClient,
         options: BatchReadOptions,
+        mapping: RowMapping,
         *,
         names: Sequence[str] = (),
         done_with: Callable[[Sequence[int]], None] | None = None,
@@ -69,15 +70,10 @@ class Follower:
         self._view = cast(View, options.rows.view)
         self._names = names
         self._done_with = done_with
-        self._shape = Shape(
-            options.rows.view,
-            options.rows.selection,
-            include_headers=options.rows.include_headers,
-            include_metadata=options.rows.include_metadata,
-            include_spool=options.rows.include_spool,
-        )
+        self._mapping = mapping
+        self._shaper = RowShaper(mapping, options.rows)
         self._reached: set[str] = set()
-        self._told = 0
+        self._reported = 0
 
     def rows(self, starts: Sequence[int] | None, deadline: float) -> Iterator[pa.RecordBatch]:
         """The rows from ``starts`` (None: the earliest) to the end of the read, in batches.
@@ -117,8 +113,8 @@ class Follower:
 
     def _read(self, ticket: Ticket, at: list[int], log_number: int) -> Iterator[pa.RecordBatch]:
         unreturned = 0
-        for first, batch in stored_rows(self._client, ticket):
-            yield from self._shape.rows(batch, ticket.partition, first, ticket.spool)
+        for first, batch in stored_rows(self._client, ticket, self._mapping.stored_schema):
+            yield from self._shaper.rows(batch, ticket.partition, first, ticket.spool)
             at[log_number] = first + batch.num_rows
             unreturned += batch.nbytes
             if unreturned >= COMMIT_BYTES:
@@ -141,8 +137,8 @@ class Follower:
             case UntilIdle(seconds):
                 return time.monotonic() - quiet >= seconds
             case UntilFinish():
-                asked = status.subscriptions
-                if asked is None:
+                wanted = status.subscriptions
+                if wanted is None:
                     raise InvalidOption(
                         "CONFLICT",
                         f"until=finish, and the intake at {self._client.address} accepts "
@@ -152,31 +148,31 @@ class Follower:
                 if status.complete:
                     return True
                 # A cancelled channel that is kept never completes, but nothing more comes of it.
-                return asked.settled and not status.held_bytes and self._keeps_all(asked)
+                return wanted.settled and not status.held_bytes and self._keeps_all(wanted)
         raise ValueError(f"nothing to wait for: {self._options.until}")
 
-    def _keeps_all(self, asked: SubscriptionStatus) -> bool:
-        return all(self._kept(failure) for failure in asked.failed)
+    def _keeps_all(self, wanted: SubscriptionStatus) -> bool:
+        return all(self._kept(failure) for failure in wanted.failed)
 
     def _kept(self, failure: Failure) -> bool:
         return failure.end == "cancelled" and self._options.on_cancel == "keep"
 
     def _check(self, status: IntakeStatus) -> None:
-        asked = status.subscriptions
-        if asked is None:
+        wanted = status.subscriptions
+        if wanted is None:
             return
-        for failure in asked.failed:
+        for failure in wanted.failed:
             if not self._kept(failure):
                 raise _channel_ended(failure)
-        if asked.failures > self._told:
-            for failure in asked.failed[self._told - asked.failures :]:
+        if wanted.failures > self._reported:
+            for failure in wanted.failed[self._reported - wanted.failures :]:
                 log.warning(
                     "onCancel=keep: channel '%s': %s",
                     escaped(failure.channel),
                     escaped(failure.reason),
                 )
-            self._told = asked.failures
-        for endpoint in asked.endpoints:
+            self._reported = wanted.failures
+        for endpoint in wanted.endpoints:
             if endpoint.connected:
                 self._reached.add(endpoint.address)
             elif endpoint.error is not None and (
@@ -185,20 +181,20 @@ class Follower:
             ):
                 raise endpoint.error
 
-    def _settled_or_connected(self, asked: SubscriptionStatus | None) -> bool:
+    def _settled_or_connected(self, wanted: SubscriptionStatus | None) -> bool:
         """A remote that is not there is no remote that is silent."""
-        if asked is None or asked.settled:
+        if wanted is None or wanted.settled:
             return True
-        return all(endpoint.connected for endpoint in asked.endpoints)
+        return all(endpoint.connected for endpoint in wanted.endpoints)
 
     def _timeout(self, status: IntakeStatus) -> FinishTimeout:
         waited = f"untilTimeout={self._options.until_timeout:g}s"
-        asked = status.subscriptions
-        broken = [e.error for e in asked.endpoints if e.error] if asked else []
+        wanted = status.subscriptions
+        broken = [e.error for e in wanted.endpoints if e.error] if wanted else []
         if isinstance(self._options.until, UntilIdle):
             what = f"{waited} is over, and messages still come"
         else:
-            names = open_channels(self._client, status, self._names)
+            names = self._open_channels(status)
             shown = ", ".join(repr(name) for name in names[:MAX_NAMES])
             more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
             what = f"{waited} is over, and channels have not finished: {shown}{more}"
@@ -206,16 +202,27 @@ class Follower:
             what += f"; the remote cannot be reached: {broken[0].what}"
         return FinishTimeout("", what, "Raise 'untilTimeout', or see what the remote waits for")
 
+    def _open_channels(self, status: IntakeStatus) -> list[str]:
+        """As the log of events says it; where that cannot be read, those that were asked for."""
+        log_number = len(status.ends)
+        ticket = Ticket(status.id, log_number, *status.events)
+        stored = stored_rows(self._client, ticket, self._mapping.stored_schema)
+        try:
+            events = (self._mapping.events(batch, log_number, at) for at, batch in stored)
+            return self._mapping.open_channels(events, self._names)
+        except AqueductError:
+            return list(self._names)
+
 
 def followed_rows(
-    partition: FollowPartition, options: BatchReadOptions
+    partition: FollowPartition, options: BatchReadOptions, mapping: RowMapping
 ) -> Iterator[pa.RecordBatch]:
     """The rows of an intake that runs on its own, from where the plan says to the end."""
     deadline = time.monotonic() + (options.until_timeout or 0.0)
     with IntakeClient(
         partition.at, partition.access.for_clients(), read_timeout=options.fetch_timeout
     ) as client:
-        yield from Follower(client, options).rows(partition.starts, deadline)
+        yield from Follower(client, options, mapping).rows(partition.starts, deadline)
 
 
 def _channel_ended(failure: Failure) -> ChannelEnded:

@@ -1,6 +1,6 @@
 """Plans a bounded read: which rows it consists of, and which task reads which of them.
 
-The rows are settled once, as a `Snapshot`; tasks may be planned from it any number of times and
+The rows are settled once, as a `SettledRows`; tasks may be planned from it any number of times and
 give the same rows. Runs in a short helper process of the driver with little memory, so it imports
 what the source in hand needs and nothing else.
 """
@@ -17,31 +17,36 @@ from typing import TYPE_CHECKING, cast
 from pyspark.sql.datasource import InputPartition
 
 from aqueduct_core.errors import DataLoss, InvalidOption
-from aqueduct_spark.model.partitions import DataPartition
+from aqueduct_spark.model.partitions import (
+    DataPartition,
+    FollowPartition,
+    StatusPartition,
+    StoredPartition,
+)
 from aqueduct_spark.options.read import BatchReadOptions
 from aqueduct_spark.options.source import Dial, Listen, Standalone, StoredSpools
 from aqueduct_spark.options.starting import AtTime, Starting
 from aqueduct_spark.options.until import UntilOffset
 from aqueduct_spark.planning.splits import LogKey, split
 from aqueduct_spark.read.batch.bounds import bounds, check_known
-from aqueduct_spark.read.batch.partitions import FollowPartition, StatusPartition, StoredPartition
 
 if TYPE_CHECKING:
     from aqueduct_core.flight.credentials import Credentials
     from aqueduct_core.flight.tickets import View
+    from aqueduct_spark.formats.description import FormatDescription, RowMapping
+    from aqueduct_spark.model.offsets import DataRange
     from aqueduct_spark.options.tokens import Token
-    from aqueduct_spark.planning.ranges import DataRange
-    from aqueduct_spark.planning.sizes import Marks
-    from aqueduct_spark.read.batch.spools import Holding
+    from aqueduct_spark.planning.ranges import SizeIndex
+    from aqueduct_spark.read.batch.spools import ReadableSpool
 
 log = logging.getLogger(__name__)
 
-MARKS_IN_A_PIECE = 16
-"""Sizes are asked for at so many places of a piece: its end is right to that part of it."""
+INDEX_FINENESS = 16
+"""Sizes are known at so many places of a piece: its end is right to that part of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class SettledRows:
     """The rows of a read: a range for each task, in the order of intake and log."""
 
     ranges: tuple[DataRange, ...]
@@ -53,7 +58,7 @@ def settles(options: BatchReadOptions) -> bool:
     return stored and isinstance(options.until, UntilOffset)
 
 
-def settle(options: BatchReadOptions, token: Token) -> Snapshot:
+def settle(options: BatchReadOptions, token: Token, mapping: RowMapping) -> SettledRows:
     """The rows that a read consists of, as of now.
 
     Raises:
@@ -64,30 +69,33 @@ def settle(options: BatchReadOptions, token: Token) -> Snapshot:
     """
     view = cast("View", options.rows.view)
     ranges: list[DataRange] = []
-    with _holdings(options, token) as holdings:
+    with _readable(options, token, mapping) as spools:
         for name, position in (
             ("startingOffsets", options.starting),
             ("endingOffsets", options.ending),
         ):
-            check_known(name, position, [holding.intake for holding in holdings])
-        for holding in holdings:
+            check_known(name, position, [spool.intake for spool in spools])
+        for spool in spools:
             # What is located later may lie behind the ends of the extent: a range ends with them.
-            extent = holding.extent(view)
+            extent = spool.extent(view)
             found = bounds(
                 extent,
                 options.starting,
                 options.ending,
-                located_start=_located(holding, options.starting, view, extent.ends),
-                located_end=_located(holding, options.ending, view, extent.ends),
+                located_start=_located(spool, options.starting, view, extent.ends),
+                located_end=_located(spool, options.ending, view, extent.ends),
             )
-            _tell(found.losses, options)
+            _report(found.losses, options)
             ranges += found.ranges
-        sizes = _sizes(holdings, ranges, options.split.max_bytes)
-    return Snapshot(tuple(split(ranges, options.split, sizes)))
+        sizes = _sizes(spools, ranges, options.split.max_bytes)
+    return SettledRows(tuple(split(ranges, options.split, sizes)))
 
 
 def plan(
-    options: BatchReadOptions, token: Token, snapshot: Snapshot | None
+    options: BatchReadOptions,
+    token: Token,
+    snapshot: SettledRows | None,
+    description: FormatDescription,
 ) -> Sequence[InputPartition]:
     """The tasks of a read; ``snapshot`` holds its rows where they were settled before."""
     source = options.source
@@ -101,12 +109,12 @@ def plan(
     if isinstance(source, Dial):
         from aqueduct_spark.read.batch.dial import dial_partitions
 
-        return dial_partitions(options, source)
+        return dial_partitions(source)
     if options.rows.view == "status":
         return _status_partitions(source, token)
     if not settles(options):
-        return _follow_partitions(options, cast(Standalone, source), token)
-    ranges = (snapshot or settle(options, token)).ranges
+        return _follow_partitions(options, cast(Standalone, source), token, description.rows())
+    ranges = (snapshot or settle(options, token, description.rows())).ranges
     if isinstance(source, StoredSpools):
         return [StoredPartition(rows) for rows in ranges]
     access = access_to(source, token)
@@ -116,8 +124,6 @@ def plan(
             order=None,
             fetch_timeout=options.fetch_timeout,
             lenient=not options.fail_on_data_loss,
-            view=options.rows.view,
-            filters=options.rows.selection,
             access=access,
         )
         for rows in ranges
@@ -125,7 +131,7 @@ def plan(
 
 
 def access_to(source: Standalone, token: Token) -> Credentials:
-    """What the intakes are asked with.
+    """What the intakes are called with.
 
     Raises:
         InvalidOption: BAD_VALUE when the authority cannot be read.
@@ -160,33 +166,35 @@ def _status_partitions(source: StoredSpools | Standalone, token: Token) -> list[
 
 
 def _follow_partitions(
-    options: BatchReadOptions, source: Standalone, token: Token
+    options: BatchReadOptions, source: Standalone, token: Token, mapping: RowMapping
 ) -> list[InputPartition]:
     view = cast("View", options.rows.view)
     access = access_to(source, token)
     tasks: list[InputPartition] = []
-    with _holdings(options, token) as holdings:
-        for holding in holdings:
-            extent = holding.extent(view)
-            located = _located(holding, options.starting, view, extent.ends)
+    with _readable(options, token, mapping) as spools:
+        for spool in spools:
+            extent = spool.extent(view)
+            located = _located(spool, options.starting, view, extent.ends)
             found = bounds(extent, options.starting, options.ending, located_start=located)
-            _tell(found.losses, options)
+            _report(found.losses, options)
             firsts = {rows.partition: rows.first for rows in found.ranges}
             starts = tuple(
                 firsts.get(log, end) for log, end in zip(extent.logs, extent.ends, strict=True)
             )
-            tasks.append(FollowPartition(holding.intake, extent.at, starts, access))
+            tasks.append(FollowPartition(spool.intake, extent.at, starts, access))
     return tasks
 
 
 @contextmanager
-def _holdings(options: BatchReadOptions, token: Token) -> Iterator[list[Holding]]:
+def _readable(
+    options: BatchReadOptions, token: Token, mapping: RowMapping
+) -> Iterator[list[ReadableSpool]]:
     from aqueduct_spark.read.batch import spools
 
     with ExitStack() as stack:
         if isinstance(options.source, StoredSpools):
             yield [
-                spools.StoredSpool(intake, stack.enter_context(spools.opened(path)))
+                spools.StoredSpool(intake, stack.enter_context(spools.opened(path)), mapping)
                 for intake, path in spools.spool_directories(Path(options.source.spool))
             ]
             return
@@ -201,25 +209,25 @@ def _holdings(options: BatchReadOptions, token: Token) -> Iterator[list[Holding]
 
 
 def _sizes(
-    holdings: Sequence[Holding], ranges: Sequence[DataRange], most: int | None
-) -> dict[LogKey, Marks]:
+    spools: Sequence[ReadableSpool], ranges: Sequence[DataRange], most: int | None
+) -> dict[LogKey, SizeIndex]:
     """What the rows of each range take, as finely as pieces of ``most`` bytes need it."""
     if most is None:
         return {}
-    step = max(1, most // MARKS_IN_A_PIECE)
-    of_intake = {holding.intake: holding for holding in holdings}
-    sizes: dict[LogKey, Marks] = {}
+    step = max(1, most // INDEX_FINENESS)
+    of_intake = {spool.intake: spool for spool in spools}
+    sizes: dict[LogKey, SizeIndex] = {}
     for rows in ranges:
-        asked = of_intake[rows.intake]
         try:
-            marks = asked.sizes(rows.partition, rows.first, rows.stop, step)
+            sizes[rows.intake, rows.partition] = of_intake[rows.intake].sizes(
+                rows.partition, rows.first, rows.stop, step
+            )
         except DataLoss:
-            continue  # trimmed in this moment: the task that reads it tells so, or finds less
-        sizes[rows.intake, rows.partition] = marks
+            continue  # truncated in this moment: the task that reads it says so, or finds less
     return sizes
 
 
-def _tell(losses: Sequence[DataLoss], options: BatchReadOptions) -> None:
+def _report(losses: Sequence[DataLoss], options: BatchReadOptions) -> None:
     for loss in losses:
         if options.fail_on_data_loss:
             raise loss
@@ -227,11 +235,11 @@ def _tell(losses: Sequence[DataLoss], options: BatchReadOptions) -> None:
 
 
 def _located(
-    holding: Holding, position: Starting, view: View, ends: Sequence[int]
+    spool: ReadableSpool, position: Starting, view: View, ends: Sequence[int]
 ) -> tuple[int, ...] | None:
     if not isinstance(position, AtTime):
         return None
     return tuple(
         min(found, end)
-        for found, end in zip(holding.locate(position.microseconds, view), ends, strict=True)
+        for found, end in zip(spool.locate(position.microseconds, view), ends, strict=True)
     )

@@ -6,30 +6,31 @@ tasks; making it has no effect.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from aqueduct_spark.model.partitions import DataPartition
-from aqueduct_spark.model.read_schemas import Decoding
-from aqueduct_spark.options.read import BatchReadOptions
-from aqueduct_spark.options.tokens import Token
-from aqueduct_spark.read.batch.partitions import (
+from aqueduct_spark.formats.description import FormatDescription
+from aqueduct_spark.model.partitions import (
+    DataPartition,
     DialPartition,
     FollowPartition,
     StatusPartition,
     StoredPartition,
 )
+from aqueduct_spark.model.read_schemas import Decoding
+from aqueduct_spark.options.read import BatchReadOptions
+from aqueduct_spark.options.tokens import Token
+from aqueduct_spark.read import quiet_grpc
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from aqueduct_spark.read.batch.planner import Snapshot
+    from aqueduct_spark.read.batch.planner import SettledRows
 
 
-class AqueductBatchReader(DataSourceReader):
+class BatchReader(DataSourceReader):
     """A range of what is stored, or channels until they finish.
 
     Args:
@@ -40,11 +41,13 @@ class AqueductBatchReader(DataSourceReader):
 
     def __init__(
         self,
+        description: FormatDescription,
         options: BatchReadOptions,
         token: Token,
-        snapshot: Snapshot | None,
+        snapshot: SettledRows | None,
         decode: Decoding | None = None,
     ) -> None:
+        self._description = description
         self._options = options
         self._decode = decode
         self._token = token
@@ -52,54 +55,45 @@ class AqueductBatchReader(DataSourceReader):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # For a task, which knows its own rows: a plan of many pieces stays where it was made.
-        return AqueductBatchReader, (self._options, self._token, None, self._decode)
+        known = self._description, self._options, self._token
+        return BatchReader, (*known, None, self._decode)
 
     def partitions(self) -> Sequence[InputPartition]:
-        _quiet_grpc()
+        quiet_grpc()
         from aqueduct_spark.read.batch.planner import plan
 
-        return plan(self._options, self._token, self._snapshot)
+        return plan(self._options, self._token, self._snapshot, self._description)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        _quiet_grpc()
+        quiet_grpc()
         rows = self._read(partition)
         if self._decode is None:
             return rows
         from aqueduct_spark.read.payloads.decoding import decoded
 
-        return decoded(rows, self._decode)
+        return decoded(rows, self._decode, self._description.rows())
 
     def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        mapping = self._description.rows()
         match partition:
             case DataPartition():
                 from aqueduct_spark.read import tasks
 
-                rows = self._options.rows
-                return tasks.rows(
-                    partition,
-                    include_headers=rows.include_headers,
-                    include_metadata=rows.include_metadata,
-                    include_spool=rows.include_spool,
-                )
+                return tasks.rows(partition, self._options.rows, mapping)
             case StoredPartition():
-                from aqueduct_spark.read.batch.tasks import stored_rows
+                from aqueduct_spark.read.batch.stored import stored_rows
 
-                return stored_rows(partition, self._options)
+                return stored_rows(partition, self._options, mapping)
             case StatusPartition():
                 from aqueduct_spark.read.batch.status import status_rows
 
-                return status_rows(partition)
+                return status_rows(partition, mapping)
             case FollowPartition():
                 from aqueduct_spark.read.batch.follow import followed_rows
 
-                return followed_rows(partition, self._options)
+                return followed_rows(partition, self._options, mapping)
             case DialPartition():
                 from aqueduct_spark.read.batch.dial import dialled_rows
 
-                return dialled_rows(partition, self._options)
+                return dialled_rows(partition, self._options, self._description)
         raise TypeError(f"not a partition of ours: {type(partition).__name__}")
-
-
-def _quiet_grpc() -> None:
-    """gRPC reads it when it is imported; its own lines say nothing that our errors do not."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")

@@ -1,6 +1,6 @@
 """The spools that a bounded read is made of: directories here, or intakes over Flight.
 
-Both answer the same questions, so that one planner plans for both.
+Both have the same methods, so that one planner plans for both.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from aqueduct_core.errors import DataLoss, SpoolFailed
 from aqueduct_core.intake.storage.layout import layout_of
-from aqueduct_core.intake.storage.schema import newest_timestamp
 from aqueduct_core.spool.catalog import CATALOG
 from aqueduct_core.spool.identity import IDENTITY
 from aqueduct_core.spool.reader import SpoolReader
@@ -24,14 +23,15 @@ if TYPE_CHECKING:
 
     from aqueduct_core.flight.client import IntakeClient
     from aqueduct_core.flight.tickets import View
+    from aqueduct_spark.formats.description import RowMapping
 
 TRIES = 5
-"""Times that a spool is opened anew because its owner trimmed a segment in that moment."""
+"""Times that a spool is opened anew because its owner truncated a segment in that moment."""
 
 _INTAKE = re.compile(r"intake-(\d+)")
 
 
-class Holding(Protocol):
+class ReadableSpool(Protocol):
     """One spool while its part of a read is planned; ``intake`` is its number."""
 
     intake: int
@@ -48,9 +48,10 @@ class Holding(Protocol):
 class StoredSpool:
     """A spool directory, as it was when this was made. Takes no lock, changes nothing."""
 
-    def __init__(self, intake: int, reader: SpoolReader) -> None:
+    def __init__(self, intake: int, reader: SpoolReader, mapping: RowMapping) -> None:
         self.intake = intake
         self.reader = reader
+        self._mapping = mapping
         self._partitions = message_partitions(reader)
 
     def extent(self, view: View) -> Extent:
@@ -67,7 +68,7 @@ class StoredSpool:
 
     def locate(self, microseconds: int, view: View) -> tuple[int, ...]:
         def is_before(batch: pa.RecordBatch) -> bool:
-            return newest_timestamp(batch) < microseconds
+            return self._mapping.received_at(batch, batch.num_rows - 1) < microseconds
 
         return tuple(self.reader.bisect(log, is_before) for log in self._logs(view))
 

@@ -1,6 +1,6 @@
 """``view=status``: one row for each message partition of one intake, as it is at this moment.
 
-An intake that runs says most of it itself. Of one that does not, its directory tells.
+An intake that runs says most of it itself. Of one that does not, its directory says it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import KEYS_FILE, Credentials
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.intake.control import status_file
-from aqueduct_core.intake.storage.schema import oldest_timestamp
 from aqueduct_core.spool.reader import SpoolReader
-from aqueduct_spark.read.batch.partitions import StatusPartition
+from aqueduct_spark.formats.description import RowMapping
+from aqueduct_spark.model.partitions import StatusPartition
 from aqueduct_spark.read.batch.spools import message_partitions, opened
 
 log = logging.getLogger(__name__)
@@ -29,14 +29,14 @@ PROBE_TIMEOUT = 5.0
 """Seconds for an intake that says of itself that it runs to answer."""
 
 TRIES = 5
-"""Times that an intake is asked again because rows were trimmed between two questions."""
+"""Times that an intake is called again because rows were truncated between two calls."""
 
 _STATES = {"failed": "failed", "ready": "unreachable"}
 """By what the last intake wrote beside its spool. One that was killed could not write its end, so
 it may be gone, or not to be reached from here."""
 
 _ALL = 1 << 62
-"""A step of sizes that no range reaches: the total is all that is asked for."""
+"""A step of sizes that no range reaches: the total is all that is wanted."""
 
 STATUS_SCHEMA = pa.schema(
     [
@@ -79,7 +79,7 @@ class Partition:
         return min(self.cursors.values(), default=None)
 
 
-def status_rows(partition: StatusPartition) -> Iterator[pa.RecordBatch]:
+def status_rows(partition: StatusPartition, mapping: RowMapping) -> Iterator[pa.RecordBatch]:
     """The rows of one intake, in one batch.
 
     Raises:
@@ -97,13 +97,13 @@ def status_rows(partition: StatusPartition) -> Iterator[pa.RecordBatch]:
             yield _of_intake(partition.intake, client)
         return
     with opened(directory) as reader:
-        yield _of_directory(partition.intake, directory, reader, time.time())
+        yield _of_directory(partition.intake, directory, reader, mapping, time.time())
 
 
 def _living(directory: Path) -> IntakeClient | None:
     """A client of the intake that serves the directory now; None where nobody does."""
-    told = status_file.read(directory)
-    if told is None or told.get("state") != "ready":
+    written = status_file.read(directory)
+    if written is None or written.get("state") != "ready":
         return None
     for place in (directory, directory.parent):
         # Looked at before: reading credentials where there are none would make some.
@@ -111,11 +111,11 @@ def _living(directory: Path) -> IntakeClient | None:
             continue
         try:
             client = IntakeClient(
-                str(told["flight"]),
+                str(written["flight"]),
                 Credentials.for_spool(place).for_clients(),
                 action_timeout=PROBE_TIMEOUT,
             )
-            if client.status().id == told["id"]:
+            if client.status().id == written["id"]:
                 return client
             client.close()
         except (AqueductError, KeyError) as error:
@@ -173,7 +173,9 @@ def _batch(intake: int, status: IntakeStatus, partitions: Sequence[Partition]) -
     )
 
 
-def _oldest(reader: SpoolReader, partition: int, at: int, now: float) -> float | None:
+def _oldest(
+    reader: SpoolReader, mapping: RowMapping, partition: int, at: int, now: float
+) -> float | None:
     """The age of the first row from an offset on that is there; None when that cannot be read."""
     for first, _, state in reader.stretches(partition, at, reader.ends()[partition]):
         if state == "stored":
@@ -183,12 +185,14 @@ def _oldest(reader: SpoolReader, partition: int, at: int, now: float) -> float |
                 # a status is no place to fail for damage
                 log.warning("the oldest row of partition %d: %s", partition, error)
                 return None
-            return max(0.0, now - oldest_timestamp(row) / 1_000_000)
+            return max(0.0, now - mapping.received_at(row, 0) / 1_000_000)
     return None
 
 
-def _of_directory(intake: int, directory: Path, reader: SpoolReader, now: float) -> pa.RecordBatch:
-    told = status_file.read(directory) or {}
+def _of_directory(
+    intake: int, directory: Path, reader: SpoolReader, mapping: RowMapping, now: float
+) -> pa.RecordBatch:
+    written = status_file.read(directory) or {}
     count = message_partitions(reader)
     partitions = []
     for number, (start, end) in enumerate(
@@ -198,9 +202,11 @@ def _of_directory(intake: int, directory: Path, reader: SpoolReader, now: float)
         cursors = {name: at for name, at in read.items() if at is not None}
         there = [each for each in reader.stretches(number, start, end) if each.state != "gone"]
         size = sum(reader.sizes(number, each.start, each.end, _ALL)[-1][1] for each in there)
-        oldest = _oldest(reader, number, max(start, min(cursors.values(), default=start)), now)
+        oldest = _oldest(
+            reader, mapping, number, max(start, min(cursors.values(), default=start)), now
+        )
         partitions.append(Partition(start, end, cursors, size, oldest))
-    state = _STATES.get(told.get("state", ""), "ended")
+    state = _STATES.get(written.get("state", ""), "ended")
     present = 0 if state != "unreachable" else None
     return _rows(
         partitions,

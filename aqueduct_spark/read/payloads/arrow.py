@@ -14,8 +14,9 @@ import pyarrow as pa
 MAX_ROWS = 1 << 20
 """Rows of one message: a column of nulls has any number of them in no bytes."""
 
-MAX_KNOWN = 4096
-"""Channels whose last schema is remembered, so that the next message is compared at a glance."""
+MAX_KNOWN = 16
+"""Schemas that were accepted and are remembered, the last one first, so that the next message is
+compared at a glance."""
 
 _OPTIONS = pa.ipc.IpcReadOptions(
     ensure_alignment=pa.ipc.Alignment.DataTypeSpecific, use_threads=False
@@ -35,15 +36,14 @@ class ArrowPayloads:
 
     def __init__(self, wanted: pa.Schema) -> None:
         self._wanted = wanted
-        self._known: dict[str, pa.Schema] = {}
+        self._known: list[pa.Schema] = []
 
-    def decode(self, payload: pa.Buffer, channel: str) -> list[pa.RecordBatch]:
+    def decode(self, payload: pa.Buffer) -> list[pa.RecordBatch]:
         """The batches of one message. Raises: ValueError with why it is none."""
         _check_uncompressed(payload)
         try:
             with pa.ipc.open_stream(payload, options=_OPTIONS) as stream:
-                if stream.schema != self._known.get(channel):
-                    self._check_schema(stream.schema, channel)
+                self._check_schema(stream.schema)
                 return self._batches(stream)
         except (pa.ArrowException, OSError, struct.error, OverflowError) as error:
             raise ValueError(f"not an Arrow IPC stream ({type(error).__name__})") from None
@@ -63,8 +63,11 @@ class ArrowPayloads:
             found.append(pa.RecordBatch.from_arrays(columns, schema=self._wanted))
         return found
 
-    def _check_schema(self, schema: pa.Schema, channel: str) -> None:
-        before = self._known.pop(channel, None)
+    def _check_schema(self, schema: pa.Schema) -> None:
+        for place, known in enumerate(self._known):
+            if schema.equals(known):
+                self._known.insert(0, self._known.pop(place))
+                return
         for field in self._wanted:
             places = schema.get_all_field_indices(field.name)
             if len(places) != 1:
@@ -75,9 +78,7 @@ class ArrowPayloads:
         for field in schema:
             if not _bounded(field.type):
                 raise ValueError(f"column '{field.name}' is {field.type}, which is not accepted")
-        if before is None and len(self._known) >= MAX_KNOWN:
-            del self._known[next(iter(self._known))]
-        self._known[channel] = schema
+        self._known = [schema, *self._known[: MAX_KNOWN - 1]]
 
 
 def _castable(given: pa.DataType, wanted: pa.DataType) -> bool:

@@ -17,7 +17,7 @@ MAX_VALUES = 1_000_000
 
 _NOT_FINITE = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}
 
-Convert = Callable[[Any], Any]
+FromJson = Callable[[Any], Any]
 
 
 class _Unfit(ValueError):
@@ -83,7 +83,7 @@ def _holds_decimal(kind: pa.DataType) -> bool:
     return any(_holds_decimal(kind.field(i).type) for i in range(kind.num_fields))
 
 
-def _converter(kind: pa.DataType, name: str) -> Convert:
+def _converter(kind: pa.DataType, name: str) -> FromJson:
     """From a value of JSON to one that a column of this type takes. Raises: _Unfit."""
     plain = _plain(kind, name)
 
@@ -100,7 +100,7 @@ def _converter(kind: pa.DataType, name: str) -> Convert:
     return convert
 
 
-def _plain(kind: pa.DataType, name: str) -> Convert:
+def _plain(kind: pa.DataType, name: str) -> FromJson:
     if pa.types.is_struct(kind):
         fields = [(field.name, _converter(field.type, f"{name}.{field.name}")) for field in kind]
         return lambda value: {key: item(_of(value, dict).get(key)) for key, item in fields}

@@ -1,28 +1,27 @@
 """``onCancel=fail``: a stream of messages ends with the first cancelled channel that it wants.
 
 The planner reads the log of events before it plans a batch. How far it has read is a cursor of its
-own, so nothing is overlooked between two runs, nothing is trimmed unread, and a query that failed
+own, so nothing is overlooked between two runs, nothing is truncated unread, and a query that failed
 fails again until its options are changed.
 """
 
 from __future__ import annotations
 
 import logging
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from dataclasses import replace
 
 from aqueduct_core.errors import AqueductError, ChannelEnded, DataLoss
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import CANCELS, Ticket
+from aqueduct_spark.formats.description import RowMapping
 from aqueduct_spark.intakes.clients import IntakeClients
 from aqueduct_spark.model.offsets import StreamOffset
-from aqueduct_spark.options.selection import Selection
+from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.options.starting import AtTime, Latest, Starting
 from aqueduct_spark.planning.views import Reader
 from aqueduct_spark.read.gaps import stored_rows
-from aqueduct_spark.read.shaping import Shape
+from aqueduct_spark.read.shaping import RowShaper
 
 log = logging.getLogger(__name__)
 
@@ -34,13 +33,16 @@ class CancelWatch:
     ``earliest`` and offsets, from the present end with ``latest``, from a time with a time.
     """
 
-    def __init__(self, cursor: str, selection: Selection, starting: Starting) -> None:
+    def __init__(
+        self, cursor: str, rows: RowOptions, starting: Starting, mapping: RowMapping
+    ) -> None:
         self.reader = Reader(cursor + CANCELS, "events")
-        self._shape = Shape("events", selection)
+        self._mapping = mapping
+        self._shaper = RowShaper(mapping, replace(rows, view="events"))
         self._starting = starting
         self._positions: dict[str, int] = {}
 
-    def look(self, start: StreamOffset, fleet: IntakeClients) -> None:
+    def look(self, start: StreamOffset, clients: IntakeClients) -> None:
         """Read the events that became durable since the last look. An intake that does not answer
         is looked at the next time.
 
@@ -49,8 +51,8 @@ class CancelWatch:
             DataLoss: events that were not looked at are gone.
             SpoolFailed: CORRUPT when they cannot be read: a cancel may be among them.
         """
-        for intake, status in fleet.statuses().items():
-            client = fleet.client(intake)
+        for intake, status in clients.statuses().items():
+            client = clients.client(intake)
             if client is None:
                 continue
             try:
@@ -67,7 +69,7 @@ class CancelWatch:
                 continue
             if self._positions.get(status.id) != status.events[1]:
                 self._positions[status.id] = status.events[1]
-                fleet.commit_cursor(intake, self.reader, status.events[1:], status.id)
+                clients.commit_cursor(intake, self.reader, status.events[1:], status.id)
 
     def _position(self, status: IntakeStatus, client: IntakeClient, known: bool) -> int:
         if status.id in self._positions:
@@ -86,20 +88,6 @@ class CancelWatch:
     def _read(self, intake: int, status: IntakeStatus, client: IntakeClient, first: int) -> None:
         log_number = len(status.ends)
         ticket = Ticket(status.id, log_number, first, status.events[1])
-        for at, batch in stored_rows(client, ticket):
-            for rows in self._shape.rows(batch, log_number, at):
-                _refuse_cancelled(rows, intake)
-
-
-def _refuse_cancelled(events: pa.RecordBatch, intake: int) -> None:
-    cancelled = events.filter(pc.equal(events.column("kind"), "cancelled"))
-    if not cancelled.num_rows:
-        return
-    event = cancelled.slice(0, 1).to_pylist()[0]
-    raise ChannelEnded(
-        "CANCELLED",
-        f"Channel '{event['channel']}' of producer '{event['producer']}' was cancelled "
-        f"(connection {event['connectionId']}, event {event['offset']} of intake {intake}), and "
-        "onCancel is fail",
-        "Set onCancel=keep to go on with what was stored of it, or drop what this query wrote",
-    )
+        for at, batch in stored_rows(client, ticket, self._mapping.stored_schema):
+            for events in self._shaper.rows(batch, log_number, at):
+                self._mapping.check_not_cancelled(events, intake)

@@ -15,31 +15,32 @@ from typing import cast
 
 from aqueduct_core.errors import DataLoss
 from aqueduct_core.flight.tickets import CANCELS, View
-from aqueduct_spark.intakes.attach import muster
-from aqueduct_spark.model.offsets import Cuts, StreamOffset
+from aqueduct_spark.formats.description import FormatDescription
+from aqueduct_spark.intakes.attach import attach
+from aqueduct_spark.model.offsets import Cuts, DataRange, StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
 from aqueduct_spark.options.read import StreamReadOptions
 from aqueduct_spark.options.source import Dial
 from aqueduct_spark.options.starting import AtTime
-from aqueduct_spark.planning.admission_delay import AdmissionDelay
+from aqueduct_spark.planning.admission import AdmissionDelay
 from aqueduct_spark.planning.dialling import check_dialled, dialled_elsewhere
 from aqueduct_spark.planning.launches import Launches
 from aqueduct_spark.planning.progress import (
-    Ends,
+    LogEnds,
     ProgressTerms,
     Survey,
+    commit_is_due,
     granted,
     passed_over,
     reaches,
     replaced,
     survey,
 )
-from aqueduct_spark.planning.ranges import DataRange, data_ranges
+from aqueduct_spark.planning.ranges import data_ranges
 from aqueduct_spark.planning.splits import MAX_KEPT, cut, cuts_of, split
-from aqueduct_spark.planning.ticks import commit_is_due
 from aqueduct_spark.planning.views import Reader, Seen
 from aqueduct_spark.read.stream.cancellations import CancelWatch
-from aqueduct_spark.read.stream.sizes import Measuring
+from aqueduct_spark.read.stream.measuring import Measuring
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class StreamPlanner:
     over, and IntakeFailed.UNREACHABLE when an intake cannot be had.
     """
 
-    def __init__(self, options: StreamReadOptions) -> None:
+    def __init__(self, description: FormatDescription, options: StreamReadOptions) -> None:
         self._options = options
         events = options.rows.view == "events"
         self._terms = ProgressTerms(
@@ -68,22 +69,24 @@ class StreamPlanner:
             options.fail_on_data_loss,
             options.lost_spools,
         )
-        self._watch: CancelWatch | None = None
+        self._cancel_watch: CancelWatch | None = None
         readers = [Reader(options.cursor, cast(View, options.rows.view))]
         if options.on_cancel == "fail":
-            self._watch = CancelWatch(options.cursor, options.rows.selection, options.starting)
-            readers.append(self._watch.reader)
-        self._crew = muster(options, readers)
-        self._fleet = self._crew.fleet
-        self._measuring = Measuring(self._crew, options.admission.max_bytes)
+            self._cancel_watch = CancelWatch(
+                options.cursor, options.rows, options.starting, description.rows()
+            )
+            readers.append(self._cancel_watch.reader)
+        self._intakes = attach(description.protocol, options, readers)
+        self._clients = self._intakes.clients
+        self._measuring = Measuring(self._intakes, options.admission.max_bytes)
         self._launches = Launches(options.launch_timeout)
-        self._patience = self._new_patience()
+        self._delay = self._new_delay()
         self._bounded = False
-        self._ceiling: dict[int, tuple[str, Ends]] = {}
+        self._ceiling: dict[int, tuple[str, LogEnds]] = {}
         self._ticked: StreamOffset | None = None
         self._seen: dict[int, Seen] = {}
         self._reach: StreamOffset | None = None
-        self._fresh = uuid.uuid4().hex
+        self._new_query = uuid.uuid4().hex
         """The id of the query, if it has none yet and a batch of this run is written down."""
 
     def available_now(self) -> None:
@@ -96,7 +99,7 @@ class StreamPlanner:
         It says which tasks the batch has: sizes and options may be others when it is planned again,
         and other intakes may be there.
 
-        ``everything``: without the limits of the options. Waits for news up to `LONG_POLL`. A
+        ``everything``: without the limits of the options. Waits for rows up to `LONG_POLL`. A
         query that is to end with what is there waits for intakes only, which it needs to end.
         """
         self._recognise(start)
@@ -105,7 +108,7 @@ class StreamPlanner:
             return start
         launches = self._launch_tasks(end) if end.launch > start.launch else []
         end = end.with_cuts(self._cuts(start, end), len(launches))
-        return end.named(start.query or self._fresh)
+        return end.named(start.query or self._new_query)
 
     def _next(self, start: StreamOffset, everything: bool) -> StreamOffset:
         end = self._step(start, everything)
@@ -113,7 +116,7 @@ class StreamPlanner:
             time.sleep(RETRY_PAUSE)
             end = self._step(start, everything)
         if end == start and not self._bounded:
-            self._fleet.await_news(self._seen, self._longest_wait())
+            self._clients.await_rows(self._seen, self._longest_wait())
             end = self._step(start, everything)
         if end == start and commit_is_due(start, self._seen, self._ticked):
             self._ticked = start
@@ -152,12 +155,12 @@ class StreamPlanner:
     def commit(self, end: StreamOffset) -> None:
         """Spark is done with everything before ``end``."""
         self._recognise(end)
-        self._fleet.commit(end)
+        self._clients.commit(end)
 
     def stop(self) -> None:
         """Give the cursors back and close what is open here. Launched intakes stay until their
         lease is over, to be adopted."""
-        self._crew.close()
+        self._intakes.close()
 
     def _recognise(self, written: StreamOffset) -> bool:
         """Spark has written this offset down: whose it is, and how many intakes there have been.
@@ -166,30 +169,30 @@ class StreamPlanner:
             # an endpoint stays with its intake, also where fewer are to share those to come
             intakes = max([self._options.intakes, *(i + 1 for i in written.spool)])
             self._terms = replace(self._terms, intakes=intakes)
-        return self._fleet.own(written.query)
+        return self._clients.own(written.query)
 
     def _step(self, start: StreamOffset, everything: bool) -> StreamOffset:
-        self._seen = self._fleet.observe(start)
+        self._seen = self._clients.observe(start)
         found = self._survey(start)
         passed = passed_over(start, found.entered, self._seen)
         if passed:
             for intake in passed:
-                self._fleet.begin_anew(intake)
-            self._seen = self._fleet.observe(start)
+                self._clients.begin_anew(intake)
+            self._seen = self._clients.observe(start)
             found = self._survey(start)
         self._reach = reaches(start, self._seen).with_cuts({})
         self._look_at_events(start)
         for loss in found.losses:
             log.warning("passed over: %s", loss)
         end = self._admitted(found, everything)
-        if self._crew.launches:
+        if self._intakes.launches:
             if found.missing:
                 end = self._launching(found, start, end)
             else:
                 if isinstance(self._options.source, Dial):
                     addresses = map(str, self._options.source.endpoint.addresses)
-                    check_dialled(list(addresses), self._fleet.statuses())
-                self._crew.take_absent()
+                    check_dialled(list(addresses), self._clients.statuses())
+                self._intakes.take_absent()
                 self._launches.note((), {}, {}, time.monotonic())
         return end
 
@@ -204,28 +207,28 @@ class StreamPlanner:
             )
         except DataLoss as loss:
             if loss.subclass == "OFFSET_AHEAD":
-                self._fleet.tell_given_out(start)
+                self._clients.report_given_out(start)
             raise
 
     def _look_at_events(self, start: StreamOffset) -> None:
-        if self._watch is not None:
-            self._watch.look(start, self._fleet)
+        if self._cancel_watch is not None:
+            self._cancel_watch.look(start, self._clients)
             return
         # Of an earlier run with onCancel=fail: it would hold back the log of events for ever.
         left = self._options.cursor + CANCELS
-        for intake, status in self._fleet.statuses().items():
+        for intake, status in self._clients.statuses().items():
             if left in status.events_committed:
-                self._fleet.drop_cursor(intake, left)
+                self._clients.drop_cursor(intake, left)
 
     def _admitted(self, found: Survey, everything: bool) -> StreamOffset:
         rows, now = sum(one.rows for one in found.waiting), time.monotonic()
-        self._patience = self._patience.seeing(rows, now)
+        self._delay = self._delay.seeing(rows, now)
         if everything:
             return granted(found.entered, found.waiting, [one.rows for one in found.waiting])
-        if not self._bounded and self._patience.remaining(rows, now):
+        if not self._bounded and self._delay.remaining(rows, now):
             return found.entered
         if rows:
-            self._patience = self._new_patience()
+            self._delay = self._new_delay()
         shares = self._measuring.shares(
             found.waiting, self._options.admission.max_offsets, self._seen
         )
@@ -233,7 +236,7 @@ class StreamPlanner:
 
     def _launching(self, found: Survey, start: StreamOffset, end: StreamOffset) -> StreamOffset:
         spools = {intake: position.id for intake, position in start.spool.items()}
-        self._launches.note(found.missing, self._crew.take_absent(), spools, time.monotonic())
+        self._launches.note(found.missing, self._intakes.take_absent(), spools, time.monotonic())
         time.sleep(self._launches.pause())
         return end.launched()
 
@@ -260,7 +263,7 @@ class StreamPlanner:
             made = self._options.partitions_per_intake or 1
             given_out = [0] * (made if self._terms.view == "events" else 0) + list(known.to)
         elsewhere = dialled_elsewhere(intake, end, self._seen)
-        return self._crew.order(intake, spool, elsewhere, given_out)
+        return self._intakes.order(intake, spool, elsewhere, given_out)
 
     def _cuts(self, start: StreamOffset, end: StreamOffset) -> Cuts:
         touched = {rows.intake for rows in data_ranges(start, end, {})}
@@ -286,22 +289,20 @@ class StreamPlanner:
         if rows.spool in self._terms.lost_spools:
             log.warning("%s, which is given up: they are left out", before)
             return False
-        if self._crew.launches or seen is None:
+        if self._intakes.launches or seen is None:
             return True
         raise replaced(rows.intake, seen.id, rows.spool, before)
 
     def _data_tasks(self, pieces: Sequence[DataRange], end: StreamOffset) -> list[DataPartition]:
         spools = {rows.intake: rows.spool for rows in pieces}
         orders = {intake: self._order(intake, spool, end) for intake, spool in spools.items()}
-        access = self._crew.access()
+        access = self._intakes.access()
         return [
             DataPartition(
                 rows=rows,
                 order=orders[rows.intake],
                 fetch_timeout=self._options.fetch_timeout,
                 lenient=not self._options.fail_on_data_loss,
-                view=self._options.rows.view,
-                filters=self._options.rows.selection,
                 access=access,
             )
             for rows in pieces
@@ -309,10 +310,10 @@ class StreamPlanner:
 
     def _observe_needed(self, end: StreamOffset, touched: set[int]) -> dict[int, Seen]:
         """The intakes that answer; those on their own are waited for where rows are wanted."""
-        seen = self._fleet.observe(end)
-        while not self._crew.launches and not touched <= set(seen):
+        seen = self._clients.observe(end)
+        while not self._intakes.launches and not touched <= set(seen):
             time.sleep(RETRY_PAUSE)
-            seen = self._fleet.observe(end)
+            seen = self._clients.observe(end)
         return seen
 
     def _first_logs(self, touched: set[int]) -> Mapping[int, int]:
@@ -321,33 +322,33 @@ class StreamPlanner:
         made = self._options.partitions_per_intake
         return {i: self._seen[i].first_log if made is None else made for i in touched}
 
-    def _ceilings(self) -> dict[int, Ends]:
+    def _ceilings(self) -> dict[int, LogEnds]:
         for intake, status in self._seen.items():
             spool, _ = self._ceiling.get(intake, ("", ()))
             if spool != status.id:
                 self._ceiling[intake] = (status.id, status.ends)
         return {intake: ends for intake, (_, ends) in self._ceiling.items()}
 
-    def _located(self, start: StreamOffset) -> dict[int, Ends]:
+    def _located(self, start: StreamOffset) -> dict[int, LogEnds]:
         """What the starting time means in spools that are new to the query."""
         starting = self._terms.starting
         if not isinstance(starting, AtTime):
             return {}
-        located: dict[int, Ends] = {}
+        located: dict[int, LogEnds] = {}
         for intake in set(self._seen) - set(start.spool):
-            client = self._fleet.client(intake)
+            client = self._clients.client(intake)
             if client is not None:
                 view = cast(View, self._options.rows.view)
                 located[intake] = client.locate(starting.microseconds, view=view)
         return located
 
-    def _new_patience(self) -> AdmissionDelay:
+    def _new_delay(self) -> AdmissionDelay:
         return AdmissionDelay(
             self._options.admission.min_offsets, self._options.admission.max_delay
         )
 
     def _longest_wait(self) -> float:
-        since = self._patience.since
+        since = self._delay.since
         if since is None:
             return LONG_POLL
-        return max(0.0, min(LONG_POLL, since + self._patience.longest - time.monotonic()))
+        return max(0.0, min(LONG_POLL, since + self._delay.longest - time.monotonic()))

@@ -24,10 +24,12 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from aqueduct_core.logs.lines import LineFormatter
+from aqueduct_spark.formats.description import FormatDescription
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
 from aqueduct_spark.model.read_schemas import Decoding
 from aqueduct_spark.options.read import StreamReadOptions
+from aqueduct_spark.read import quiet_grpc
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,10 +41,16 @@ GRACE = 2.0
 """Seconds for an orderly end of the planning process; nothing rests on it."""
 
 
-class AqueductStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Channels as a stream: offsets are positions in the spools of the query's intakes."""
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A format as a stream: offsets are positions in the spools of the query's intakes."""
 
-    def __init__(self, options: StreamReadOptions, decode: Decoding | None = None) -> None:
+    def __init__(
+        self,
+        description: FormatDescription,
+        options: StreamReadOptions,
+        decode: Decoding | None = None,
+    ) -> None:
+        self._description = description
         self._options = options
         self._decode = decode
         self._planner: StreamPlanner | None = None
@@ -59,7 +67,7 @@ class AqueductStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._living_planner().available_now()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        begin = StreamOffset.from_json(start)
+        begin = self._offset(start)
         everything = isinstance(limit, ReadAllAvailable)
         end = self._living_planner().latest(begin, everything=everything)
         # Spark compares the text: what is equal goes back as it came.
@@ -70,53 +78,45 @@ class AqueductStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if reach is None else reach.to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return self._living_planner().partitions(
-            StreamOffset.from_json(start), StreamOffset.from_json(end)
-        )
+        return self._living_planner().partitions(self._offset(start), self._offset(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        _quiet_grpc()
+        quiet_grpc()
         from aqueduct_spark.read import tasks
 
         match partition:
             case LaunchPartition():
                 return tasks.launch(partition)
             case DataPartition():
-                rows = tasks.rows(
-                    partition,
-                    include_headers=self._options.rows.include_headers,
-                    include_metadata=self._options.rows.include_metadata,
-                    include_spool=self._options.rows.include_spool,
-                )
+                mapping = self._description.rows()
+                rows = tasks.rows(partition, self._options.rows, mapping)
                 if self._decode is None:
                     return rows
                 from aqueduct_spark.read.payloads.decoding import decoded
 
-                return decoded(rows, self._decode)
+                return decoded(rows, self._decode, mapping)
         raise TypeError(f"not a partition of ours: {type(partition).__name__}")
 
     def commit(self, end: dict[str, Any]) -> None:
-        self._living_planner().commit(StreamOffset.from_json(end))
+        self._living_planner().commit(self._offset(end))
 
     def stop(self) -> None:
         if self._planner is not None:
             self._planner.stop()
             self._planner = None
 
+    def _offset(self, raw: dict[str, Any]) -> StreamOffset:
+        return StreamOffset.from_json(raw, self._description.name)
+
     def _living_planner(self) -> StreamPlanner:
         if self._planner is None:
-            _quiet_grpc()
+            quiet_grpc()
             from aqueduct_spark.read.stream.planner import StreamPlanner
 
             _end_on_sigterm()
             _log_to_driver()
-            self._planner = StreamPlanner(self._options)
+            self._planner = StreamPlanner(self._description, self._options)
         return self._planner
-
-
-def _quiet_grpc() -> None:
-    """gRPC reads it when it is imported; its own lines say nothing that our errors do not."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 
 def _log_to_driver() -> None:

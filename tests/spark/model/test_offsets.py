@@ -70,7 +70,7 @@ def test_what_is_written_is_read_again(
 ) -> None:
     offset = offset.with_cuts({(i, log): cuts for i in offset.spool for log in (0, 1)}, places)
     text = json.dumps(offset.to_json())
-    again = StreamOffset.from_json(json.loads(text))
+    again = StreamOffset.from_json(json.loads(text), "aqueduct")
     assert (again, again.cuts, again.places) == (offset, offset.cuts, offset.places)
     assert json.dumps(again.to_json()) == text
 
@@ -83,7 +83,7 @@ def test_offsets_of_version_1_are_read_for_ever(number: int) -> None:
     """Offset files as checkpoints have them: of a launch, of a first entry, of two intakes of
     which one is missing, and of a view with one log. Spark compares offsets by their text."""
     text = (FIXTURES / str(number)).read_text().splitlines()[-1]
-    offset = StreamOffset.from_json(json.loads(text))
+    offset = StreamOffset.from_json(json.loads(text), "aqueduct")
     assert json.dumps(offset.to_json()) == text
     assert offset.cuts is None
     assert offset.launch == (1, 1, 3, 3)[number]
@@ -98,7 +98,7 @@ def test_offsets_of_version_1_are_read_for_ever(number: int) -> None:
 def test_offsets_of_version_2_are_read_for_ever() -> None:
     """Of a batch of which one log of the second intake was split in three."""
     text = (FIXTURES.with_name("offsets_v2") / "0").read_text().splitlines()[-1]
-    offset = StreamOffset.from_json(json.loads(text))
+    offset = StreamOffset.from_json(json.loads(text), "aqueduct")
     assert json.dumps(offset.to_json()) == text
     assert offset.cuts == {(2, 0): (9007199254740000, 9007199254740500)}
     assert offset.places == 0
@@ -106,7 +106,7 @@ def test_offsets_of_version_2_are_read_for_ever() -> None:
 
 def test_a_newer_version_is_refused_by_its_number() -> None:
     with pytest.raises(CheckpointVersion, match="version 3"):
-        StreamOffset.from_json({"v": 3, "anything": []})
+        StreamOffset.from_json({"v": 3, "anything": []}, "aqueduct")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_newer_version_is_refused_by_its_number() -> None:
 )
 def test_what_is_no_offset_of_ours_is_refused(raw: dict[str, object]) -> None:
     with pytest.raises(CheckpointVersion, match="did not write"):
-        StreamOffset.from_json(raw)
+        StreamOffset.from_json(raw, "aqueduct")
 
 
 def test_steps_leave_the_rest_alone() -> None:

@@ -9,13 +9,13 @@ import pytest
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
 from aqueduct_spark.options.access import ListenerTls, TokenSource
 from aqueduct_spark.options.read import StreamReadOptions
 from aqueduct_spark.options.read_parts import AdmissionOptions, SplitOptions
 from aqueduct_spark.options.selection import Selection
 from aqueduct_spark.options.source import Listen
 from aqueduct_spark.options.spec import READ, WRITE, OptionKind, OptionSpec
-from aqueduct_spark.options.specs import OPTION_SPECS
 from aqueduct_spark.options.starting import Earliest, Latest, Specific
 from aqueduct_spark.options.values import duration, endpoint, size
 from aqueduct_spark.options.write import WriteOptions
@@ -25,22 +25,24 @@ WRITE_BASE = {"endpoint": "aqueduct://127.0.0.1:4433"}
 
 
 def read(**options: str) -> StreamReadOptions:
-    return StreamReadOptions.parse(READ_BASE | {k.replace("_", "."): v for k, v in options.items()})
+    given = READ_BASE | {k.replace("_", "."): v for k, v in options.items()}
+    return StreamReadOptions.parse(given, AQUEDUCT_OPTIONS)
 
 
 def write(**options: str) -> WriteOptions:
-    return WriteOptions.parse(WRITE_BASE | {k.replace("_", "."): v for k, v in options.items()})
+    given = WRITE_BASE | {k.replace("_", "."): v for k, v in options.items()}
+    return WriteOptions.parse(given, AQUEDUCT_OPTIONS)
 
 
 def refusal_of_read(options: dict[str, str]) -> InvalidOption:
     with pytest.raises(InvalidOption) as refused:
-        StreamReadOptions.parse(options)
+        StreamReadOptions.parse(options, AQUEDUCT_OPTIONS)
     return one_line(refused.value)
 
 
 def refusal_of_write(options: dict[str, str]) -> InvalidOption:
     with pytest.raises(InvalidOption) as refused:
-        WriteOptions.parse(options)
+        WriteOptions.parse(options, AQUEDUCT_OPTIONS)
     return one_line(refused.value)
 
 
@@ -90,7 +92,8 @@ def test_defaults_of_a_write() -> None:
 
 def test_keys_have_no_case_and_options_can_be_pickled() -> None:
     options = StreamReadOptions.parse(
-        {"LISTEN": "[::1]:4433", "spool": "/s", "NumIntakes": "2", "includeheaders": "TRUE"}
+        {"LISTEN": "[::1]:4433", "spool": "/s", "NumIntakes": "2", "includeheaders": "TRUE"},
+        AQUEDUCT_OPTIONS,
     )
     assert options.intakes == 2
     assert options.rows.include_headers
@@ -98,7 +101,7 @@ def test_keys_have_no_case_and_options_can_be_pickled() -> None:
 
 
 def test_relative_paths_start_at_the_working_directory() -> None:
-    options = StreamReadOptions.parse({**READ_BASE, "spool": "here/spool"})
+    options = StreamReadOptions.parse({**READ_BASE, "spool": "here/spool"}, AQUEDUCT_OPTIONS)
     assert isinstance(options.source, Listen)
     assert options.source.spool == os.path.join(os.getcwd(), "here/spool")
 
@@ -116,10 +119,13 @@ def test_sizes_that_are_none(text: str) -> None:
 
 
 def test_an_endpoint_may_name_several_addresses() -> None:
-    assert endpoint("aqueduct://a:1,[::1]:2").addresses == (HostPort("a", 1), HostPort("::1", 2))
+    assert endpoint("aqueduct")("aqueduct://a:1,[::1]:2").addresses == (
+        HostPort("a", 1),
+        HostPort("::1", 2),
+    )
     for bad in ("a:1", "http://a:1", "aqueduct://", "aqueduct://a", "aqueduct://a:0"):
         with pytest.raises(ValueError):
-            endpoint(bad)
+            endpoint("aqueduct")(bad)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +240,8 @@ def test_certificates_of_a_listener() -> None:
     assert isinstance(made, Listen)
     assert made.tls.self_signed
     files = StreamReadOptions.parse(
-        {"listen": "0.0.0.0:1", "spool": "/s", "tls.certFile": "/c", "tls.keyFile": "/k"}
+        {"listen": "0.0.0.0:1", "spool": "/s", "tls.certFile": "/c", "tls.keyFile": "/k"},
+        AQUEDUCT_OPTIONS,
     ).source
     assert isinstance(files, Listen)
     assert files.tls == ListenerTls("/c", "/k")
@@ -248,7 +255,7 @@ def test_tokens_are_known_by_their_place_only() -> None:
     assert write(auth_tokenFile="/t").auth == TokenSource("/t", None)
 
 
-@pytest.mark.parametrize("spec", OPTION_SPECS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", AQUEDUCT_OPTIONS.specs, ids=lambda spec: spec.name)
 def test_each_row_of_the_table_is_sound(spec: OptionSpec) -> None:
     assert spec.built <= spec.kinds
     assert spec.kinds <= READ | WRITE == frozenset(OptionKind)
@@ -262,14 +269,18 @@ def test_the_identity_of_a_write() -> None:
     assert (write().writer_id, write().batch_id, write().finish) == (None, 0, True)
     given = write(writerId="w", batchId="7")
     assert (given.writer_id, given.batch_id, given.keeps_connections) == ("w", 7, False)
-    stream = WriteOptions.parse(WRITE_BASE, OptionKind.STREAM_WRITE)
+    stream = WriteOptions.parse(WRITE_BASE, AQUEDUCT_OPTIONS, OptionKind.STREAM_WRITE)
     assert (stream.batch_id, stream.finish, stream.keeps_connections) == (None, False, True)
     for alone in ({"batchId": "1"}, {"writerId": "w"}):
         with pytest.raises(InvalidOption) as refused:
             write(**alone)
         assert refused.value.subclass == "MISSING"
     with pytest.raises(InvalidOption) as refused:
-        WriteOptions.parse(WRITE_BASE | {"batchId": "1", "writerId": "w"}, OptionKind.STREAM_WRITE)
+        WriteOptions.parse(
+            WRITE_BASE | {"batchId": "1", "writerId": "w"},
+            AQUEDUCT_OPTIONS,
+            OptionKind.STREAM_WRITE,
+        )
     assert refused.value.subclass == "NOT_FOR_QUERY_TYPE"
 
 

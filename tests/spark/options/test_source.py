@@ -11,11 +11,11 @@ from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.settings.service import AqueductLimits
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.settings import ListenLimits
+from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
 from aqueduct_spark.options.access import DialTls, TokenSource
 from aqueduct_spark.options.read import BatchReadOptions, StreamReadOptions, rows_of
 from aqueduct_spark.options.source import Dial, Request, Standalone, StoredSpools
 from aqueduct_spark.options.spec import OptionKind
-from aqueduct_spark.options.specs import OPTION_SPECS
 from aqueduct_spark.options.starting import AtTime, Earliest, Latest, Specific
 from aqueduct_spark.options.until import UntilFinish, UntilIdle, UntilOffset
 from aqueduct_spark.options.values import timestamp
@@ -26,11 +26,11 @@ STORED = {"spool": "/s"}
 
 
 def stream(options: dict[str, str]) -> StreamReadOptions:
-    return StreamReadOptions.parse(options)
+    return StreamReadOptions.parse(options, AQUEDUCT_OPTIONS)
 
 
 def batch(options: dict[str, str]) -> BatchReadOptions:
-    return BatchReadOptions.parse(options)
+    return BatchReadOptions.parse(options, AQUEDUCT_OPTIONS)
 
 
 def test_a_stream_that_dials() -> None:
@@ -189,8 +189,8 @@ def test_refusals_of_a_batch(options: dict[str, str], subclass: str, words: str)
 
 
 def test_the_columns_are_known_before_the_kind_of_read() -> None:
-    assert rows_of(STORED | {"view": "status"})[0].view == "status"
-    assert rows_of(INTAKES | {"cursor": "c"})[0].view == "messages"
+    assert rows_of(STORED | {"view": "status"}, AQUEDUCT_OPTIONS)[0].view == "status"
+    assert rows_of(INTAKES | {"cursor": "c"}, AQUEDUCT_OPTIONS)[0].view == "messages"
     for options, words in [
         ({}, "'listen'|'spool'"),
         (STORED | {"untilTimeout": "9"}, "no unit"),
@@ -198,7 +198,7 @@ def test_the_columns_are_known_before_the_kind_of_read() -> None:
         (STORED | {"cursor": "c", "untilTimeout": "9s"}, "is not for"),
     ]:
         with pytest.raises(InvalidOption, match=words):
-            rows_of(options)
+            rows_of(options, AQUEDUCT_OPTIONS)
 
 
 def test_limits_have_the_defaults_of_the_parts_that_keep_them() -> None:
@@ -225,7 +225,7 @@ def test_every_option_of_a_read_is_built() -> None:
     listener |= {"limits.connections", "limits.connectionsPerAddress", "limits.retry"}
     listener |= {"limits.handshakes", "limits.handshakesPerNetwork"}
     listener |= {"limits.memory", "limits.connectionShare"}
-    for spec in OPTION_SPECS:
+    for spec in AQUEDUCT_OPTIONS.specs:
         wanted = {kind for kind in reads if kind in spec.kinds}
         if spec.name in listener:
             wanted = {OptionKind.STREAM_READ}

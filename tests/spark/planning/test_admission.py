@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aqueduct_spark.options.read_parts import SplitOptions
-from aqueduct_spark.planning.admission import apportion, apportion_bytes
-from aqueduct_spark.planning.ranges import DataRange
-from aqueduct_spark.planning.sizes import Marks, offset_of, size_of
-from aqueduct_spark.planning.splits import cut, cuts_of, split
-
-UNEVEN: Marks = [(110, 1000), (111, 5000), (120, 5009)]
-"""Rows 100 to 119: ten of 100 bytes, one of 4000, nine of one."""
+from aqueduct_spark.planning.admission import AdmissionDelay, apportion, apportion_bytes
+from aqueduct_spark.planning.ranges import SizeIndex
+from tests.spark.planning.test_ranges import UNEVEN
 
 
 @pytest.mark.parametrize(
@@ -55,33 +48,8 @@ def test_shares_keep_the_limit_and_nobody_has_more_than_who_wants_more(
     assert not hungry or max(shares) - min(hungry) <= 1
 
 
-@pytest.mark.parametrize(
-    ("stop", "size"),
-    [(100, 0), (105, 500), (110, 1000), (111, 5000), (115, 5004), (120, 5009), (999, 5009)],
-)
-def test_sizes(stop: int, size: int) -> None:
-    assert size_of(UNEVEN, 100, stop) == size
-
-
-@pytest.mark.parametrize(
-    ("size", "offset"),
-    [
-        (0, 100),
-        (99, 100),
-        (100, 101),
-        (999, 109),
-        (1000, 110),
-        (4999, 110),
-        (5000, 111),
-        (9999, 120),
-    ],
-)
-def test_offsets(size: int, offset: int) -> None:
-    assert offset_of(UNEVEN, 100, size) == offset
-
-
-SMALL: Marks = [(20, 200)]
-TINY: Marks = [(20, 20)]
+SMALL: SizeIndex = [(20, 200)]
+TINY: SizeIndex = [(20, 20)]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +63,7 @@ TINY: Marks = [(20, 20)]
     ],
 )
 def test_bytes_cut_shares_back(
-    shares: list[int], other: Marks, limit: int | None, cut: list[int]
+    shares: list[int], other: SizeIndex, limit: int | None, cut: list[int]
 ) -> None:
     assert apportion_bytes([100, 0], shares, [UNEVEN, other], limit) == cut
 
@@ -118,83 +86,25 @@ def test_bytes_are_kept_where_no_single_message_is_above(rows: list[list[int]], 
     assert sum(taken) <= limit + forced
 
 
-def piece(first: int, stop: int, partition: int = 0) -> DataRange:
-    return DataRange(0, "id", "h:1", partition, first, stop)
-
-
-WHOLE = [piece(100, 120), piece(0, 4, 1)]
-
-SPLITS = [
-    (SplitOptions(), {}, [(100, 120), (0, 4)]),
-    (SplitOptions(max_records=8), {}, [(100, 106), (106, 113), (113, 120), (0, 4)]),
-    (SplitOptions(max_records=1), {}, [(n, n + 1) for n in (*range(100, 120), *range(4))]),
-    (SplitOptions(max_records=100), {}, [(100, 120), (0, 4)]),
-    (SplitOptions(max_bytes=5009), {(0, 0): UNEVEN}, [(100, 120), (0, 4)]),
-    (SplitOptions(max_bytes=2600), {(0, 0): UNEVEN}, [(100, 110), (110, 120), (0, 4)]),
-    (
-        SplitOptions(max_bytes=500),
-        {(0, 0): UNEVEN},
-        [(100, 104), (104, 109), (109, 110), (110, 120), (0, 4)],
-    ),
-    (SplitOptions(max_bytes=1), {(0, 1): [(4, 4)]}, [(100, 120), (0, 1), (1, 2), (2, 3), (3, 4)]),
-    (SplitOptions(max_bytes=1), {}, [(100, 120), (0, 4)]),  # sizes are not known
-    (
-        SplitOptions(max_records=9, max_bytes=2600),
-        {(0, 0): UNEVEN},
-        [(100, 105), (105, 110), (110, 115), (115, 120), (0, 4)],
-    ),
-    (SplitOptions(min_partitions=2), {}, [(100, 120), (0, 4)]),
-    (SplitOptions(min_partitions=3), {}, [(100, 110), (110, 120), (0, 4)]),
-    (
-        SplitOptions(min_partitions=6),
-        {},
-        [(100, 104), (104, 108), (108, 112), (112, 116), (116, 120), (0, 4)],
-    ),
-    (SplitOptions(min_partitions=500), {}, [(n, n + 1) for n in (*range(100, 120), *range(4))]),
-]
-
-
-@pytest.mark.parametrize(("bounds", "sizes", "edges"), SPLITS)
-def test_ranges_are_split(
-    bounds: SplitOptions, sizes: dict[tuple[int, int], Marks], edges: list[tuple[int, int]]
-) -> None:
-    assert [(rows.first, rows.stop) for rows in split(WHOLE, bounds, sizes)] == edges
-
-
-@given(
-    st.lists(st.integers(0, 3000), max_size=5),
-    st.none() | st.integers(1, 500),
-    st.none() | st.integers(1, 500),
-    st.none() | st.integers(1, 50_000),
+@pytest.mark.parametrize(
+    ("least", "rows", "now", "remaining"),
+    [
+        (None, 1, 0.0, 0.0),
+        (10, 0, 0.0, 0.0),
+        (10, 1, 0.0, 60.0),
+        (10, 9, 59.0, 1.0),
+        (10, 9, 60.0, 0.0),
+        (10, 10, 0.0, 0.0),
+    ],
 )
-def test_pieces_hold_each_row_once(
-    counts: list[int], least: int | None, records: int | None, size: int | None
+def test_few_messages_wait_but_not_for_ever(
+    least: int | None, rows: int, now: float, remaining: float
 ) -> None:
-    ranges = [piece(10, 10 + count, p) for p, count in enumerate(counts) if count]
-    sizes = {
-        (0, r.partition): [(r.first + 1, 900), (r.stop, 900 + 7 * (r.stop - r.first))]
-        for r in ranges
-    }
-    bounds = SplitOptions(least, records, size)
-    pieces = split(ranges, bounds, sizes)
-    assert pieces == split(ranges, bounds, sizes)
-    assert cut(ranges, cuts_of(pieces)) == pieces
-    for whole in ranges:
-        parts = [p for p in pieces if p.partition == whole.partition]
-        assert (parts[0].first, parts[-1].stop) == (whole.first, whole.stop)
-        assert all(a.stop == b.first for a, b in pairwise(parts))
-    assert all(rows.first < rows.stop for rows in pieces)
-    assert records is None or all(rows.stop - rows.first <= records for rows in pieces)
-    assert len(pieces) >= min(least or 0, sum(counts))
+    patience = AdmissionDelay(least, 60.0).seeing(min(rows, 1), 0.0).seeing(rows, now)
+    assert patience.remaining(rows, now) == remaining
 
 
-def test_cuts_outside_of_a_range_do_nothing() -> None:
-    cuts = {(0, 0): (40, 100, 110, 120, 500), (7, 0): (3,)}
-    assert cut(WHOLE, cuts) == [piece(100, 110), piece(110, 120), piece(0, 4, 1)]
-
-
-def test_the_number_of_tasks_is_bounded() -> None:
-    ranges = [piece(0, 10**9), piece(0, 10**9, 1)]
-    for bounds in (SplitOptions(max_records=1), SplitOptions(min_partitions=10**6)):
-        assert len(split(ranges, bounds, {}, 10)) == 10
-    assert len(split(ranges, SplitOptions(max_bytes=1), {(0, 0): [(10**9, 10**12)]}, 10)) == 10
+def test_the_wait_begins_with_the_first_message() -> None:
+    patience = AdmissionDelay(10, 60.0).seeing(0, 0.0).seeing(1, 100.0).seeing(2, 130.0)
+    assert patience.remaining(2, 130.0) == 30.0
+    assert patience.seeing(0, 140.0).seeing(1, 150.0).remaining(1, 150.0) == 60.0

@@ -8,20 +8,20 @@ import pytest
 
 from aqueduct_core.errors import DataLoss, InvalidOption
 from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
+from aqueduct_spark.model.offsets import DataRange, SpoolPosition, StreamOffset
 from aqueduct_spark.options.starting import AtTime, Earliest, Latest, Specific, Starting
 from aqueduct_spark.planning.progress import (
     ProgressTerms,
     Survey,
     Waiting,
     clip,
+    commit_is_due,
     granted,
     passed_over,
     reaches,
     survey,
 )
-from aqueduct_spark.planning.ranges import DataRange, data_ranges
-from aqueduct_spark.planning.ticks import commit_is_due
+from aqueduct_spark.planning.ranges import data_ranges
 from aqueduct_spark.planning.views import Reader, Seen, see
 
 TERMS = ProgressTerms(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import DataFrame
 
-from aqueduct_spark.model.schemas import event_schema
+from aqueduct_spark.formats.aqueduct.columns import event_schema
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import PATIENCE, Scene
 from tests.support.waiting import wait_until

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from aqueduct_core.intake.storage.schema import HEADERS, SOURCE, SPOOL_SCHEMA
+from aqueduct_spark.formats.aqueduct.rows import AqueductRows
+from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.options.selection import Selection
-from aqueduct_spark.read.filters import Sieve
-from aqueduct_spark.read.shaping import MAX_BATCH_BYTES, Shape, bounded
+from aqueduct_spark.read.filters import RowFilter
+from aqueduct_spark.read.shaping import RowShaper
 
 EVERYTHING = Selection()
 
@@ -49,10 +51,10 @@ def stored(*runs: tuple[str | None, str | None, int], size: int = 8) -> pa.Recor
 
 
 def offsets(batch: pa.RecordBatch, selection: Selection, first: int = 100) -> list[int]:
-    shape = Shape("messages", selection)
+    shaper = RowShaper(AqueductRows(), RowOptions(selection=selection))
     return [
         offset
-        for rows in shape.rows(batch, 3, first)
+        for rows in shaper.rows(batch, 3, first)
         for offset in rows.column("offset").to_pylist()
     ]
 
@@ -80,7 +82,9 @@ def test_offsets_of_what_stays(selection: Selection, expected: list[int]) -> Non
 
 
 def test_the_rows_that_stay_are_whole() -> None:
-    [rows] = Shape("messages", Selection(producers=("y",))).rows(BATCH, 3, 100)
+    [rows] = RowShaper(AqueductRows(), RowOptions(selection=Selection(producers=("y",)))).rows(
+        BATCH, 3, 100
+    )
     assert rows.column("value").to_pylist() == [b"00000003", b"00000004", b"00000005"]
     assert rows.column("channel").to_pylist() == ["b", "b", "a"]
     assert rows.column("messageNum").to_pylist() == [3, 4, 5]
@@ -114,8 +118,10 @@ def test_any_runs_give_what_a_row_by_row_filter_gives() -> None:
 
 
 def test_no_mask_when_every_row_stays() -> None:
-    assert Sieve(Selection(producers=("x", "y"))).mask(BATCH.slice(0, 6)) is None
-    assert Sieve(EVERYTHING).mask(BATCH) is None
+    assert (
+        RowFilter(AqueductRows(), Selection(producers=("x", "y"))).mask(BATCH.slice(0, 6)) is None
+    )
+    assert RowFilter(AqueductRows(), EVERYTHING).mask(BATCH) is None
 
 
 def test_selections_that_cannot_be() -> None:
@@ -123,26 +129,3 @@ def test_selections_that_cannot_be() -> None:
         Selection(channels=("a",), pattern="a")
     with pytest.raises(ValueError, match="not a regular expression"):
         Selection(pattern="(")
-
-
-def test_large_batches_are_cut_and_small_ones_stay_whole() -> None:
-    batch = stored(("a", "x", 5_000), size=1_000)
-    pieces = list(bounded(batch, 40))
-    assert len(pieces) > 3
-    assert all(piece.nbytes <= 1.1 * MAX_BATCH_BYTES for piece, _ in pieces)
-    assert sum(piece.num_rows for piece, _ in pieces) == 5_000
-    at = 40
-    for piece, first in pieces:
-        assert first == at
-        at += piece.num_rows
-    assert pa.Table.from_batches([p for p, _ in pieces]).column("messageNum").to_pylist() == list(
-        range(5_000)
-    )
-    assert next(p for p, _ in bounded(stored(("a", "x", 100)), 0)).num_rows == 100
-
-
-def test_a_message_larger_than_a_batch_goes_alone() -> None:
-    values = pa.array([b"s", b"x" * (3 * MAX_BATCH_BYTES), b"s", b"s"], pa.binary())
-    base = stored(("a", "x", 4))
-    batch = pa.RecordBatch.from_arrays([values, *base.columns[1:]], schema=SPOOL_SCHEMA)
-    assert [(p.num_rows, first) for p, first in bounded(batch, 0)] == [(1, 0), (1, 1), (2, 2)]

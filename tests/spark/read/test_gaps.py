@@ -11,9 +11,12 @@ import pytest
 
 from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
+from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA
 from aqueduct_core.spool.skips import Stretch
+from aqueduct_spark.formats.aqueduct.rows import AqueductRows
+from aqueduct_spark.model.offsets import DataRange
 from aqueduct_spark.model.partitions import DataPartition
-from aqueduct_spark.planning.ranges import DataRange
+from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.read import tasks
 from aqueduct_spark.read.batch.spools import opened
 from aqueduct_spark.read.gaps import passing, stored_rows
@@ -65,7 +68,7 @@ def task(served: Served, client: IntakeClient) -> Iterator[DataPartition]:  # no
 
 
 def rows_of(task: DataPartition) -> list[int]:
-    batches = tasks.rows(task, include_headers=False, include_metadata=False)
+    batches = tasks.rows(task, RowOptions(), AqueductRows())
     return [n for batch in batches for n in batch.column("offset").to_pylist()]
 
 
@@ -78,7 +81,7 @@ def test_fault_20_all_that_is_left_between_holes_is_read(
     segments: tuple[int, ...],
 ) -> None:
     left = without(served, *segments)
-    found = offsets(stored_rows(client, ticket(served, 0, *asked), lenient=True))
+    found = offsets(stored_rows(client, ticket(served, 0, *asked), SPOOL_SCHEMA, lenient=True))
     assert found == [n for n in left if asked[0] <= n < asked[1]]
 
 

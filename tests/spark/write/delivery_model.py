@@ -25,9 +25,10 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from aqueduct_core.errors import ConnectFailed, SinkFailed
-from aqueduct_spark.write import attempt_connection, delivery
-from aqueduct_spark.write.counts import SentCounts
-from aqueduct_spark.write.destinations import Destination
+from aqueduct_spark.formats.aqueduct.sink import attempt_connection
+from aqueduct_spark.write import delivery
+from aqueduct_spark.write.batches import Destination
+from aqueduct_spark.write.sink import SentCounts
 from tests.spark.write.memory_receiver import MemoryChannel, MemoryConnection, MemoryNetwork
 from tests.spark.write.sinking import Attempt, options
 from tests.support.virtual_loop import run_virtually

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict, deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from typing import Any
 
 from aqueduct_core.aio.half import CarriedHalf
 from aqueduct_core.aio.halves import Receiver, Sender
@@ -31,8 +32,8 @@ from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.transport.awaiting import Signal
-from aqueduct_spark.write.pool import ConnectionKey, Pool
-from aqueduct_spark.write.pooled_connection import PooledConnection
+from aqueduct_spark.formats.aqueduct.sink.connection import AqueductConnection, ConnectionKey
+from aqueduct_spark.write.pool import Pool
 
 
 class Store:
@@ -214,7 +215,7 @@ class MemoryConnection:
         for receiver in attach:
             inlet = receiver._present()
             assert isinstance(inlet.source, LocalChannel)
-            state = inlet.source.state
+            state = inlet.source.sender
             receiver._leave()
             opened = MemoryChannel(self, state)
             state.channel, state.sink = len(self.channels) + 1, opened
@@ -301,10 +302,10 @@ class MemoryNetwork(Pool):
         for connection in self.live:
             yield from connection.live
 
-    async def lease(
-        self, key: ConnectionKey, dial: Callable[[], Awaitable[PooledConnection]]
-    ) -> PooledConnection:
-        async def fresh() -> PooledConnection:
+    async def lease(self, key: Hashable, dial: Callable[[], Awaitable[Any]]) -> Any:
+        assert isinstance(key, ConnectionKey)
+
+        async def fresh() -> AqueductConnection:
             await asyncio.sleep(0.001)
             if key.address.port in self.down:
                 raise ConnectFailed("REFUSED", f"{key.address} refused", "Start it")
@@ -312,6 +313,6 @@ class MemoryNetwork(Pool):
             self.connections.append(connection)
             connection.opened = self.opened.append
             self.dialled(connection)
-            return PooledConnection(key.address, connection)  # type: ignore[arg-type]
+            return AqueductConnection(key.address, connection)  # type: ignore[arg-type]
 
         return await super().lease(key, fresh)

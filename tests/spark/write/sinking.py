@@ -9,14 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
+from aqueduct_spark.formats.aqueduct.sink.attempt import AqueductSink
+from aqueduct_spark.formats.aqueduct.sink.attempt_connection import MAX_OPEN_CHANNELS
 from aqueduct_spark.options.spec import OptionKind
 from aqueduct_spark.options.write import WriteOptions
-from aqueduct_spark.write.attempt_connection import MAX_OPEN_CHANNELS
-from aqueduct_spark.write.counts import SentCounts
-from aqueduct_spark.write.delivery import Delivery
-from aqueduct_spark.write.identity import WriteIdentity
 from aqueduct_spark.write.pool import Pool
-from aqueduct_spark.write.rows import RowPlan, Splitter
+from aqueduct_spark.write.sink import SentCounts, WriteIdentity
 from tests.support.waiting import LONG
 
 
@@ -30,7 +29,9 @@ def options(*urls: str, streaming: bool = False, **given: str) -> WriteOptions:
         **{name.replace("_", "."): value for name, value in given.items()},
     }
     return WriteOptions.parse(
-        every, OptionKind.STREAM_WRITE if streaming else OptionKind.BATCH_WRITE
+        every,
+        AQUEDUCT_OPTIONS,
+        OptionKind.STREAM_WRITE if streaming else OptionKind.BATCH_WRITE,
     )
 
 
@@ -76,22 +77,13 @@ class Attempt:
         rising: bool = False,
     ) -> None:
         identity = WriteIdentity(writer, batch, partition, wanted.idempotence != "none", rising)
-        self.delivery = Delivery(
-            wanted, identity, Pool() if pool is None else pool, token, max_open
-        )
-        self._splitter = Splitter(
-            RowPlan(
-                wanted.channel,
-                wanted.reliability,
-                wanted.payload_format,
-                wanted.max_message_bytes,
-                wanted.by_source,
-            )
-        )
+        sink, held = AqueductSink(), Pool() if pool is None else pool
+        self.delivery = sink.delivery(wanted, identity, held, token, max_open)
+        self._splitter = sink.splitter(wanted)
 
     async def send(self, batch: pa.RecordBatch) -> None:
-        for portions in self._splitter.split(batch):
-            await self.delivery.send(portions)
+        for messages in self._splitter.split(batch):
+            await self.delivery.send(messages)
 
     async def run(self, batches: Iterable[pa.RecordBatch]) -> SentCounts:
         """The whole attempt, as a task makes it."""
@@ -100,8 +92,8 @@ class Attempt:
             for batch in batches:
                 await self.send(batch)
                 await asyncio.sleep(0)  # as between two batches of Spark
-            for portions in self._splitter.rest():
-                await self.delivery.send(portions)
+            for messages in self._splitter.rest():
+                await self.delivery.send(messages)
             return await self.delivery.complete()
         except BaseException:
             await self.delivery.give_up()

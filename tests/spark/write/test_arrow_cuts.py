@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import pairwise
@@ -17,11 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aqueduct_core.errors import SinkFailed
+from aqueduct_spark.formats.aqueduct.sink.destinations import destinations
+from aqueduct_spark.formats.aqueduct.sink.splitting import RowPlan, Splitter
 from aqueduct_spark.write import arrow_cuts
 from aqueduct_spark.write.arrow_cuts import ArrowCutter, ArrowMessage
 from aqueduct_spark.write.arrow_payloads import row_sizes
-from aqueduct_spark.write.destinations import Destination
-from aqueduct_spark.write.rows import RowPlan, Splitter
+from aqueduct_spark.write.batches import Destination
 
 KINDS = {
     "number": (pa.int32(), st.integers(-(1 << 31), (1 << 31) - 1)),
@@ -65,8 +67,12 @@ ROWS = st.lists(
 )
 
 
+def by_channel(rows: pa.RecordBatch) -> Iterator[tuple[Destination, Any]]:
+    return destinations(rows, None, "ordered")
+
+
 def messages(*batches: pa.RecordBatch, most: int = 1 << 24) -> list[ArrowMessage]:
-    cutter = ArrowCutter(None, "ordered", most)
+    cutter = ArrowCutter(by_channel, most)
     found = [message for batch in batches for message in cutter.push(batch)]
     return [*found, *cutter.rest()]
 
@@ -155,7 +161,7 @@ def rows_of(count: int, channels: int, size: int = 20) -> pa.RecordBatch:
 def test_a_message_is_full_at_a_number_of_rows() -> None:
     found = messages(rows_of(20_000, 1))
     assert [message.row for message in found] == [0, 8_192, 16_384]
-    cutter = ArrowCutter(None, "ordered", 1 << 24)
+    cutter = ArrowCutter(by_channel, 1 << 24)
     batch = rows_of(8_192, 1)
     assert [message.row for message in cutter.push(batch)] == [0]
     assert not list(cutter.rest())
@@ -163,7 +169,7 @@ def test_a_message_is_full_at_a_number_of_rows() -> None:
 
 def test_very_many_channels_hold_no_more_than_the_bound() -> None:
     batch, most = rows_of(30_000, 3_000, 1_500), 0
-    cutter = ArrowCutter(None, "ordered", 1 << 24)
+    cutter = ArrowCutter(by_channel, 1 << 24)
     found = []
     for first in range(0, 30_000, 1_000):
         found += list(cutter.push(batch.slice(first, 1_000)))

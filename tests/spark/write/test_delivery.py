@@ -19,10 +19,11 @@ from aqueduct_core.errors import (
     SinkFailed,
     TlsFailed,
 )
-from aqueduct_spark.write import delivery, pooled_connection
+from aqueduct_spark.formats.aqueduct.sink import connection as sink_connection
+from aqueduct_spark.formats.aqueduct.sink.connection import SILENT_SECONDS
+from aqueduct_spark.write import delivery
 from aqueduct_spark.write.delivery import RETURN_SECONDS
 from aqueduct_spark.write.pool import Pool
-from aqueduct_spark.write.pooled_connection import SILENT_SECONDS
 from tests.core.aio.scene import in_loop, server_tls
 from tests.core.transport.ends import serving
 from tests.spark.plain_peer import Peer, eventually, listening
@@ -223,7 +224,7 @@ def test_a_dead_receiver_is_given_up_within_5_seconds() -> None:
 @in_loop
 async def test_a_receiver_that_falls_silent(idle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not a packet comes any more, as from a host that has lost its power."""
-    monkeypatch.setattr(pooled_connection, "SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(sink_connection, "SILENT_SECONDS", 1.0)
     monkeypatch.setattr(delivery, "RETURN_SECONDS", 0.3)
     peer, pool = Peer(), Pool()
     async with listening(peer, server_tls()) as server:

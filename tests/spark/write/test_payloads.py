@@ -12,8 +12,8 @@ from pyspark.sql import functions as f
 
 from tests.spark.producing import produce
 from tests.spark.scene import Scene, error_line
-from tests.spark.test_refusals import failure_of
-from tests.spark.write.test_sink import refusal, write
+from tests.spark.test_datasource import failure_of
+from tests.spark.write.test_writers import refusal, write
 
 pytestmark = pytest.mark.spark
 

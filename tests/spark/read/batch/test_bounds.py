@@ -13,12 +13,15 @@ import pytest
 
 from aqueduct_core.errors import DataLoss, InvalidOption, SpoolFailed
 from aqueduct_core.spool import Spool
+from aqueduct_spark.formats.aqueduct.format import AqueductFormat
+from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
+from aqueduct_spark.formats.aqueduct.rows import AqueductRows
 from aqueduct_spark.options.read import BatchReadOptions
 from aqueduct_spark.options.starting import AtTime, Earliest, Latest, Specific, Starting
 from aqueduct_spark.options.tokens import Token
 from aqueduct_spark.read.batch.bounds import Extent, bounds, check_known
 from aqueduct_spark.read.batch.planner import settle
-from aqueduct_spark.read.batch.reader import AqueductBatchReader
+from aqueduct_spark.read.batch.reader import BatchReader
 from aqueduct_spark.read.batch.spools import opened
 from tests.spark.spools import MORNING, filled, open_spool, rows, store, value
 
@@ -84,7 +87,7 @@ def test_offsets_that_do_not_fit() -> None:
 
 
 def options(spool: Path, **given: str) -> BatchReadOptions:
-    return BatchReadOptions.parse({"spool": str(spool), **given})
+    return BatchReadOptions.parse({"spool": str(spool), **given}, AQUEDUCT_OPTIONS)
 
 
 def read(spool: Path, **given: str) -> list[tuple[int, int, bytes]]:
@@ -92,13 +95,13 @@ def read(spool: Path, **given: str) -> list[tuple[int, int, bytes]]:
     return read_by(reader_of(spool, **given))
 
 
-def reader_of(spool: Path, **given: str) -> AqueductBatchReader:
+def reader_of(spool: Path, **given: str) -> BatchReader:
     asked = options(spool, **given)
-    return AqueductBatchReader(asked, Token(), settle(asked, Token()))
+    return BatchReader(AqueductFormat(), asked, Token(), settle(asked, Token(), AqueductRows()))
 
 
-def read_by(reader: AqueductBatchReader) -> list[tuple[int, int, bytes]]:
-    task: AqueductBatchReader = pickle.loads(pickle.dumps(reader))
+def read_by(reader: BatchReader) -> list[tuple[int, int, bytes]]:
+    task: BatchReader = pickle.loads(pickle.dumps(reader))
     return [
         (row["partition"], row["offset"], row["value"])
         for partition in reader.partitions()

@@ -21,24 +21,26 @@ from aqueduct_core.errors import (
     TlsFailed,
 )
 from aqueduct_core.transport.settings import ListenLimits
+from aqueduct_spark.formats.aqueduct.format import AqueductFormat
+from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
 from aqueduct_spark.options.read import BatchReadOptions
 from aqueduct_spark.options.tokens import Token
 from aqueduct_spark.read.batch import dial
-from aqueduct_spark.read.batch.reader import AqueductBatchReader
+from aqueduct_spark.read.batch.reader import BatchReader
 from tests.spark.producing import free_port
 from tests.support.remote import RemoteThread, Script, payloads
 from tests.support.waiting import LONG, alive, wait_until
 
 
-def reader(remote: RemoteThread | str, spool: Path, **given: str) -> AqueductBatchReader:
+def reader(remote: RemoteThread | str, spool: Path, **given: str) -> BatchReader:
     options = {"untilTimeout": "30s", "spool": str(spool)}
     if isinstance(remote, str):
         options |= {"endpoint": f"aqueduct://{remote}", "tls.insecure": "true"}
     else:
         options |= {"endpoint": remote.url, "tls.caFile": str(remote.ca_file)}
     options |= {key.replace("_", "."): value for key, value in given.items()}
-    parsed = BatchReadOptions.parse(options)
-    return AqueductBatchReader(parsed, Token.of(parsed.source.auth), None)  # type: ignore[union-attr]
+    parsed = BatchReadOptions.parse(options, AQUEDUCT_OPTIONS)
+    return BatchReader(AqueductFormat(), parsed, Token.of(parsed.source.auth), None)  # type: ignore[union-attr]
 
 
 def read(remote: RemoteThread | str, spool: Path, **given: str) -> list[dict[str, Any]]:
@@ -279,9 +281,10 @@ def first_batch_and_no_more(options: tuple[str, str, str], pipe: Connection) -> 
             "spool": spool,
             "subscribe": "a",
             "untilTimeout": "60s",
-        }
+        },
+        AQUEDUCT_OPTIONS,
     )
-    task = AqueductBatchReader(parsed, Token(), None)
+    task = BatchReader(AqueductFormat(), parsed, Token(), None)
     [partition] = task.partitions()
     rows = task.read(partition)
     pipe.send(next(rows).num_rows)

@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from aqueduct_spark.model.schemas import message_schema, status_schema
+from aqueduct_spark.formats.aqueduct.columns import message_schema
+from aqueduct_spark.model.schemas import status_schema
 from tests.spark.scene import error_line
 from tests.spark.spools import filled, open_spool, rows, store
 from tests.support.remote import RemoteThread, Script, payloads
@@ -46,7 +47,7 @@ def test_filters_and_headers(spark: SparkSession, spool: Path) -> None:
         store(owner, [(1, rows(2_000, 7, channel="other", producer="q"))])
     given = {"includeHeaders": "true", "includeSpool": "true"}
     frame = load(spark, spool=str(spool), channelsPattern="oth.*", **given)
-    assert frame.schema == message_schema(include_headers=True, include_spool=True)
+    assert frame.schema == message_schema(include_headers=True).add("spool", "string")
     assert {row.spool for row in frame.collect()} == {owner.id}
     assert [row.offset for row in frame.orderBy("offset").collect()] == list(range(2_000, 2_007))
     assert load(spark, spool=str(spool), producers="p").count() == 5_000

@@ -11,10 +11,13 @@ import pytest
 
 from aqueduct_core.errors import AuthFailed, FinishTimeout, IntakeFailed, InvalidOption
 from aqueduct_core.intake.settings.access_files import AccessFiles, write_access
+from aqueduct_spark.formats.aqueduct.format import AqueductFormat
+from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
+from aqueduct_spark.formats.aqueduct.rows import AqueductRows
 from aqueduct_spark.options.read import BatchReadOptions
 from aqueduct_spark.options.tokens import Token
 from aqueduct_spark.read.batch.planner import settle, settles
-from aqueduct_spark.read.batch.reader import AqueductBatchReader
+from aqueduct_spark.read.batch.reader import BatchReader
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.spark.producing import Flow, numbered, produce
 
@@ -36,21 +39,26 @@ class Ground:
         }
         return base | {key.replace("_", "."): value for key, value in given.items()}
 
-    def reader(self, **given: str) -> AqueductBatchReader:
+    def reader(self, **given: str) -> BatchReader:
         return reader(self.options(**given))
 
     def read(self, **given: str) -> list[dict[str, Any]]:
         return read_by(self.reader(**given))
 
 
-def reader(options: dict[str, str]) -> AqueductBatchReader:
-    parsed = BatchReadOptions.parse(options)
+def reader(options: dict[str, str]) -> BatchReader:
+    parsed = BatchReadOptions.parse(options, AQUEDUCT_OPTIONS)
     source: Any = parsed.source
     token = Token.of(getattr(source, "auth", None))
-    return AqueductBatchReader(parsed, token, settle(parsed, token) if settles(parsed) else None)
+    return BatchReader(
+        AqueductFormat(),
+        parsed,
+        token,
+        settle(parsed, token, AqueductRows()) if settles(parsed) else None,
+    )
 
 
-def read_by(task: AqueductBatchReader) -> list[dict[str, Any]]:
+def read_by(task: BatchReader) -> list[dict[str, Any]]:
     return [
         row
         for partition in task.partitions()

@@ -9,6 +9,9 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from aqueduct_core.intake.storage.schema import row_schema
+from aqueduct_spark.formats.aqueduct.format import AqueductFormat
+from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
+from aqueduct_spark.formats.aqueduct.rows import AqueductRows
 from aqueduct_spark.model.read_schemas import decoding
 from aqueduct_spark.options.read import StreamReadOptions
 from aqueduct_spark.read.payloads.decoding import decoded
@@ -22,7 +25,8 @@ def plan_of(columns: str, payload_format: str, mode: str = "permissive") -> Any:
         "payloadFormat": payload_format,
         "mode": mode,
     }
-    return decoding(StructType.fromDDL(columns), StreamReadOptions.parse(options).rows)
+    rows = StreamReadOptions.parse(options, AQUEDUCT_OPTIONS).rows
+    return decoding(StructType.fromDDL(columns), AqueductFormat().schema(rows), rows)
 
 
 def stored(payloads: list[bytes], channel: str = "c") -> pa.RecordBatch:
@@ -50,5 +54,5 @@ def decode(
     channel: str = "c",
 ) -> list[dict[str, Any]]:
     plan = plan_of(columns, payload_format, mode)
-    found = decoded(iter([stored(payloads, channel)]), plan)
+    found = decoded(iter([stored(payloads, channel)]), plan, AqueductRows())
     return [row for batch in found for row in batch.to_pylist()]

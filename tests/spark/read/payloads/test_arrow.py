@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from aqueduct_core.errors import MalformedPayload, SinkFailed
+from aqueduct_spark.formats.aqueduct.sink.destinations import destinations
 from aqueduct_spark.read.payloads.arrow import MAX_ROWS, ArrowPayloads
 from aqueduct_spark.write.arrow_cuts import MESSAGE_BYTES, ArrowCutter
 from aqueduct_spark.write.arrow_payloads import arrow_messages, payload_rows
@@ -70,7 +71,7 @@ def test_columns_by_name_and_units_as_wanted() -> None:
 
 def test_large_batches_become_several_messages() -> None:
     batch = pa.record_batch({"b": [random.Random(0).randbytes(1000)] * 20_000})
-    cutter = ArrowCutter(None, "ordered", 16 << 20)
+    cutter = ArrowCutter(lambda rows: destinations(rows, None, "ordered"), 16 << 20)
     messages = [message.payload for message in (*cutter.push(batch), *cutter.rest())]
     assert len(messages) > 4
     assert max(map(len, messages)) <= MESSAGE_BYTES * 1.01

@@ -8,7 +8,12 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from aqueduct_spark.model.offsets import StreamOffset
+from aqueduct_core.flight.client import IntakeClient
+from aqueduct_core.flight.credentials import Credentials
+from aqueduct_spark.formats.aqueduct.format import AqueductFormat
+from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
+from aqueduct_spark.formats.aqueduct.rows import AqueductRows
+from aqueduct_spark.model.offsets import DataRange, StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
 from aqueduct_spark.options.read import StreamReadOptions
 from aqueduct_spark.read import tasks
@@ -26,8 +31,8 @@ class Loop:
     """
 
     def __init__(self, options: dict[str, str], begin: StreamOffset | None = None) -> None:
-        self.options = StreamReadOptions.parse(options)
-        self.planner = StreamPlanner(self.options)
+        self.options = StreamReadOptions.parse(options, AQUEDUCT_OPTIONS)
+        self.planner = StreamPlanner(AqueductFormat(), self.options)
         self.at = begin or StreamOffset()
         self.batches: list[tuple[StreamOffset, StreamOffset]] = []
         self.rows: list[Row] = []
@@ -130,13 +135,16 @@ class Yard:
             ended(pid, PATIENCE)
 
 
+def begun(yard: Yard, **options: str) -> Loop:
+    """A query whose intake runs."""
+    loop = yard.loop(**options)
+    while not loop.at.spool:
+        loop.batch()
+    return loop
+
+
 def read(partition: DataPartition, options: StreamReadOptions) -> list[Row]:
-    batches = tasks.rows(
-        partition,
-        include_headers=options.rows.include_headers,
-        include_metadata=options.rows.include_metadata,
-        include_spool=options.rows.include_spool,
-    )
+    batches = tasks.rows(partition, options.rows, AqueductRows())
     return [row for batch in batches for row in batch.to_pylist()]
 
 
@@ -147,4 +155,18 @@ def values(rows: list[Row], channel: str = "readings") -> list[bytes]:
 
 
 def _stored(offset: StreamOffset) -> StreamOffset:
-    return StreamOffset.from_json(json.loads(json.dumps(offset.to_json())))
+    return StreamOffset.from_json(json.loads(json.dumps(offset.to_json())), "aqueduct")
+
+
+def data_places(
+    loop: Loop, batch: tuple[StreamOffset, StreamOffset]
+) -> list[tuple[int, DataRange]]:
+    """The ranges of the data tasks of a batch, each with its place among all tasks."""
+    planned = loop.planner.partitions(*batch)
+    return [(n, part.rows) for n, part in enumerate(planned) if isinstance(part, DataPartition)]
+
+
+def stored(yard: Yard) -> int:
+    """Messages of the intake that runs."""
+    with IntakeClient(yard.intake()["flight"], Credentials.for_spool(yard.spool)) as client:
+        return sum(client.status().ends)

@@ -53,7 +53,7 @@ def dial(yard: Yard, remotes: list[RemoteThread], count: int, begin: StreamOffse
 def asked(loop: Loop) -> bool:
     """Whether all that was asked for has come: its end, or as much as there is."""
     loop.batch()
-    statuses = loop.planner._fleet.statuses().values()
+    statuses = loop.planner._clients.statuses().values()
     told = [one.subscriptions for one in statuses if one.subscriptions is not None]
     came = sum(one.counters["rows"] + one.counters["deduped"] for one in statuses)
     return sum(one.finished for one in told) >= 2 or (

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as f
 
 from aqueduct_core.intake.settings.access_files import write_access
-from aqueduct_spark.model.schemas import event_schema
+from aqueduct_spark.formats.aqueduct.columns import event_schema
 from tests.core.intake.processes import Site
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import Scene

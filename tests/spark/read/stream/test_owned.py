@@ -32,7 +32,7 @@ def served(loop: Loop) -> None:
 
     def runs() -> bool:
         loop.batch()
-        return bool(loop.planner._fleet.statuses())
+        return bool(loop.planner._clients.statuses())
 
     wait_until(runs, PATIENCE, "an intake")
 
@@ -123,7 +123,7 @@ def test_a_checkpoint_of_version_1_adopts_its_cursor_once(yard: Yard) -> None:
     first.close()
     with IntakeClient(yard.intake()["flight"], Credentials.for_spool(yard.spool)) as client:
         client.give_cursor("query")  # the release that wrote it knew no owners
-    old = StreamOffset.from_json({**first.at.named("").to_json(), "v": 1})
+    old = StreamOffset.from_json({**first.at.named("").to_json(), "v": 1}, "aqueduct")
     again = yard.loop(old)
     assert again.batch() is None or again.at.query
     produce(yard.url(), numbered(10), name="more")

@@ -11,9 +11,8 @@ import pytest
 
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_spark.model.offsets import StreamOffset
+from aqueduct_spark.model.offsets import DataRange, StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
-from aqueduct_spark.planning.ranges import DataRange
 from aqueduct_spark.read import tasks
 from tests.spark.producing import numbered, produce
 from tests.spark.read.stream.loop import Loop, Yard, values

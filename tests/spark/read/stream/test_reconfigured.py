@@ -74,7 +74,7 @@ def test_a_name_that_was_removed_is_asked_for_no_more(yard: Yard, remote: Remote
     first.until(30)
     first.close()
     again = dialling(yard, remote, first.at)
-    while not again.planner._fleet.statuses():
+    while not again.planner._clients.statuses():
         again.batch()
     told = status(yard).subscriptions
     assert told is not None
@@ -177,7 +177,7 @@ def test_a_listener_gets_its_new_limits_and_keeps_its_rows(yard: Yard) -> None:
     first.close()
     again = yard.loop(first.at, limits_connections="3", groupCommit="5ms", lease="90s")
     assert values(again.until(50)) == numbered(50)
-    while not again.planner._fleet.statuses():
+    while not again.planner._clients.statuses():
         again.batch()
     assert status(yard).in_force["limits.connections"] == "3"
     produce(yard.url(), numbered(20), name="more")

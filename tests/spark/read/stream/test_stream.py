@@ -8,7 +8,7 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.sql import functions as f
 
-from aqueduct_spark.model.schemas import message_schema
+from aqueduct_spark.formats.aqueduct.columns import message_schema
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import PATIENCE, Scene
 from tests.support.waiting import ended, wait_until
