@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.engine import AqueductEngine, Side
 from aqueduct_core.aqueduct.events import Closed, Event
 from aqueduct_core.aqueduct.ingress import ARRIVALS, CHANNEL, SOON
+from aqueduct_core.aqueduct.ingress import _work as work_of
 from aqueduct_core.aqueduct.wire import codec
+from aqueduct_core.aqueduct.wire.frames import (
+    AckNackUnreliable,
+    AckReliable,
+    Block,
+    CloseReceiver,
+    Frame,
+    MessageFrame,
+    RouteTo,
+)
 from aqueduct_core.engine.actions import Consumed
 from aqueduct_core.engine.inputs import StreamBytes, StreamReset
 from aqueduct_core.engine.message_batch import Attachment, MessageBatch
@@ -214,3 +226,58 @@ def test_turns_change_nothing_but_the_time(seed: int) -> None:
     assert engine.closed is None
     assert engine.side is Side.SERVER
     assert not engine._ingress.streams
+
+
+@pytest.mark.parametrize(
+    ("frame", "work"),
+    [
+        (CloseReceiver(), 1),
+        (RouteTo(8), 4),
+        (MessageFrame(0, (), (), b"x", 6), 1),
+        (MessageFrame(0, (), (Attachment(8, ()), Attachment(16, ())), b"x", 9), 17),
+        (Block(0, np.ones(16, np.int64), b"x" * 16, 99), 3),
+        (AckReliable(tuple((4 * n, 4 * n + 1) for n in range(16))), 3),
+        (AckNackUnreliable((1,) * 16), 3),
+    ],
+)
+def test_the_work_of_a_frame(frame: Frame, work: float) -> None:
+    assert work_of(frame) == work
+
+
+def test_routes_to_channels_that_are_not_here_count_more() -> None:
+    def turns(channel: Callable[[int], int]) -> int:
+        engine = server()
+        for n in range(100):
+            engine.handle(StreamBytes(6 + 4 * n, route(channel(n)), False), 0.0)
+        return len(each_turn(engine))
+
+    known, unknown = turns(lambda n: 0), turns(lambda n: 8 * (n + 1))
+    assert (known, unknown) == (4, 12)  # of 100: 25 routes of 4, and 8 or 9 of 12
+
+
+def test_what_comes_between_two_turns_goes_behind_what_waits() -> None:
+    engine = server()
+    first = route() + b"".join(message(n) for n in range(3 * WORK))
+    engine.handle(StreamBytes(6, first, True), 0.0)
+    told = []
+    engine.actions()
+    told += engine.events()
+    engine.handle(StreamBytes(10, route() + message(3 * WORK), True), 0.0)
+    told += engine.events()
+    assert 0 < batches(told) < 3 * WORK
+    told += [event for turn in each_turn(engine) for event in turn]
+    firsts = [item.first for item in told if isinstance(item, MessageBatch)]
+    assert firsts == sorted(firsts)
+    assert batches(told) == 3 * WORK + 1
+
+
+def test_streams_that_come_before_the_headers_wait_by_turns_and_are_held() -> None:
+    """The versions on them use the turn up; the headers come last."""
+    engine = AqueductEngine(Side.SERVER, (), Config(auto_accept=True, work_per_turn=WORK))
+    count = 3 * WORK
+    for n in range(count):
+        engine.handle(StreamBytes(6 + 4 * n, codec.VERSION + route() + message(n), True), 0.0)
+    engine.handle(StreamBytes(2, codec.VERSION + b"\x02\x00", True), 0.0)
+    told = [event for turn in each_turn(engine) for event in turn]
+    assert engine.closed is None
+    assert batches(told) == count
