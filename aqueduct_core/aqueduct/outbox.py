@@ -20,6 +20,7 @@ from aqueduct_core.engine.actions import (
     SendDatagram,
     WriteStream,
 )
+from aqueduct_core.engine.streams import STEP, first_stream
 
 
 class Rank(IntEnum):
@@ -45,7 +46,7 @@ class Outbox:
     """Actions since the last ``take``. Streams are numbered in the order of ``open``."""
 
     def __init__(self, side: Side, prefix: Callable[[], bytes]) -> None:
-        self._next_stream = 2 if side is Side.CLIENT else 3
+        self._next_stream = first_stream(client=side is Side.CLIENT, bidirectional=False)
         self._prefix = prefix
         self._pending: dict[int, _PendingStream] = {}
         self._resets: dict[int, int] = {}
@@ -61,7 +62,7 @@ class Outbox:
     @property
     def streams_left(self) -> int | None:
         """Streams that may still be opened before the peer allows more; None: not known."""
-        return None if self.stream_limit is None else self.stream_limit - (self._next_stream >> 2)
+        return None if self.stream_limit is None else self.stream_limit - self._next_stream // STEP
 
     def check_waiting(self, most: int) -> None:
         """Raises PeerFault where more streams of ours than that wait until the peer allows them."""
@@ -75,7 +76,7 @@ class Outbox:
     def open(self, rank: Rank) -> int:
         """A new stream, whose sequence starts with VERSION while that is owed (AQ-VER-1)."""
         stream_id = self._next_stream
-        self._next_stream += 4
+        self._next_stream += STEP
         pending = self._pending[stream_id] = _PendingStream(rank)
         self._live.add(stream_id)
         prefix = self._prefix()
@@ -107,7 +108,7 @@ class Outbox:
 
     def stopped(self, stream_id: int) -> None:
         """The peer does not want this stream (AQ-SEND-15): reset it, later writes are dropped."""
-        if stream_id % 4 == self._next_stream % 4 and stream_id < self._next_stream:
+        if stream_id % STEP == self._next_stream % STEP and stream_id < self._next_stream:
             self.reset(stream_id, ResetCode.NONE)
 
     def datagram(self, data: bytes) -> int:
