@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from aqueduct_core.intake.settings.dial import ConnectSettings
+    from aqueduct_core.intake.settings.intake import IntakeSettings
     from aqueduct_spark.options.read_parts import RowOptions
+    from aqueduct_spark.options.source import Dial
     from aqueduct_spark.write.sink import Sink
 
 
@@ -107,6 +110,19 @@ class FormatDescription(ABC):
     @abstractmethod
     def rows(self) -> RowMapping:
         """What makes rows of stored batches; for tasks and planners."""
+
+    def intake_settings(self, **shared: Any) -> IntakeSettings:
+        """Of an intake that a query launches; ``shared`` are those that every protocol has."""
+        from aqueduct_core.intake.settings.intake import IntakeSettings
+
+        return IntakeSettings(protocol=self.protocol, **shared)
+
+    def connect_settings(self, source: Dial, **shared: Any) -> ConnectSettings:
+        """What such an intake is to ask the endpoints for, with the settings that every protocol
+        has."""
+        from aqueduct_core.intake.settings.dial import ConnectSettings
+
+        return ConnectSettings(**shared)
 
     def sink(self) -> Sink | None:
         """Where rows are written to; None: the format is for reading alone."""

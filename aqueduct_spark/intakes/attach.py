@@ -10,6 +10,7 @@ from aqueduct_core.errors import AqueductError, AuthFailed, InvalidOption, TlsFa
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.storage.layout import spools_below
 from aqueduct_core.spool.reader import SpoolReader
+from aqueduct_spark.formats.description import FormatDescription
 from aqueduct_spark.intakes.adoption import Adoption
 from aqueduct_spark.intakes.clients import IntakeClients
 from aqueduct_spark.intakes.discovery import LaunchedIntakes, StandaloneIntakes
@@ -56,8 +57,10 @@ class AttachedIntakes(Protocol):
     def close(self) -> None: ...
 
 
-def attach(protocol: str, options: StreamReadOptions, readers: Sequence[Reader]) -> AttachedIntakes:
-    """The intakes of a query; nothing is launched by this. ``protocol`` is their adapter.
+def attach(
+    description: FormatDescription, options: StreamReadOptions, readers: Sequence[Reader]
+) -> AttachedIntakes:
+    """The intakes of a query; nothing is launched by this.
 
     Raises:
         InvalidOption: CONFLICT where the spool has more of them than the query is to read.
@@ -67,7 +70,7 @@ def attach(protocol: str, options: StreamReadOptions, readers: Sequence[Reader])
     if isinstance(source, Standalone):
         return _Standalone(source, options.launch_timeout, readers)
     if isinstance(source, Listen | Dial):
-        return _Launched(protocol, source, options, readers)
+        return _Launched(description, source, options, readers)
     raise ValueError("a stream needs intakes")
 
 
@@ -78,12 +81,12 @@ class _Launched:
 
     def __init__(
         self,
-        protocol: str,
+        description: FormatDescription,
         source: Listen | Dial,
         options: StreamReadOptions,
         readers: Sequence[Reader],
     ) -> None:
-        self._protocol = protocol
+        self._description = description
         self._options = options
         self._spool = Path(source.spool or "")
         if isinstance(source, Listen):
@@ -106,7 +109,7 @@ class _Launched:
     ) -> LaunchOrder:
         access = self._credentials, self._address
         return launch_order(
-            self._protocol, self._options, intake, *access, spool, elsewhere, given_out
+            self._description, self._options, intake, *access, spool, elsewhere, given_out
         )
 
     def access(self) -> Credentials | None:

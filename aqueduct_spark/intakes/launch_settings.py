@@ -8,9 +8,10 @@ from pathlib import PurePosixPath
 import msgspec
 
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
-from aqueduct_core.intake.settings.intake import AqueductIntake, AuthSettings, TlsSettings
+from aqueduct_core.intake.settings.dial import ConnectSettings
+from aqueduct_core.intake.settings.intake import AuthSettings, TlsSettings
 from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_spark.formats.description import FormatDescription
 from aqueduct_spark.intakes.rendezvous import bind_host, outside_of
 from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.options.access import ListenerTls
@@ -25,7 +26,7 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 def launch_order(
-    protocol: str,
+    description: FormatDescription,
     options: StreamReadOptions,
     intake: int,
     credentials: Credentials,
@@ -34,7 +35,7 @@ def launch_order(
     elsewhere: Sequence[str] = (),
     given_out: Sequence[int] = (),
 ) -> LaunchOrder:
-    """What a task needs to have intake number ``intake`` running, whose adapter is ``protocol``.
+    """What a task needs to have intake number ``intake`` running, for queries of this format.
     ``elsewhere``: the endpoints that other intakes have; ``given_out``: the offsets that its spool
     must not give out again.
 
@@ -55,10 +56,9 @@ def launch_order(
     else:
         addresses = source.endpoint.addresses
         connect = connect_settings(
-            source, addresses, intakes=options.intakes, elsewhere=tuple(elsewhere)
+            description, source, addresses, intakes=options.intakes, elsewhere=tuple(elsewhere)
         )
-    settings = AqueductIntake(
-        protocol=protocol,
+    settings = description.intake_settings(
         spool=str(PurePosixPath(source.spool or "") / f"intake-{intake}"),
         credentials=credentials,
         given_out=tuple(given_out),
@@ -86,22 +86,20 @@ def launch_order(
 
 
 def connect_settings(
+    description: FormatDescription,
     source: Dial,
     addresses: tuple[HostPort, ...],
     *,
     bounded: bool = False,
     intakes: int | None = None,
     elsewhere: tuple[str, ...] = (),
-) -> AqueductConnect:
-    """What an intake is told that dials ``addresses`` of the endpoint. ``bounded``: for a read
+) -> ConnectSettings:
+    """The settings of an intake that dials ``addresses`` of the endpoint. ``bounded``: for a read
     that ends; ``intakes``: with how many it shares them; ``elsewhere``: those that others have."""
     token = Token.of(source.auth)
-    return AqueductConnect(
+    return description.connect_settings(
+        source,
         endpoints=tuple(str(address) for address in addresses),
-        subscriptions=tuple(
-            Subscription(request.name, request.headers, request.payload)
-            for request in source.requests
-        ),
         ca_file=source.tls.ca_file,
         server_name=source.tls.server_name,
         insecure=source.tls.insecure,

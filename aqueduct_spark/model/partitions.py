@@ -15,7 +15,7 @@ from aqueduct_core.primitives.host_port import HostPort
 
 if TYPE_CHECKING:
     from aqueduct_core.flight.credentials import Credentials
-    from aqueduct_core.intake.settings.dial import AqueductConnect
+    from aqueduct_core.intake.settings.dial import ConnectSettings
     from aqueduct_core.intake.settings.intake import IntakeSettings
     from aqueduct_spark.model.offsets import DataRange
 
@@ -121,9 +121,10 @@ class DialPartition(InputPartition):
     """A task that launches an intake which dials, and yields what it brings.
 
     The task makes the spool directory in ``parent`` (None: where temporary files go) and removes
-    it again.
+    it again. ``names`` are the channels that it asks for, for errors.
     """
 
     intake: int
-    connect: AqueductConnect = field(repr=False)
+    connect: ConnectSettings = field(repr=False)
+    names: tuple[str, ...]
     parent: str | None

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import structs
 
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_spark.formats.aqueduct.format import AqueductFormat
 from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
 from aqueduct_spark.intakes.launch import ensure_intake
 from aqueduct_spark.intakes.launch_settings import launch_order
@@ -35,7 +36,7 @@ class Ground:
 
     def order(self, **changes: object) -> LaunchOrder:
         address = f"127.0.0.1:{self.rendezvous.port}"
-        order = launch_order("aqueduct", self.options, 0, self.credentials, address, None)
+        order = launch_order(AqueductFormat(), self.options, 0, self.credentials, address, None)
         return replace(order, **changes)  # type: ignore[arg-type]
 
     def other_order(self, intake: int) -> LaunchOrder:

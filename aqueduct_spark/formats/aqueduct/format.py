@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aqueduct_spark.datasource import FormatDataSource
 from aqueduct_spark.formats.aqueduct.columns import event_schema, message_schema
@@ -12,7 +12,10 @@ from aqueduct_spark.formats.description import FormatDescription, RowMapping
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from aqueduct_core.intake.settings.dial import AqueductConnect
+    from aqueduct_core.intake.settings.intake import AqueductIntake
     from aqueduct_spark.options.read_parts import RowOptions
+    from aqueduct_spark.options.source import Dial
     from aqueduct_spark.write.sink import Sink
 
 
@@ -35,6 +38,20 @@ class AqueductFormat(FormatDescription):
         from aqueduct_spark.formats.aqueduct.rows import AqueductRows
 
         return AqueductRows()
+
+    def intake_settings(self, **shared: Any) -> AqueductIntake:
+        from aqueduct_core.intake.settings.intake import AqueductIntake
+
+        return AqueductIntake(protocol=self.protocol, **shared)
+
+    def connect_settings(self, source: Dial, **shared: Any) -> AqueductConnect:
+        from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
+
+        subscriptions = tuple(
+            Subscription(request.name, request.headers, request.payload)
+            for request in source.requests
+        )
+        return AqueductConnect(subscriptions=subscriptions, **shared)
 
     def sink(self) -> Sink:
         from aqueduct_spark.formats.aqueduct.sink.attempt import AqueductSink

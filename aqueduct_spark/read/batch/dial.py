@@ -25,7 +25,7 @@ from pyspark.sql.datasource import InputPartition
 from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.intake import AqueductIntake
+from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.primitives.atomic_file import make_directories
 from aqueduct_spark.intakes.launch_settings import connect_settings
 from aqueduct_spark.intakes.process import Started, start_intake
@@ -54,11 +54,14 @@ END_SECONDS = 10.0
 CURSOR = "read"
 
 
-def dial_partitions(source: Dial) -> Sequence[InputPartition]:
+def dial_partitions(source: Dial, description: FormatDescription) -> Sequence[InputPartition]:
     """One task for each address of the endpoint."""
     return [
         DialPartition(
-            intake, connect_settings(source, (address,), bounded=True), parent=source.spool
+            intake,
+            connect_settings(description, source, (address,), bounded=True),
+            tuple(request.name for request in source.requests),
+            parent=source.spool,
         )
         for intake, address in enumerate(source.endpoint.addresses)
     ]
@@ -74,7 +77,7 @@ def dialled_rows(
     deadline = time.monotonic() + (options.until_timeout or 0.0)
     view: View = "events" if options.rows.view == "events" else "messages"
     with _directory(partition.parent) as directory:
-        settings = _settings(partition, options, directory, description.protocol)
+        settings = _settings(partition, options, directory, description)
         access = settings.credentials.for_clients()
         with (
             _running(settings, directory) as started,
@@ -89,16 +92,18 @@ def dialled_rows(
                 client,
                 options,
                 description.rows(),
-                names=[subscription.name for subscription in partition.connect.subscriptions],
+                names=partition.names,
                 done_with=done_with,
             ).rows(None, deadline)
 
 
 def _settings(
-    partition: DialPartition, options: BatchReadOptions, directory: Path, protocol: str
-) -> AqueductIntake:
-    return AqueductIntake(
-        protocol=protocol,
+    partition: DialPartition,
+    options: BatchReadOptions,
+    directory: Path,
+    description: FormatDescription,
+) -> IntakeSettings:
+    return description.intake_settings(
         spool=str(directory),
         credentials=Credentials.fresh(),
         partitions=1,
@@ -145,7 +150,7 @@ def _gone(directory: Path, seconds: float) -> bool:
 
 
 @contextmanager
-def _running(settings: AqueductIntake, directory: Path) -> Iterator[Started]:
+def _running(settings: IntakeSettings, directory: Path) -> Iterator[Started]:
     started = start_intake(settings, START_SECONDS, vanish=True)
     try:
         yield started
@@ -153,7 +158,7 @@ def _running(settings: AqueductIntake, directory: Path) -> Iterator[Started]:
         _end(started, settings, directory)
 
 
-def _end(started: Started, settings: AqueductIntake, directory: Path) -> None:
+def _end(started: Started, settings: IntakeSettings, directory: Path) -> None:
     """Return when the intake and its directory are gone."""
     try:
         with IntakeClient(started.flight, settings.credentials.for_clients()) as client:

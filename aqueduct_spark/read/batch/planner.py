@@ -109,7 +109,7 @@ def plan(
     if isinstance(source, Dial):
         from aqueduct_spark.read.batch.dial import dial_partitions
 
-        return dial_partitions(source)
+        return dial_partitions(source, description)
     if options.rows.view == "status":
         return _status_partitions(source, token)
     if not settles(options):

@@ -76,7 +76,7 @@ class StreamPlanner:
                 options.cursor, options.rows, options.starting, description.rows()
             )
             readers.append(self._cancel_watch.reader)
-        self._intakes = attach(description.protocol, options, readers)
+        self._intakes = attach(description, options, readers)
         self._clients = self._intakes.clients
         self._measuring = Measuring(self._intakes, options.admission.max_bytes)
         self._launches = Launches(options.launch_timeout)

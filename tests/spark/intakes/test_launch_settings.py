@@ -8,6 +8,7 @@ import pytest
 
 from aqueduct_core.errors import AuthFailed
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_spark.formats.aqueduct.format import AqueductFormat
 from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
 from aqueduct_spark.intakes.launch_settings import launch_order
 from aqueduct_spark.options.read import StreamReadOptions
@@ -26,7 +27,7 @@ def test_an_intake_is_told_its_limits_and_where_it_listens(tmp_path: Path) -> No
         },
         AQUEDUCT_OPTIONS,
     )
-    settings = launch_order("aqueduct", options, 2, Credentials.fresh(), "h:1", None).settings
+    settings = launch_order(AqueductFormat(), options, 2, Credentials.fresh(), "h:1", None).settings
     assert (settings.listen, settings.connect) == ("127.0.0.1:4435", None)
     assert settings.limits.connections == 7
     assert settings.limits.header_bytes == 2048
@@ -49,7 +50,8 @@ def test_an_intake_is_told_whom_to_dial(tmp_path: Path, monkeypatch: pytest.Monk
         AQUEDUCT_OPTIONS,
     )
     orders = [
-        launch_order("aqueduct", options, i, Credentials.fresh(), "h:1", None) for i in range(2)
+        launch_order(AqueductFormat(), options, i, Credentials.fresh(), "h:1", None)
+        for i in range(2)
     ]
     told = [order.settings.connect for order in orders]
     assert told[0] is not None
@@ -71,8 +73,8 @@ def test_a_token_variable_must_be_set(monkeypatch: pytest.MonkeyPatch, tmp_path:
     )
     monkeypatch.delenv("THE_TOKEN", raising=False)
     with pytest.raises(AuthFailed, match="THE_TOKEN"):
-        launch_order("aqueduct", options, 0, Credentials.fresh(), "h:1", None)
+        launch_order(AqueductFormat(), options, 0, Credentials.fresh(), "h:1", None)
     monkeypatch.setenv("THE_TOKEN", "s3cret")
-    order = launch_order("aqueduct", options, 0, Credentials.fresh(), "h:1", None)
+    order = launch_order(AqueductFormat(), options, 0, Credentials.fresh(), "h:1", None)
     assert order.settings.auth.token == "s3cret"
     assert "s3cret" not in repr(order)
