@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from aqueduct_core.intake import process
     from aqueduct_core.intake.settings import config_file
-    from aqueduct_core.intake.settings.access_files import write_access
+    from aqueduct_core.intake.settings.config_file import write_access
 
     settings, keys = config_file.read(options.config)
     access = write_access(keys, settings.credentials)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from aqueduct_core.flight.subscription_status import SubscriptionStatus
-from aqueduct_core.primitives.json_form import JsonForm
+from aqueduct_core.primitives.json_file import JsonForm
 
 
 class Rates(JsonForm, frozen=True):

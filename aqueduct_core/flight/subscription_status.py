@@ -8,7 +8,7 @@ import msgspec
 
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight.error_codec import ErrorForm
-from aqueduct_core.primitives.json_form import JsonForm
+from aqueduct_core.primitives.json_file import JsonForm
 
 
 class Failure(NamedTuple):

@@ -10,7 +10,7 @@ import msgspec
 
 from aqueduct_core.errors import DataLoss
 from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.primitives.json_form import JsonForm
+from aqueduct_core.primitives.json_file import JsonForm
 
 __all__ = [
     "CANCELS",

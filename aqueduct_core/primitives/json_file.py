@@ -1,4 +1,5 @@
-"""Small JSON files beside a spool, each with a version: read, and replaced durably."""
+"""Values with one JSON form, and small JSON files beside a spool, each with a version: read, and
+replaced durably."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ import errno
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
+
+import msgspec
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.primitives import atomic_file
@@ -14,6 +17,23 @@ from aqueduct_core.primitives import atomic_file
 VERSION = 1
 
 Value = TypeVar("Value")
+
+
+class JsonForm(msgspec.Struct, frozen=True, rename="camel"):
+    """Made of JSON strictly, each value of its type; unknown keys are left aside, so that an older
+    program reads what a newer one tells."""
+
+    def to_json(self) -> dict[str, Any]:
+        form: dict[str, Any] = msgspec.to_builtins(self, enc_hook=dict)  # mappings of other classes
+        return form
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """The inverse of `to_json`. Raises ValueError for what is none."""
+        try:
+            return msgspec.convert(data, cls)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"no {cls.__name__}: {error}") from None
 
 
 def load(path: Path, parse: Callable[[dict[str, Any]], Value], remedy: str) -> Value | None:

@@ -13,8 +13,10 @@ from aqueduct_core.transport.driver import Driver, OnEvents
 from aqueduct_core.transport.link import Address, Link, LinkCounts, Stack
 from aqueduct_core.transport.listener import ListenedProtocol, Listener, PeerInfo, listen
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
-from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls, fingerprint
-from aqueduct_core.transport.tls.development import (
+from aqueduct_core.transport.tls.credentials import (
+    ClientTls,
+    ServerTls,
+    fingerprint,
     issue,
     make_authority,
 )

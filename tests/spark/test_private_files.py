@@ -14,7 +14,7 @@ from aqueduct_core.aio.producer import Producer
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.__main__ import main
-from aqueduct_core.intake.settings.access_files import write_access
+from aqueduct_core.intake.settings.config_file import write_access
 from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
 from aqueduct_core.primitives.atomic_file import make_directories
 from aqueduct_core.spool.disk import Disk

@@ -205,7 +205,7 @@ class Remote:
 
 def _peek(message: Any) -> list[Any]:
     """The halves of a message, without taking them."""
-    return list(message._cargo)
+    return list(message._carried)
 
 
 @contextlib.asynccontextmanager

@@ -2,7 +2,8 @@
 
 What differs from the JSON of `IntakeSettings`: durations and sizes are texts with a unit
 (``groupCommit = "20ms"``, ``spoolMaxBytes = "10g"``), ``keys`` may name a directory with the
-credentials that several intakes share, and tokens stand in files of their own.
+credentials that several intakes share, and tokens stand in files of their own. What queries need to
+read from it are files, too, that their options can name.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from aqueduct_core.errors import InvalidOption
+from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.settings.intake import AqueductIntake
+from aqueduct_core.primitives import atomic_file
 from aqueduct_core.primitives.settings import without_units
+
+CA_FILE = "intake-ca.pem"
+TOKEN_FILE = "intake-token"
 
 _SECRETS = ("auth.token", "connect.token", "credentials")
 _OF_QUERIES = (
@@ -83,3 +88,37 @@ def _at(data: Mapping[str, Any], key: str) -> Any:
     for part in key.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
     return value
+
+
+class AccessFiles(NamedTuple):
+    """For the options ``tls.caFile`` and ``auth.tokenFile`` of a query with ``intakes``."""
+
+    ca_file: Path
+    token_file: Path
+
+
+def write_access(directory: Path, credentials: Credentials) -> AccessFiles:
+    """Keep both files in ``directory`` up to date, for their owner's eyes only.
+
+    Raises: SpoolFailed.IO.
+    """
+    files = AccessFiles((directory / CA_FILE).absolute(), (directory / TOKEN_FILE).absolute())
+    try:
+        _keep(files.ca_file, credentials.authority)
+        _keep(files.token_file, credentials.token.encode() + b"\n")
+    except OSError as error:
+        raise SpoolFailed(
+            "IO",
+            f"the access files in {directory} cannot be written: {error.strerror}",
+            "Make the directory writable for the intake",
+        ) from None
+    return files
+
+
+def _keep(path: Path, content: bytes) -> None:
+    try:
+        if path.read_bytes() == content:
+            return
+    except FileNotFoundError:
+        pass
+    atomic_file.replace(path, content)

@@ -13,8 +13,13 @@ from aqueduct_core.aio.serve import serve
 from aqueduct_core.aqueduct.conventions.headers import CODE_ABORTED
 from aqueduct_core.errors import AqueductError, ConnectFailed, TlsFailed
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
-from aqueduct_core.transport.tls.development import issue, make_authority, self_signed
+from aqueduct_core.transport.tls.credentials import (
+    ClientTls,
+    ServerTls,
+    issue,
+    make_authority,
+    self_signed,
+)
 from tests.core.aio.scene import client_tls, in_loop, server_tls
 
 

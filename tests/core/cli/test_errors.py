@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.cli.main import main
-from aqueduct_core.transport.tls.development import self_signed
+from aqueduct_core.transport.tls.credentials import self_signed
 from tests.core.cli.running import AQUEDUCT, aqueduct, listening, one_error, totals
 from tests.support.waiting import LONG
 

@@ -9,8 +9,7 @@ import pytest
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.access_files import write_access
-from aqueduct_core.intake.settings.config_file import read
+from aqueduct_core.intake.settings.config_file import read, write_access
 from aqueduct_core.intake.settings.dial import Subscription
 from aqueduct_core.intake.settings.service import AqueductLimits
 from tests.support.repository import ROOT

@@ -5,9 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aqueduct_core.errors import AuthFailed, InvalidOption
-from aqueduct_core.flight.error_codec import ErrorForm
-from aqueduct_core.flight.subscription_status import EndpointState, Failure, SubscriptionStatus
+from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription, in_full
 from aqueduct_core.primitives.settings import from_mapping
 
@@ -82,16 +80,3 @@ def test_what_cannot_be_is_refused(given: dict[str, Any]) -> None:
 def test_a_subscription_that_no_request_can_carry_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption, match="BAD_VALUE"):
         Subscription(**given)
-
-
-def test_the_state_of_subscriptions_comes_back_from_its_json() -> None:
-    error = AuthFailed("REJECTED", "no", "Ask")
-    state = SubscriptionStatus(
-        5, 1, 2, (Failure("a", "cancelled", "why"),), 3,
-        (EndpointState("a:1", True, 1), EndpointState("b:2", False, 7, ErrorForm.of(error), True)),
-    )  # fmt: skip
-    back = SubscriptionStatus.from_json(state.to_json())
-    assert back.to_json() == state.to_json()
-    assert back.failed[0].channel == "a"
-    assert str(back.endpoints[1].error) == str(error)
-    assert SubscriptionStatus.from_json({}) == SubscriptionStatus()

@@ -8,6 +8,7 @@ import pytest
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
 from aqueduct_core.intake.settings.intake import AqueductIntake, AuthSettings, TlsSettings
 from aqueduct_core.intake.settings.service import AqueductLimits
 
@@ -82,3 +83,33 @@ def test_bad_settings_are_one_clear_error(text: str, message: str) -> None:
 def test_values_out_of_bounds_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption, match="BAD_VALUE"):
         AqueductIntake("/s", CREDENTIALS, **{"listen": "[::1]:0", **given})
+
+
+def test_settings_as_version_0_1_wrote_them_are_read() -> None:
+    text = """{"v": 1, "spool": "/s", "spoolId": null, "givenOut": [3, 0], "skipGivenOut": false,
+    "credentials": {"v": 1, "token": "t", "authority": "", "authorityKey": null}, "partitions": 2,
+    "listen": null, "connect": {"endpoints": ["a:1"], "subscriptions": [{"name": "x",
+    "headers": [["k", "v"]], "payload": "p"}], "caFile": null, "serverName": null,
+    "insecure": false, "tokenFile": null, "token": null, "firstWait": 0.2, "longestWait": 15.0,
+    "idleTimeout": 30.0, "bounded": true, "intakes": null, "elsewhere": []}, "flight": "h:0",
+    "advertise": null, "tls": {"certFile": null, "keyFile": null, "selfSigned": []},
+    "auth": {"tokenFile": null, "token": null, "tokenEnv": null}, "limits": {"connections": 7,
+    "connectionsPerAddress": 1024, "handshakes": 512, "handshakesPerNetwork": 128,
+    "retry": "auto", "channels": 65536, "attachments": 256, "headerBytes": 64000,
+    "memory": 536870912, "connectionShare": 0.5, "handshakeSeconds": 3.0}, "lease": 15.0,
+    "groupCommit": 0.02, "groupBytes": 1048576, "spoolMaxBytes": 10737418240, "retention": 0.0,
+    "maxMessageBytes": 16777216, "transport": "aioquic", "earlyData": false, "name": "i"}"""
+    settings = AqueductIntake.from_json(text)
+    assert settings == AqueductIntake(
+        "/s",
+        Credentials("t", b""),
+        given_out=(3, 0),
+        connect=AqueductConnect(
+            ("a:1",), bounded=True, subscriptions=(Subscription("x", (("k", "v"),), "p"),)
+        ),
+        flight="h:0",
+        limits=AqueductLimits(connections=7, handshake_timeout=3.0),
+        lease=15.0,
+        name="i",
+    )
+    assert settings.protocol == "aqueduct"

@@ -134,6 +134,17 @@ def test_one_more_intake_of_a_query_lets_nobody_in_whom_the_others_refuse(tmp_pa
         check_recorded(settings(tmp_path / "intake-1", lease=9.0, **DIALS))
 
 
+def test_a_spool_of_one_protocol_is_not_served_in_another(tmp_path: Path) -> None:
+    record(settings(tmp_path))
+    assert "protocol" not in (recorded_in(tmp_path) or {})
+    with pytest.raises(InvalidOption, match=r"protocol is 'toy'.*with 'aqueduct'"):
+        check_recorded(settings(tmp_path, protocol="toy"))
+    assert forget(tmp_path)
+    record(settings(tmp_path, protocol="toy"))
+    with pytest.raises(InvalidOption, match=r"protocol is 'aqueduct'.*with 'toy'"):
+        check_recorded(settings(tmp_path))
+
+
 def test_what_is_settled_names_no_secret() -> None:
     found = admission_of(settings(Path("/s"), auth=AuthSettings(token="s3cret", token_env="T")))
     assert found == {"listen": "127.0.0.1:4433", "auth.tokenEnv": "T"}

@@ -13,7 +13,7 @@ import pytest
 
 from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed, TlsFailed
 from aqueduct_core.intake.control import status_file
-from aqueduct_core.intake.settings.access_files import write_access
+from aqueduct_core.intake.settings.config_file import write_access
 from aqueduct_spark.model.offsets import StreamOffset
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.spark.producing import numbered, produce
