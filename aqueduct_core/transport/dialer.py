@@ -73,12 +73,8 @@ async def dial(
     if not tls.insecure:
         tls.authorities()
     addresses = await resolve(host, port)
-    if tls.insecure and not all(is_loopback(address[0]) for _, address in addresses):
-        raise InvalidOption(
-            "BAD_VALUE",
-            f"insecure TLS was asked for {host!r}, which is not a loopback address",
-            "Give a CA file; insecure is for tests on this machine",
-        )
+    if tls.insecure:
+        _check_loopback(host, [address for _, address in addresses])
     store = DEFAULT_TICKETS if tickets is None else tickets
     key = server_key(tls, host, port, alpn)
     session = store.take_session(key, library.name, time.time())
@@ -102,6 +98,15 @@ async def dial(
     if failure is None:
         raise ConnectFailed("DNS", f"the host {host!r} has no address", "Check the name")
     raise failure
+
+
+def _check_loopback(host: str, addresses: list[Address]) -> None:
+    if not all(is_loopback(address[0]) for address in addresses):
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"insecure TLS was asked for {host!r}, which is not a loopback address",
+            "Give a CA file; insecure is for tests on this machine",
+        )
 
 
 @dataclass(frozen=True, slots=True)

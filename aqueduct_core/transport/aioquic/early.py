@@ -17,7 +17,7 @@ What it leaves undone, and is done here:
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any
 
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicNetworkPath
@@ -26,7 +26,6 @@ from aioquic.quic.packet_builder import QuicDeliveryState, QuicPacketBuilder
 from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.tls import CipherSuite, Direction, Epoch
 
-from aqueduct_core.transport.aioquic.connection import Start
 from aqueduct_core.transport.aioquic.receive import BurstConnection
 from aqueduct_core.transport.settings import LinkSettings
 
@@ -56,7 +55,7 @@ class EarlyConnection(BurstConnection):
         proved: bool = False,
         new_token: bytes = b"",
         takes_early: bool = False,
-        **start: Unpack[Start],
+        **start: Any,
     ) -> None:
         super().__init__(
             configuration=configuration, settings=settings, most_streams=most_streams, **start

@@ -28,7 +28,7 @@ from aqueduct_core.engine.inputs import (
     LinkLost,
     LinkReady,
 )
-from aqueduct_core.transport.aioquic.footprint import STREAM_BYTES, footprint
+from aqueduct_core.transport.aioquic.connection import STREAM_BYTES
 from aqueduct_core.transport.aioquic.hints import Hints
 from aqueduct_core.transport.aioquic.incoming import Incoming
 from aqueduct_core.transport.aioquic.resets import ResettableConnection, certificate_fault
@@ -112,7 +112,7 @@ class AioquicLink:
 
     @property
     def footprint(self) -> int:
-        return 0 if self._freed else footprint(self._quic) + self._incoming.footprint
+        return 0 if self._freed else self._quic.footprint + self._incoming.footprint
 
     @property
     def backlogged(self) -> bool:

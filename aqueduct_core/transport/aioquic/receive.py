@@ -15,7 +15,7 @@ that aioquic would refuse; the tests compare the two on the same traffic.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any
 
 from aioquic.buffer import encode_uint_var
 from aioquic.quic.configuration import QuicConfiguration
@@ -29,7 +29,6 @@ from aioquic.quic.recovery import MAX_ACK_RANGES, QuicPacketSpace
 from aioquic.tls import Epoch
 from cryptography.exceptions import InvalidTag
 
-from aqueduct_core.transport.aioquic.connection import Start
 from aqueduct_core.transport.aioquic.stream_service import StreamConnection
 from aqueduct_core.transport.aioquic.streams import StreamReceiver
 from aqueduct_core.transport.settings import LARGEST_DATAGRAM, LinkSettings
@@ -63,7 +62,7 @@ class BurstConnection(StreamConnection):
         configuration: QuicConfiguration,
         settings: LinkSettings,
         most_streams: int | None = None,
-        **start: Unpack[Start],
+        **start: Any,
     ) -> None:
         self._largest_frame = 0
         self._bytes_of = -1

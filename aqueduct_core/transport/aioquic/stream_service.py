@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from typing import Any, Unpack
+from typing import Any
 
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnectionState, QuicNetworkPath, QuicReceiveContext
@@ -18,7 +18,7 @@ from aioquic.quic.stream import QuicStream
 from aioquic.tls import Epoch
 
 from aqueduct_core.engine.streams import STEP, is_bidirectional, is_client
-from aqueduct_core.transport.aioquic.connection import CreditedConnection, Start
+from aqueduct_core.transport.aioquic.connection import CreditedConnection
 from aqueduct_core.transport.aioquic.streams import (
     NO_RECEIVER,
     NO_SENDER,
@@ -52,7 +52,7 @@ class StreamConnection(CreditedConnection):
         configuration: QuicConfiguration,
         settings: LinkSettings,
         most_streams: int | None = None,
-        **start: Unpack[Start],
+        **start: Any,
     ) -> None:
         super().__init__(
             configuration=configuration, settings=settings, most_streams=most_streams, **start

@@ -6,7 +6,6 @@ import datetime
 from dataclasses import replace
 from pathlib import Path
 
-from aqueduct_core.transport.aioquic.resumption import read, written
 from aqueduct_core.transport.session_file import SessionFile
 from aqueduct_core.transport.sessions import (
     LARGEST,
@@ -93,19 +92,6 @@ def test_a_session_is_never_used_where_the_server_is_verified_otherwise() -> Non
     assert len(keys) == 24
     named = ClientTls(ca_pem=client_tls().ca_pem, server_name="localhost")
     assert server_key(named, "127.0.0.1", 1, "aqueduct") in keys
-
-
-def test_a_session_survives_being_written_and_garbage_is_none() -> None:
-    session = session_of(early_terms())
-    ticket = read(session.state, early=True)
-    assert ticket is not None
-    assert written(ticket) == session.state
-    assert ticket.max_early_data_size is not None
-    resuming = read(session.state, early=False)
-    assert resuming is not None
-    assert resuming.max_early_data_size is None
-    for garbage in (b"", b"{}", b"[]", session.state[:-9], b'{"age_add":"x"}'):
-        assert read(garbage, early=True) is None
 
 
 def test_a_session_is_trusted_no_longer_than_the_certificate() -> None:

@@ -11,7 +11,7 @@ from aioquic.quic.connection import QuicConnectionError
 from aioquic.quic.packet import QuicErrorCode, QuicStreamFrame
 
 from aqueduct_core.engine.actions import ResetStream, SendDatagram, WriteStream
-from aqueduct_core.transport.aioquic.footprint import CONNECTION_BYTES, STREAM_BYTES
+from aqueduct_core.transport.aioquic.connection import CONNECTION_BYTES, STREAM_BYTES
 from aqueduct_core.transport.aioquic.streams import MAX_CRYPTO, CryptoReceiver
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.wire import Wire
@@ -135,8 +135,8 @@ def test_all_comes_back() -> None:
     wire.client.link.apply(probe.actions(), wire.now)
     assert wire.client.link.footprint > before[0] + 50 * 5_000
     wire.run(lambda: len(wire.server.probe.ended) == 50 and wire.client.link.unsent == 0)
-    wire.run(lambda: wire.client.link._quic.open_streams == 1)
-    wire.run(lambda: wire.server.link._quic.open_streams == 1)
+    wire.run(lambda: len(wire.client.link._quic._table) == 1)
+    wire.run(lambda: len(wire.server.link._quic._table) == 1)
     assert wire.client.link._quic.untaken == 0
     after = wire.client.link.footprint, wire.server.link.footprint
     for was, now in zip(before, after, strict=True):

@@ -13,8 +13,8 @@ from aioquic.quic.events import StreamDataReceived
 
 from aqueduct_core.engine.actions import WriteStream
 from aqueduct_core.engine.inputs import StreamReset, StreamStopped
+from aqueduct_core.transport.aioquic.connection import STREAM_BYTES
 from aqueduct_core.transport.aioquic.factory import STREAMS_OF_STRANGERS, server_link
-from aqueduct_core.transport.aioquic.footprint import STREAM_BYTES
 from aqueduct_core.transport.link import AcceptTerms
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.early import early_terms, second, session_of
@@ -44,8 +44,8 @@ def connected(**options: object) -> Wire:
 def nothing_left(end: End) -> bool:
     quic = end.link._quic
     return (
-        quic.open_streams == 0
-        and quic.open_halves == 0
+        len(quic._table) == 0
+        and quic._table.halves == 0
         and not quic._ready
         and not quic._starved
         and not end.link._incoming._unwanted
@@ -230,7 +230,7 @@ def test_streams_opened_by_skipping_cost_nothing_until_used() -> None:
     quic.send_stream_data(4 * 60_000, b"far", end_stream=True)
     wire.run(lambda: bool(wire.server.probe.ended))
     server = wire.server.link._quic
-    assert server.open_streams <= 1
+    assert len(server._table) <= 1
     assert server._local_max_streams_bidi.used == 60_001
     assert wire.server.link.footprint < wire.client.link.footprint + 10 * STREAM_BYTES
     quic.send_stream_data(0, b"near", end_stream=True)

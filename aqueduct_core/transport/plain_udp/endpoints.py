@@ -1,14 +1,16 @@
-"""Listen for packets of engines: one socket, many peers, each known by its address."""
+"""Listen for packets of engines, on one socket for many peers, and dial with a socket for each."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
 
 from aqueduct_core.engine.engine import Engine
 from aqueduct_core.errors import ConnectFailed
-from aqueduct_core.transport.addresses import bound, resolve
+from aqueduct_core.transport.addresses import bound, connected, resolve
 from aqueduct_core.transport.datagram_server import DatagramServer
+from aqueduct_core.transport.dialled_socket import DialledSocket
 from aqueduct_core.transport.driver import Driver, OnEvents
 from aqueduct_core.transport.link import Address
 from aqueduct_core.transport.plain_udp.link import PlainLink, PlainSettings
@@ -70,3 +72,40 @@ class PlainListener(DatagramServer):
     def _welcome(self, driver: Driver, now: float) -> tuple[Engine[Any], OnEvents]:
         self.counts.ready += 1
         return self._make_engine(driver.peer, now)
+
+
+async def dial(
+    host: str,
+    port: int,
+    *,
+    make_engine: Callable[[float], Engine[Any]],
+    on_events: OnEvents,
+    settings: PlainSettings | None = None,
+) -> Driver:
+    """A driver for the first address of ``host``, at once: whether anybody is there, its engine
+    finds out, or its link, which is lost when the network refuses the first packets.
+
+    Raises:
+        ConnectFailed.DNS: the name is not known.
+        ConnectFailed.REFUSED: the address cannot be reached.
+        Exception: whatever ``make_engine`` raised.
+    """
+    addresses = await resolve(host, port)
+    if not addresses:
+        raise ConnectFailed("DNS", f"the host {host!r} has no address", "Check the name")
+    family, address = addresses[0]
+    line = DialledSocket(connected(family, address), address)
+    now = asyncio.get_running_loop().time()
+    driver = Driver(
+        PlainLink(settings or PlainSettings(), address, now, stranger=False),
+        address,
+        make_engine=lambda _, ready: (make_engine(ready), on_events),
+        send=line.send,
+        on_turn=line.turned,
+    )
+    line.driver = driver
+    driver.turn((), now)
+    if driver.failure is not None:
+        line.end()
+        raise driver.failure
+    return driver

@@ -14,9 +14,8 @@ from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.transport import Driver, ListenLimits
 from aqueduct_core.transport.link import Address
-from aqueduct_core.transport.plain_udp.dialer import dial
+from aqueduct_core.transport.plain_udp.endpoints import PlainListener, dial, listen
 from aqueduct_core.transport.plain_udp.link import PlainSettings
-from aqueduct_core.transport.plain_udp.listener import PlainListener, listen
 from tests.core.transport.ends import ended, until
 from tests.core.transport.probe import Probe
 from tests.support.waiting import LONG
