@@ -15,8 +15,9 @@ from typing import Any, BinaryIO, NoReturn
 
 from aqueduct_core.errors import AqueductError, IntakeFailed
 from aqueduct_core.flight import error_codec
+from aqueduct_core.intake.adapter import settings_from
 from aqueduct_core.intake.service import Intake
-from aqueduct_core.intake.settings.intake import AqueductIntake
+from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.intake.storage.layout import LOG_FILE
 from aqueduct_core.logs.handler import LogHandler, log_to_standard_error
 from aqueduct_core.primitives.garbage_collection import rare_collections
@@ -55,7 +56,7 @@ def launched(stdin: BinaryIO, stdout: BinaryIO) -> int:
         _detach()
 
     try:
-        settings = AqueductIntake.from_json(stdin.readline(MAX_SETTINGS))
+        settings = settings_from(stdin.readline(MAX_SETTINGS))
         for handler in _log_handlers():
             handler.rotates(Path(settings.spool) / LOG_FILE, MAX_LOG_BYTES)
         return run(settings, report)
@@ -73,7 +74,7 @@ def launched(stdin: BinaryIO, stdout: BinaryIO) -> int:
     return code
 
 
-def run(settings: AqueductIntake, report: Callable[[dict[str, Any]], None]) -> int:
+def run(settings: IntakeSettings, report: Callable[[dict[str, Any]], None]) -> int:
     """Run an intake until its end and return the exit code; ``report`` is told when it is ready.
 
     SIGTERM and SIGINT end it in good order; SIGHUP is ignored, because the executor that
@@ -98,7 +99,7 @@ def configure_logging() -> None:
     log_to_standard_error(logging.INFO)
 
 
-async def _run(settings: AqueductIntake, report: Callable[[dict[str, Any]], None]) -> int:
+async def _run(settings: IntakeSettings, report: Callable[[dict[str, Any]], None]) -> int:
     intake = await Intake.start(settings)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

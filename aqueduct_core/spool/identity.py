@@ -161,6 +161,26 @@ def load_identity(directory: Path) -> SpoolIdentity | None:
     return identity.with_partitions(notes.partitions).with_notes(notes)
 
 
+def stored_schema(directory: Path) -> pa.Schema | None:
+    """The columns of the spool in a directory, as its identity says, or where that is lost its
+    newest segment; None where neither does.
+
+    Raises:
+        SpoolFailed: VERSION.
+        OSError: the disk failed.
+    """
+    identity = load_identity(directory)
+    if identity is not None:
+        return identity.schema
+    for number in reversed(segment_numbers(directory) if directory.is_dir() else []):
+        try:
+            with pa.ipc.open_stream(segment_path(directory, number)) as stream:
+                return stream.schema
+        except pa.ArrowException:
+            continue
+    return None
+
+
 def find_identity(directory: Path, schema: pa.Schema | None = None) -> SpoolIdentity | None:
     """What the files of identity and owners say, and where these are lost or old copies the head
     of the newest segment; None when none can be read.

@@ -11,6 +11,7 @@ import logging
 import socket
 from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
 
 import pyarrow as pa
 from msgspec import structs
@@ -18,6 +19,7 @@ from msgspec import structs
 from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import Ticket
+from aqueduct_core.spool.identity import stored_schema
 from aqueduct_core.spool.locations import are_here, coalesced, read_locations
 
 log = logging.getLogger(__name__)
@@ -62,7 +64,8 @@ def _mapped(client: IntakeClient, ticket: Ticket, schema: pa.Schema) -> Iterator
         found = client.locations(structs.replace(ticket, start=start, end=end))
         if not are_here(found):
             return
-        yield from coalesced(read_locations(found, schema))
+        known = stored_schema(Path(found[0].path).parent)  # of an earlier release it is another one
+        yield from coalesced(read_locations(found, known or schema))
         start = end
         span = max(LEAST_SPAN, min(MOST_SPAN, span * LOCATIONS // max(1, len(found))))
 

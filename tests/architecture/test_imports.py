@@ -160,3 +160,18 @@ def test_the_format_modules_are_light() -> None:
                 assert top in {"__future__", "pyspark", "collections", "typing", "warnings"}, (
                     f"{path}: {module}"
                 )
+
+
+def test_an_intake_knows_no_protocol() -> None:
+    """But in the rooms that are named after one, which are found by name; settings are next."""
+    protocols = {"aqueduct", "quicr", "telehash"}
+    rooms = {f"aqueduct_core.intake.{each}" for each in protocols}
+    banned = (*rooms, *(f"aqueduct_core.{each}" for each in protocols), "aqueduct_core.aio")
+    for module in files("aqueduct_core.intake"):
+        room = ".".join(module.name.split(".")[:3])
+        if room in rooms or room == "aqueduct_core.intake.settings":
+            continue
+        for name in imports(module):
+            assert not f"{name}.".startswith(tuple(f"{each}." for each in banned)), (
+                f"{module.name} imports {name}"
+            )

@@ -25,7 +25,7 @@ from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.server import IntakeServer
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.storage.schema import ATTACHMENTS, HEADERS, SOURCE, SPOOL_SCHEMA
+from aqueduct_core.intake.aqueduct.rows import ATTACHMENTS, HEADERS, ROWS, SOURCE
 from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_core.spool.locations import Location
 from aqueduct_spark.formats.aqueduct.rows import AqueductRows
@@ -74,8 +74,9 @@ def record(size: int, count: int) -> pa.RecordBatch:
             pa.RunEndEncodedArray.from_arrays(
                 pa.array([count], pa.int32()), pa.array([source], SOURCE)
             ),
+            ROWS.no_events(count),
         ],
-        schema=SPOOL_SCHEMA,
+        schema=ROWS.schema,
     )
 
 
@@ -83,7 +84,7 @@ def serve(
     directory: Path, size: int, rows: int, grain: int, credentials: Credentials, pipe: Connection
 ) -> None:
     """Fill a spool and serve it; answers each word on the pipe with its processor time so far."""
-    with Spool.open(directory, schema=SPOOL_SCHEMA, partitions=2, sync=InlineSync) as spool:
+    with Spool.open(directory, schema=ROWS.schema, partitions=2, sync=InlineSync) as spool:
         batch = record(size, grain)
         for _ in range(rows // grain):
             spool.append(0, batch)

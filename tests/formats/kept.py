@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from aqueduct_core.intake.storage.schema import expand
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.spool import SpoolReader
 
 HERE = Path(__file__).parent
@@ -49,7 +49,7 @@ def stored(reader: SpoolReader, partition: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     offset = reader.starts()[partition]
     for batch in reader.read(partition, offset, reader.ends()[partition]):
-        found += as_json(expand(batch, partition, offset, True, False))
+        found += as_json(ROWS.expand(batch, partition, offset, True, False))
         offset += batch.num_rows
     return found
 

@@ -13,8 +13,7 @@ from pyspark.sql import SparkSession
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import channel
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.storage.event_rows import expand_events
-from aqueduct_core.intake.storage.schema import expand
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.spool import SpoolReader
 from tests.formats.kept import EVENT_COLUMNS, Kept, as_json, stored
 from tests.formats.make import DIALLED, Life
@@ -36,7 +35,7 @@ def events(reader: SpoolReader) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     offset = reader.starts()[PARTITIONS]
     for batch in reader.read(PARTITIONS, offset, reader.ends()[PARTITIONS]):
-        found += expand_events(batch, offset).to_pylist()
+        found += ROWS.expand_events(batch, PARTITIONS, offset).to_pylist()
         offset += batch.num_rows
     return [{name: event[name] for name in EVENT_COLUMNS} for event in found]
 
@@ -79,7 +78,7 @@ def rows_of(intake: Running) -> list[dict[str, Any]]:
         for partition, (start, end) in enumerate(zip(status.starts, status.ends, strict=True)):
             at = start
             for batch in client.read(Ticket(status.id, partition, start, end)):
-                found += as_json(expand(batch, partition, at, True, False))
+                found += as_json(ROWS.expand(batch, partition, at, True, False))
                 at += batch.num_rows
     return found
 

@@ -26,7 +26,7 @@ from aqueduct_core.aqueduct.conventions.headers import (
     SOURCE_OFFSET,
 )
 from aqueduct_core.engine.message_batch import Headers, ReceivedHeaders
-from aqueduct_core.intake.storage.schema import HEADERS
+from aqueduct_core.intake.aqueduct.rows import HEADERS
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.spark.producing import INSECURE
 from tests.spark.write.sinking import Attempt, options, patiently

@@ -18,7 +18,7 @@ import pytest
 
 from aqueduct_core.cli.main import main
 from aqueduct_core.errors import AqueductError
-from aqueduct_core.intake.storage.event_rows import expand_events
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.spool import Spool, SpoolReader, recovery
 from aqueduct_core.spool.format import durable
 from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
@@ -136,7 +136,7 @@ def told_lost(directory: Path) -> list[set[int]]:
     lost: list[set[int]] = [set(), set()]
     with SpoolReader(directory) as reader:
         for batch in reader.read(2, reader.starts()[2], reader.ends()[2]):
-            for event in expand_events(batch, 0).to_pylist():
+            for event in ROWS.expand_events(batch, 2, 0).to_pylist():
                 assert event["kind"] == "skipped"
                 partition = int(re.match(r"partition (\d+): ", event["reason"])[1])  # type: ignore[index]
                 here = set(range(event["first"], event["last"] + 1))

@@ -17,8 +17,7 @@ from aqueduct_core.cli.console.terminal import ProgressBar, is_terminal
 from aqueduct_core.cli.spool.places import Place, add_look, only_place, places
 from aqueduct_core.cli.spool.values import exact
 from aqueduct_core.errors import InvalidOption, SpoolFailed
-from aqueduct_core.intake.storage.event_rows import expand_events
-from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA, expand
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.spool import SpoolReader
 
 PROGRESS_ROWS = 1_000
@@ -97,7 +96,7 @@ def _ranges(
     Raises:
         InvalidOption, SpoolFailed.
     """
-    if not reader.schema.equals(SPOOL_SCHEMA):
+    if not ROWS.reads(reader.schema):
         raise SpoolFailed(
             "VERSION",
             f"{place.directory} holds the columns {reader.schema.names}, which are not messages",
@@ -159,8 +158,12 @@ def _lines(
 
 
 def _rows(batch: pa.RecordBatch, partition: int, at: int, events: bool) -> list[dict[str, Any]]:
-    rows = expand_events(batch, at) if events else expand(batch, partition, at, True, True)
-    found: list[dict[str, Any]] = rows.to_pylist()
+    expanded = (
+        ROWS.expand_events(batch, partition, at)
+        if events
+        else ROWS.expand(batch, partition, at, True, True)
+    )
+    found: list[dict[str, Any]] = expanded.to_pylist()
     return found
 
 

@@ -7,10 +7,10 @@ import argparse
 from aqueduct_core.cli.spool.places import Place, add_look, only_place
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.storage.skipped_rows import give_up
 from aqueduct_core.spool import InlineSync, Spool
-from aqueduct_core.spool.identity import find_identity
+from aqueduct_core.spool.identity import find_identity, stored_schema
 from aqueduct_core.spool.losses import offset_ahead
 
 
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         with Spool.open(
             place.directory, schema=schema, partitions=partitions, sync=InlineSync
         ) as own:
-            give_up(own, place.events(partitions), *rows, options.reason)
+            give_up(own, ROWS.as_stored(schema), place.events(partitions), *rows, options.reason)
 
     if left:
         place.act(lambda intake: intake.skip(Ticket(spool, *rows), options.reason), alone)
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _skip_segment(place: Place, number: int, reason: str) -> int:
     """No reader can open the spool; the owner that gives the segment up can."""
-    identity = find_identity(place.directory, SPOOL_SCHEMA)
+    identity = find_identity(place.directory, stored_schema(place.directory))
     if identity is None:
         raise SpoolFailed(
             "IO",
@@ -95,7 +95,8 @@ def _skip_segment(place: Place, number: int, reason: str) -> int:
         lost=number,
     ) as own:
         for rows in own.lost:
-            give_up(own, place.events(own.partitions), *rows, reason)
+            written = ROWS.as_stored(own.schema)
+            give_up(own, written, place.events(own.partitions), *rows, reason)
             _print(place, "skipped", *rows)
     return 0
 

@@ -1,4 +1,4 @@
-"""What the event loop's thread answers to planners: status, holds, commits, lease."""
+"""What the event loop's thread answers to planners: status, cursor leases, commits, lease."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aqueduct_core.intake.control.cursor_owners import CursorOwners
 from aqueduct_core.intake.control.fence import Fence
 from aqueduct_core.intake.control.lease import Lease
 from aqueduct_core.intake.storage.pending import PendingEvent
-from aqueduct_core.intake.storage.skipped_rows import Teller, given_up
+from aqueduct_core.intake.storage.skipped_rows import SkipListener, skipped_event
 from aqueduct_core.spool import Spool
 from aqueduct_core.spool.losses import offset_ahead
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IntakeState:
-    """What a status tells of the intake beside its spool."""
+    """What a status shows of the intake beside its spool."""
 
     listen: str
     flight: str
@@ -49,8 +49,8 @@ class Control:
     """The orders of planners on one spool, with ``partitions`` logs of messages and one of events.
 
     A call of a planner renews the lease. Nothing is answered once another intake has opened the
-    spool: each call raises what `Fence.check` raises. ``moved`` is told when a cursor has come,
-    gone, or gone on; ``behind`` of a planner that has read what is not stored: offsets would be
+    spool: each call raises what `Fence.check` raises. ``moved`` is called when a cursor has come,
+    gone, or gone on; ``behind`` for a planner that has read what is not stored: offsets would be
     given out again. ``record`` stores an event; ``wall_microseconds`` is its time.
     """
 
@@ -62,7 +62,7 @@ class Control:
         lease: Lease,
         fence: Fence,
         clock: Callable[[], float],
-        standing: Callable[[], IntakeState],
+        state: Callable[[], IntakeState],
         moved: Callable[[], None],
         behind: Callable[[AqueductError], None],
         drain: Callable[[], None],
@@ -75,19 +75,19 @@ class Control:
         self._lease = lease
         self._fence = fence
         self._clock = clock
-        self._standing = standing
+        self._state = state
         self._moved = moved
         self._behind = behind
         self._drain = drain
         self._record = record
         self._wall_microseconds = wall_microseconds
         self._wall = wall
-        self._holds = CursorLeases()
+        self._leases = CursorLeases()
         self._owners = CursorOwners(spool.directory)
 
     def status(self) -> IntakeStatus:
         self._begin()
-        spool, count, standing = self._spool, self._partitions, self._standing()
+        spool, count, state = self._spool, self._partitions, self._state()
         ends, starts = spool.ends(), spool.starts()
         messages: dict[str, tuple[int, ...]] = {}
         events: dict[str, int] = {}
@@ -105,30 +105,30 @@ class Control:
             events=(starts[count], ends[count]),
             committed=messages,
             events_committed=events,
-            listen=standing.listen,
-            flight=standing.flight,
+            listen=state.listen,
+            flight=state.flight,
             pid=os.getpid(),
             bytes=spool.bytes,
             full=spool.full,
-            connections=standing.connections,
-            channels=standing.channels,
-            draining=standing.draining,
+            connections=state.connections,
+            channels=state.channels,
+            draining=state.draining,
             lease=self._lease.seconds,
-            held_bytes=standing.held_bytes,
-            rates=standing.rates,
-            counters=standing.counters,
-            subscriptions=standing.subscriptions,
-            complete=standing.complete,
+            held_bytes=state.held_bytes,
+            rates=state.rates,
+            counters=state.counters,
+            subscriptions=state.subscriptions,
+            complete=state.complete,
             owners={
                 cursor: owner
                 for cursor, owner in self._owners.all.items()
                 if cursor in messages or cursor in events
             },
-            settings=standing.settings,
-            in_force=standing.in_force,
-            opened=standing.opened,
-            warnings=standing.warnings,
-            held=self._holds.held(self._clock()),
+            settings=state.settings,
+            in_force=state.in_force,
+            opened=state.opened,
+            warnings=state.warnings,
+            held=self._leases.held(self._clock()),
         )
 
     def hold(self, hold: Hold) -> None:
@@ -141,13 +141,13 @@ class Control:
         # first who: another query must not make, or read, a cursor that is in use
         self._owners.check(hold.cursor, hold.query)
         self._check_given_out(hold)
-        self._holds.hold(hold.cursor, hold.owner, hold.seconds, now)
+        self._leases.hold(hold.cursor, hold.owner, hold.seconds, now)
         try:
             with self._noted_later(hold.cursor):
                 self._spool.enter_cursor(hold.cursor, self._reads(hold.view))
             self._owners.claim(hold.cursor, hold.query, hold.where, self._wall())
         except BaseException:
-            self._holds.release(hold.cursor, hold.owner)
+            self._leases.release(hold.cursor, hold.owner)
             raise
         self._moved()
 
@@ -161,7 +161,7 @@ class Control:
                 raise error
 
     def release(self, cursor: str, owner: str) -> None:
-        self._holds.release(cursor, owner)
+        self._leases.release(cursor, owner)
 
     def commit(self, commit: Commit) -> None:
         self._begin()
@@ -173,7 +173,7 @@ class Control:
                 "Ask for its status, then commit again",
             )
         self._owners.check(commit.cursor, commit.query)
-        self._holds.check(commit.cursor, commit.owner, self._clock())
+        self._leases.check(commit.cursor, commit.owner, self._clock())
         reads = self._reads(commit.view)
         if len(commit.ends) != sum(reads):
             raise ValueError(f"{len(commit.ends)} ends for the {commit.view} of {commit.cursor!r}")
@@ -186,28 +186,28 @@ class Control:
         self._fence.check()
         if query is not None:
             self._owners.check(cursor, query)
-        self._holds.forget(cursor, self._clock())
+        self._leases.forget(cursor, self._clock())
         self._spool.drop(cursor)
         self._owners.forget(cursor)
         self._moved()
 
     def give_cursor(self, cursor: str) -> None:
         self._fence.check()
-        self._holds.forget(cursor, self._clock())
+        self._leases.forget(cursor, self._clock())
         self._owners.forget(cursor)
 
-    def tell_given_up(self, order: GiveUp, told: Callable[[], None]) -> None:
-        """Record the event where there is something to give up; ``told`` is called when it is
+    def record_skip(self, order: GiveUp, recorded: Callable[[], None]) -> None:
+        """Record the event where there is something to give up; ``recorded`` is called when it is
         durable, or there is nothing."""
         self._begin()
         ticket = order.ticket
         if not self._spool.prepare_skip(ticket.partition, ticket.start, ticket.end):
-            told()
+            recorded()
             return
-        event = given_up(
+        event = skipped_event(
             ticket.partition, ticket.start, ticket.end, order.reason, self._wall_microseconds()
         )
-        self._record(Teller(told).occurrence(event))
+        self._record(SkipListener(recorded).pending(event))
 
     def give_up(self, order: GiveUp) -> None:
         self._begin()

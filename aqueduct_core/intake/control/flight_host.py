@@ -17,7 +17,7 @@ from aqueduct_core.errors import AqueductError, IntakeFailed
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View, require_spool
 from aqueduct_core.intake.control.fence import Fence
-from aqueduct_core.intake.storage.schema import newest_timestamp, oldest_timestamp
+from aqueduct_core.intake.storage.rows import RowFormat
 from aqueduct_core.spool import Location, Spool, Stretch
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class IntakeCommands(Protocol):
 
     def give_cursor(self, cursor: str) -> None: ...
 
-    def tell_given_up(self, order: GiveUp, told: Callable[[], None]) -> None: ...
+    def record_skip(self, order: GiveUp, recorded: Callable[[], None]) -> None: ...
 
     def give_up(self, order: GiveUp) -> None: ...
 
@@ -98,6 +98,7 @@ class SpoolHost:
     def __init__(
         self,
         spool: Spool,
+        rows: RowFormat,
         partitions: int,
         commands: IntakeCommands,
         watch: Watch,
@@ -106,6 +107,7 @@ class SpoolHost:
     ) -> None:
         self.schema: pa.Schema = spool.schema
         self._spool = spool
+        self._rows = rows
         self._logs: dict[View, slice] = {
             "messages": slice(partitions),
             "events": slice(partitions, partitions + 1),
@@ -141,15 +143,15 @@ class SpoolHost:
         return self._spool.stretches(ticket.partition, ticket.start, ticket.end)
 
     def skip(self, order: GiveUp) -> None:
-        """Told before it is done: what is passed over without an event would be passed over in
+        """Recorded before it is done: what is passed over without an event would be passed over in
         silence."""
         ticket = order.ticket
         self._check(ticket)
         if not self._spool.check_unreadable(ticket.partition, ticket.start, ticket.end):
             return
-        told = threading.Event()
-        self._ask(lambda: self._commands.tell_given_up(order, told.set))
-        if not told.wait(ANSWER_SECONDS):
+        recorded = threading.Event()
+        self._ask(lambda: self._commands.record_skip(order, recorded.set))
+        if not recorded.wait(ANSWER_SECONDS):
             raise _late()
         self._ask(lambda: self._commands.give_up(order))
 
@@ -161,7 +163,7 @@ class SpoolHost:
         self._check(None)
         logs = range(self._spool.partitions)[self._logs[view]]
         return [
-            self._spool.bisect(log, lambda rows: newest_timestamp(rows) < microseconds)
+            self._spool.bisect(log, lambda rows: self._rows.newest_timestamp(rows) < microseconds)
             for log in logs
         ]
 
@@ -216,7 +218,7 @@ class SpoolHost:
                     log.warning("the oldest row of partition %d: %s", partition, error)
                     ages.append(0.0)
                     continue
-                known = self._oldest[partition] = at, oldest_timestamp(rows)
+                known = self._oldest[partition] = at, self._rows.oldest_timestamp(rows)
             ages.append(max(0.0, now - known[1] / 1_000_000))
         return tuple(ages)
 

@@ -4,9 +4,9 @@ A producer's process is a *run*. It asks where a channel stands before it sends 
 channel by that: what another connection of the producer still has under way for it must not come
 behind the answer, or the next numbers would be given twice and one of the two messages be dropped
 as a repeat of the other. A run is known by a number made of its name; the spool notes that of the
-run that has stored something of a channel last (`declared`), so an old run that comes back is
-known as such behind a restart, too. One that had only asked by then is not noted; it says what it
-was told, and may go on where that still holds: no number that it gives is another message's.
+run that has stored something of a channel last (`channel_numbers`), so an old run that comes back
+is known as such behind a restart, too. One that had only asked by then is not noted; it says what
+the answer was, and may go on where that still holds: no number of its own is another message's.
 """
 
 from __future__ import annotations
@@ -16,16 +16,11 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Protocol
 
-from aqueduct_core.aqueduct.conventions.headers import POSITION_OF
-from aqueduct_core.aqueduct.wire import chanid
-from aqueduct_core.engine.message_batch import MessageBatch
+from aqueduct_core.intake.storage.channel_numbers import RUN_BYTES
 
 MAX_OWNERS = 65_536
 """Channels whose run is remembered, the longest untaken first to go: then only what is stored says
 whose they are."""
-
-RUN_BYTES = 6
-"""Of the number of a run."""
 
 
 class ChannelWriter(Protocol):
@@ -79,8 +74,8 @@ class ChannelOwners:
         stood_at: int | None = None,
     ) -> bool:
         """Whether this run may attach the channel, else its connection is fenced; what is nobody's
-        is the run's from now on. ``track``: producer and channel. ``stood_at``: what the run was
-        told, where it has asked; it has the channel where it is only forgotten that it did."""
+        is the run's from now on. ``track``: producer and channel. ``stood_at``: the answer
+        that the run had, where it has asked; then it has the channel though that is forgotten."""
         if run is None:
             return True
         known = track in self._owners
@@ -106,16 +101,3 @@ class ChannelOwners:
 def run_number(run: str) -> int:
     """By which a run of a producer is known: two of them have one number by a chance of 2^-48."""
     return int.from_bytes(blake2b(run.encode(), digest_size=RUN_BYTES).digest(), "big")
-
-
-def position_questions(run: MessageBatch) -> tuple[int, ...]:
-    """The messages of a run, by index, that only ask for a position; they hold nothing to store."""
-    return tuple(
-        index
-        for index, attachments in run.attachments.items()
-        if len(attachments) == 1
-        and chanid.sender(attachments[0].channel) is not chanid.sender(run.channel)
-        and any(key == POSITION_OF for key, _ in attachments[0].headers)
-        and index not in run.headers
-        and run.offsets[index] == run.offsets[index + 1]
-    )

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from aqueduct_core.engine.engine import StorageEngine
 from aqueduct_core.flight.subscription_status import SubscriptionStatus
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.session import Session
+
+
+class Accepted(NamedTuple):
+    """One connection of a listener."""
+
+    engine: StorageEngine[Any]
+    session: Session[Any]
+
+
+AcceptSession: TypeAlias = Callable[[str, SessionContext, float], Accepted]
+"""Called with the peer's ``host:port``, what all sessions share, and the time of the engine."""
 
 
 class Frontend(Protocol):
@@ -43,8 +55,8 @@ class Frontend(Protocol):
         """Everything that was asked for has come to its end in good order, and no connection is
         left: no message and no event will come any more."""
 
-    async def open(self, around: SessionContext, joined: Callable[[Session], None]) -> None:
-        """Begin; ``joined`` is told of each session. Raises: an error of the front's address."""
+    async def open(self, context: SessionContext, joined: Callable[[Session[Any]], None]) -> None:
+        """Begin; ``joined`` is called with each session. Raises: an error of the address."""
 
     def refuse(self) -> None:
         """Begin no connection any more; those that are there stay."""

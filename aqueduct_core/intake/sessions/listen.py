@@ -1,4 +1,4 @@
-"""The front of an intake that producers dial."""
+"""The frontend of an intake that producers dial."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from aqueduct_core.aqueduct.config import ALPN
-from aqueduct_core.aqueduct.engine import AqueductEngine
-from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.engine.engine import StorageEngine
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.sessions.authentication import Authentication
 from aqueduct_core.intake.sessions.context import SessionContext
-from aqueduct_core.intake.sessions.server_role import ServerRole
+from aqueduct_core.intake.sessions.frontend import AcceptSession
 from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.settings.certificate_files import LOOK_SECONDS, CertificateFiles
-from aqueduct_core.intake.settings.engine import engine_config, link_settings
-from aqueduct_core.intake.settings.intake import AqueductIntake
+from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.primitives.host_port import HostPort, is_loopback
 from aqueduct_core.transport.driver import OnEvents
 from aqueduct_core.transport.listener import ListenedProtocol, Listener, PeerInfo, listen
-from aqueduct_core.transport.settings import LEAST_WINDOW, ListenLimits
+from aqueduct_core.transport.settings import LEAST_WINDOW, LinkSettings, ListenLimits
 from aqueduct_core.transport.tls.credentials import ServerTls
 
 log = logging.getLogger(__name__)
@@ -40,25 +38,34 @@ channels that were attached at once in part. An intake sends nothing else."""
 
 
 class ListenFrontend:
-    """A `Front` that listens. Certificate files that are replaced are shown to those who come from
-    then on. Raises where it is made: InvalidOption, TlsFailed (certificate,
+    """A `Frontend` that listens. Certificate files that are replaced are shown to those who come
+    from then on. Raises where it is made: InvalidOption, TlsFailed (certificate,
     token file); where it is opened: ConnectFailed (the address)."""
 
     subscriptions = None
     complete = False
 
-    def __init__(self, settings: AqueductIntake, where: str) -> None:
+    def __init__(
+        self,
+        settings: IntakeSettings,
+        where: str,
+        *,
+        alpn: str,
+        link: LinkSettings,
+        accepts: Callable[[Callable[[str | None], str | None]], AcceptSession],
+    ) -> None:
         self._settings = settings
         self._where = where
         self._tls = server_tls(settings)
         self._tls.checked()
         self._files = certificate_files(settings)
         self._looking: asyncio.TimerHandle | None = None
-        self._admission = Authentication(settings.auth)
-        self._config = engine_config(settings)
+        self._alpn = alpn
+        self._link = link
+        self._accept = accepts(Authentication(settings.auth).refusal)
         self._listener: Listener
-        self._around: SessionContext
-        self._joined: Callable[[Session], None]
+        self._context: SessionContext
+        self._joined: Callable[[Session[Any]], None]
 
     @property
     def address(self) -> str:
@@ -95,18 +102,18 @@ class ListenFrontend:
             "on loopback and demands no token (auth.tokenFile)",
         )
 
-    async def open(self, around: SessionContext, joined: Callable[[Session], None]) -> None:
-        self._around = around
+    async def open(self, context: SessionContext, joined: Callable[[Session[Any]], None]) -> None:
+        self._context = context
         self._joined = joined
         host, port = HostPort.parse(self._where)
         self._listener = await listen(
             host,
             port,
-            {ALPN: ListenedProtocol(self._welcome, link_settings(self._settings))},
+            {self._alpn: ListenedProtocol(self._begin, self._link)},
             tls=self._tls,
             limits=listen_limits(self._settings),
             transport=self._settings.transport,
-            reset_key=self._settings.credentials.reset_key(around.spool_id),
+            reset_key=self._settings.credentials.reset_key(context.spool_id),
         )
         self._look_later()
 
@@ -130,15 +137,14 @@ class ListenFrontend:
             log.info("a new certificate, SHA-256 %s", renewed.fingerprint)
         self._look_later()
 
-    def _welcome(self, peer: PeerInfo, now: float) -> tuple[AqueductEngine, OnEvents]:
-        engine = AqueductEngine(Side.SERVER, config=self._config, now=now)
-        role = ServerRole(engine, self._admission.refusal, self._around.clock)
-        session = Session(str(HostPort(*peer.address[:2])), engine, self._around, role)
+    def _begin(self, peer: PeerInfo, now: float) -> tuple[StorageEngine[Any], OnEvents]:
+        where = str(HostPort(*peer.address[:2]))
+        engine, session = self._accept(where, self._context, now)
         self._joined(session)
         return engine, session.on_events
 
 
-def listen_limits(settings: AqueductIntake) -> ListenLimits:
+def listen_limits(settings: IntakeSettings) -> ListenLimits:
     limits = settings.limits
     part = limits.memory // WINDOW_PART
     return ListenLimits(
@@ -155,7 +161,7 @@ def listen_limits(settings: AqueductIntake) -> ListenLimits:
     )
 
 
-def server_tls(settings: AqueductIntake) -> ServerTls:
+def server_tls(settings: IntakeSettings) -> ServerTls:
     """The listener's certificate; raises InvalidOption.MISSING when none is named."""
     tls = settings.tls
     if tls.self_signed:
@@ -169,7 +175,7 @@ def server_tls(settings: AqueductIntake) -> ServerTls:
     return ServerTls(cert_file=Path(tls.cert_file), key_file=Path(tls.key_file))
 
 
-def certificate_files(settings: AqueductIntake) -> CertificateFiles | None:
+def certificate_files(settings: IntakeSettings) -> CertificateFiles | None:
     """The files to keep an eye on; None for a certificate that was made at the start."""
     tls = settings.tls
     if tls.self_signed or tls.cert_file is None or tls.key_file is None:

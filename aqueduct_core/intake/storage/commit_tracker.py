@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
-from aqueduct_core.aqueduct.conventions.receipts import MAX_RANGES, CommittedMessages
 from aqueduct_core.primitives.ranges import Range, RangeSet
 
 MAX_STEPS = 64
@@ -24,8 +24,8 @@ MAX_STEPS = 64
 MAX_TRACKS = 65_536
 """Channels of one connection with messages that are not committed; as many as may be open."""
 
-MAX_BOOK_RANGES = 131_072
-"""Ranges of one connection that are not told yet. Only a peer that leaves holes makes more; of
+MAX_PENDING_RANGES = 131_072
+"""Ranges of one connection that are not reported yet. Only a peer that leaves holes makes more; of
 further messages it gets no receipts."""
 
 
@@ -100,31 +100,38 @@ class _Track:
         return more
 
 
-class CommitTracker:
-    """What one connection with a receipts channel is still to be told.
+class CommittedRanges(NamedTuple):
+    """Messages that are committed."""
 
-    ``fresh`` is called when there is something new to `take`. ``forgotten`` counts the messages
+    key: Key
+    ranges: tuple[Range, ...]
+
+
+class CommitTracker:
+    """Which messages of one connection are committed, as far as that is still to be reported.
+
+    ``notify`` is called when there is something new to `take`. ``forgotten`` counts the messages
     for which no receipt will come, because a bound was reached.
     """
 
-    def __init__(self, fresh: Callable[[], None]) -> None:
+    def __init__(self, notify: Callable[[], None]) -> None:
         self.forgotten = 0
-        self._fresh = fresh
+        self._notify = notify
         self._positions: Sequence[int] = ()
         self._tracks: dict[Key, _Track] = {}
-        self._untold: dict[Key, RangeSet] = {}
+        self._ready: dict[Key, RangeSet] = {}
         self._size = 0
 
     def note(self, key: Key, ranges: Sequence[Range], partition: int, upto: int) -> None:
         """Messages that are committed when ``partition`` is committed up to ``upto``."""
         track = self._tracks.get(key)
-        if self._size >= MAX_BOOK_RANGES or (track is None and len(self._tracks) >= MAX_TRACKS):
+        if self._size >= MAX_PENDING_RANGES or (track is None and len(self._tracks) >= MAX_TRACKS):
             self.forgotten += sum(stop - first for first, stop in ranges)
             return
         if track is None:
             if upto <= self._position(partition):
-                self._ready(key, ranges)
-                self._fresh()
+                self._add_ready(key, ranges)
+                self._notify()
                 return
             track = self._tracks[key] = _Track(partition)
         self._size += track.note(ranges, upto)
@@ -136,60 +143,59 @@ class CommitTracker:
         for key, track in list(self._tracks.items()):
             for ranges in track.passed(self._position(track.partition)):
                 self._size -= len(ranges)
-                self._ready(key, ranges)
+                self._add_ready(key, ranges)
                 ready = True
             if not track.steps:
                 del self._tracks[key]
         if ready:
-            self._fresh()
+            self._notify()
 
-    def take(self) -> list[CommittedMessages]:
-        """The next message for the receipts channel; empty when everything was told."""
-        taken: list[CommittedMessages] = []
-        room = MAX_RANGES
-        while room and self._untold:
-            key, ranges = next(iter(self._untold.items()))
-            if len(ranges) <= room:
-                del self._untold[key]
-                told = list(ranges)
+    def take(self, most: int) -> list[CommittedRanges]:
+        """The next ranges to report, so many at most; empty when everything was reported."""
+        taken: list[CommittedRanges] = []
+        while most and self._ready:
+            key, ranges = next(iter(self._ready.items()))
+            if len(ranges) <= most:
+                del self._ready[key]
+                some = tuple(ranges)
             else:
-                told = [pair for pair, _ in zip(ranges, range(room), strict=False)]
-                for first, stop in told:
+                some = tuple(islice(ranges, most))
+                for first, stop in some:
                     ranges.remove(first, stop)
-            self._size -= len(told)
-            room -= len(told)
-            taken.append(CommittedMessages(key.channel, key.reliable, tuple(told), key.id))
+            self._size -= len(some)
+            most -= len(some)
+            taken.append(CommittedRanges(key, some))
         return taken
 
-    def _ready(self, key: Key, ranges: Iterable[Range]) -> None:
-        untold = self._untold.setdefault(key, RangeSet())
-        before = len(untold)
+    def _add_ready(self, key: Key, ranges: Iterable[Range]) -> None:
+        known = self._ready.setdefault(key, RangeSet())
+        before = len(known)
         for first, stop in ranges:
-            untold.add(first, stop)
-        self._size += len(untold) - before
+            known.add(first, stop)
+        self._size += len(known) - before
 
     def _position(self, partition: int) -> int:
         return self._positions[partition] if partition < len(self._positions) else 0
 
 
 class CommitTrackers:
-    """How far each message partition is committed by all cursors, and the books that wait for it.
+    """How far each message partition is committed by all cursors, and the trackers of connections.
 
-    Holds: a position never goes back, since what was told cannot be taken back; a cursor that is
-    made later, behind it, does not un-commit anything.
+    Holds: a position never goes back, since what was reported cannot be taken back; a cursor that
+    is made later, behind it, does not un-commit anything.
     """
 
     def __init__(self, partitions: int, cursors: Mapping[str, Sequence[int | None]]) -> None:
         self.positions = [0] * partitions
-        self._books: dict[CommitTracker, None] = {}
+        self._trackers: dict[CommitTracker, None] = {}
         self.move(cursors)
 
-    def join(self, book: CommitTracker) -> None:
-        self._books[book] = None
-        book.advance(list(self.positions))
+    def join(self, tracker: CommitTracker) -> None:
+        self._trackers[tracker] = None
+        tracker.advance(list(self.positions))
 
-    def leave(self, book: CommitTracker) -> None:
-        self._books.pop(book, None)
+    def leave(self, tracker: CommitTracker) -> None:
+        self._trackers.pop(tracker, None)
 
     def move(self, cursors: Mapping[str, Sequence[int | None]]) -> None:
         """Cursors have moved, come or gone. ``None``: the cursor does not read that log. With no
@@ -205,5 +211,5 @@ class CommitTrackers:
                 self.positions[partition] = min(ends)
                 moved = True
         if moved:
-            for book in list(self._books):
-                book.advance(list(self.positions))
+            for tracker in list(self._trackers):
+                tracker.advance(list(self.positions))

@@ -1,41 +1,40 @@
 """What happened on connections and channels, as rows of the log of events.
 
-A row has the columns of a message: ``value`` is compact JSON with the keys ``kind``, ``reason``,
-``counts``, ``first`` and ``last`` (those that apply), ``source`` says where and when, and
-``messageNum`` is the number of the log itself, so that a row is complete without its place.
+They lie in one column of the spool, ``event``, which is null in rows of messages, as the columns of
+messages are in rows of events: a spool has one schema, so that each segment is a plain Arrow
+stream, and what is durable together is in one group. A protocol names its kinds of events and what
+it counts (`EventSchema`); all other columns are the same for all.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from aqueduct_core.intake.storage.schema import (
-    ATTACHMENTS,
-    HEADERS,
-    SOURCE,
-    SPOOL_SCHEMA,
-    TIMESTAMP,
-)
+TIMESTAMP = pa.timestamp("us", tz="UTC")
 
-EventKind: TypeAlias = Literal[
-    "connected",
-    "disconnected",
-    "opened",
-    "finished",
-    "cancelled",
-    "closed",
-    "lost",
-    "nacked",
-    "gap",
-    "repeated",
-    "rejected",
-    "skipped",
-]
+CONNECTED, DISCONNECTED, REJECTED = "connected", "disconnected", "rejected"
+OPENED, FINISHED = "opened", "finished"
+NACKED, GAP, REPEATED, SKIPPED = "nacked", "gap", "repeated", "skipped"
+COMMON_KINDS = (
+    CONNECTED,
+    DISCONNECTED,
+    OPENED,
+    FINISHED,
+    NACKED,
+    GAP,
+    REPEATED,
+    REJECTED,
+    SKIPPED,
+)
+"""Kinds of events that the intake itself brings about, whatever the protocol."""
+
+STORED, DEDUPED = "reliableStored", "deduped"
+"""Counts that a group fills in: messages that became rows, and such that were rows before."""
 
 MAX_REASON = 200
 """Characters of a reason: a peer may give a long one."""
@@ -43,48 +42,21 @@ MAX_REASON = 200
 ROW_BYTES = 256
 """What a row takes in memory and on the disk beside its texts, about."""
 
-
-@dataclass(frozen=True, slots=True)
-class EventCounts:
-    """Messages of one channel, or of all channels of one connection, in one life of it.
-
-    ``reliable_sent`` is what the sender declared with its finish (None: it did not finish), of
-    which ``reliable_stored`` became rows and ``deduped`` were rows before. ``unreliable_sent`` is
-    what it declared as sent in datagrams, of which ``acked`` are rows and ``nacked`` were lost or
-    had no room; at a finish they add up. ``late`` came after they were nacked.
-    """
-
-    reliable_sent: int | None = None
-    reliable_stored: int = 0
-    unreliable_sent: int = 0
-    acked: int = 0
-    nacked: int = 0
-    late: int = 0
-    deduped: int = 0
-
-    def to_json(self) -> dict[str, int | None]:
-        return {
-            "reliableSent": self.reliable_sent,
-            "reliableStored": self.reliable_stored,
-            "unreliableSent": self.unreliable_sent,
-            "acked": self.acked,
-            "nacked": self.nacked,
-            "late": self.late,
-            "deduped": self.deduped,
-        }
+EventCounts = dict[str, int | None]
+"""By name; what is not there was not counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
     """One row. ``timestamp`` in microseconds since 1970, UTC; ``last`` is inclusive.
 
+    ``counts`` are of one channel, or of all channels of one connection, in one life of it.
     ``first`` and ``last`` are message numbers as the rows of messages show them: of datagram
-    messages for ``nacked``, logical ones for ``gap``, ``repeated``
-    and ``rejected``; offsets of the log that the reason names for
-    ``skipped``.
+    messages for ``nacked``, logical ones for ``gap``, ``repeated`` and ``rejected``; offsets of the
+    log that the reason names for ``skipped``.
     """
 
-    kind: EventKind
+    kind: str
     timestamp: int
     connection: str
     producer: str | None = None
@@ -103,48 +75,88 @@ class LoggedEvent:
         texts = (self.connection, self.producer, self.channel, self.reason)
         return ROW_BYTES + sum(len(text) for text in texts if text)
 
-    def value(self) -> bytes:
-        if self.reason is None and self.counts is None and self.first is None:
-            return b'{"kind":"%b"}' % self.kind.encode()
-        content: dict[str, Any] = {"kind": self.kind}
-        if self.reason is not None:
-            reason = self.reason[:MAX_REASON]  # of a peer, so it may hold what is no text
-            content["reason"] = reason.encode("utf-8", "backslashreplace").decode()
-        if self.counts is not None:
-            content["counts"] = self.counts.to_json()
-        if self.first is not None:
-            content["first"], content["last"] = self.first, self.last
-        return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()
+    @property
+    def short_reason(self) -> str | None:
+        """As it is stored: of a peer it may hold what is no text."""
+        if self.reason is None:
+            return None
+        return self.reason[:MAX_REASON].encode("utf-8", "backslashreplace").decode()
 
 
-def to_event_batch(events: Sequence[LoggedEvent], log: int) -> pa.RecordBatch:
-    """The rows of ``events`` in their order, as the spool stores them in log ``log``."""
-    count = len(events)
-    source = {
-        "channel": [event.channel for event in events],
-        "producer": [event.producer for event in events],
-        "connectionId": [event.connection for event in events],
-        "channelId": [event.channel_id for event in events],
-        "parentChannelId": [event.parent_channel_id for event in events],
-        "parentMessageNum": [event.parent_message for event in events],
-    }
-    sources = pa.StructArray.from_arrays(
-        [
-            pa.array([event.timestamp for event in events], pa.int64()).cast(TIMESTAMP)
-            if field.type == TIMESTAMP
-            else pa.array(source[field.name], field.type)
-            if field.name in source
-            else pa.nulls(count, field.type)
-            for field in SOURCE
-        ],
-        fields=list(SOURCE),
-    )
-    ends = pa.array(range(1, count + 1), pa.int32())
-    columns = [
-        pa.array([event.value() for event in events], pa.binary()),
-        pa.array([log] * count, pa.int64()),
-        pa.nulls(count, HEADERS),
-        pa.nulls(count, ATTACHMENTS),
-        pa.RunEndEncodedArray.from_arrays(ends, sources),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=SPOOL_SCHEMA)
+_VIEW = (
+    ("timestamp", TIMESTAMP),
+    ("kind", pa.string()),
+    ("connectionId", pa.string()),
+    ("channelId", pa.int64()),
+    ("channel", pa.string()),
+    ("producer", pa.string()),
+    ("reason", pa.string()),
+)
+_NUMBERS = (("first", pa.int64()), ("last", pa.int64()))
+_PARENT = (("parentChannelId", pa.int64()), ("parentMessageNum", pa.int64()))
+_PLACE = (("partition", pa.int32()), ("offset", pa.int64()))
+
+
+class EventSchema:
+    """The events of one protocol.
+
+    Args:
+        kinds: its own kinds, beside `COMMON_KINDS`.
+        counts: what it counts, in the order of the columns, each with its value where nothing was
+            counted; `STORED` and `DEDUPED` among them where its producers keep logical numbers.
+    """
+
+    def __init__(self, kinds: Sequence[str], counts: EventCounts) -> None:
+        self.kinds = frozenset({*COMMON_KINDS, *kinds})
+        self.counts = dict(counts)
+        struct = pa.struct([pa.field(name, pa.int64()) for name in self.counts])
+        own = (*_VIEW, ("counts", struct), *_NUMBERS)
+        self.stored = pa.struct([pa.field(*each) for each in (*own, *_PARENT)])
+        """The type of the column ``event``."""
+        self.rows = pa.schema([pa.field(*each) for each in (*own, *_PLACE)])
+        """What readers get: exactly what Spark makes of the schema of ``view=events``."""
+
+    def to_array(self, events: Sequence[LoggedEvent]) -> pa.StructArray:
+        """
+        Raises:
+            ValueError: an event of a kind that the protocol does not have.
+        """
+        unknown = {event.kind for event in events} - self.kinds
+        if unknown:
+            raise ValueError(f"events of the kinds {sorted(unknown)}")
+        values: dict[str, list[Any]] = {
+            "timestamp": [event.timestamp for event in events],
+            "kind": [event.kind for event in events],
+            "connectionId": [event.connection for event in events],
+            "channelId": [event.channel_id for event in events],
+            "channel": [event.channel for event in events],
+            "producer": [event.producer for event in events],
+            "reason": [event.short_reason for event in events],
+            "counts": [
+                None if event.counts is None else self.counts | event.counts for event in events
+            ],
+            "first": [event.first for event in events],
+            "last": [event.last for event in events],
+            "parentChannelId": [event.parent_channel_id for event in events],
+            "parentMessageNum": [event.parent_message for event in events],
+        }
+        return pa.StructArray.from_arrays(
+            [
+                pa.array(values[field.name], pa.int64()).cast(TIMESTAMP)
+                if field.type == TIMESTAMP
+                else pa.array(values[field.name], field.type)
+                for field in self.stored
+            ],
+            fields=list(self.stored),
+        )
+
+    def expand(
+        self, values: Mapping[str, pa.Array], partition: int, first_offset: int, count: int
+    ) -> pa.RecordBatch:
+        """The rows of ``count`` events of a log, of which these are the columns."""
+        place = {
+            "partition": pa.array(np.full(count, partition, np.int32)),
+            "offset": pa.array(np.arange(first_offset, first_offset + count, dtype=np.int64)),
+        }
+        columns = [place.get(field.name, values.get(field.name)) for field in self.rows]
+        return pa.RecordBatch.from_arrays(columns, schema=self.rows)

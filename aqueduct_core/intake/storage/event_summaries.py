@@ -6,28 +6,29 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from aqueduct_core.intake.storage.arrow import RowSource
-from aqueduct_core.intake.storage.event_log import LoggedEvent
+from aqueduct_core.intake.storage.batches import ChannelSource
+from aqueduct_core.intake.storage.event_log import NACKED, LoggedEvent
 from aqueduct_core.intake.storage.pending import GroupListener, PendingEvent
 from aqueduct_core.primitives.ranges import RangeSet
 
 PERIOD = 10.0
 """Seconds over which refused connections are counted."""
 MAX_REJECTED = 16
-"""Of them told one by one: some 60 MB of events a day, whoever comes; of more only their number."""
+"""Of them recorded one by one: some 60 MB of events a day, whoever comes; of
+more only their number."""
 
 
 @dataclass(slots=True)
 class _PendingNacks:
-    party: GroupListener
-    source: RowSource
+    listener: GroupListener
+    source: ChannelSource
     timestamp: int
     numbers: RangeSet = field(default_factory=RangeSet)
 
 
 class Nacks:
     """Neighbouring runs of one channel are one event, until they are taken: with the next group, or
-    before the end of the channel is told.
+    before the end of the channel is recorded.
 
     Holds ranges: a channel whose messages have no room at all is one range, however long.
     """
@@ -39,12 +40,12 @@ class Nacks:
         return bool(self._pending)
 
     def add(
-        self, party: GroupListener, source: RowSource, first: int, stop: int, timestamp: int
+        self, listener: GroupListener, source: ChannelSource, first: int, stop: int, timestamp: int
     ) -> None:
         key = source.connection, source.channel_id
         pending = self._pending.get(key)
         if pending is None:
-            pending = self._pending[key] = _PendingNacks(party, source, timestamp)
+            pending = self._pending[key] = _PendingNacks(listener, source, timestamp)
         pending.numbers.add(first, stop)
 
     def take(self, connection: str, channel: int | None) -> list[PendingEvent]:
@@ -63,16 +64,15 @@ def _events(pending: _PendingNacks) -> list[PendingEvent]:
     source = pending.source
     return [
         PendingEvent(
-            pending.party,
+            pending.listener,
             LoggedEvent(
-                "nacked",
+                NACKED,
                 pending.timestamp,
                 source.connection,
                 source.producer,
                 source.channel,
                 source.channel_id,
-                source.parent_channel_id,
-                source.parent_message,
+                *source.parent,
                 first=first,
                 last=stop - 1,
             ),
@@ -97,42 +97,42 @@ class Rejections:
         self._later = later
         self._notify = notify
         self._timed = False
-        self._told: Counter[bool] = Counter()
+        self._single: Counter[bool] = Counter()
         self._more: Counter[bool] = Counter()
         self._last: dict[bool, PendingEvent] = {}
-        self._due: list[PendingEvent] = []
+        self._summaries: list[PendingEvent] = []
 
     @property
-    def due(self) -> bool:
+    def ready(self) -> bool:
         """Whether there is something to `take`."""
-        return bool(self._due)
+        return bool(self._summaries)
 
-    def single(self, occurrence: PendingEvent) -> bool:
+    def single(self, rejected: PendingEvent) -> bool:
         """Whether this one is an event of its own."""
         if not self._timed:
             self._timed = True
             self._later(PERIOD, self.over)
-        known = occurrence.event.producer is not None
-        self._told[known] += 1
-        if self._told[known] <= MAX_REJECTED:
+        known = rejected.event.producer is not None
+        self._single[known] += 1
+        if self._single[known] <= MAX_REJECTED:
             return True
         self._more[known] += 1
-        self._last[known] = occurrence
+        self._last[known] = rejected
         return False
 
     def over(self) -> None:
-        """The period is over, or the end has come: what was left out is to be told."""
+        """The period is over, or the end has come: what was left out becomes an event."""
         self._timed = False
         for known, last in self._last.items():
             more = self._more[known]
             reason = f"{more} more connections were refused, the last one: {last.event.reason}"
-            self._due.append(last._replace(event=replace(last.event, reason=reason)))
-        for counts in (self._told, self._more, self._last):
+            self._summaries.append(last._replace(event=replace(last.event, reason=reason)))
+        for counts in (self._single, self._more, self._last):
             counts.clear()
-        if self._due:
+        if self._summaries:
             self._notify()
 
     def take(self) -> list[PendingEvent]:
-        """What is to be told of those that were left out."""
-        due, self._due = self._due, []
-        return due
+        """The events of those that were left out."""
+        summaries, self._summaries = self._summaries, []
+        return summaries

@@ -1,10 +1,12 @@
-"""Which logs the spool of an intake has: one for each message partition, then one of events."""
+"""Which logs the spool of an intake has: one for each message partition, then one of events; and of
+which protocol its messages are."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.primitives import atomic_file
@@ -17,10 +19,18 @@ LOG_FILE = "intake.log"
 LAYOUT = "intake.json"
 VERSION = 1
 
+OLD_PROTOCOL = "aqueduct"
+"""Of spools whose file names none: earlier releases knew no other."""
+
 WITH_EVENTS = 3
 """The format of the spool since which intakes have made none without a log of events."""
 
 _OF_A_QUERY = re.compile(r"intake-(\d+)")
+
+
+class _Layout(NamedTuple):
+    partitions: int
+    protocol: str
 
 
 def number_of(directory: Path) -> int | None:
@@ -48,16 +58,18 @@ def named_by_users(directory: Path) -> Path:
     return directory if number_of(directory) is None else directory.parent
 
 
-def settle_layout(directory: Path, partitions: int) -> None:
-    """Make sure that the spool in ``directory`` has, or will have, so many message partitions.
+def settle_layout(directory: Path, partitions: int, protocol: str = OLD_PROTOCOL) -> None:
+    """Make sure that the spool in ``directory`` has, or will have, so many message partitions, and
+    messages of this protocol.
 
-    The number is kept in a file, for a spool with three logs does not tell whether the last one
+    Both are kept in a file, for a spool with three logs does not tell whether the last one
     holds events. An old spool without the file is from before there were events; it gets its log of
     events when it is opened. Made once, whole, durable, and never changed; made anew where it is
     lost.
 
     Raises:
-        InvalidOption: CONFLICT when the spool was made with another number.
+        InvalidOption: CONFLICT when the spool was made with another number, or for another
+            protocol.
         SpoolFailed: CORRUPT, VERSION or IO of that file.
     """
     path = directory / LAYOUT
@@ -68,8 +80,9 @@ def settle_layout(directory: Path, partitions: int) -> None:
             made = _made(directory)
             if made is not None and made != partitions:
                 raise _conflict(directory, made, partitions)
+            content = {"v": VERSION, "partitions": partitions, "protocol": protocol}
             # where another intake is first, it will also have the lock
-            atomic_file.create(path, json.dumps({"v": VERSION, "partitions": partitions}).encode())
+            atomic_file.create(path, json.dumps(content).encode())
             known = _read(path)
     except OSError as error:
         raise SpoolFailed(
@@ -77,8 +90,15 @@ def settle_layout(directory: Path, partitions: int) -> None:
             f"{path} cannot be used: {error.strerror}",
             "Make the spool directory writable for the user of the intake",
         ) from None
-    if known != partitions:
-        raise _conflict(directory, known, partitions)
+    assert known is not None
+    if known.protocol != protocol:
+        raise InvalidOption(
+            "CONFLICT",
+            f"{directory} holds messages of protocol {known.protocol}, not of {protocol}",
+            f"Start an intake of protocol {known.protocol}, or use another directory",
+        )
+    if known.partitions != partitions:
+        raise _conflict(directory, known.partitions, partitions)
 
 
 def layout_of(directory: Path) -> int | None:
@@ -90,13 +110,23 @@ def layout_of(directory: Path) -> int | None:
     path = directory / LAYOUT
     try:
         known = _read(path)
-        return _made(directory) if known is None else known
+        return _made(directory) if known is None else known.partitions
     except OSError as error:
-        raise SpoolFailed(
-            "IO",
-            f"{path} cannot be read: {error.strerror}",
-            "Make the spool directory readable for the user of the read",
-        ) from None
+        raise _unreadable(path, error) from None
+
+
+def protocol_of(directory: Path) -> str:
+    """Of which protocol the messages of the spool in ``directory`` are.
+
+    Raises:
+        SpoolFailed: CORRUPT, VERSION or IO of the file that tells it.
+    """
+    path = directory / LAYOUT
+    try:
+        known = _read(path)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return OLD_PROTOCOL if known is None else known.protocol
 
 
 def _made(directory: Path) -> int | None:
@@ -108,10 +138,11 @@ def _made(directory: Path) -> int | None:
     return identity.partitions - 1 if identity.format >= WITH_EVENTS else identity.partitions
 
 
-def _read(path: Path) -> int | None:
+def _read(path: Path) -> _Layout | None:
     try:
         content = json.loads(path.read_bytes())
-        version, partitions = int(content["v"]), int(content["partitions"])
+        version = int(content["v"])
+        layout = _Layout(int(content["partitions"]), str(content.get("protocol", OLD_PROTOCOL)))
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
@@ -126,7 +157,15 @@ def _read(path: Path) -> int | None:
             f"{path} has version {version}, this release reads {VERSION}",
             "Use the release that wrote it, or a newer one",
         )
-    return partitions
+    return layout
+
+
+def _unreadable(path: Path, error: OSError) -> SpoolFailed:
+    return SpoolFailed(
+        "IO",
+        f"{path} cannot be read: {error.strerror}",
+        "Make the spool directory readable for the user of the read",
+    )
 
 
 def _conflict(directory: Path, known: int | None, asked: int) -> InvalidOption:

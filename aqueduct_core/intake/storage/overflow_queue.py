@@ -7,20 +7,20 @@ from typing import TypeAlias
 
 from aqueduct_core.intake.storage.pending import GroupListener, PendingBatch, PendingEvent, Receipt
 
-PARTY_ITEMS = 256
-"""Runs and events of one connection that wait before it is brought to rest."""
+LISTENER_ITEMS = 256
+"""Batches and events of one connection that wait before it is brought to rest."""
 
 ALL_ITEMS = 16_384
 """The same over all connections; then each that brings one more is brought to rest."""
 
 ITEM_BYTES = 1024
-"""What a run or an event that waits takes beside its payload, about."""
+"""What a batch or an event that waits takes beside its payload, about."""
 
 Item: TypeAlias = PendingBatch | PendingEvent
 
 
 class OverflowQueue:
-    """Holds runs and events, and lets connections rest that bring too many.
+    """Holds batches and events, and lets connections rest that bring too many.
 
     ``size`` is the memory that it takes, in bytes, about. The payload in it is bounded by the
     transport's windows of the connections; everything else by the two bounds above, and one burst
@@ -42,58 +42,58 @@ class OverflowQueue:
     def __len__(self) -> int:
         return len(self._items)
 
-    def memory_of(self, party: GroupListener) -> int:
+    def memory_of(self, listener: GroupListener) -> int:
         """What the items of one connection take beside their payload, about."""
-        return ITEM_BYTES * self._counts.get(party, 0)
+        return ITEM_BYTES * self._counts.get(listener, 0)
 
     @property
     def crowded(self) -> bool:
         return len(self._items) >= ALL_ITEMS
 
     def add(self, item: Item) -> None:
-        party, number = item.party, self._next
+        listener, number = item.listener, self._next
         self._next += 1
         self._order.append(number)
         self._items[number] = item
-        self._of.setdefault(party, {}).setdefault(_channel(item), deque()).append(number)
+        self._of.setdefault(listener, {}).setdefault(_channel(item), deque()).append(number)
         self.size += _size(item)
-        mine = self._counts[party] = self._counts.get(party, 0) + 1
-        if (mine >= PARTY_ITEMS or self.crowded) and party not in self._resting:
-            self.rest(party)
+        mine = self._counts[listener] = self._counts.get(listener, 0) + 1
+        if (mine >= LISTENER_ITEMS or self.crowded) and listener not in self._resting:
+            self.rest(listener)
 
-    def rest(self, party: GroupListener) -> None:
+    def rest(self, listener: GroupListener) -> None:
         """Bring a connection to rest until nothing waits any more."""
-        self._resting[party] = None
-        party.pause()
+        self._resting[listener] = None
+        listener.pause()
 
     def take(self) -> Item:
-        """The oldest; there must be one. When it was the last one `awake` has work."""
+        """The oldest; there must be one. When it was the last one `wake` has work."""
         while (number := self._order.popleft()) not in self._items:
             pass  # withdrawn
         item = self._items[number]
-        numbers = self._of[item.party][_channel(item)]
+        numbers = self._of[item.listener][_channel(item)]
         numbers.popleft()
         if not numbers:
-            del self._of[item.party][_channel(item)]
-            if not self._of[item.party]:
-                del self._of[item.party]
+            del self._of[item.listener][_channel(item)]
+            if not self._of[item.listener]:
+                del self._of[item.listener]
         self._forget(number, item)
         return item
 
-    def awake(self) -> None:
+    def wake(self) -> None:
         """Let all connections go on, if nothing waits."""
         if not self._items and self._resting:
             resting, self._resting = self._resting, {}
-            for party in resting:
-                party.resume()
+            for listener in resting:
+                listener.resume()
 
-    def withdraw(self, party: GroupListener, channel: int | None) -> tuple[list[Receipt], bool]:
-        """Take out the runs of a channel, or of a connection that is over (``channel`` None), and
-        its finish, which has not come true then: the receipts of the runs, and whether there was
-        one. Other events stay: what they tell has happened."""
+    def withdraw(self, listener: GroupListener, channel: int | None) -> tuple[list[Receipt], bool]:
+        """Take out the batches of a channel, or of a connection that is over (``channel`` None),
+        and its finish, which has not come true then: the receipts of the batches, and whether there
+        was one. Other events stay: what they say has happened."""
         if channel is None:
-            self._resting.pop(party, None)
-        lists = self._of.get(party, {})
+            self._resting.pop(listener, None)
+        lists = self._of.get(listener, {})
         gone: list[Receipt] = []
         finish = False
         for key in list(lists) if channel is None else [channel] if channel in lists else []:
@@ -112,14 +112,14 @@ class OverflowQueue:
                 lists[key] = kept
             else:
                 del lists[key]
-        if party in self._of and not lists:
-            del self._of[party]
+        if listener in self._of and not lists:
+            del self._of[listener]
         if len(self._order) > 2 * len(self._items) + 64:
             self._order = deque(self._items)
         return gone, finish
 
     def clear(self) -> list[Item]:
-        """Take out everything, in order; nobody rests any more, and nobody is told."""
+        """Take out everything, in order; nobody rests any more, and nobody is called."""
         items = list(self._items.values())
         for holder in (self._order, self._items, self._of, self._counts, self._resting):
             holder.clear()
@@ -129,17 +129,17 @@ class OverflowQueue:
     def _forget(self, number: int, item: Item) -> None:
         del self._items[number]
         self.size -= _size(item)
-        left = self._counts[item.party] - 1
+        left = self._counts[item.listener] - 1
         if left:
-            self._counts[item.party] = left
+            self._counts[item.listener] = left
         else:
-            del self._counts[item.party]
+            del self._counts[item.listener]
 
 
 def _size(item: Item) -> int:
-    payload = len(item.run.payload) if isinstance(item, PendingBatch) else item.event.size
+    payload = len(item.batch.payload) if isinstance(item, PendingBatch) else item.event.size
     return ITEM_BYTES + payload
 
 
 def _channel(item: Item) -> int | None:
-    return item.run.channel if isinstance(item, PendingBatch) else item.event.channel_id
+    return item.batch.channel if isinstance(item, PendingBatch) else item.event.channel_id

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from aqueduct_core.aqueduct.conventions.dedupe.source_rows import Numbers, stretches
 from aqueduct_core.engine.message_batch import MessageBatch
-from aqueduct_core.intake.sessions.tally import Tally
-from aqueduct_core.intake.storage.arrow import RowSource
+from aqueduct_core.intake.storage.batches import ChannelSource, ChannelTally
 from aqueduct_core.intake.storage.commit_tracker import CommitTracker
-from aqueduct_core.intake.storage.event_log import LoggedEvent
+from aqueduct_core.intake.storage.event_log import DEDUPED, STORED, LoggedEvent
+from aqueduct_core.primitives.ranges import Numbers, stretches
 
 
 class Receipt(NamedTuple):
@@ -24,7 +23,7 @@ class Receipt(NamedTuple):
 
 
 class GroupListener(Protocol):
-    """Who offers: one connection."""
+    """Who brings messages and events: one connection."""
 
     def durable(self, receipts: list[Receipt]) -> None:
         """These messages are on disk, from this connection or an earlier one."""
@@ -35,7 +34,7 @@ class GroupListener(Protocol):
     def recorded(self, channels: list[int]) -> None:
         """The finishes of these channels, and all rows that they count, are on disk."""
 
-    def unrepeatable(self, source: RowSource, tally: Tally, reason: str) -> None:
+    def unrepeatable(self, source: ChannelSource, tally: ChannelTally, reason: str) -> None:
         """A channel has other content under numbers that are stored: it must not be acked any
         more, and its peer is to hear of it."""
 
@@ -46,55 +45,57 @@ class GroupListener(Protocol):
         """Nothing waits any more."""
 
 
-class GroupBooks(Protocol):
-    """Who knows whether a connection wants receipts."""
+class ReceiptWriter(Protocol):
+    """Who knows whether a connection wants to hear what is committed."""
 
-    book: CommitTracker | None
+    tracker: CommitTracker | None
 
 
 class PendingBatch(NamedTuple):
-    """A run with its origin. ``resumes``: the producer keeps logical numbers of this channel.
-    ``books``: where its producer's receipts are kept, if it wants any by then. ``numbers`` of the
-    messages, where they do not follow from the channel's. ``unstored``: the messages, by index,
-    that are acked and hold nothing to store."""
+    """A batch with its origin. ``resumes``: the producer keeps logical numbers of this channel.
+    ``receipts``: who has the tracker of its connection, if there is one by then. ``unstored``: the
+    messages, by index, that are acked and hold nothing to store. ``numbers`` of the messages, where
+    they do not follow from the channel's."""
 
-    party: GroupListener
-    run: MessageBatch
-    source: RowSource
+    listener: GroupListener
+    batch: MessageBatch
+    source: ChannelSource
     resumes: bool
     timestamp: int
-    books: GroupBooks | None = None
-    tally: Tally | None = None
+    receipts: ReceiptWriter | None = None
+    tally: ChannelTally | None = None
     unstored: tuple[int, ...] = ()
     numbers: Numbers | None = None
 
     @property
     def logical(self) -> list[tuple[int, int, int]]:
-        """``(low, high, first)``: messages ``[low, high)`` of the run have the logical numbers from
-        ``first`` on."""
+        """``(low, high, first)``: messages ``[low, high)`` of the batch have the logical numbers
+        from ``first`` on."""
         if self.numbers is None:
-            return [(0, self.run.count, self.source.number(self.run, 0))]
+            return [(0, self.batch.count, self.source.number(self.batch, 0))]
         return [(low, high, int(self.numbers[low])) for low, high in stretches(self.numbers)]
 
     @property
     def receipt(self) -> Receipt:
-        run = self.run
-        return Receipt(run.channel, run.reliable, run.first, run.first + run.count, run.size)
+        batch = self.batch
+        return Receipt(
+            batch.channel, batch.reliable, batch.first, batch.first + batch.count, batch.size
+        )
 
 
 class PendingEvent(NamedTuple):
-    """An event with its origin. ``tally``: what its counts lack until all that was offered before
-    it is accepted. ``confirms``: the party hears of it when it is durable, as of a finish.
+    """An event with its origin. ``tally``: what its counts lack until all that came before it is
+    accepted. ``confirms``: the listener hears of it when it is durable, as of a finish.
     ``start``: of a channel that opened, the logical number that its producer begins with (0 also
     where it keeps none). ``source``: of the end of a channel, the channel. ``boundary``: the number
     at which a run of the producer begins or ends; 0: none."""
 
-    party: GroupListener
+    listener: GroupListener
     event: LoggedEvent
-    tally: Tally | None = None
+    tally: ChannelTally | None = None
     confirms: bool = False
     start: int = 0
-    source: RowSource | None = None
+    source: ChannelSource | None = None
     boundary: int = 0
 
     def completed(self) -> LoggedEvent:
@@ -102,8 +103,7 @@ class PendingEvent(NamedTuple):
         event, tally = self.event, self.tally
         if tally is None or event.counts is None:
             return event
-        counts = replace(event.counts, reliable_stored=tally.stored, deduped=tally.deduped)
-        return replace(event, counts=counts)
+        return replace(event, counts={**event.counts, STORED: tally.stored, DEDUPED: tally.deduped})
 
 
 @dataclass(slots=True)

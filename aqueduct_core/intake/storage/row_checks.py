@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from aqueduct_core.aqueduct.conventions.dedupe.checksum import Checks
-from aqueduct_core.aqueduct.conventions.dedupe.source_rows import Numbers
+from aqueduct_core.engine.checksum import Checks
 from aqueduct_core.primitives.number_set import BLOCK
+from aqueduct_core.primitives.ranges import Numbers
 
 MAX_PLACES = 4 * 1024 * 1024
 """Numbers whose messages are compared, four bytes each: those with holes between them count as the

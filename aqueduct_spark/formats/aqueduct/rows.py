@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aqueduct_core.errors import ChannelEnded
-from aqueduct_core.intake.storage.event_rows import expand_events
-from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA, expand, newest_timestamp
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_spark.formats.description import RowMapping
 from aqueduct_spark.options.read_parts import RowOptions
 
@@ -24,18 +23,20 @@ class AqueductRows(RowMapping):
     """Headers and attachments are columns of their own; what the messages of a run share is stored
     once for the run, in the column ``source``."""
 
-    stored_schema = SPOOL_SCHEMA
+    stored_schema = ROWS.schema
 
     def messages(
         self, batch: pa.RecordBatch, partition: int, first_offset: int, rows: RowOptions
     ) -> pa.RecordBatch:
-        return expand(batch, partition, first_offset, rows.include_headers, rows.include_metadata)
+        return ROWS.expand(
+            batch, partition, first_offset, rows.include_headers, rows.include_metadata
+        )
 
     def events(self, batch: pa.RecordBatch, partition: int, first_offset: int) -> pa.RecordBatch:
-        return expand_events(batch, first_offset)
+        return ROWS.expand_events(batch, partition, first_offset)
 
     def received_at(self, batch: pa.RecordBatch, row: int) -> int:
-        return newest_timestamp(batch.slice(row, 1))
+        return ROWS.newest_timestamp(batch.slice(row, 1))
 
     def selectable(self, batch: pa.RecordBatch) -> pa.RunEndEncodedArray:
         return batch.column("source")

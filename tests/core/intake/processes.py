@@ -16,9 +16,8 @@ from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import IntakeStatus, Ticket
 from aqueduct_core.intake.__main__ import main
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.settings.intake import AqueductIntake, TlsSettings
-from aqueduct_core.intake.storage.event_rows import expand_events
-from aqueduct_core.intake.storage.schema import expand
 from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
 from tests.support.forks import Fork
 from tests.support.waiting import LONG, environment
@@ -136,8 +135,9 @@ class IntakeProcess:
             status = client.status()
             offset, end = status.events
             found: list[dict[str, Any]] = []
-            for batch in client.read(Ticket(status.id, len(status.ends), offset, end)):
-                found += expand_events(batch, offset).to_pylist()
+            log = len(status.ends)
+            for batch in client.read(Ticket(status.id, log, offset, end)):
+                found += ROWS.expand_events(batch, log, offset).to_pylist()
                 offset += batch.num_rows
             return found
 
@@ -165,5 +165,5 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     offset = start
     for batch in client.read(Ticket(spool, partition, start, end)):
-        yield from expand(batch, partition, offset, metadata, metadata).to_pylist()
+        yield from ROWS.expand(batch, partition, offset, metadata, metadata).to_pylist()
         offset += batch.num_rows

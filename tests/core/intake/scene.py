@@ -9,9 +9,9 @@ from aqueduct_core.aqueduct.config import AckMode, Config
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Mode, Side
 from aqueduct_core.aqueduct.events import Closed, Delivered, End, Ended, Event
 from aqueduct_core.engine.message_batch import Headers
+from aqueduct_core.intake.aqueduct.server_role import ServerRole
+from aqueduct_core.intake.aqueduct.session import AqueductSession
 from aqueduct_core.intake.sessions.context import SessionContext
-from aqueduct_core.intake.sessions.server_role import ServerRole
-from aqueduct_core.intake.sessions.session import Session
 from tests.core.intake.bench import Bench
 from tests.support.pair import LinkShape, Pair
 
@@ -43,8 +43,8 @@ class Scene:
         self.bench = b
         self.pair = Pair(seed, shape, server=STORED, headers=headers)
         self.told: list[Event] = []
-        self.ended: list[Session] = []
-        self.around = SessionContext(
+        self.ended: list[AqueductSession] = []
+        self.context = SessionContext(
             groups=b.groups,
             clock=lambda: self.pair.now,
             wall_microseconds=lambda: NOW + int(self.pair.now * 1_000_000),
@@ -52,8 +52,8 @@ class Scene:
             owners=b.owners,
             refusals=b.refusals,
         )
-        role = ServerRole(self.pair.server, refusal, self.around.clock)
-        self.session = Session("peer", self.pair.server, self.around, role)
+        role = ServerRole(self.pair.server, refusal, self.context.clock)
+        self.session = AqueductSession("peer", self.pair.server, self.context, role)
 
     @property
     def client(self) -> AqueductEngine:

@@ -22,7 +22,8 @@ from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed, ProtocolViolation
-from aqueduct_core.intake.sessions.context import SessionCounters
+from aqueduct_core.intake.aqueduct.session import fault_of_peer
+from aqueduct_core.intake.sessions.context import Fault
 from aqueduct_core.intake.settings.service import AqueductLimits
 from aqueduct_core.transport import addresses, dialer
 from aqueduct_core.transport.dialer import dial
@@ -232,12 +233,11 @@ def test_who_does_not_complete_its_handshake_is_let_go(site: Site) -> None:
 
 def test_a_peer_that_falls_silent_breaks_no_rule() -> None:
     """As each producer that was killed, or whose host lost its network."""
-    counters = SessionCounters()
-    counters.note_close(Closed(Code.PROTOCOL, "", False, CloseOrigin.IDLE_TIMEOUT))
-    counters.note_close(Closed(Code.RESOURCE_LIMIT, "", False, CloseOrigin.TRANSPORT))
-    assert counters == SessionCounters()
-    counters.note_close(Closed(Code.PROTOCOL, "a frame of an unknown type", False))
-    assert counters == SessionCounters(violations=1)
+    assert fault_of_peer(Closed(Code.PROTOCOL, "", False, CloseOrigin.IDLE_TIMEOUT)) is None
+    assert fault_of_peer(Closed(Code.RESOURCE_LIMIT, "", False, CloseOrigin.TRANSPORT)) is None
+    assert fault_of_peer(Closed(Code.RESOURCE_LIMIT, "", False)) is Fault.OVER_LIMITS
+    assert fault_of_peer(Closed(Code.PROTOCOL, "an unknown frame", False)) is Fault.VIOLATION
+    assert fault_of_peer(Closed(Code.PROTOCOL, "an unknown frame", True)) is None
 
 
 def garbage(chance: random.Random) -> bytes:

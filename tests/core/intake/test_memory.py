@@ -14,8 +14,8 @@ from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.inputs import Input, LinkReady
 from aqueduct_core.engine.message_batch import Attachment, MessageBatch
+from aqueduct_core.intake.aqueduct.config import engine_config
 from aqueduct_core.intake.sessions.listen import listen_limits
-from aqueduct_core.intake.settings.engine import engine_config
 from aqueduct_core.intake.settings.intake import AqueductIntake
 from aqueduct_core.intake.settings.service import AqueductLimits
 from aqueduct_core.transport.dialer import dial

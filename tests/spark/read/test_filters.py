@@ -8,7 +8,7 @@ import re
 import pyarrow as pa
 import pytest
 
-from aqueduct_core.intake.storage.schema import HEADERS, SOURCE, SPOOL_SCHEMA
+from aqueduct_core.intake.aqueduct.rows import HEADERS, ROWS, SOURCE
 from aqueduct_spark.formats.aqueduct.rows import AqueductRows
 from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.options.selection import Selection
@@ -41,12 +41,13 @@ def stored(*runs: tuple[str | None, str | None, int], size: int = 8) -> pa.Recor
             pa.array([b"%0*d" % (size, n) for n in range(rows)], pa.binary()),
             pa.array(range(rows), pa.int64()),
             pa.nulls(rows, HEADERS),
-            pa.nulls(rows, SPOOL_SCHEMA.field("attachments").type),
+            pa.nulls(rows, ROWS.schema.field("attachments").type),
             pa.RunEndEncodedArray.from_arrays(
                 pa.array(ends, pa.int32()), pa.array(sources, SOURCE)
             ),
+            ROWS.no_events(rows),
         ],
-        schema=SPOOL_SCHEMA,
+        schema=ROWS.schema,
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
-from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.spool.skips import Stretch
 from aqueduct_spark.formats.aqueduct.rows import AqueductRows
 from aqueduct_spark.model.offsets import DataRange
@@ -81,7 +81,7 @@ def test_fault_20_all_that_is_left_between_holes_is_read(
     segments: tuple[int, ...],
 ) -> None:
     left = without(served, *segments)
-    found = offsets(stored_rows(client, ticket(served, 0, *asked), SPOOL_SCHEMA, lenient=True))
+    found = offsets(stored_rows(client, ticket(served, 0, *asked), ROWS.schema, lenient=True))
     assert found == [n for n in left if asked[0] <= n < asked[1]]
 
 

@@ -18,7 +18,7 @@ from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.server import IntakeServer
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.spool import Spool, Stretch
 from aqueduct_core.spool.locations import Location
 from aqueduct_spark.read import local
@@ -98,7 +98,7 @@ PLAIN = pa.schema([pa.field("value", pa.binary()), pa.field("messageNum", pa.int
 
 
 def test_no_row_goes_over_flight(served: Served, client: IntakeClient) -> None:
-    mapped = list(rows_of(client, ticket(served), SPOOL_SCHEMA))
+    mapped = list(rows_of(client, ticket(served), ROWS.schema))
     assert served.reads == []
     flight = list(client.read(ticket(served)))
     assert [b.num_rows for b in mapped] == [b.num_rows for b in flight]
@@ -113,8 +113,8 @@ def test_any_range_is_the_same(served: Served, client: IntakeClient) -> None:
         partition = chance.choice([0, 1])
         start, end = sorted(chance.sample(range(1_001 if partition == 0 else 501), 2))
         asked = ticket(served, partition, start, end)
-        assert table(list(rows_of(client, asked, SPOOL_SCHEMA))) == table(list(client.read(asked)))
-    assert list(rows_of(client, ticket(served, 0, 7, 7), SPOOL_SCHEMA)) == []
+        assert table(list(rows_of(client, asked, ROWS.schema))) == table(list(client.read(asked)))
+    assert list(rows_of(client, ticket(served, 0, 7, 7), ROWS.schema)) == []
 
 
 def test_places_are_asked_for_in_turns(
@@ -123,7 +123,7 @@ def test_places_are_asked_for_in_turns(
     monkeypatch.setattr(local, "FIRST_SPAN", 64)
     monkeypatch.setattr(local, "LEAST_SPAN", 16)
     monkeypatch.setattr(local, "LOCATIONS", 4)
-    mapped = list(rows_of(client, ticket(served, 0, 3, 997), SPOOL_SCHEMA))
+    mapped = list(rows_of(client, ticket(served, 0, 3, 997), ROWS.schema))
     assert served.reads == []
     assert 10 < len(served.asked) < 60
     assert table(mapped) == table(list(client.read(ticket(served, 0, 3, 997))))
@@ -136,7 +136,7 @@ def test_an_intake_that_does_not_say_where(
         raise IntakeFailed("UNREACHABLE", "did not answer within 10 s", "Wait")
 
     monkeypatch.setattr(client, "locations", silent)
-    assert sum(b.num_rows for b in rows_of(client, ticket(served), SPOOL_SCHEMA)) == 1_000
+    assert sum(b.num_rows for b in rows_of(client, ticket(served), ROWS.schema)) == 1_000
     assert served.reads == [ticket(served)]
 
 
@@ -148,7 +148,7 @@ def test_another_file_of_that_name(served: Served, client: IntakeClient) -> None
     ]
     for lie in lies:
         served.lie, served.reads = lie, []
-        assert sum(b.num_rows for b in rows_of(client, ticket(served), SPOOL_SCHEMA)) == 1_000
+        assert sum(b.num_rows for b in rows_of(client, ticket(served), ROWS.schema)) == 1_000
         assert served.reads == [ticket(served)]
 
 
@@ -156,7 +156,7 @@ def test_an_intake_elsewhere(
     served: Served, client: IntakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local, "is_this_host", lambda address: False)
-    assert sum(b.num_rows for b in rows_of(client, ticket(served), SPOOL_SCHEMA)) == 1_000
+    assert sum(b.num_rows for b in rows_of(client, ticket(served), ROWS.schema)) == 1_000
     assert served.reads == [ticket(served)]
     assert is_this_host("127.0.0.1:1")
     assert is_this_host("localhost:1")
@@ -180,12 +180,12 @@ def test_files_that_go_after_they_were_named(
 
     monkeypatch.setattr(client, "locations", then_trimmed)
     with pytest.raises(DataLoss) as lost:
-        list(rows_of(client, ticket(served), SPOOL_SCHEMA))
+        list(rows_of(client, ticket(served), ROWS.schema))
     assert lost.value.subclass == "RANGE_GONE"
 
 
 def test_what_was_read_outlives_the_file(served: Served, client: IntakeClient) -> None:
-    kept = list(rows_of(client, ticket(served), SPOOL_SCHEMA))
+    kept = list(rows_of(client, ticket(served), ROWS.schema))
     served.spool.commit("query", [1_000, 500, None])
     while served.spool.trim():
         pass
@@ -203,7 +203,7 @@ def test_damage_is_told_by_the_intake(served: Served, client: IntakeClient) -> N
         os.close(descriptor)
     found: list[pa.RecordBatch] = []
     with pytest.raises(SpoolFailed) as failed:
-        found.extend(rows_of(client, ticket(served), SPOOL_SCHEMA))
+        found.extend(rows_of(client, ticket(served), ROWS.schema))
     assert failed.value.subclass == "CORRUPT"
     assert "offsets 200 to 210" in failed.value.what
     assert sum(b.num_rows for b in found) <= 200

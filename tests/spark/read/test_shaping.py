@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_spark.read.shaping import MAX_BATCH_BYTES, bounded
 from tests.spark.read.test_filters import stored
 
@@ -28,5 +28,5 @@ def test_large_batches_are_cut_and_small_ones_stay_whole() -> None:
 def test_a_message_larger_than_a_batch_goes_alone() -> None:
     values = pa.array([b"s", b"x" * (3 * MAX_BATCH_BYTES), b"s", b"s"], pa.binary())
     base = stored(("a", "x", 4))
-    batch = pa.RecordBatch.from_arrays([values, *base.columns[1:]], schema=SPOOL_SCHEMA)
+    batch = pa.RecordBatch.from_arrays([values, *base.columns[1:]], schema=ROWS.schema)
     assert [(p.num_rows, first) for p, first in bounded(batch, 0)] == [(1, 0), (1, 1), (2, 2)]

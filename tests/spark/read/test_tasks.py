@@ -13,8 +13,8 @@ from msgspec import structs
 from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import Ticket
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.storage.layout import settle_layout
-from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA, row_schema
 from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_spark.formats.aqueduct.rows import AqueductRows
 from aqueduct_spark.intakes.rendezvous import Registration
@@ -46,7 +46,7 @@ class TestRows:
 
     def read(self, partition: DataPartition) -> pa.Table:
         rows = tasks.rows(partition, RowOptions(), AqueductRows())
-        return pa.Table.from_batches(list(rows), schema=row_schema(False, False))
+        return pa.Table.from_batches(list(rows), schema=ROWS.row_schema(False, False))
 
     def test_a_range_is_its_rows_each_time(self, ground: Ground, held: Registration) -> None:
         partition = self.partition(ground, held)
@@ -122,7 +122,7 @@ class TestRows:
         home = ground.home / "intake-0"
         home.rename(ground.home / "elsewhere")
         settle_layout(home, 2)
-        Spool.open(home, schema=SPOOL_SCHEMA, partitions=3, sync=InlineSync).close()
+        Spool.open(home, schema=ROWS.schema, partitions=3, sync=InlineSync).close()
         order = ground.order(lock_timeout=0.1)
         with pytest.raises(DataLoss, match=f"SPOOL_REPLACED.*lostSpools={held.id}"):
             self.read(replace(partition, order=order, lenient=True))

@@ -18,7 +18,6 @@ from aqueduct_core.aio.outcomes import ConnectionLost, ReceiverClosed
 from aqueduct_core.aio.send_state import SendState
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions.dedupe import Deduplicator, channel_key
-from aqueduct_core.aqueduct.conventions.dedupe.checksum import Content, of_payloads
 from aqueduct_core.aqueduct.conventions.dedupe.numbering import space
 from aqueduct_core.aqueduct.conventions.dedupe.questions import (
     Answer,
@@ -27,6 +26,7 @@ from aqueduct_core.aqueduct.conventions.dedupe.questions import (
     question_header,
 )
 from aqueduct_core.aqueduct.events import Closed
+from aqueduct_core.engine.checksum import Content, of_payloads
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.primitives.host_port import HostPort

@@ -27,7 +27,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from aqueduct_core.aqueduct.conventions.dedupe.checksum import MASK, Content
 from aqueduct_core.aqueduct.conventions.dedupe.source_rows import MAX_SOURCE_BYTES
 from aqueduct_core.aqueduct.conventions.headers import (
     CHECKSUMS,
@@ -35,6 +34,7 @@ from aqueduct_core.aqueduct.conventions.headers import (
     MAX_NAME_BYTES,
     MAX_SEQUENCE,
 )
+from aqueduct_core.engine.checksum import MASK, Content
 from aqueduct_core.engine.message_batch import Headers
 
 VERSION = 1

@@ -9,11 +9,9 @@ numbers of such a channel, not ranges (`primitives.number_set`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from aqueduct_core.aqueduct.conventions.headers import (
     SOURCE,
@@ -23,11 +21,9 @@ from aqueduct_core.aqueduct.conventions.headers import (
     single,
 )
 from aqueduct_core.engine.message_batch import Headers, MessageBatch
-from aqueduct_core.primitives.ranges import Range
+from aqueduct_core.primitives.ranges import Numbers
 
 MAX_SOURCE_BYTES = 160
-
-Numbers = NDArray[np.int64]
 
 
 def source_of(headers: Headers) -> str | None:
@@ -91,10 +87,3 @@ class RowNumbers:
 def _place(headers: Headers) -> int | None:
     """Which of the headers says the offset."""
     return next((at for at, (key, _) in enumerate(headers) if key == SOURCE_OFFSET), None)
-
-
-def stretches(numbers: Numbers) -> Iterator[Range]:
-    """Index ranges of ``numbers`` in each of which they rise by one."""
-    edges = np.flatnonzero(np.diff(numbers) != 1) + 1
-    begins = [0, *edges.tolist()]
-    yield from zip(begins, [*begins[1:], len(numbers)], strict=True)

@@ -14,7 +14,6 @@ from operator import attrgetter
 
 from aqueduct_core.aio.halves import oneshot
 from aqueduct_core.aio.outcomes import ConnectionLost, Outcome
-from aqueduct_core.aqueduct.conventions.dedupe.checksum import Content, of_payloads
 from aqueduct_core.aqueduct.conventions.dedupe.numbering import space
 from aqueduct_core.aqueduct.conventions.dedupe.questions import (
     MAX_CHANNELS,
@@ -26,6 +25,7 @@ from aqueduct_core.aqueduct.conventions.dedupe.questions import (
     question_header,
 )
 from aqueduct_core.aqueduct.conventions.headers import MAX_SEQUENCE
+from aqueduct_core.engine.checksum import Content, of_payloads
 from aqueduct_core.errors import SinkFailed
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.formats.aqueduct.sink.connection import AqueductConnection

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from aqueduct_core.aqueduct.conventions.dedupe.numbering import MAX_ROWS, batch_floor, first_number
-from aqueduct_core.aqueduct.conventions.dedupe.source_rows import stretches
 from aqueduct_core.aqueduct.conventions.headers import (
     BATCH,
     PARTITION,
@@ -19,6 +18,7 @@ from aqueduct_core.aqueduct.conventions.headers import (
 )
 from aqueduct_core.engine.message_batch import Headers, ReceivedHeaders
 from aqueduct_core.errors import SinkFailed
+from aqueduct_core.primitives.ranges import stretches
 from aqueduct_spark.write.batches import Destination, RowBatch
 from aqueduct_spark.write.sink import WriteIdentity
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from aqueduct_core.aqueduct.conventions.dedupe.source_rows import stretches
 from aqueduct_core.aqueduct.conventions.headers import MAX_SEQUENCE
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
 from aqueduct_core.primitives.number_set import NumberSet
+from aqueduct_core.primitives.ranges import stretches
 from aqueduct_spark.options.payloads import SOURCE_COLUMNS
 from aqueduct_spark.write.batches import Destination, RowNumbers
 

@@ -13,8 +13,7 @@ from aqueduct_core.aio.halves import channel
 from aqueduct_core.cli.main import main
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.storage.event_rows import expand_events
-from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_core.spool.skips import MAX_OFFSET
 from tests.core.intake.lives import run
@@ -42,7 +41,7 @@ def skipped(intake: IntakeProcess) -> list[tuple[str, int, int]]:
             for stretch in client.stretches(asked)
             if stretch.state == "stored"
             for batch in client.read(structs.replace(asked, start=stretch.start, end=stretch.end))
-            for event in expand_events(batch, 0).to_pylist()
+            for event in ROWS.expand_events(batch, 1, 0).to_pylist()
             if event["kind"] == "skipped"
         ]
 
@@ -129,8 +128,8 @@ def test_no_number_that_has_no_room_behind_it_is_passed_to(
 
 def test_no_segment_is_given_up_that_there_never_was(tmp_path: Path) -> None:
     site = Site(tmp_path)
-    with Spool.open(site.spool, schema=SPOOL_SCHEMA, partitions=2, sync=InlineSync):
+    with Spool.open(site.spool, schema=ROWS.schema, partitions=2, sync=InlineSync):
         pass
     assert main(["spool", "skip", str(site.spool), "--segment", "0"]) == 1
-    with Spool.open(site.spool, schema=SPOOL_SCHEMA, partitions=2, sync=InlineSync) as spool:
+    with Spool.open(site.spool, schema=ROWS.schema, partitions=2, sync=InlineSync) as spool:
         assert spool.ends() == [0, 0]

@@ -11,10 +11,10 @@ import pytest
 from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.status import CursorOwner
 from aqueduct_core.flight.tickets import Commit, Hold
+from aqueduct_core.intake.aqueduct.rows import AqueductSource
 from aqueduct_core.intake.control.commands import Control, IntakeState
 from aqueduct_core.intake.control.fence import Fence
 from aqueduct_core.intake.control.lease import Lease
-from aqueduct_core.intake.storage.arrow import RowSource
 from aqueduct_core.intake.storage.event_log import LoggedEvent
 from aqueduct_core.intake.storage.pending import PendingBatch, PendingEvent
 from aqueduct_core.spool.lock import LOCK
@@ -38,7 +38,7 @@ class Desk:
             lease=self.lease,
             fence=Fence(b.spool),
             clock=lambda: self.now,
-            standing=lambda: IntakeState("l:1", "f:2", connections=3, held_bytes=7),
+            state=lambda: IntakeState("l:1", "f:2", connections=3, held_bytes=7),
             moved=self._moved,
             behind=self.behind.append,
             drain=self._drain,
@@ -59,8 +59,8 @@ def desk(directory: Path) -> Iterator[Desk]:
     with bench(directory, partitions=2) as b:
         peer = Peer()
         for name in ("a", "b", "c", "d"):
-            source = RowSource(name, "p", "s", 8)
-            b.groups.offer(PendingBatch(peer, run([b"x"]), source, True, NOW))
+            source = AqueductSource(name, "p", "s", 8)
+            b.groups.add(PendingBatch(peer, run([b"x"]), source, True, NOW))
         b.groups.record(PendingEvent(peer, LoggedEvent("connected", NOW, "s")))
         b.settle()
         yield Desk(b)
@@ -234,7 +234,7 @@ def test_fault_13_a_full_disk_under_the_catalog_fails_no_query_that_goes_on(
         assert d.moved == moved + 2  # what it has read may go, which makes room
         with pytest.raises(SpoolFailed, match="FULL"):
             d.serving.hold(Hold("new", "me"))
-        d.serving._holds.hold("new", "other", 5.0, d.now)  # and nobody holds it
+        d.serving._leases.hold("new", "other", 5.0, d.now)  # and nobody holds it
 
 
 def test_fault_32_nothing_is_answered_once_another_intake_has_the_spool(tmp_path: Path) -> None:

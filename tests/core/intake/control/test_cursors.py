@@ -12,7 +12,7 @@ from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import channel
 from aqueduct_core.errors import DataLoss, IntakeFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.spool import are_here, read_locations
 from aqueduct_core.spool.lock import LOCK
 from tests.core.intake.processes import Site
@@ -126,7 +126,7 @@ def test_what_rows_take_where_they_lie_and_when_they_came(site: Site) -> None:
         ticket = Ticket(status.id, 0, 3, end)
         pieces = client.locations(ticket)
         assert are_here(pieces)
-        local = [row for rows in read_locations(pieces, SPOOL_SCHEMA) for row in rows.to_pylist()]
+        local = [row for rows in read_locations(pieces, ROWS.schema) for row in rows.to_pylist()]
         assert local == [row for rows in client.read(ticket) for row in rows.to_pylist()]
         assert status.oldest is not None
         assert 0.0 < status.oldest[0] < 30.0

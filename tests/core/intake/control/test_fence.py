@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.control.fence import Fence
-from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA
 from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_core.spool.lock import LOCK
 
 
 def opened(directory: Path) -> Spool:
-    return Spool.open(directory, schema=SPOOL_SCHEMA, partitions=1, sync=InlineSync)
+    return Spool.open(directory, schema=ROWS.schema, partitions=1, sync=InlineSync)
 
 
 def test_the_owner_passes(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from aqueduct_core.errors import DataLoss, IntakeFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.control.fence import Fence
 from aqueduct_core.intake.control.flight_host import IntakeCommands, SpoolHost, Watch
 from aqueduct_core.intake.storage.event_log import LoggedEvent
@@ -79,10 +80,10 @@ class Loop:
     def give_cursor(self, cursor: str) -> None:
         self.threads.append(threading.get_ident())
 
-    def tell_given_up(self, order: GiveUp, told: Callable[[], None]) -> None:
+    def record_skip(self, order: GiveUp, recorded: Callable[[], None]) -> None:
         self.threads.append(threading.get_ident())
-        self.given_up.append(("told", order))
-        told()
+        self.given_up.append(("recorded", order))
+        recorded()
 
     def give_up(self, order: GiveUp) -> None:
         self.threads.append(threading.get_ident())
@@ -97,7 +98,7 @@ class Loop:
 
 def hosted(b: Bench, commands: IntakeCommands, loop: asyncio.AbstractEventLoop) -> SpoolHost:
     fence = Fence(b.spool)
-    return SpoolHost(b.spool, 0, commands, Watch([0]), fence, loop)
+    return SpoolHost(b.spool, ROWS, 0, commands, Watch([0]), fence, loop)
 
 
 def test_commands_run_in_the_loop_and_their_errors_come_back(tmp_path: Path) -> None:
@@ -157,7 +158,7 @@ def test_rows_are_given_up_once_and_behind_their_event(tmp_path: Path) -> None:
                 file.seek(piece.position + piece.length - 20)
                 file.write(b"damage")
             await asyncio.to_thread(host.skip, order)
-            assert commands.given_up == [("told", order), ("done", order)]
+            assert commands.given_up == [("recorded", order), ("done", order)]
             assert host.stretches(asked) == [Stretch(0, 1, "stored")]
             b.spool.skip(asked.partition, 0, 1, order.reason)
             assert host.stretches(asked) == [Stretch(0, 1, "skipped")]

@@ -12,9 +12,9 @@ import pytest
 
 from aqueduct_core.aqueduct.conventions.headers import CODE_FENCED, channel_headers
 from aqueduct_core.intake.sessions.channel_owners import MAX_OWNERS, ChannelOwners
+from tests.core.intake.aqueduct.test_answering_positions import asked, running
 from tests.core.intake.bench import Bench, bench
 from tests.core.intake.scene import Scene, of
-from tests.core.intake.sessions.test_answering_positions import asked, running
 from tests.core.intake.test_resuming import dialled, send
 
 Restart = Callable[[Bench], Bench]

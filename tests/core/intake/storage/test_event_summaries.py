@@ -40,14 +40,14 @@ def test_a_flood_of_strangers_is_a_bounded_number_of_events_a_period() -> None:
     rejections = Rejections(clock.later, clock.notify)
     for period in range(3):
         assert sum(rejections.single(STRANGER) for _ in range(10_000)) == MAX_REJECTED
-        assert (rejections.due, clock.notified) == (False, period)
+        assert (rejections.ready, clock.notified) == (False, period)
         clock.end_period()
         assert clock.notified == period + 1
         (summary,) = rejections.take()
         left_out = 10_000 - MAX_REJECTED
         expected = f"{left_out} more connections were refused, the last one: no such token"
         assert summary.event.reason == expected
-        assert not rejections.due
+        assert not rejections.ready
 
 
 def test_a_few_are_told_one_by_one_and_nothing_more() -> None:
@@ -56,7 +56,7 @@ def test_a_few_are_told_one_by_one_and_nothing_more() -> None:
     for _ in range(3):
         assert all(rejections.single(STRANGER) for _ in range(MAX_REJECTED))
         clock.end_period()
-        assert not rejections.due
+        assert not rejections.ready
     assert clock.notified == 0
 
 

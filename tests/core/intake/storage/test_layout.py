@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.storage.layout import LAYOUT, layout_of, settle_layout
-from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA
 from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_core.spool.identity import IDENTITY
 
 
 def make(directory: Path, logs: int) -> None:
-    Spool.open(directory, schema=SPOOL_SCHEMA, partitions=logs, sync=InlineSync).close()
+    Spool.open(directory, schema=ROWS.schema, partitions=logs, sync=InlineSync).close()
 
 
 def old(directory: Path, logs: int) -> None:

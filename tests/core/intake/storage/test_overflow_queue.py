@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from aqueduct_core.intake.storage.arrow import RowSource
+from aqueduct_core.intake.aqueduct.rows import AqueductSource
 from aqueduct_core.intake.storage.event_log import LoggedEvent
-from aqueduct_core.intake.storage.overflow_queue import ALL_ITEMS, PARTY_ITEMS, OverflowQueue
+from aqueduct_core.intake.storage.overflow_queue import ALL_ITEMS, LISTENER_ITEMS, OverflowQueue
 from aqueduct_core.intake.storage.pending import PendingBatch, PendingEvent
 from tests.core.intake.bench import Peer
 from tests.core.intake.runs import run
@@ -12,7 +12,7 @@ NOW = 1_800_000_000_000_000
 
 def offer(peer: Peer, channel: int = 8, payload: bytes = b"x") -> PendingBatch:
     return PendingBatch(
-        peer, run([payload], channel=channel), RowSource("c", "p", "s", channel), True, NOW
+        peer, run([payload], channel=channel), AqueductSource("c", "p", "s", channel), True, NOW
     )
 
 
@@ -52,32 +52,32 @@ def test_a_connection_that_is_over_takes_all_its_runs_back() -> None:
         backlog.add(offer(other, channel))
     receipts, finish = backlog.withdraw(peer, None)
     assert ([receipt.channel for receipt in receipts], finish) == ([8, 8, 16, 24], False)
-    assert [item.party for item in backlog.clear()] == [other] * 4
+    assert [item.listener for item in backlog.clear()] == [other] * 4
     assert (backlog.size, len(backlog)) == (0, 0)
 
 
 def test_a_connection_with_much_that_waits_rests_until_nothing_waits() -> None:
     peer, other, backlog = Peer(), Peer(), OverflowQueue()
     backlog.add(offer(other))
-    for _ in range(PARTY_ITEMS + 50):
+    for _ in range(LISTENER_ITEMS + 50):
         backlog.add(offer(peer))
     assert (peer.resting, other.resting) == (1, 0)
     while len(backlog) > 1:
         backlog.take()
-        backlog.awake()
+        backlog.wake()
     assert peer.resting == 1
     backlog.take()
-    backlog.awake()
+    backlog.wake()
     assert peer.resting == 0
-    backlog.awake()
+    backlog.wake()
     assert peer.resting == 0
 
 
 def test_in_a_crowd_each_that_brings_more_rests() -> None:
     backlog = OverflowQueue()
-    crowd = [Peer() for _ in range(ALL_ITEMS // (PARTY_ITEMS - 1) + 1)]
+    crowd = [Peer() for _ in range(ALL_ITEMS // (LISTENER_ITEMS - 1) + 1)]
     for peer in crowd:
-        for _ in range(PARTY_ITEMS - 1):
+        for _ in range(LISTENER_ITEMS - 1):
             backlog.add(event(peer))
     late = Peer()
     backlog.add(event(late))
@@ -87,7 +87,7 @@ def test_in_a_crowd_each_that_brings_more_rests() -> None:
     assert backlog.withdraw(late, None) == ([], False)  # events stay, but nobody is woken for it
     for _ in range(len(backlog)):
         backlog.take()
-    backlog.awake()
+    backlog.wake()
     assert late.resting == 1
     assert all(peer.resting == 0 for peer in crowd)
 

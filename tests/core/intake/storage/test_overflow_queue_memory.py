@@ -9,7 +9,7 @@ from pathlib import Path
 from aqueduct_core.aqueduct.conventions.headers import channel_headers
 from aqueduct_core.aqueduct.engine import Attach
 from aqueduct_core.aqueduct.events import End
-from aqueduct_core.intake.storage.overflow_queue import ALL_ITEMS, PARTY_ITEMS
+from aqueduct_core.intake.storage.overflow_queue import ALL_ITEMS, LISTENER_ITEMS
 from tests.core.intake.bench import Bench, bench
 from tests.core.intake.scene import Scene
 from tests.support.rules import rule
@@ -49,7 +49,7 @@ def test_channels_opened_and_given_up_without_end_take_bounded_memory(tmp_path: 
             if turn in (10, 39):
                 peaks.append(b.groups.held_bytes)
         assert scene.client.open_channels > 1
-        assert b.groups.held_bytes < 2 * PARTY_ITEMS * 2_000
+        assert b.groups.held_bytes < 2 * LISTENER_ITEMS * 2_000
         assert peaks[1] == peaks[0]  # it rests: its streams wait, without credit
         free(b)
         for _ in range(200):
@@ -76,7 +76,7 @@ def test_many_connections_wait_at_their_own_end(tmp_path: Path) -> None:
                     scene.send(0, b"%06d" % turn)
                     scene.take(0.011)
         held = b.groups.held_bytes
-        assert held <= min(ALL_ITEMS, 30 * (PARTY_ITEMS + 30)) * 1_100
+        assert held <= min(ALL_ITEMS, 30 * (LISTENER_ITEMS + 30)) * 1_100
         assert all(scene.delivered(0, True) == [] for scene in scenes)
         for _ in range(300):
             free(b)

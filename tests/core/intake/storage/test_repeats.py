@@ -63,7 +63,7 @@ def check_refused(scene: Scene, text: str) -> None:
     assert scene.closed.code == CODE_NOT_REPEATABLE
     assert scene.closed.by_peer
     assert text in scene.closed.reason
-    assert scene.around.counters.not_repeatable == 1
+    assert scene.context.counters.not_repeatable == 1
 
 
 TEN = [b"%d" % number for number in range(10)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from aqueduct_core.aqueduct.conventions.dedupe.numbering import batch_floor
-from aqueduct_core.intake.storage.arrow import RowSource
+from aqueduct_core.intake.aqueduct.rows import AqueductSource
 from tests.core.intake.bench import Peer, bench
 from tests.core.intake.storage.test_group_commit import offer
 
 
-def batch(number: int, row: int = 0) -> RowSource:
+def batch(number: int, row: int = 0) -> AqueductSource:
     floor = batch_floor(number)
-    return RowSource("c", "w/0", "cafe", 8, floor + row, floor)
+    return AqueductSource("c", "w/0", "cafe", 8, floor + row, floor)
 
 
 def test_a_batch_that_begins_ends_the_batches_before_it(tmp_path: Path) -> None:
@@ -20,10 +20,10 @@ def test_a_batch_that_begins_ends_the_batches_before_it(tmp_path: Path) -> None:
     peer, late = Peer(), Peer()
     with bench(tmp_path) as b:
         for number in range(5):
-            b.groups.offer(offer(peer, [b"row %d" % number], origin=batch(number)))
+            b.groups.add(offer(peer, [b"row %d" % number], origin=batch(number)))
             b.settle()
-        b.groups.offer(offer(late, [b"late", b"late too"], origin=batch(3)))
-        b.groups.offer(offer(peer, [b"row 4", b"next"], origin=batch(4)))
+        b.groups.add(offer(late, [b"late", b"late too"], origin=batch(3)))
+        b.groups.add(offer(peer, [b"row 4", b"next"], origin=batch(4)))
         b.settle()
         assert b.values() == [*(b"row %d" % n for n in range(5)), b"next"]
         assert [(r.first, r.stop) for r in late.acked] == [(0, 2)]
@@ -33,8 +33,8 @@ def test_a_batch_that_begins_ends_the_batches_before_it(tmp_path: Path) -> None:
 def test_late_rows_in_the_group_of_the_batch_that_follows(tmp_path: Path) -> None:
     peer, late = Peer(), Peer()
     with bench(tmp_path) as b:
-        b.groups.offer(offer(peer, [b"new"], origin=batch(4)))
-        b.groups.offer(offer(late, [b"late"], origin=batch(3)))
+        b.groups.add(offer(peer, [b"new"], origin=batch(4)))
+        b.groups.add(offer(late, [b"late"], origin=batch(3)))
         b.settle()
         assert b.values() == [b"new"]
         assert [(r.first, r.stop) for r in late.acked] == [(0, 1)]

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aqueduct_core.aqueduct.conventions.dedupe.checksum import Checks
 from aqueduct_core.aqueduct.conventions.dedupe.questions import Asked, KnownNumbers, Question
-from aqueduct_core.aqueduct.conventions.dedupe.source_rows import Numbers
 from aqueduct_core.aqueduct.conventions.headers import channel_headers, connection_headers
 from aqueduct_core.aqueduct.events import End
+from aqueduct_core.engine.checksum import Checks
 from aqueduct_core.intake.storage.row_checks import RowChecks
 from aqueduct_core.primitives.number_set import BLOCK
+from aqueduct_core.primitives.ranges import Numbers
+from tests.core.intake.aqueduct.test_answering import LINE, answers, ask
 from tests.core.intake.bench import Bench, bench
 from tests.core.intake.scene import Scene, of
-from tests.core.intake.sessions.test_answering import LINE, answers, ask
 from tests.core.intake.storage.test_repeats import check_refused
 
 SOURCE = (b"source", b"spool/3")

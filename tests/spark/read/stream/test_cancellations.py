@@ -10,7 +10,7 @@ from aqueduct_core.errors import ChannelEnded, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.storage.event_rows import expand_events
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from tests.spark.read.stream.loop import Loop, Yard, values
 from tests.support.remote import RemoteThread, Script
 from tests.support.waiting import LONG, wait_until
@@ -60,7 +60,7 @@ class TestCancels:
                 def cancelled() -> bool:
                     status = client.status()
                     asked = Ticket(status.id, len(status.ends), *status.events)
-                    batches = [expand_events(each, 0) for each in client.read(asked)]
+                    batches = [ROWS.expand_events(each, 0, 0) for each in client.read(asked)]
                     return any("cancelled" in each.column("kind").to_pylist() for each in batches)
 
                 wait_until(cancelled, LONG, "the event of the cancel")

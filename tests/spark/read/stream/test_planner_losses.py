@@ -12,8 +12,8 @@ import pytest
 
 from aqueduct_core.cli.main import main
 from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.storage.layout import settle_layout
-from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA
 from aqueduct_core.spool import InlineSync, Spool, SpoolReader
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.model.partitions import DataPartition
@@ -138,7 +138,7 @@ def test_fault_42_another_spool_in_its_place_is_no_proof_of_loss(yard: Yard, los
     home, hidden = yard.spool / "intake-0", yard.home / "elsewhere"
     home.rename(hidden)
     settle_layout(home, 2)
-    Spool.open(home, schema=SPOOL_SCHEMA, partitions=3, sync=InlineSync).close()
+    Spool.open(home, schema=ROWS.schema, partitions=3, sync=InlineSync).close()
     hiding = yard.loop(loop.at, launchTimeout="1s", failOnDataLoss=lossy)
     with pytest.raises(DataLoss, match="SPOOL_REPLACED") as failed:
         hiding.until(60)
@@ -166,7 +166,7 @@ def test_fault_42_a_spool_is_given_up_by_its_name(yard: Yard, place: str) -> Non
     home.rename(yard.home / "elsewhere")
     if place == "another spool":
         settle_layout(home, 2)
-        Spool.open(home, schema=SPOOL_SCHEMA, partitions=3, sync=InlineSync).close()
+        Spool.open(home, schema=ROWS.schema, partitions=3, sync=InlineSync).close()
     known = loop.at.spool[0].id
     after = yard.loop(start, lostSpools=f"other, {known}")
     planned = after.planner.partitions(start, end)

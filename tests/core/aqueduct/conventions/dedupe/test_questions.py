@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.aqueduct.conventions.dedupe.checksum import Content
 from aqueduct_core.aqueduct.conventions.dedupe.questions import (
     MAX_BYTES,
     MAX_CHANNELS,
@@ -16,6 +15,7 @@ from aqueduct_core.aqueduct.conventions.dedupe.questions import (
     is_question,
     question_header,
 )
+from aqueduct_core.engine.checksum import Content
 
 
 @pytest.mark.parametrize(

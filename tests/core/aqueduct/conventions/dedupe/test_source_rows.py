@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from aqueduct_core.aqueduct.conventions.dedupe import ChannelKey, channel_key, message_number
-from aqueduct_core.aqueduct.conventions.dedupe.source_rows import RowNumbers, source_of, stretches
+from aqueduct_core.aqueduct.conventions.dedupe.source_rows import RowNumbers, source_of
 from aqueduct_core.aqueduct.conventions.headers import BadHeader
 from aqueduct_core.engine.message_batch import Headers, MessageBatch
+from aqueduct_core.primitives.ranges import stretches
 
 
 def batch(first: int, *offsets: int | None, more: Headers = ()) -> MessageBatch:

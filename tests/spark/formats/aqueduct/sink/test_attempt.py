@@ -12,7 +12,7 @@ import pytest
 
 from aqueduct_core.errors import ConnectFailed, SinkFailed
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.storage.event_rows import expand_events
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_spark.formats.aqueduct.sink import connection as sink_connection
 from aqueduct_spark.formats.aqueduct.sink.connection import SILENT_SECONDS
 from aqueduct_spark.write.pool import Pool
@@ -118,7 +118,7 @@ def event_kinds(intake: IntakeProcess) -> set[str]:
         return {
             row["kind"]
             for batch in client.read(ticket)
-            for row in expand_events(batch, status.events[0]).to_pylist()
+            for row in ROWS.expand_events(batch, ticket.partition, status.events[0]).to_pylist()
         }
 
 

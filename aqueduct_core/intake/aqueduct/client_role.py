@@ -14,15 +14,19 @@ from aqueduct_core.aqueduct.faults import LocalError, TooMany
 from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
 from aqueduct_core.engine.message_batch import Headers
-from aqueduct_core.intake.sessions.context import SessionChannel
-from aqueduct_core.intake.sessions.session import Session
-from aqueduct_core.intake.sessions.subscriptions import Subscriptions, SubscriptionState, Tree
+from aqueduct_core.intake.aqueduct.open_channels import SessionChannel
+from aqueduct_core.intake.aqueduct.session import AqueductSession, Role
+from aqueduct_core.intake.aqueduct.subscriptions import (
+    ChannelTree,
+    Subscriptions,
+    SubscriptionState,
+)
 
 log = logging.getLogger(__name__)
 
 
-class ClientRole:
-    """Asks on one connection for what ``demand`` wants, and tells it what became of that.
+class ClientRole(Role):
+    """Asks on one connection for what ``subscriptions`` want, and reports what became of that.
 
     The remote may name itself (connection headers ``producer`` and ``sequence-start``): then the
     channels that we ask for begin at that logical number, and what it sends again after a
@@ -31,48 +35,46 @@ class ClientRole:
     Args:
         later: ``later(seconds, call)`` as of an event loop.
         opened: called when the remote accepted the connection.
-        stirred: called when something came, or ended; the connection may have nothing to do now.
-        over: called at the end of the connection.
+        changed: called when something came, or ended; the connection may have nothing to do now.
+        closed: called at the end of the connection.
     """
 
     def __init__(
         self,
         engine: AqueductEngine,
-        demand: Subscriptions,
+        subscriptions: Subscriptions,
         *,
         clock: Callable[[], float],
         later: Callable[[float, Callable[[], None]], object],
         opened: Callable[[], None],
-        stirred: Callable[[], None],
-        over: Callable[[Closed], None],
+        changed: Callable[[], None],
+        closed: Callable[[Closed], None],
     ) -> None:
         self.entrypoint_ended = False
         self.progress = False
         """Messages came on this connection."""
         self._engine = engine
-        self._demand = demand
+        self._subscriptions = subscriptions
         self._clock = clock
         self._later = later
         self._opened = opened
-        self._stirred = stirred
-        self._over = over
-        self._session: Session | None = None
+        self._changed = changed
+        self._on_closed = closed
+        self._session: AqueductSession | None = None
         self._start: int | None = None
-        self._numberless: deque[SubscriptionState] = (
-            deque()
-        )  # sent, and waiting for credit (AQ-FLOW-5)
+        self._waiting: deque[SubscriptionState] = deque()  # sent, without credit (AQ-FLOW-5)
         self._blocked = False
         self._timer: float | None = None
-        self._whole: dict[int, Tree] = {}  # channels that lack only that their end is durable
+        self._completed: dict[int, ChannelTree] = {}  # whose end is not durable yet
 
     @property
     def idle(self) -> bool:
         """Nothing is open, and nothing can be asked for on this connection any more."""
-        if self._demand.open or self._session is None:
+        if self._subscriptions.open or self._session is None:
             return False
-        return self.entrypoint_ended or self._demand.settled
+        return self.entrypoint_ended or self._subscriptions.settled
 
-    def opened(self, session: Session, headers: Headers) -> None:
+    def opened(self, session: AqueductSession, headers: Headers) -> None:
         try:
             claims = read_connection(headers)
         except BadHeader as error:
@@ -82,22 +84,22 @@ class ClientRole:
         self._start = claims.sequence_start
         session.admit(headers, claims.producer)
         self._opened()
-        self.ask()
-        self._stirred()
+        self.request()
+        self._changed()
 
-    def ask(self) -> None:
-        """Ask for all that is due; come back when more is."""
+    def request(self) -> None:
+        """Ask for all that is to be asked for now; come back when more is."""
         session = self._session
         if session is None or self.entrypoint_ended or self._engine.closed is not None:
             return
         now = self._clock()
         self._blocked = False
-        asked = False
-        while not self._blocked and (wish := self._demand.take(now)) is not None:
-            asked = self._ask(session, wish, now) or asked
-        if asked:
+        requested = False
+        while not self._blocked and (state := self._subscriptions.take(now)) is not None:
+            requested = self._request(session, state, now) or requested
+        if requested:
             session.kick()
-        self._ask_later(now)
+        self._request_later(now)
 
     def finish(self) -> None:
         """Say on the entrypoint that no more requests come."""
@@ -110,36 +112,36 @@ class ClientRole:
 
     def received(self, channel: SessionChannel) -> None:
         self.progress = True
-        self._demand.received(channel.source.channel_id, resumes=channel.resumes)
+        self._subscriptions.received(channel.source.channel_id, resumes=channel.resumes)
 
-    def told(self, event: Event) -> None:
+    def handle(self, event: Event) -> None:
         if isinstance(event, Numbered) and event.channel == chanid.ENTRYPOINT and event.attached:
-            self._reading(self._numberless.popleft(), event.attached[0])
+            self._reading(self._waiting.popleft(), event.attached[0])
         elif isinstance(event, Complete):
-            self._demand.completed(event.channel)
+            self._subscriptions.completed(event.channel)
         elif self._blocked:
-            self.ask()
+            self.request()
 
     def attached(self, channel: SessionChannel) -> None:
         source = channel.source
         assert source.parent_channel_id is not None
-        self._demand.attached(source.parent_channel_id, source.channel_id)
+        self._subscriptions.attached(source.parent_channel_id, source.channel_id)
 
     def recorded(self, channels: list[int]) -> None:
         for channel in channels:
-            tree = self._whole.pop(channel, None)
+            tree = self._completed.pop(channel, None)
             if tree is None:
-                self._demand.recorded(channel)
+                self._subscriptions.recorded(channel)
             else:
-                self._demand.settle(tree, channel)
-                self._stirred()
+                self._subscriptions.settle(tree, channel)
+                self._changed()
 
     def unread(self, parent: SessionChannel, path: str, reason: str) -> None:
-        self._demand.unread(parent.source.channel_id, path, reason)
+        self._subscriptions.unread(parent.source.channel_id, path, reason)
 
     def ended(self, ended: Ended, channel: SessionChannel | None) -> None:
         if channel is not None:
-            self._demand.ended(
+            self._subscriptions.ended(
                 ended.channel,
                 channel.source.channel,
                 ended.end,
@@ -148,20 +150,20 @@ class ClientRole:
             )
         elif ended.channel == chanid.ENTRYPOINT:
             self.entrypoint_ended = True
-            self._return_numberless()
-        self.ask()
-        self._stirred()
+            self._return_waiting()
+        self.request()
+        self._changed()
 
-    def closed(self, session: Session, closed: Closed) -> None:
-        self._return_numberless()
-        for tree in self._demand.lost(_reason(closed), self._clock()):
-            self._whole |= dict.fromkeys(tree.open - tree.durable, tree)
+    def closed(self, session: AqueductSession, closed: Closed) -> None:
+        self._return_waiting()
+        for tree in self._subscriptions.lost(_reason(closed), self._clock()):
+            self._completed |= dict.fromkeys(tree.open - tree.durable, tree)
         self._session = None
-        self._over(closed)
+        self._on_closed(closed)
 
-    def _ask(self, session: Session, wish: SubscriptionState, now: float) -> bool:
+    def _request(self, session: AqueductSession, state: SubscriptionState, now: float) -> bool:
         """Whether the request left, or waits for credit."""
-        subscription = wish.subscription
+        subscription = state.subscription
         try:
             attach = Attach(False, headers=channel_headers(name=subscription.name or None))
             sent = self._engine.send(
@@ -174,39 +176,39 @@ class ClientRole:
         except TooMany as error:
             log.debug("%s: %s", session, error)
             self._blocked = True
-            self._demand.put_back(wish, now)
+            self._subscriptions.put_back(state, now)
             return False
         except LocalError as error:
-            self._demand.refused(wish, str(error))
+            self._subscriptions.refused(state, str(error))
             return False
         if sent.attached:
-            self._reading(wish, sent.attached[0])
+            self._reading(state, sent.attached[0])
         else:
-            self._numberless.append(wish)
+            self._waiting.append(state)
         return True
 
-    def _reading(self, wish: SubscriptionState, channel: int) -> None:
+    def _reading(self, state: SubscriptionState, channel: int) -> None:
         assert self._session is not None
-        name = wish.subscription.name
-        self._demand.opened(wish, channel)
+        name = state.subscription.name
+        self._subscriptions.opened(state, channel)
         headers = channel_headers(name=name or None)
         self._session.read(channel, name or str(channel), self._start, headers)
 
-    def _return_numberless(self) -> None:
+    def _return_waiting(self) -> None:
         now = self._clock()
-        while self._numberless:
-            self._demand.put_back(self._numberless.popleft(), now)
+        while self._waiting:
+            self._subscriptions.put_back(self._waiting.popleft(), now)
 
-    def _ask_later(self, now: float) -> None:
-        due = self._demand.due
-        if self._blocked or due is None or (self._timer is not None and self._timer <= due):
+    def _request_later(self, now: float) -> None:
+        next_at = self._subscriptions.next_at
+        if self._blocked or next_at is None or (self._timer is not None and self._timer <= next_at):
             return
-        self._timer = due
-        self._later(max(0.0, due - now), self._timer_fired)
+        self._timer = next_at
+        self._later(max(0.0, next_at - now), self._timer_fired)
 
     def _timer_fired(self) -> None:
         self._timer = None
-        self.ask()
+        self.request()
 
 
 def _reason(closed: Closed) -> str:

@@ -1,19 +1,18 @@
-"""What one endpoint still owes us: which channels to ask for, which are open, how they ended.
+"""What is subscribed to at one endpoint: what to ask for, what is open, how that ended.
 
-Pure: no socket and no clock; times are monotonic seconds that the caller gives. A *wish* is one
-subscription at this endpoint; a *tree* is one channel that was asked for, with every channel
-below it that flows to us. A wish is fulfilled when a tree of it came to its end with nothing
-missing. What happens to one that was not:
+Pure: no socket and no clock; times are monotonic seconds that the caller gives. A *tree* is one
+channel that was asked for, with every channel below it that flows to us. A subscription is
+finished when a tree of it came to its end with nothing missing. What happens to one that was not:
 
 | its tree                                     | stream          | bounded                      |
 |----------------------------------------------|-----------------|------------------------------|
 | cancelled, lost, closed, overflow             | asked for again | failed for good              |
 | connection lost, every row would be known    | asked for again | asked for again              |
 | connection lost, rows might come twice       | asked for again | failed for good              |
-| connection lost when nothing was missing     | fulfilled, once that is durable                |
-| finished, and a channel below it did not     | fulfilled, told | failed for good              |
+| connection lost when nothing was missing     | finished, once that is durable                 |
+| finished, and a channel below it did not     | finished; noted | failed for good              |
 
-Asked for again means: after a back-off of the wish, which starts anew once messages come. A
+Asked for again means: after a back-off of the subscription, which starts anew once messages come. A
 stream is to go on without an operator, and to the remote a cancel that it did not mean for ever
 looks no different from one that it did; the back-off bounds what a wrong guess costs.
 """
@@ -42,9 +41,9 @@ take a group commit, unless the spool is full: then they are not stored, and ask
 
 class Phase(Enum):
     WAITING = auto()
-    """To be asked for when it is due and there is a connection."""
-    ASKED = auto()
-    FULFILLED = auto()
+    """To be asked for at its time, when there is a connection."""
+    REQUESTED = auto()
+    FINISHED = auto()
     FAILED = auto()
 
 
@@ -58,12 +57,12 @@ class SubscriptionState:
 
 
 @dataclass(slots=True, eq=False)
-class Tree:
+class ChannelTree:
     """``open`` channels have not ended; of those in ``complete`` nothing is missing, and of those
     in ``durable`` that is on disk. ``exact``: a repeat would not bring a row twice. ``spoilt``: a
     channel below the first one did not finish."""
 
-    wish: SubscriptionState
+    state: SubscriptionState
     root: int
     open: set[int] = field(default_factory=set)
     complete: set[int] = field(default_factory=set)
@@ -73,10 +72,10 @@ class Tree:
 
 
 class Subscriptions:
-    """All wishes of one endpoint. ``failures`` counts all failures, ``failed`` keeps the newest.
+    """Of one endpoint. ``failures`` counts all failures, ``failed`` keeps the newest.
 
     Args:
-        fulfilled: names that were fulfilled in an earlier life of the intake.
+        finished: names that were finished in an earlier life of the intake.
     """
 
     def __init__(
@@ -84,27 +83,27 @@ class Subscriptions:
         endpoint: str,
         settings: AqueductConnect,
         *,
-        fulfilled: Iterable[str] = (),
+        finished: Iterable[str] = (),
     ) -> None:
         self.failures = 0
         self.failed: deque[Failure] = deque(maxlen=FAILURES)
-        self.fulfilled: list[str] = []
+        self.finished_names: list[str] = []
         self._endpoint = endpoint
         self._bounded = settings.bounded
-        self._trees: dict[int, Tree] = {}  # of each channel that has not ended
+        self._trees: dict[int, ChannelTree] = {}  # of each channel that has not ended
         self._counts = dict.fromkeys(Phase, 0)
         self._serial = itertools.count()
         self._waiting: list[tuple[float, int, SubscriptionState, bool]] = []
-        known = set(fulfilled)
+        known = set(finished)
         for subscription in settings.subscriptions:
-            wish = SubscriptionState(
+            state = SubscriptionState(
                 subscription, Backoff(settings.first_wait, settings.longest_wait, random.random)
             )
             self._counts[Phase.WAITING] += 1
             if subscription.name in known:
-                self._fulfil(wish)
+                self._finish(state)
             else:
-                self._wait(wish, 0.0)
+                self._wait(state, 0.0)
 
     @property
     def requested(self) -> int:
@@ -112,51 +111,51 @@ class Subscriptions:
 
     @property
     def open(self) -> int:
-        """Wishes that were asked for and wait for messages or an end."""
-        return self._counts[Phase.ASKED]
+        """Those that were asked for and wait for messages or an end."""
+        return self._counts[Phase.REQUESTED]
 
     @property
     def finished(self) -> int:
-        return self._counts[Phase.FULFILLED]
+        return self._counts[Phase.FINISHED]
 
     @property
     def settled(self) -> bool:
         """Nothing will be asked for any more, and nothing is open."""
-        waiting = self._counts[Phase.WAITING] + self._counts[Phase.ASKED]
+        waiting = self._counts[Phase.WAITING] + self._counts[Phase.REQUESTED]
         return waiting == 0 and not self._trees
 
     @property
-    def due(self) -> float | None:
+    def next_at(self) -> float | None:
         """When there is something to ask for; None: not before an open channel ends."""
         return self._waiting[0][0] if self._waiting else None
 
     def take(self, now: float) -> SubscriptionState | None:
-        """The next wish to ask for; None: none is due."""
+        """The next to ask for; None: none at this time."""
         while self._waiting and self._waiting[0][0] <= now:
-            _, _, wish, final = heapq.heappop(self._waiting)
-            if wish.phase is not Phase.WAITING:
-                continue  # fulfilled after all
+            _, _, state, final = heapq.heappop(self._waiting)
+            if state.phase is not Phase.WAITING:
+                continue  # finished after all
             if not final:
-                self._move(wish, Phase.ASKED)
-                return wish
-            self._fail(wish.subscription.name, INCOMPLETE, "its last messages were not stored")
-            self._move(wish, Phase.FAILED)
+                self._move(state, Phase.REQUESTED)
+                return state
+            self._fail(state.subscription.name, INCOMPLETE, "its last messages were not stored")
+            self._move(state, Phase.FAILED)
         return None
 
-    def put_back(self, wish: SubscriptionState, now: float) -> None:
+    def put_back(self, state: SubscriptionState, now: float) -> None:
         """It could not be asked for yet, or its request went down with its connection."""
-        self._wait(wish, now)
+        self._wait(state, now)
 
-    def opened(self, wish: SubscriptionState, channel: int) -> None:
+    def opened(self, state: SubscriptionState, channel: int) -> None:
         """The request left; ``channel`` is the one that hangs on it."""
-        self._trees[channel] = Tree(wish, channel, {channel})
+        self._trees[channel] = ChannelTree(state, channel, {channel})
 
     def received(self, channel: int, *, resumes: bool) -> None:
         """Messages came on a channel; ``resumes``: a repeat of them is recognised."""
         tree = self._trees.get(channel)
         if tree is not None:
             tree.exact = tree.exact and resumes
-            tree.wish.backoff.reset()
+            tree.state.backoff.reset()
 
     def attached(self, parent: int, channel: int) -> None:
         """One more channel flows to us, in a message of ``parent``."""
@@ -177,10 +176,10 @@ class Subscriptions:
         if tree is not None:
             tree.durable.add(channel)
 
-    def refused(self, wish: SubscriptionState, reason: str) -> None:
+    def refused(self, state: SubscriptionState, reason: str) -> None:
         """It cannot be asked for at all: the request breaks a limit."""
-        self._fail(wish.subscription.name, "refused", reason)
-        self._move(wish, Phase.FAILED)
+        self._fail(state.subscription.name, "refused", reason)
+        self._move(state, Phase.FAILED)
 
     def unread(self, parent: int, name: str, reason: str) -> None:
         """A channel in a message of ``parent`` that flows to us cannot be read; it was closed."""
@@ -190,7 +189,7 @@ class Subscriptions:
             self._fail(name, End.CLOSED.value, reason)
 
     def ended(self, channel: int, name: str, end: End, counts: Counts, now: float) -> None:
-        """A channel ended. A lost connection is told by `lost`."""
+        """A channel ended. For a lost connection, see `lost`."""
         if end is End.CONNECTION_LOST:
             return
         tree = self._trees.pop(channel, None)
@@ -204,64 +203,64 @@ class Subscriptions:
         if channel == tree.root and not good:
             for other in tree.open:
                 self._trees.pop(other, None)
-            self._again(tree.wish, now, final=self._bounded)
+            self._again(tree.state, now, final=self._bounded)
             return
         tree.spoilt = tree.spoilt or not good
         tree.open.discard(channel)
         if not tree.open:
             if tree.spoilt and self._bounded:
-                self._move(tree.wish, Phase.FAILED)
+                self._move(tree.state, Phase.FAILED)
             else:
-                self._fulfil(tree.wish)
+                self._finish(tree.state)
 
-    def lost(self, reason: str, now: float) -> list[Tree]:
+    def lost(self, reason: str, now: float) -> list[ChannelTree]:
         """The connection is gone, and with it every channel on it. Returns the trees of which
-        nothing is missing but that their end is durable: `settle` is to be told of these."""
+        nothing is missing but that their end is durable: `settle` is to be called for these."""
         trees, self._trees = list(dict.fromkeys(self._trees.values())), {}
-        whole: list[Tree] = []
+        whole: list[ChannelTree] = []
         for tree in trees:
             if tree.spoilt or not tree.open <= tree.complete:
                 self._cut(tree, reason, now)
             elif tree.open <= tree.durable:
-                self._fulfil(tree.wish)
+                self._finish(tree.state)
             else:
-                self._wait(tree.wish, now + LAST_WRITE, final=self._bounded)
+                self._wait(tree.state, now + LAST_WRITE, final=self._bounded)
                 whole.append(tree)
         return whole
 
-    def settle(self, tree: Tree, channel: int) -> None:
+    def settle(self, tree: ChannelTree, channel: int) -> None:
         """A channel of a tree that `lost` returned is durable now."""
         tree.durable.add(channel)
-        if tree.open <= tree.durable and tree.wish.phase is Phase.WAITING:
-            self._fulfil(tree.wish)
+        if tree.open <= tree.durable and tree.state.phase is Phase.WAITING:
+            self._finish(tree.state)
 
-    def _cut(self, tree: Tree, reason: str, now: float) -> None:
+    def _cut(self, tree: ChannelTree, reason: str, now: float) -> None:
         final = self._bounded and not (tree.exact and not tree.spoilt)
         if final:
-            self._fail(tree.wish.subscription.name, End.CONNECTION_LOST.value, reason)
-        self._again(tree.wish, now, final=final, pause=False)
+            self._fail(tree.state.subscription.name, End.CONNECTION_LOST.value, reason)
+        self._again(tree.state, now, final=final, pause=False)
 
     def _again(
-        self, wish: SubscriptionState, now: float, *, final: bool, pause: bool = True
+        self, state: SubscriptionState, now: float, *, final: bool, pause: bool = True
     ) -> None:
         if final:
-            self._move(wish, Phase.FAILED)
+            self._move(state, Phase.FAILED)
         else:
-            self._wait(wish, now + wish.backoff.next() if pause else now)
+            self._wait(state, now + state.backoff.next() if pause else now)
 
-    def _wait(self, wish: SubscriptionState, due: float, *, final: bool = False) -> None:
-        """``final``: it is given up, not asked for, when it is due."""
-        self._move(wish, Phase.WAITING)
-        heapq.heappush(self._waiting, (due, next(self._serial), wish, final))
+    def _wait(self, state: SubscriptionState, at: float, *, final: bool = False) -> None:
+        """``final``: it is given up, not asked for, at that time."""
+        self._move(state, Phase.WAITING)
+        heapq.heappush(self._waiting, (at, next(self._serial), state, final))
 
-    def _fulfil(self, wish: SubscriptionState) -> None:
-        self._move(wish, Phase.FULFILLED)
-        self.fulfilled.append(wish.subscription.name)
+    def _finish(self, state: SubscriptionState) -> None:
+        self._move(state, Phase.FINISHED)
+        self.finished_names.append(state.subscription.name)
 
-    def _move(self, wish: SubscriptionState, phase: Phase) -> None:
-        self._counts[wish.phase] -= 1
+    def _move(self, state: SubscriptionState, phase: Phase) -> None:
+        self._counts[state.phase] -= 1
         self._counts[phase] += 1
-        wish.phase = phase
+        state.phase = phase
 
     def _fail(self, channel: str, end: str, reason: str) -> None:
         self.failures += 1

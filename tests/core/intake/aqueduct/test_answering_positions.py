@@ -20,7 +20,7 @@ from aqueduct_core.aqueduct.conventions.positions import ChannelPosition, from_p
 from aqueduct_core.aqueduct.engine import Attach
 from aqueduct_core.aqueduct.events import End
 from aqueduct_core.engine.message_batch import MessageBatch
-from aqueduct_core.intake.storage.number_gaps import ENDS
+from aqueduct_core.intake.storage.channel_numbers import MAX_BOUNDARIES
 from tests.core.intake.bench import Bench, bench
 from tests.core.intake.scene import Scene, of
 from tests.core.intake.test_resuming import dialled, gaps, numbers, send
@@ -93,7 +93,7 @@ def test_many_runs_cost_few_ranges(tmp_path: Path) -> None:
         for first in range(0, 100, 5):
             send(scene, "c", first, first + 5, finish=True)
         assert asked(running(b, "1")) == ChannelPosition("c", 100, 95, True, ((0, 100),))
-        assert len(b.spool.sequences.seen("p", "c\0runs")) == ENDS + 1
+        assert len(b.spool.sequences.seen("p", "c\0runs")) == MAX_BOUNDARIES + 1
 
 
 def test_a_hole_lies_below_the_position_and_is_not_stored(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_what_an_older_connection_still_sends_comes_too_late(tmp_path: Path) -> 
         assert old.closed.code == CODE_FENCED
         assert "another run of the producer has taken channel 'c'" in old.closed.reason
         assert old.delivered(channel, True) == [0, 1, 2]
-        assert old.around.counters.fenced == 1
+        assert old.context.counters.fenced == 1
         assert [row["value"] for row in of(b, "other")] == [b"kept"]
 
 
@@ -184,7 +184,7 @@ def test_what_waits_for_room_when_its_run_is_fenced_is_never_stored(tmp_path: Pa
             b.spool.trim()
             b.settle()
         old.rest(0.3)
-        assert b.groups.position("p", "c").next == 1
+        assert b.groups.numbers.position("p", "c").next == 1
         assert old.delivered(channel, True) == [0]
 
 
@@ -205,7 +205,7 @@ def test_a_run_that_lost_a_channel_does_not_get_it_back(tmp_path: Path) -> None:
         assert back.delivered(channel, True) == []
         ends = [e for e in b.events() if e["connectionId"] == back.session.id]
         assert [e["kind"] for e in ends] == ["connected", "opened", "disconnected"]  # entrypoint
-        assert not b.groups.position("p", "c").finished
+        assert not b.groups.numbers.position("p", "c").finished
         # a reconnect of the run that has it, and a client that names no run, are as free as ever
         send(running(b, "2"), "c", 1, 5)
         send(dialled(b), "c", 0, 6)
@@ -311,7 +311,7 @@ def test_nothing_is_told_or_taken_before_the_token_is_right(tmp_path: Path) -> N
 def test_who_takes_no_answers_gets_no_more_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aqueduct_core.intake.sessions.answering.MAX_ANSWERS", 2)
+    monkeypatch.setattr("aqueduct_core.intake.aqueduct.answering.MAX_ANSWERS", 2)
     with bench(tmp_path) as b:
         scene = running(b, "1")
         asking = [question(scene) for _ in range(4)]

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from aqueduct_core.aqueduct.conventions.dedupe.checksum import Content, of_payloads
 from aqueduct_core.aqueduct.conventions.dedupe.questions import (
     MAX_BYTES,
     MAX_CHANNELS,
@@ -26,6 +25,7 @@ from aqueduct_core.aqueduct.conventions.headers import (
 )
 from aqueduct_core.aqueduct.engine import Attach
 from aqueduct_core.aqueduct.events import Opened
+from aqueduct_core.engine.checksum import Content, of_payloads
 from aqueduct_core.engine.message_batch import Headers, MessageBatch
 from tests.core.intake.bench import Bench, bench
 from tests.core.intake.scene import Scene, of
@@ -192,7 +192,7 @@ def test_a_question_without_a_way_for_the_answer(tmp_path: Path) -> None:
 def test_who_takes_no_answers_is_refused_beyond_a_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aqueduct_core.intake.sessions.answering.MAX_ANSWERS", 2)
+    monkeypatch.setattr("aqueduct_core.intake.aqueduct.answering.MAX_ANSWERS", 2)
     with bench(tmp_path) as b:
         patient, greedy = client(b), client(b)
         for _ in range(4):

@@ -19,8 +19,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from aqueduct_core.aqueduct.wire.codec import encode_headers
 from aqueduct_core.engine.message_batch import Headers, MessageBatch
+from aqueduct_core.primitives import varint
 
 MASK = (1 << 64) - 1
 """Checksums are below 2^64."""
@@ -117,7 +117,10 @@ def _crcs(part: BatchPart) -> list[int]:
 
 
 def _with_headers(crc: int, headers: Headers) -> int:
-    return crc32(encode_headers(headers), crc) if headers else crc
+    if not headers:
+        return crc
+    pairs = b"".join(varint.encode(len(part)) + part for pair in headers for part in pair)
+    return crc32(varint.encode(len(pairs)) + pairs, crc)
 
 
 def _mixed(

@@ -8,10 +8,10 @@ from aqueduct_core.aqueduct.config import AckMode, Config
 from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Mode, Side
 from aqueduct_core.aqueduct.events import Closed, End, Ended, Event, Opened
 from aqueduct_core.engine.message_batch import Headers, MessageBatch
-from aqueduct_core.intake.sessions.client_role import ClientRole
+from aqueduct_core.intake.aqueduct.client_role import ClientRole
+from aqueduct_core.intake.aqueduct.session import AqueductSession
+from aqueduct_core.intake.aqueduct.subscriptions import Subscriptions
 from aqueduct_core.intake.sessions.context import SessionContext
-from aqueduct_core.intake.sessions.session import Session
-from aqueduct_core.intake.sessions.subscriptions import Subscriptions
 from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
 from tests.core.intake.bench import Bench
 from tests.support.pair import Pair
@@ -38,7 +38,7 @@ def settings(*names: str, **given: Any) -> AqueductConnect:
 
 
 class AskingScene:
-    """One connection of ``demand``; the test plays the remote with the server engine.
+    """One connection of ``subscriptions``; the test plays the remote with the server engine.
 
     ``asked`` holds, for each name, the channels on which the remote may send, in the order in
     which they were asked for. ``now`` is when it begins, for one connection after another.
@@ -47,14 +47,14 @@ class AskingScene:
     def __init__(
         self,
         b: Bench,
-        demand: Subscriptions,
+        subscriptions: Subscriptions,
         *,
         headers: Headers = (),
         server: Config | None = None,
         now: float = 0.0,
     ) -> None:
         self.bench = b
-        self.demand = demand
+        self.subscriptions = subscriptions
         self.pair = Pair(client=STORED, server=server or Config())
         self.pair.now = now
         self.timers: list[tuple[float, Any]] = []
@@ -63,7 +63,7 @@ class AskingScene:
         self.requests: list[tuple[bytes, Headers, Headers]] = []
         self.asked: dict[str, list[int]] = {}
         self._headers = headers
-        self.around = SessionContext(
+        self.context = SessionContext(
             groups=b.groups,
             clock=lambda: self.pair.now,
             wall_microseconds=lambda: NOW + int(self.pair.now * 1_000_000),
@@ -73,14 +73,14 @@ class AskingScene:
         )
         self.asking = ClientRole(
             self.pair.client,
-            demand,
-            clock=self.around.clock,
+            subscriptions,
+            clock=self.context.clock,
             later=lambda seconds, call: self.timers.append((self.pair.now + seconds, call)),
             opened=lambda: None,
-            stirred=lambda: None,
-            over=self.over.append,
+            changed=lambda: None,
+            closed=self.over.append,
         )
-        self.session = Session("remote", self.pair.client, self.around, self.asking)
+        self.session = AqueductSession("remote", self.pair.client, self.context, self.asking)
 
     @property
     def server(self) -> AqueductEngine:

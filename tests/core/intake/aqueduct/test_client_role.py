@@ -12,10 +12,10 @@ from aqueduct_core.aqueduct.conventions.headers import channel_headers, connecti
 from aqueduct_core.aqueduct.events import Closed, End
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.inputs import LinkLost
-from aqueduct_core.intake.sessions.subscriptions import Subscriptions
+from aqueduct_core.intake.aqueduct.subscriptions import Subscriptions
 from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
+from tests.core.intake.aqueduct.client_scene import AskingScene, settings
 from tests.core.intake.bench import Bench, bench
-from tests.core.intake.sessions.client_scene import AskingScene, settings
 from tests.support.rules import rule
 
 
@@ -46,7 +46,7 @@ def test_each_name_is_asked_for_with_its_payload_and_headers(tmp_path: Path) -> 
             (b'{"get": "a"}', ((b"from", b"start"),), ((b"name", b"a"),)),
             (b"", (), ((b"name", b"b"),)),
         ]
-        assert (scene.demand.requested, scene.demand.open) == (2, 2)
+        assert (scene.subscriptions.requested, scene.subscriptions.open) == (2, 2)
 
 
 def test_without_names_there_is_one_empty_request(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_without_names_there_is_one_empty_request(tmp_path: Path) -> None:
         scene.finish(channel)
         scene.rest()
         assert of(b, str(channel)) == [b"x"]
-        assert scene.demand.settled
+        assert scene.subscriptions.settled
 
 
 @rule("AQ-ACK-15", "AQ-LIFE-15", "AQ-LIFE-24")
@@ -74,14 +74,18 @@ def test_rows_are_stored_and_a_finish_ends_the_wish_and_the_connection(tmp_path:
         assert of(b, "a") == [b"0", b"1", b"2"]
         assert {row["producer"] for row in rows(b)} == {"remote-1"}
         assert scene.end_of(channel) is End.FINISHED
-        assert (scene.demand.finished, scene.demand.settled, scene.asking.idle) == (1, True, True)
+        assert (scene.subscriptions.finished, scene.subscriptions.settled, scene.asking.idle) == (
+            1,
+            True,
+            True,
+        )
         scene.asking.finish()
         scene.rest()
         assert scene.asking.entrypoint_ended
         scene.session.shutdown(0, "")
         scene.rest()
         assert scene.over == [Closed(0, "", False)]
-        assert scene.demand.failures == 0
+        assert scene.subscriptions.failures == 0
 
 
 def test_a_wish_waits_for_all_channels_below_it(tmp_path: Path) -> None:
@@ -97,11 +101,11 @@ def test_a_wish_waits_for_all_channels_below_it(tmp_path: Path) -> None:
         scene.rest()
         assert scene.end_of(channel) is End.FINISHED
         assert scene.end_of(away) is End.FINISHED  # halves that flow away are finished at once
-        assert (scene.demand.settled, scene.demand.open) == (False, 1)
+        assert (scene.subscriptions.settled, scene.subscriptions.open) == (False, 1)
         scene.send(grandchild, b"deep")
         scene.finish(grandchild)
         scene.rest()
-        assert (scene.demand.settled, scene.demand.finished) == (True, 1)
+        assert (scene.subscriptions.settled, scene.subscriptions.finished) == (True, 1)
         assert of(b, f"{channel}/{child}/{grandchild}") == [b"deep"]
         directions = [entry["direction"] for row in rows(b) for entry in row["attachments"] or ()]
         assert sorted(directions) == ["receive", "receive", "send"]
@@ -113,18 +117,18 @@ def test_a_cancelled_channel_is_asked_for_again_after_a_pause(tmp_path: Path) ->
         scene.rest()
         scene.server.cancel(scene.asked["a"][0], scene.pair.now)
         scene.rest(0.5)
-        assert scene.demand.failed[0] == (
+        assert scene.subscriptions.failed[0] == (
             "a",
             "cancelled",
             "cancelled by the remote at remote:4433",
         )
-        assert (len(scene.asked["a"]), scene.demand.open) == (1, 0)
+        assert (len(scene.asked["a"]), scene.subscriptions.open) == (1, 0)
         scene.rest(2.5)
-        assert (len(scene.asked["a"]), scene.demand.open) == (2, 1)
+        assert (len(scene.asked["a"]), scene.subscriptions.open) == (2, 1)
         scene.send(scene.asked["a"][1], b"again")
         scene.finish(scene.asked["a"][1])
         scene.rest()
-        assert (of(b, "a"), scene.demand.settled) == ([b"again"], True)
+        assert (of(b, "a"), scene.subscriptions.settled) == ([b"again"], True)
 
 
 def test_the_pauses_grow_until_messages_come(tmp_path: Path) -> None:
@@ -160,8 +164,8 @@ def test_a_bounded_read_fails_for_good_at_a_cancel(tmp_path: Path, below: bool) 
         scene.finish(scene.asked["b"][0])
         scene.rest(3.0)
         assert len(scene.asked["a"]) == 1
-        assert scene.demand.failed[0][:2] == ("below" if below else "a", "cancelled")
-        assert (scene.demand.finished, scene.demand.settled) == (1, True)
+        assert scene.subscriptions.failed[0][:2] == ("below" if below else "a", "cancelled")
+        assert (scene.subscriptions.finished, scene.subscriptions.settled) == (1, True)
 
 
 def test_a_request_that_is_thrown_away_is_told(tmp_path: Path) -> None:
@@ -170,8 +174,8 @@ def test_a_request_that_is_thrown_away_is_told(tmp_path: Path) -> None:
         scene.rest(0.1)
         scene.server.close(0, scene.pair.now)
         scene.rest()
-        assert scene.demand.failures == 1
-        assert scene.demand.failed[0].end == "lost"
+        assert scene.subscriptions.failures == 1
+        assert scene.subscriptions.failed[0].end == "lost"
         assert (scene.asking.entrypoint_ended, scene.asking.idle) == (True, True)
 
 
@@ -314,9 +318,9 @@ def test_a_finish_below_what_was_sent_closes_the_connection(tmp_path: Path) -> N
         scene.finish(channel)
         scene.rest()
         assert scene.over[0].reason == "a finish below a message that was received"
-        assert scene.demand.failed[0][:2] == ("a", "connection lost")
-        assert "a finish below" in scene.demand.failed[0].reason
-        assert scene.demand.finished == 0
+        assert scene.subscriptions.failed[0][:2] == ("a", "connection lost")
+        assert "a finish below" in scene.subscriptions.failed[0].reason
+        assert scene.subscriptions.finished == 0
 
 
 def test_a_finish_above_what_was_sent_never_completes(tmp_path: Path) -> None:
@@ -328,10 +332,14 @@ def test_a_finish_above_what_was_sent_never_completes(tmp_path: Path) -> None:
         scene.server._channels.halves[channel].reliable_sent += 1  # type: ignore[union-attr]
         scene.finish(channel)
         scene.rest(5.0)
-        assert (scene.demand.finished, scene.demand.open, scene.demand.settled) == (0, 1, False)
+        assert (
+            scene.subscriptions.finished,
+            scene.subscriptions.open,
+            scene.subscriptions.settled,
+        ) == (0, 1, False)
         scene.server.shutdown(0, "done", scene.pair.now)
         scene.rest()
-        assert scene.demand.failed[0][:2] == ("a", "connection lost")
+        assert scene.subscriptions.failed[0][:2] == ("a", "connection lost")
 
 
 def test_a_channel_that_cannot_be_read_spoils_a_bounded_read(tmp_path: Path) -> None:
@@ -342,8 +350,8 @@ def test_a_channel_that_cannot_be_read_spoils_a_bounded_read(tmp_path: Path) -> 
         scene.attach(channel, ((b"name", b"\xff"),))
         scene.finish(channel)
         scene.rest()
-        assert scene.demand.failed[0][1:] == ("closed", "header name is not UTF-8")
-        assert (scene.demand.finished, scene.demand.settled) == (0, True)
+        assert scene.subscriptions.failed[0][1:] == ("closed", "header name is not UTF-8")
+        assert (scene.subscriptions.finished, scene.subscriptions.settled) == (0, True)
 
 
 def test_a_remote_with_bad_headers_is_refused(tmp_path: Path) -> None:
@@ -351,7 +359,7 @@ def test_a_remote_with_bad_headers_is_refused(tmp_path: Path) -> None:
         scene = AskingScene(b, demand("a"), headers=((b"producer", b"\xff"),))
         scene.rest()
         assert (scene.requests, scene.over[0].code) == ([], 0x100)
-        assert scene.demand.open == 0
+        assert scene.subscriptions.open == 0
 
 
 def test_many_requests_wait_for_the_credit_of_the_remote(tmp_path: Path) -> None:
@@ -361,11 +369,11 @@ def test_many_requests_wait_for_the_credit_of_the_remote(tmp_path: Path) -> None
         scene = AskingScene(b, demand(*names), server=Config(flow_per_channel=500))
         scene.rest(20.0)
         assert list(scene.asked) == names
-        assert scene.demand.open == 3000
+        assert scene.subscriptions.open == 3000
         for name in names:
             scene.send(scene.asked[name][0], name.encode())
             scene.finish(scene.asked[name][0])
         scene.rest(5.0)
-        assert scene.demand.finished == 3000
+        assert scene.subscriptions.finished == 3000
         assert sorted(row["value"] for row in rows(b)) == [name.encode() for name in names]
         assert all(row["value"].decode() == row["channel"] for row in rows(b))

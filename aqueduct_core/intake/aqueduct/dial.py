@@ -1,4 +1,4 @@
-"""The front of an intake that dials: one line to each endpoint."""
+"""The frontend of an intake that dials: one connection to each endpoint."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from aqueduct_core.aqueduct.config import ALPN
 from aqueduct_core.flight.subscription_status import FAILURES, SubscriptionStatus
+from aqueduct_core.intake.aqueduct.config import engine_config, link_settings
+from aqueduct_core.intake.aqueduct.endpoint_connection import EndpointConnection
+from aqueduct_core.intake.aqueduct.subscriptions import Subscriptions
 from aqueduct_core.intake.control.endpoint_claims import claimed, claims_of
 from aqueduct_core.intake.sessions.context import SessionContext
-from aqueduct_core.intake.sessions.endpoint_connection import EndpointConnection
 from aqueduct_core.intake.sessions.session import Session
-from aqueduct_core.intake.sessions.subscriptions import Subscriptions
 from aqueduct_core.intake.settings.dial import AqueductConnect
-from aqueduct_core.intake.settings.engine import engine_config, link_settings
 from aqueduct_core.intake.settings.intake import AqueductIntake
 from aqueduct_core.intake.storage.finished_channels import FinishedChannels
 from aqueduct_core.primitives.host_port import HostPort
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class DialFrontend:
-    """A `Front` that dials. Raises where it is made: InvalidOption (CA file, transport),
+    """A `Frontend` that dials. Raises where it is made: InvalidOption (CA file, transport),
     AuthFailed.MISSING (the token file), SpoolFailed (what an earlier intake left there)."""
 
     address = ""
@@ -48,23 +49,24 @@ class DialFrontend:
         self._transport = settings.transport
         self._directory = Path(settings.spool)
         self._early_data = settings.early_data
-        self._fulfilled = FinishedChannels(self._directory, connect.subscriptions)
-        self._lines: list[EndpointConnection] = []
+        self._finished = FinishedChannels(self._directory, connect.subscriptions)
+        self._connections: list[EndpointConnection] = []
         self._claims: tuple[str, ...] = ()
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def subscriptions(self) -> SubscriptionStatus:
-        demands = [line.demand for line in self._lines]
-        failed = [failure for demand in demands for failure in demand.failed]
+        subscribed = [connection.subscriptions for connection in self._connections]
+        failed = [failure for each in subscribed for failure in each.failed]
         return SubscriptionStatus(
-            requested=sum(demand.requested for demand in demands),
-            open=sum(demand.open for demand in demands),
-            finished=sum(demand.finished for demand in demands),
+            requested=sum(each.requested for each in subscribed),
+            open=sum(each.open for each in subscribed),
+            finished=sum(each.finished for each in subscribed),
             failed=tuple(failed[-FAILURES:]),
-            failures=sum(demand.failures for demand in demands),
-            endpoints=tuple(line.state for line in self._lines),
-            settled=bool(self._lines) and all(line.over for line in self._lines),
+            failures=sum(each.failures for each in subscribed),
+            endpoints=tuple(connection.state for connection in self._connections),
+            settled=bool(self._connections)
+            and all(connection.over for connection in self._connections),
             claims=self._claims,
         )
 
@@ -74,12 +76,14 @@ class DialFrontend:
 
     @property
     def complete(self) -> bool:
-        lines = self._lines
-        return bool(lines) and all(
-            line.over and line.demand.finished == line.demand.requested for line in lines
+        connections = self._connections
+        return bool(connections) and all(
+            connection.over
+            and connection.subscriptions.finished == connection.subscriptions.requested
+            for connection in connections
         )
 
-    async def open(self, around: SessionContext, joined: Callable[[Session], None]) -> None:
+    async def open(self, context: SessionContext, joined: Callable[[Session[Any]], None]) -> None:
         endpoints, shared = self._connect.endpoints, self._connect.intakes
         if shared is not None:
             endpoints = claimed(self._directory, endpoints, shared, self._connect.elsewhere)
@@ -88,37 +92,39 @@ class DialFrontend:
         if self._early_data:
             tickets = SessionFile.in_directory(self._directory, ALPN)
         for endpoint in endpoints:
-            demand = Subscriptions(endpoint, self._connect, fulfilled=self._fulfilled.of(endpoint))
-            self._lines.append(
+            subscriptions = Subscriptions(
+                endpoint, self._connect, finished=self._finished.of(endpoint)
+            )
+            self._connections.append(
                 EndpointConnection(
                     HostPort.parse(endpoint),
                     self._connect,
-                    demand,
+                    subscriptions,
                     config=self._config,
                     link=self._link,
                     transport=self._transport,
                     tickets=tickets,
                     early_data=self._early_data,
-                    around=around,
+                    context=context,
                     joined=joined,
-                    moved=self._moved,
+                    changed=self._changed,
                 )
             )
         loop = asyncio.get_running_loop()
-        for line in self._lines:
-            self._tasks.append(loop.create_task(line.run(), name=str(line)))
+        for connection in self._connections:
+            self._tasks.append(loop.create_task(connection.run(), name=str(connection)))
             self._tasks[-1].add_done_callback(_report)
 
     def refuse(self) -> None:
-        for line, task in zip(self._lines, self._tasks, strict=True):
-            line.end()
-            if line.driver is None:
+        for connection, task in zip(self._connections, self._tasks, strict=True):
+            connection.end()
+            if connection.driver is None:
                 task.cancel()
 
     async def close(self, code: int, reason: str) -> None:
         self.refuse()
-        for line in self._lines:
-            driver = line.driver
+        for connection in self._connections:
+            driver = connection.driver
             if driver is not None:
                 driver.close(code, reason)
                 lost = driver.lost
@@ -126,14 +132,14 @@ class DialFrontend:
                     driver.abandon()  # the remote has gone, and nothing more is owed to it
         if self._tasks:
             await asyncio.wait(self._tasks)
-        await self._fulfilled.close()
+        await self._finished.close()
 
-    def _moved(self) -> None:
-        for line in self._lines:
-            self._fulfilled.note(str(line.where), line.demand.fulfilled)
+    def _changed(self) -> None:
+        for connection in self._connections:
+            self._finished.note(str(connection.where), connection.subscriptions.finished_names)
 
 
 def _report(task: asyncio.Task[None]) -> None:
-    """A line ends by itself or is cancelled; anything else is a fault of ours."""
+    """A connection ends by itself or is cancelled; anything else is a fault of ours."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("%s failed", task.get_name(), exc_info=error)

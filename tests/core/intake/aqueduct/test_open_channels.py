@@ -8,17 +8,16 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aqueduct_core.intake.sessions.context import SessionChannel
-from aqueduct_core.intake.sessions.open_channels import OpenChannels
-from aqueduct_core.intake.sessions.tally import RepeatCount, Tally
-from aqueduct_core.intake.storage.arrow import RowSource
+from aqueduct_core.intake.aqueduct.open_channels import OpenChannels, SessionChannel
+from aqueduct_core.intake.aqueduct.rows import AqueductSource
+from aqueduct_core.intake.storage.batches import ChannelTally, RepeatCount
 
 
 def channel(number: int, header: int = 0) -> SessionChannel:
     headers = ((b"key", bytes(header)),) if header else ()
     name = f"0/{number}"
-    source = RowSource(name, "p", "cafe", number, 0, channel_headers=headers)
-    return SessionChannel(source, False, name, Tally(repeats=RepeatCount()))
+    source = AqueductSource(name, "p", "cafe", number, 0, channel_headers=headers)
+    return SessionChannel(source, False, name, ChannelTally(repeats=RepeatCount()))
 
 
 STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 9), st.integers(0, 500)), max_size=60)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from aqueduct_core.aqueduct.conventions.headers import BadHeader
 from aqueduct_core.aqueduct.conventions.receipts import (
+    MAX_RANGES,
     CommittedMessages,
     to_payload,
     wants_receipts,
@@ -34,7 +35,7 @@ class ReceiptsSender:
         clock: Callable[[], float],
         kick: Callable[[], None],
     ) -> None:
-        self.book: CommitTracker | None = None
+        self.tracker: CommitTracker | None = None
         self._engine = engine
         self._commits = commits
         self._clock = clock
@@ -43,7 +44,7 @@ class ReceiptsSender:
         self._unsent: bytes | None = None
 
     def begin(self, attachment: Attachment) -> CommitTracker | None:
-        """The book of a channel that wants receipts; None: it does not, or cannot have any."""
+        """The tracker of a channel that wants receipts; None: it does not, or cannot have any."""
         number = attachment.channel
         try:
             wanted = wants_receipts(attachment.headers) and not chanid.oneshot(number)
@@ -55,36 +56,39 @@ class ReceiptsSender:
         return self.open(number)
 
     def open(self, channel: int) -> CommitTracker | None:
-        """Give receipts on this channel: the book to note messages in, None when another
+        """Give receipts on this channel: the tracker of its messages, None when another
         channel has them already. The first message says at once that receipts are given."""
-        if self.book is not None:
+        if self.tracker is not None:
             return None
         self._channel = channel
-        self.book = CommitTracker(self._tell)
+        self.tracker = CommitTracker(self._report)
         self._unsent = to_payload(())
         self._send()
-        self._commits.join(self.book)
-        return self.book
+        self._commits.join(self.tracker)
+        return self.tracker
 
     def writable(self, channel: int) -> None:
         if channel == self._channel:
-            self._tell()
+            self._report()
 
     def ended(self, channel: int) -> None:
         if channel == self._channel:
             self.close()
 
     def close(self) -> None:
-        if self.book is not None:
-            self._commits.leave(self.book)
-        self.book, self._channel, self._unsent = None, -1, None
+        if self.tracker is not None:
+            self._commits.leave(self.tracker)
+        self.tracker, self._channel, self._unsent = None, -1, None
 
-    def _tell(self) -> None:
-        while self.book is not None and self._send():
-            entries: list[CommittedMessages] = self.book.take()
-            if not entries:
+    def _report(self) -> None:
+        while self.tracker is not None and self._send():
+            taken = self.tracker.take(MAX_RANGES)
+            if not taken:
                 return
-            self._unsent = to_payload(entries)
+            self._unsent = to_payload(
+                CommittedMessages(key.channel, key.reliable, ranges, key.id)
+                for key, ranges in taken
+            )
 
     def _send(self) -> bool:
         """Whether nothing is left to send before the next message."""
@@ -93,7 +97,7 @@ class ReceiptsSender:
         try:
             self._engine.send(self._channel, self._unsent, now=self._clock())
         except TooMany:
-            return False  # the peer does not read them: the book keeps the rest, joined
+            return False  # the peer does not read them: the tracker keeps the rest, joined
         except LocalError as error:
             log.debug("receipts on channel %d end: %s", self._channel, error)
             self.close()

@@ -10,7 +10,7 @@ from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed, ProtocolViolation
-from aqueduct_core.intake.sessions.endpoint_connection import REFUSALS, _lost
+from aqueduct_core.intake.aqueduct.endpoint_connection import REFUSALS, _lost
 from aqueduct_core.primitives.host_port import HostPort
 
 WHERE = HostPort("host", 4433)

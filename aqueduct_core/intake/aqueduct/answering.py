@@ -7,6 +7,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable
 
+from aqueduct_core.aqueduct.conventions.dedupe.numbering import MAX_ROWS
 from aqueduct_core.aqueduct.conventions.dedupe.questions import (
     Answer,
     BadQuestion,
@@ -14,15 +15,14 @@ from aqueduct_core.aqueduct.conventions.dedupe.questions import (
     Question,
     is_question,
 )
-from aqueduct_core.aqueduct.conventions.headers import BadHeader, read_position_of
-from aqueduct_core.aqueduct.conventions.positions import to_payload
+from aqueduct_core.aqueduct.conventions.headers import POSITION_OF, BadHeader, read_position_of
+from aqueduct_core.aqueduct.conventions.positions import ChannelPosition, to_payload
 from aqueduct_core.aqueduct.engine import AqueductEngine
 from aqueduct_core.aqueduct.faults import LocalError
 from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.engine.message_batch import Attachment, BatchItem, MessageBatch
 from aqueduct_core.intake.sessions.channel_owners import ChannelOwners, ChannelWriter
-from aqueduct_core.intake.sessions.tally import RepeatCount
-from aqueduct_core.intake.storage.arrow import RowSource
+from aqueduct_core.intake.storage.batches import ChannelSource, RepeatCount
 from aqueduct_core.intake.storage.group_commit import GroupCommit
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Answering:
         """Bytes that the peer's sequences take here, about."""
         return SEQUENCE_BYTES * len(self._counts)
 
-    def tells_position(
+    def answer_position(
         self, attachment: Attachment, asker: ChannelWriter, producer: str | None, run: int | None
     ) -> bool:
         """Whether an attachment asked where a channel of its producer stands, and was answered. By
@@ -77,7 +77,8 @@ class Answering:
         if not self._engine.half_open(number) or len(self._answers) >= MAX_ANSWERS:
             return False
         self._owners.take(asker, producer, name, run)
-        answer = to_payload(self._groups.position(producer, name))
+        position = self._groups.numbers.position(producer, name)
+        answer = to_payload(ChannelPosition(name, *position))
         try:
             self._engine.send(number, answer, now=self._clock())
         except LocalError as error:
@@ -90,7 +91,7 @@ class Answering:
         """A half that flows away has ended."""
         self._answers.discard(channel)
 
-    def repeats(self, source: RowSource) -> RepeatCount:
+    def repeats(self, source: ChannelSource) -> RepeatCount:
         """What the channels of this sequence share."""
         first = 0 if source.floor is None else source.space[0]
         key = source.producer, source.channel, first
@@ -127,7 +128,7 @@ class Answering:
             known.append(KnownNumbers(content, repeated.messages, later))
         among = None
         if asked.among is not None:
-            among = stored.channels_among(producer, *asked.among)
+            among = self._channels_among(producer, *asked.among)
         try:
             payload = Answer(known, among).to_payload()
             self._engine.send(replies[0], payload, now=self._clock())
@@ -135,12 +136,36 @@ class Answering:
         except LocalError as error:  # the peer has closed it: it does not want to know
             log.debug("no answer on channel %d: %s", replies[0], error)
 
+    def _channels_among(self, producer: str, first: int, stop: int) -> int:
+        """Of how many channels of a producer numbers in ``[first, stop)`` are stored. Where
+        they lie below a later batch (so many are never stored): of how many it is remembered."""
+        stored = self._groups.repeats
+        return sum(
+            seen.overlaps(first, stop)
+            if stop - first <= MAX_ROWS or not seen.covers(first, stop)
+            else any(first <= low < stop for low, _ in stored.closed(producer, channel))
+            for channel, seen in stored.seen_of(producer)
+        )
+
     def _is_reply(self, channel: int) -> bool:
         return chanid.sender(channel) is self._engine.side and chanid.oneshot(channel)
 
 
-def questions(run: MessageBatch) -> list[BatchItem]:
-    """The messages of a run that ask what is stored."""
-    if not any(map(is_question, run.headers.values())):
+def questions(batch: MessageBatch) -> list[BatchItem]:
+    """The messages of a batch that ask what is stored."""
+    if not any(map(is_question, batch.headers.values())):
         return []
-    return [each for each in run.messages() if is_question(each.headers)]
+    return [each for each in batch.messages() if is_question(each.headers)]
+
+
+def position_questions(batch: MessageBatch) -> tuple[int, ...]:
+    """The messages of a batch, by index, that only ask for a position; they have no row."""
+    return tuple(
+        index
+        for index, attachments in batch.attachments.items()
+        if len(attachments) == 1
+        and chanid.sender(attachments[0].channel) is not chanid.sender(batch.channel)
+        and any(key == POSITION_OF for key, _ in attachments[0].headers)
+        and index not in batch.headers
+        and batch.offsets[index] == batch.offsets[index + 1]
+    )

@@ -16,9 +16,9 @@ from aqueduct_core.errors import AuthFailed, ConnectFailed, InvalidOption, TlsFa
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.subscription_status import SubscriptionStatus
 from aqueduct_core.flight.tickets import Ticket
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
 from aqueduct_core.intake.settings.service import AqueductLimits
-from aqueduct_core.intake.storage.event_rows import expand_events
 from tests.core.intake.processes import IntakeProcess, Site
 from tests.support.remote import RemoteThread, Script, Scripts, payloads
 from tests.support.remote_process import RemoteProcess
@@ -242,7 +242,7 @@ def test_events_tell_the_life_of_what_was_asked_for(site: Site, tmp_path: Path) 
         events = [
             event
             for batch in client.read(Ticket(status.id, partitions, start, end))
-            for event in expand_events(batch, start).to_pylist()
+            for event in ROWS.expand_events(batch, partitions, start).to_pylist()
         ]
     told: dict[str | None, list[str]] = {}
     for event in events:

@@ -1,4 +1,5 @@
-"""The line to one endpoint: dials it, asks there, and dials again until nothing is wanted."""
+"""The connection to one endpoint: dials it, subscribes there, and dials again until nothing is
+left to subscribe to."""
 
 from __future__ import annotations
 
@@ -29,10 +30,10 @@ from aqueduct_core.errors import (
 )
 from aqueduct_core.flight.error_codec import ErrorForm
 from aqueduct_core.flight.subscription_status import EndpointState
-from aqueduct_core.intake.sessions.client_role import ClientRole
+from aqueduct_core.intake.aqueduct.client_role import ClientRole
+from aqueduct_core.intake.aqueduct.session import AqueductSession
+from aqueduct_core.intake.aqueduct.subscriptions import Subscriptions
 from aqueduct_core.intake.sessions.context import SessionContext
-from aqueduct_core.intake.sessions.session import Session
-from aqueduct_core.intake.sessions.subscriptions import Subscriptions
 from aqueduct_core.intake.settings.dial import AqueductConnect
 from aqueduct_core.primitives.backoff import Backoff
 from aqueduct_core.primitives.host_port import HostPort
@@ -53,33 +54,33 @@ because tokens and certificates are renewed, and remotes upgraded, while we run.
 
 
 class EndpointConnection:
-    """One endpoint. ``run`` ends when all of its demand is settled and the connection is closed,
-    and when ``end`` was called, for then nothing more is dialled.
+    """One endpoint. ``run`` ends when all of its subscriptions are settled and the connection is
+    closed, and when ``end`` was called, for then nothing more is dialled.
 
     Args:
         where: the endpoint.
-        demand: what is wanted of it.
-        joined: told of the session of each connection.
-        moved: called when the demand may have changed.
+        subscriptions: what is wanted of it.
+        joined: called with the session of each connection.
+        changed: called when the subscriptions may have changed.
     """
 
     def __init__(
         self,
         where: HostPort,
         settings: AqueductConnect,
-        demand: Subscriptions,
+        subscriptions: Subscriptions,
         *,
         config: Config,
         link: LinkSettings,
         transport: str,
         tickets: SessionStore | None,
         early_data: bool,
-        around: SessionContext,
-        joined: Callable[[Session], None],
-        moved: Callable[[], None],
+        context: SessionContext,
+        joined: Callable[[AqueductSession], None],
+        changed: Callable[[], None],
     ) -> None:
         self.where = where
-        self.demand = demand
+        self.subscriptions = subscriptions
         self.driver: Driver | None = None
         self._settings = settings
         self._config = config
@@ -87,21 +88,21 @@ class EndpointConnection:
         self._transport = transport
         self._tickets = tickets
         self._early_data = early_data
-        self._around = around
+        self._context = context
         self._joined = joined
-        self._moved = moved
+        self._changed = changed
         self._backoff = Backoff(settings.first_wait, settings.longest_wait, random.random)
         self._loop = asyncio.get_running_loop()
         self._attempts = 0
         self._connected = False
         self._since = 0.0
         self._error: AqueductError | None = None
-        self._stirred = asyncio.Event()
+        self._woken = asyncio.Event()
         self._ending = False
-        self._asking: ClientRole
+        self._role: ClientRole
 
     def __repr__(self) -> str:
-        return f"<Line to {self.where}>"
+        return f"<EndpointConnection to {self.where}>"
 
     @property
     def state(self) -> EndpointState:
@@ -117,7 +118,7 @@ class EndpointConnection:
     @property
     def over(self) -> bool:
         """Nothing is wanted any more, and no connection is left."""
-        return self.demand.settled and self.driver is None
+        return self.subscriptions.settled and self.driver is None
 
     async def run(self) -> None:
         while not self._done:
@@ -130,7 +131,7 @@ class EndpointConnection:
 
     @property
     def _done(self) -> bool:
-        return self._ending or self.demand.settled
+        return self._ending or self.subscriptions.settled
 
     def end(self) -> None:
         """Dial no more. A connection that is there stays until it is closed."""
@@ -140,21 +141,21 @@ class EndpointConnection:
         """One connection from its dial to its end."""
         self._attempts += 1
         headers = self._own_headers()
-        session: Session | None = None
+        session: AqueductSession | None = None
 
         def make_engine(now: float) -> AqueductEngine:
             nonlocal session
             engine = AqueductEngine(Side.CLIENT, headers, self._config, now)
-            self._asking = ClientRole(
+            self._role = ClientRole(
                 engine,
-                self.demand,
-                clock=self._around.clock,
+                self.subscriptions,
+                clock=self._context.clock,
                 later=self._loop.call_later,
                 opened=self._opened,
-                stirred=self._stir,
-                over=self._over,
+                changed=self._wake,
+                closed=self._on_closed,
             )
-            session = Session(str(self.where), engine, self._around, self._asking)
+            session = AqueductSession(str(self.where), engine, self._context, self._role)
             self._joined(session)
             return engine
 
@@ -162,7 +163,7 @@ class EndpointConnection:
             assert session is not None
             session.on_events(driver, events)
 
-        self._stirred.clear()
+        self._woken.clear()
         driver = await dial(
             self.where.host,
             self.where.port,
@@ -182,33 +183,33 @@ class EndpointConnection:
         finally:
             driver.abandon()
             self.driver = None
-            self._moved()
+            self._changed()
 
-    async def _attend(self, driver: Driver, session: Session) -> None:
+    async def _attend(self, driver: Driver, session: AqueductSession) -> None:
         """Leave when there is nothing to do here any more; return at the end of the link."""
         closed = self._loop.create_task(driver.wait_closed())
         try:
-            while not (closed.done() or self._asking.idle):
-                stirred = self._loop.create_task(self._stirred.wait())
+            while not (closed.done() or self._role.idle):
+                woken = self._loop.create_task(self._woken.wait())
                 try:
-                    await asyncio.wait((closed, stirred), return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait((closed, woken), return_when=asyncio.FIRST_COMPLETED)
                 finally:
-                    stirred.cancel()
-                self._stirred.clear()
+                    woken.cancel()
+                self._woken.clear()
             if not closed.done() and not self._ending:
                 await self._leave(driver, session)
             await closed
         finally:
             closed.cancel()
 
-    async def _leave(self, driver: Driver, session: Session) -> None:
+    async def _leave(self, driver: Driver, session: AqueductSession) -> None:
         """Close in good order (AQ-LIFE-24): the entrypoint is finished, our acks have arrived."""
-        self._asking.finish()
+        self._role.finish()
         try:
             async with asyncio.timeout(LEAVE_SECONDS):
-                while not (self._asking.entrypoint_ended or driver.closed):
-                    await self._stirred.wait()
-                    self._stirred.clear()
+                while not (self._role.entrypoint_ended or driver.closed):
+                    await self._woken.wait()
+                    self._woken.clear()
                 await driver.writable(1)
         except TimeoutError:
             log.info("%s: the end of the entrypoint was not taken", self)
@@ -219,13 +220,13 @@ class EndpointConnection:
         self._since = self._loop.time()
         self._error = None
         log.info("%s: connected", self)
-        self._moved()
+        self._changed()
 
-    def _stir(self) -> None:
-        self._stirred.set()
-        self._moved()
+    def _wake(self) -> None:
+        self._woken.set()
+        self._changed()
 
-    def _over(self, closed: Closed) -> None:
+    def _on_closed(self, closed: Closed) -> None:
         admitted, self._connected = self._connected, False
         if self._done:
             return
@@ -237,14 +238,14 @@ class EndpointConnection:
         else:
             self._failed(refusal(str(self.where), closed))
         lasted = self._loop.time() - self._since >= self._settings.longest_wait
-        if admitted and (lasted or self._asking.progress):
+        if admitted and (lasted or self._role.progress):
             self._backoff.reset()
 
     def _failed(self, error: AqueductError) -> None:
         if str(error) != str(self._error):
             log.warning("%s: %s", self, error)
         self._error = error
-        self._moved()
+        self._changed()
 
     def _pause(self) -> float:
         if isinstance(self._error, REFUSALS):

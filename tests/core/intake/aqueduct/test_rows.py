@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 
 from aqueduct_core.engine.message_batch import Attachment
-from aqueduct_core.intake.storage.arrow import BatchSlice, RowSource, to_batch
-from aqueduct_core.intake.storage.schema import SPOOL_SCHEMA, expand, row_schema
+from aqueduct_core.intake.aqueduct.rows import ROWS, AqueductSource
+from aqueduct_core.intake.storage.batches import BatchSlice
 from tests.core.intake.runs import run
 
 NOW = 1_800_000_000_000_000
-PLAIN = RowSource(channel="cpu", producer="p1", connection="c0ffee", channel_id=8, start=100)
-RICH = RowSource(
+PLAIN = AqueductSource(channel="cpu", producer="p1", connection="c0ffee", channel_id=8, start=100)
+RICH = AqueductSource(
     channel="disk",
     producer="p2",
     connection="beef",
@@ -25,17 +25,17 @@ RICH = RowSource(
 
 
 def stored(*pieces: BatchSlice) -> pa.RecordBatch:
-    batch = to_batch(pieces)
+    batch = ROWS.to_rows(pieces)
     batch.validate(full=True)
-    assert batch.schema.equals(SPOOL_SCHEMA)
+    assert batch.schema.equals(ROWS.schema)
     return batch
 
 
 def test_one_run_becomes_rows_with_all_columns() -> None:
     batch = stored(BatchSlice(PLAIN, run([b"a", b"", b"ccc"], channel=8, first=5), 0, 3, NOW))
-    rows = expand(batch, 1, 40, False, False)
+    rows = ROWS.expand(batch, 1, 40, False, False)
     rows.validate(full=True)
-    assert rows.schema.equals(row_schema(False, False), check_metadata=True)
+    assert rows.schema.equals(ROWS.row_schema(False, False), check_metadata=True)
     when = datetime.fromtimestamp(NOW // 1_000_000, UTC)
     assert rows.to_pylist() == [
         {
@@ -54,7 +54,7 @@ def test_one_run_becomes_rows_with_all_columns() -> None:
 
 def test_the_columns_and_types_are_those_that_users_are_promised() -> None:
     headers = "list<element: struct<key: string, value: binary>>"
-    assert [f"{field.name} {field.type}" for field in row_schema(True, True)] == [
+    assert [f"{field.name} {field.type}" for field in ROWS.row_schema(True, True)] == [
         "value binary",
         "channel string",
         "producer string",
@@ -73,8 +73,8 @@ def test_the_columns_and_types_are_those_that_users_are_promised() -> None:
         "attachments list<element: struct<channelId: int64, direction: string, "
         f"headers: {headers}>>",
     ]
-    assert len(row_schema(True, False)) == 11
-    assert len(row_schema(False, True)) == 13
+    assert len(ROWS.row_schema(True, False)) == 11
+    assert len(ROWS.row_schema(False, True)) == 13
 
 
 def test_pieces_of_several_runs_keep_their_order_and_their_source() -> None:
@@ -85,7 +85,7 @@ def test_pieces_of_several_runs_keep_their_order_and_their_source() -> None:
         BatchSlice(RICH, second, 0, 2, NOW + 1),
         BatchSlice(PLAIN, first, 3, 4, NOW),
     )
-    rows = expand(batch, 0, 0, True, True).to_pylist()
+    rows = ROWS.expand(batch, 0, 0, True, True).to_pylist()
     assert [row["value"] for row in rows] == [b"1", b"2", b"x", b"yy", b"3"]
     assert [row["messageNum"] for row in rows] == [101, 102, 7, 8, 103]
     assert [row["reliable"] for row in rows] == [True, True, False, False, True]
@@ -111,7 +111,7 @@ def test_neighbours_of_one_channel_and_moment_share_their_source() -> None:
         BatchSlice(RICH, lossy, 0, 1, NOW + 1),
     )
     assert batch.column("source").run_ends.to_pylist() == [3, 4, 5, 6]
-    rows = expand(batch, 0, 0, False, False).to_pylist()
+    rows = ROWS.expand(batch, 0, 0, False, False).to_pylist()
     assert [row["messageNum"] for row in rows] == [100, 101, 105, 105, 0, 0]
     assert [row["reliable"] for row in rows] == [True, True, True, True, False, False]
 
@@ -122,7 +122,9 @@ def test_headers_and_attachments_stand_at_their_message() -> None:
         headers={1: ((b"k", b"\x00\xff"), (b"\xff", b""))},
         attachments={2: (Attachment(8, ((b"name", b"n"),)), Attachment(2, ()))},
     )
-    whole = expand(stored(BatchSlice(PLAIN, messages, 0, 3, NOW)), 0, 0, True, True).to_pylist()
+    whole = ROWS.expand(
+        stored(BatchSlice(PLAIN, messages, 0, 3, NOW)), 0, 0, True, True
+    ).to_pylist()
     assert [row["headers"] for row in whole] == [
         None,
         [{"key": "k", "value": b"\x00\xff"}, {"key": "\\xff", "value": b""}],
@@ -140,7 +142,7 @@ def test_headers_and_attachments_stand_at_their_message() -> None:
             {"channelId": 2, "direction": "send", "headers": None},
         ],
     ]
-    part = expand(stored(BatchSlice(PLAIN, messages, 2, 3, NOW)), 0, 0, True, True).to_pylist()
+    part = ROWS.expand(stored(BatchSlice(PLAIN, messages, 2, 3, NOW)), 0, 0, True, True).to_pylist()
     assert part == [whole[2] | {"offset": 0}]
 
 
@@ -150,9 +152,9 @@ def test_any_slice_expands_to_the_same_rows(start: int, count: int) -> None:
         BatchSlice(PLAIN, run([b"0", b"1", b"2"]), 0, 3, NOW),
         BatchSlice(RICH, run([b"3", b"4", b"5", b"6"]), 0, 4, NOW),
     )
-    whole = expand(batch, 0, 10, True, True).to_pylist()
-    part = expand(batch.slice(start, count), 0, 10 + start, True, True)
-    assert part.schema.equals(row_schema(True, True))
+    whole = ROWS.expand(batch, 0, 10, True, True).to_pylist()
+    part = ROWS.expand(batch.slice(start, count), 0, 10 + start, True, True)
+    assert part.schema.equals(ROWS.row_schema(True, True))
     assert part.to_pylist() == whole[start : start + count]
 
 
@@ -160,15 +162,15 @@ def test_rows_survive_an_ipc_stream_and_joining() -> None:
     first = stored(BatchSlice(PLAIN, run([b"0", b"1"]), 0, 2, NOW)).slice(1)
     second = stored(BatchSlice(RICH, run([b"2", b"3"]), 0, 2, NOW)).slice(0, 1)
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, SPOOL_SCHEMA) as writer:
+    with pa.ipc.new_stream(sink, ROWS.schema) as writer:
         writer.write_batch(first)
         writer.write_batch(second)
     joined = pa.concat_batches(list(pa.ipc.open_stream(sink.getvalue())))
-    rows = expand(joined, 0, 0, False, False).to_pylist()
+    rows = ROWS.expand(joined, 0, 0, False, False).to_pylist()
     assert [(row["value"], row["channel"]) for row in rows] == [(b"1", "cpu"), (b"2", "disk")]
 
 
 def test_the_payload_of_a_whole_run_is_not_copied() -> None:
     whole = run([b"abc", b"def"])
-    data = to_batch([BatchSlice(PLAIN, whole, 0, 2, NOW)]).column("value").buffers()[2]
+    data = ROWS.to_rows([BatchSlice(PLAIN, whole, 0, 2, NOW)]).column("value").buffers()[2]
     assert data.address == pa.py_buffer(whole.payload).address

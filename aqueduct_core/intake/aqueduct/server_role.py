@@ -15,10 +15,8 @@ from aqueduct_core.aqueduct.conventions.headers import (
     read_connection,
 )
 from aqueduct_core.aqueduct.engine import AqueductEngine
-from aqueduct_core.aqueduct.events import Closed, Ended, Event
 from aqueduct_core.engine.message_batch import Headers
-from aqueduct_core.intake.sessions.context import SessionChannel
-from aqueduct_core.intake.sessions.session import Session
+from aqueduct_core.intake.aqueduct.session import AqueductSession, Role
 
 SERVER_HEADERS: Headers = (
     (DEDUPLICATES, BY_SEQUENCE),
@@ -33,7 +31,7 @@ intake is the producer's business."""
 ENTRYPOINT_NAME = "0"
 
 
-class ServerRole:
+class ServerRole(Role):
     """Admits a connection whose token is right (``refusal`` says why another one is not)."""
 
     def __init__(
@@ -46,7 +44,7 @@ class ServerRole:
         self._refusal = refusal
         self._clock = clock
 
-    def opened(self, session: Session, headers: Headers) -> None:
+    def opened(self, session: AqueductSession, headers: Headers) -> None:
         try:
             claims = read_connection(headers)
             refusal = self._refusal(claims.token)
@@ -58,24 +56,3 @@ class ServerRole:
         self._engine.accept(SERVER_HEADERS, self._clock())
         session.admit(headers, claims.producer, claims.run)
         session.read(AqueductEngine.ENTRYPOINT, ENTRYPOINT_NAME, claims.sequence_start)
-
-    def received(self, channel: SessionChannel) -> None:
-        pass
-
-    def told(self, event: Event) -> None:
-        pass
-
-    def recorded(self, channels: list[int]) -> None:
-        pass
-
-    def attached(self, channel: SessionChannel) -> None:
-        pass
-
-    def unread(self, parent: SessionChannel, path: str, reason: str) -> None:
-        pass
-
-    def ended(self, ended: Ended, channel: SessionChannel | None) -> None:
-        pass
-
-    def closed(self, session: Session, closed: Closed) -> None:
-        pass

@@ -16,7 +16,7 @@ from aqueduct_core.aqueduct.engine import Attach, Mode, Side
 from aqueduct_core.aqueduct.events import Closed, End
 from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.engine.message_batch import Headers
-from aqueduct_core.intake.sessions.open_channels import MAX_PATH
+from aqueduct_core.intake.aqueduct.open_channels import MAX_PATH
 from tests.core.intake.bench import bench
 from tests.core.intake.scene import Scene, Turns, of
 from tests.support.pair import LinkShape
@@ -39,7 +39,7 @@ def test_messages_are_acked_after_storage_and_the_finish_waits_for_it(tmp_path: 
         assert scene.delivered(channel, True) == [0, 1]
         assert scene.end_of(channel) is End.FINISHED
         assert [row["value"] for row in of(b, "c")] == [b"a", b"b"]
-        assert scene.around.counters.finished == 1
+        assert scene.context.counters.finished == 1
 
 
 def test_a_refused_client_gets_a_reason_and_leaves_nothing(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_refused_client_gets_a_reason_and_leaves_nothing(tmp_path: Path) -> No
         scene.rest(1.0)
         assert scene.closed == Closed(CODE_REJECTED, "no t", True)
         assert (b.rows(), scene.session.channels) == ([], 0)
-        assert scene.around.counters.rejected == 1
+        assert scene.context.counters.rejected == 1
         assert scene.pair.server.open_channels == 0
 
 
@@ -165,7 +165,7 @@ def test_of_a_cancelled_channel_what_is_written_stays_and_the_rest_is_dropped(
         scene.client.cancel(channel, scene.pair.now)
         scene.take()
         scene.rest(1.0)
-        assert scene.around.counters.cancelled == 1
+        assert scene.context.counters.cancelled == 1
         assert scene.closed is None
         assert [row["value"] for row in of(b, "c")] == [b"written"]
         assert (b.groups.counters.rows, b.groups.counters.withdrawn) == (2, 1)
@@ -219,7 +219,7 @@ def test_unreliable_messages_are_rows_exactly_if_they_are_acked(tmp_path: Path) 
         assert len(nacked) == scene.pair.lost_datagrams > 50
         assert sorted(acked + nacked) == list(range(300))
         assert sorted(row["messageNum"] for row in of(b, "u")) == acked
-        assert scene.around.counters.nacked == len(nacked)
+        assert scene.context.counters.nacked == len(nacked)
         assert scene.end_of(channel) is End.FINISHED
 
 

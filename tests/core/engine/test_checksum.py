@@ -9,7 +9,7 @@ from zlib import crc32
 
 import pytest
 
-from aqueduct_core.aqueduct.conventions.dedupe.checksum import (
+from aqueduct_core.engine.checksum import (
     COPY_BYTES,
     BatchPart,
     Content,

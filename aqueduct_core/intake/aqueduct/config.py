@@ -1,4 +1,4 @@
-"""What the settings of an intake mean to its engines and links."""
+"""What the settings of an intake mean to an Aqueduct engine."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def engine_config(settings: AqueductIntake) -> Config:
     )
 
 
-def check_row_headers(run: MessageBatch, config: Config) -> None:
+def check_row_headers(batch: MessageBatch, config: Config) -> None:
     """Whether each message's own headers are within the limits of `engine_config`.
 
     Raises: BadHeader.
     """
     most, pairs = config.max_headers_bytes - NUMBER_BYTES, config.max_header_pairs - 1
-    for headers in run.headers.values():
+    for headers in batch.headers.values():
         size = headers_size(headers)
         if len(headers) > pairs or size > most:
             raise BadHeader(
