@@ -137,7 +137,7 @@ def from_mapping(data: Mapping[str, Any], kind: type[Value]) -> Value:
     Raises:
         InvalidOption: UNKNOWN for a key that none of the sections has, BAD_VALUE.
     """
-    _check_known(data, kind, "")
+    check_known(data, kind)
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
@@ -182,7 +182,8 @@ def _parsed(name: str, value: Any, unit: str) -> float:
         raise InvalidOption("BAD_VALUE", f"{name}: {error}", "Correct it and start again") from None
 
 
-def _check_known(data: Any, kind: type[msgspec.Struct], prefix: str) -> None:
+def check_known(data: Mapping[str, Any], kind: type[msgspec.Struct], prefix: str = "") -> None:
+    """Raises InvalidOption.UNKNOWN for the first key that no section has."""
     keys = {field.encode_name for field in msgspec.structs.fields(kind)}
     below = _sections(kind)
     for key, value in data.items():
@@ -194,7 +195,7 @@ def _check_known(data: Any, kind: type[msgspec.Struct], prefix: str) -> None:
             )
         for each in value if isinstance(value, list | tuple) else (value,):
             if key in below and isinstance(each, Mapping):
-                _check_known(each, below[key], f"{prefix}{key}.")
+                check_known(each, below[key], f"{prefix}{key}.")
 
 
 def _sections(kind: type[msgspec.Struct]) -> dict[str, Any]:

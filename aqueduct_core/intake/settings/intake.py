@@ -21,7 +21,14 @@ from aqueduct_core.intake.settings.dial import (
     in_full,
 )
 from aqueduct_core.intake.settings.service import AqueductLimits, ServiceSettings
-from aqueduct_core.primitives.settings import Section, duration, from_mapping, number, size
+from aqueduct_core.primitives.settings import (
+    Section,
+    check_known,
+    duration,
+    from_mapping,
+    number,
+    size,
+)
 
 VERSION = 1
 
@@ -140,6 +147,7 @@ class IntakeSettings(ServiceSettings, frozen=True):
                 f"v is {version}, this release reads {VERSION}",
                 "Use the release that wrote it, or a newer one",
             )
+        check_known(told, cls)
         if not isinstance(told.get("spool"), str):
             raise InvalidOption("MISSING", "the settings name no spool", "Give a directory")
         if isinstance(told.get("connect"), Mapping):

@@ -56,6 +56,7 @@ def test_repr_shows_no_secret() -> None:
         ("[]", r"BAD_VALUE.*not a JSON object"),
         ("{}", r"MISSING.*no spool"),
         ('{"spool": "/s", "spol": 1}', r"UNKNOWN.*spol"),
+        ('{"spol": "/s"}', r"UNKNOWN.*spol"),
         ('{"spool": "/s", "tls": {"cert": 1}}', r"UNKNOWN.*tls\.cert"),
         ('{"spool": "/s", "v": 2}', r"BAD_VALUE.*v is 2"),
         ('{"spool": "/s", "credentials": {"v": 1}}', r"BAD_VALUE.*wrong kind"),
