@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -31,6 +30,7 @@ from pyspark.sql import SparkSession
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.settings.intake import AqueductIntake, TlsSettings
 from tests.bench.transport import MEGABYTE, calibration, measure
+from tests.support.processes import cpu_seconds
 from tests.support.waiting import environment, intake_status, wait_until
 
 PAYLOAD_BYTES = {100: 40 * MEGABYTE, 1000: 60 * MEGABYTE, 65536: 80 * MEGABYTE}
@@ -54,12 +54,6 @@ class Figures(NamedTuple):
 
     wall: float
     cpu: float
-
-
-def processor_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Load(NamedTuple):
@@ -167,12 +161,12 @@ class Query:
     def run(self, load: Load) -> Figures:
         """From the sender's first message until the last one is a row."""
         target = self.rows() + load.count + 1  # and the entrypoint message
-        used = processor_seconds(self._intake)
+        used = cpu_seconds(self._intake)
         acked = send_from_elsewhere(self.endpoint, load)
         begun = time.perf_counter() - acked
         wait_until(lambda: self.rows() >= target, 60, f"{load.count} rows")
         seconds = time.perf_counter() - begun
-        return figures(load, seconds, processor_seconds(self._intake) - used)
+        return figures(load, seconds, cpu_seconds(self._intake) - used)
 
     def stop(self) -> None:
         self._query.stop()
@@ -189,9 +183,9 @@ def counting(load: Load) -> Figures:
 
 def durable(load: Load, folder: Path) -> Figures:
     with intake(folder) as (endpoint, pid):
-        used = processor_seconds(pid)
+        used = cpu_seconds(pid)
         wall = send_from_elsewhere(endpoint, load)
-        return figures(load, wall, processor_seconds(pid) - used)
+        return figures(load, wall, cpu_seconds(pid) - used)
 
 
 def compare(spark: SparkSession, load: Load, repetitions: int, folder: Path) -> float:

@@ -16,7 +16,7 @@ import pytest
 
 from aqueduct_core import aio
 from aqueduct_core.aqueduct.conventions import dedupe
-from tests.core.aio.scene import client_tls, in_loop, server_tls
+from tests.support.event_loop import client_tls, in_loop, server_tls
 from tests.support.source_tree import product
 
 RUN = {

@@ -164,9 +164,9 @@ class Producing:
         book.carrier = producer
 
         def note() -> None:
-            facts = sender.statistics
-            book.acked = RangeSet(facts.acked_ranges)
-            book.resent = facts.resent
+            counts = sender.statistics
+            book.acked = RangeSet(counts.acked_ranges)
+            book.resent = counts.resent
 
         async for count in self._pace(book):
             for _ in range(count):

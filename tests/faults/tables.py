@@ -16,8 +16,8 @@ from aqueduct_core.errors import IntakeFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import IntakeStatus, Ticket
 from aqueduct_core.intake.aqueduct.rows import ROWS
-from tests.core.intake.processes import IntakeProcess
 from tests.faults.ledger import COLUMNS, DIGITS
+from tests.support.intake_process import IntakeProcess
 from tests.support.waiting import LONG
 
 MANY_CHUNKS = 500

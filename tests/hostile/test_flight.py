@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.flight.unauthenticated import MAX_WAITING
-from tests.core.intake.processes import Site
-from tests.faults.processes import open_files
 from tests.hostile.attacks import Stage
 from tests.hostile.measuring import RATE, attacker
 from tests.hostile.verdict import MB, of_stage, withstood
+from tests.support.intake_process import Site
+from tests.support.processes import open_files
 from tests.support.waiting import LONG, wait_until
 
 pytestmark = pytest.mark.hostile

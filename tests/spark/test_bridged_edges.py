@@ -27,9 +27,9 @@ from aqueduct_core.aqueduct.conventions.headers import (
 )
 from aqueduct_core.engine.message_batch import Headers, ReceivedHeaders
 from aqueduct_core.intake.aqueduct.rows import HEADERS
-from tests.core.intake.processes import IntakeProcess, Site
 from tests.spark.producing import INSECURE
 from tests.spark.write.sinking import Attempt, options, patiently
+from tests.support.intake_process import IntakeProcess, Site
 
 LIMIT = 64_000
 """Bytes of header data that an intake takes, unless told otherwise."""

@@ -21,7 +21,7 @@ from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.skips import Skip, save_skips
 from aqueduct_spark.intakes.process import LOG_FILE, start_intake
 from tests.core.intake.lives import run
-from tests.core.intake.processes import Site
+from tests.support.intake_process import Site
 from tests.support.remote import RemoteThread, Script
 from tests.support.waiting import LONG, ended, wait_until
 

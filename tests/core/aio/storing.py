@@ -17,7 +17,7 @@ from aqueduct_core.aio.outcomes import (
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aio.serve import Server, serve
 from aqueduct_core.aqueduct.conventions.headers import read_channel, read_connection
-from tests.core.aio.scene import client_tls, server_tls
+from tests.support.event_loop import client_tls, server_tls
 
 
 class Store:

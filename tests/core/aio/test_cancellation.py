@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from aqueduct_core.aio.halves import Receiver, Sender, channel
-from tests.core.aio.scene import KINDS, eventually, in_loop, pair, scene
+from tests.core.aio.scene import KINDS, pair, scene
+from tests.support.event_loop import eventually, in_loop
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 

@@ -25,7 +25,8 @@ from aqueduct_core.aio.outcomes import (
 )
 from aqueduct_core.aio.serve import serve
 from aqueduct_core.aqueduct.config import AckMode, Config
-from tests.core.aio.scene import Scene, client_tls, eventually, in_loop, scene, server_tls
+from tests.core.aio.scene import Scene, scene
+from tests.support.event_loop import client_tls, eventually, in_loop, server_tls
 from tests.support.proxy import Impairment, Proxy
 from tests.support.rules import rule
 

@@ -12,8 +12,9 @@ from aqueduct_core.aio.serve import Server, serve
 from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed
-from tests.core.aio.scene import client_tls, eventually, in_loop, scene, server_tls
+from tests.core.aio.scene import scene
 from tests.core.aio.storing import producer, storing
+from tests.support.event_loop import client_tls, eventually, in_loop, server_tls
 
 ERRORS = {
     3: "FLOW_CONTROL_ERROR (0x3)",

@@ -20,7 +20,7 @@ from aqueduct_core.transport.tls.credentials import (
     make_authority,
     self_signed,
 )
-from tests.core.aio.scene import client_tls, in_loop, server_tls
+from tests.support.event_loop import client_tls, in_loop, server_tls
 
 
 async def refused(url: str, **options: Any) -> AqueductError:

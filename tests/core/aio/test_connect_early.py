@@ -22,7 +22,7 @@ from aqueduct_core.transport.session_file import SessionFile
 from aqueduct_core.transport.sessions import MemorySessions, SessionStore
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 from aqueduct_core.transport.tls.credentials import ServerTls
-from tests.core.aio.scene import client_tls, eventually, in_loop, server_tls
+from tests.support.event_loop import client_tls, eventually, in_loop, server_tls
 from tests.support.rules import rule
 
 EARLY = ListenLimits(early_data=True)

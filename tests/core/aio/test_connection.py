@@ -12,7 +12,8 @@ from aqueduct_core.aio.outcomes import ConnectionLost, ReceiverClosed
 from aqueduct_core.aio.serve import serve
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.conventions.headers import CODE_ABORTED
-from tests.core.aio.scene import client_tls, eventually, in_loop, scene, server_tls
+from tests.core.aio.scene import scene
+from tests.support.event_loop import client_tls, eventually, in_loop, server_tls
 from tests.support.rules import rule
 
 

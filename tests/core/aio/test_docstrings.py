@@ -15,7 +15,7 @@ import pytest
 from aqueduct_core import aio
 from aqueduct_core.aio.halves import Receiver
 from aqueduct_core.aio.outcomes import Cancelled, ConnectionLost
-from tests.core.aio.scene import client_tls, in_loop, server_tls
+from tests.support.event_loop import client_tls, in_loop, server_tls
 
 URL = "aqueduct://host:4433"
 """Where the server of every example listens."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.aio.scene import KINDS, in_loop, pair
+from tests.core.aio.scene import KINDS, pair
+from tests.support.event_loop import in_loop
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 

@@ -13,7 +13,7 @@ from aqueduct_core.aio.send_state import SendState
 from aqueduct_core.aqueduct.engine import AqueductEngine, Config, Side
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.in_memory.link import MemoryLink
-from tests.core.aio.scene import in_loop
+from tests.support.event_loop import in_loop
 from tests.support.rules import rule
 
 MESSAGES = 400

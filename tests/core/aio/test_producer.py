@@ -12,8 +12,8 @@ from aqueduct_core.aio.outcomes import (
 )
 from aqueduct_core.aio.serve import serve
 from aqueduct_core.aqueduct.conventions.headers import read_channel
-from tests.core.aio.scene import eventually, in_loop, server_tls
 from tests.core.aio.storing import producer, storing
+from tests.support.event_loop import eventually, in_loop, server_tls
 
 
 @pytest.mark.parametrize("mode", ["ordered", "unordered"])

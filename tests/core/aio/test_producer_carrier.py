@@ -11,8 +11,8 @@ import pytest
 from aqueduct_core.aio.outcomes import Misuse
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.transport.settings import LinkSettings
-from tests.core.aio.scene import client_tls, eventually, in_loop
 from tests.core.aio.storing import producer, storing
+from tests.support.event_loop import client_tls, eventually, in_loop
 from tests.support.proxy import Impairment, Proxy
 
 

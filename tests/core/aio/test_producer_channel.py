@@ -9,8 +9,8 @@ import pytest
 from aqueduct_core.aio.outcomes import (
     Misuse,
 )
-from tests.core.aio.scene import eventually, in_loop
 from tests.core.aio.storing import producer, storing
+from tests.support.event_loop import eventually, in_loop
 
 
 @in_loop

@@ -15,8 +15,8 @@ from aqueduct_core.aio.outcomes import (
 )
 from aqueduct_core.aio.serve import bearer, serve
 from aqueduct_core.errors import AuthFailed, ConnectFailed
-from tests.core.aio.scene import eventually, in_loop, server_tls
 from tests.core.aio.storing import producer, storing
+from tests.support.event_loop import eventually, in_loop, server_tls
 
 
 @in_loop

@@ -18,8 +18,8 @@ from aqueduct_core.primitives.certificates import Authority
 from aqueduct_core.transport.sessions import MemorySessions, SessionTable
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls, issue, make_authority
-from tests.core.aio.scene import client_tls, eventually, in_loop, server_tls
 from tests.core.aio.storing import Store, producer, storing
+from tests.support.event_loop import client_tls, eventually, in_loop, server_tls
 from tests.support.rules import rule
 
 EARLY = ListenLimits(early_data=True)

@@ -20,8 +20,8 @@ from aqueduct_core.aqueduct.conventions.headers import (
 )
 from aqueduct_core.aqueduct.conventions.positions import ChannelPosition, to_payload
 from aqueduct_core.errors import ProtocolViolation
-from tests.core.aio.scene import in_loop, server_tls
 from tests.core.aio.storing import producer
+from tests.support.event_loop import in_loop, server_tls
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from aqueduct_core.aqueduct.conventions.receipts import (
     wants_receipts,
 )
 from aqueduct_core.errors import SinkFailed
-from tests.core.aio.scene import client_tls, eventually, in_loop, server_tls
+from tests.support.event_loop import client_tls, eventually, in_loop, server_tls
 from tests.support.waiting import LONG
 
 Answer = Callable[[Sender], Coroutine[Any, Any, None]]

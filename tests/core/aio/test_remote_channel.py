@@ -17,7 +17,8 @@ from aqueduct_core.aio.outcomes import Cancelled, Finished, LostInTransit
 from aqueduct_core.aio.serve import serve
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.transport.settings import LinkSettings
-from tests.core.aio.scene import Scene, client_tls, eventually, in_loop, server_tls
+from tests.core.aio.scene import Scene
+from tests.support.event_loop import client_tls, eventually, in_loop, server_tls
 from tests.support.rules import rule
 
 BUFFER = 20_000

@@ -9,7 +9,8 @@ import pytest
 
 from aqueduct_core.aio.halves import Receiver, Sender, channel, oneshot
 from aqueduct_core.aio.outcomes import Cancelled, Finished, Misuse
-from tests.core.aio.scene import KINDS, eventually, in_loop, pair
+from tests.core.aio.scene import KINDS, pair
+from tests.support.event_loop import eventually, in_loop
 from tests.support.rules import rule
 
 kinds = pytest.mark.parametrize("kind", KINDS)

@@ -15,7 +15,8 @@ from aqueduct_core.aio.serve import bearer, serve
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import AqueductError, AuthFailed, ConnectFailed
 from aqueduct_core.logs.refusals import LINES
-from tests.core.aio.scene import client_tls, eventually, in_loop, scene, server_tls
+from tests.core.aio.scene import scene
+from tests.support.event_loop import client_tls, eventually, in_loop, server_tls
 
 
 async def refused(url: str, **options: Any) -> AqueductError:

@@ -10,7 +10,8 @@ from aqueduct_core.aio.halves import Receiver
 from aqueduct_core.cli.console.output import JsonLines
 from aqueduct_core.cli.console.printing import Printer
 from aqueduct_core.cli.reading import ChannelPrinter
-from tests.core.aio.scene import eventually, in_loop, scene
+from tests.core.aio.scene import scene
+from tests.support.event_loop import eventually, in_loop
 
 
 @in_loop

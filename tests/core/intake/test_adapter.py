@@ -13,7 +13,7 @@ from aqueduct_core.intake.aqueduct.adapter import ADAPTER
 from aqueduct_core.intake.aqueduct.rows import EARLIER_ROWS, ROWS
 from aqueduct_core.intake.settings.intake import AqueductIntake
 from aqueduct_core.intake.storage.layout import LAYOUT, protocol_of, settle_layout
-from tests.core.intake.processes import Site
+from tests.support.intake_process import Site
 
 
 def test_an_adapter_is_found_by_its_name_or_its_place() -> None:

@@ -19,8 +19,8 @@ from aqueduct_core.aqueduct.engine import Mode
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.cli.running import AQUEDUCT
 from tests.core.intake.bench import bench
-from tests.core.intake.processes import IntakeProcess, Site
 from tests.core.intake.scene import Scene
+from tests.support.intake_process import IntakeProcess, Site
 from tests.support.waiting import LONG, environment
 
 GROUP = 100_000

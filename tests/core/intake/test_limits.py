@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import socket
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,10 +27,11 @@ from aqueduct_core.transport import addresses, dialer
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.link import Address
 from aqueduct_core.transport.settings import LinkSettings
-from tests.core.aio.scene import eventually
 from tests.core.intake.lives import run
-from tests.core.intake.processes import IntakeProcess, Site
 from tests.core.transport.probe import Probe
+from tests.support.event_loop import eventually
+from tests.support.intake_process import IntakeProcess, Site
+from tests.support.processes import resident_bytes
 from tests.support.waiting import LONG
 
 GREEDY = replace(
@@ -299,19 +298,13 @@ def test_fault_30_good_traffic_goes_on_exactly_through_a_flood_of_garbage(site: 
         assert found["violations"] == found["over_limits"] == 0
 
     with site.intake() as intake:
-        before = resident(intake.pid)
+        before = resident_bytes(intake.pid)
         run(main(intake))
-        assert resident(intake.pid) - before < 100_000_000
+        assert resident_bytes(intake.pid) - before < 100_000_000
         for number in range(3):
             rows = [row for row in intake.rows() if row["channel"] == f"c{number}"]
             assert [row["messageNum"] for row in rows] == list(range(500))
             assert [int(row["value"]) for row in rows] == list(range(number, 1500, 3))
-
-
-def resident(pid: int) -> int:
-    """Resident bytes of a process."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_channels_are_given_back(site: Site) -> None:

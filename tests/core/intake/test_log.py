@@ -22,7 +22,7 @@ from aqueduct_core.intake.storage.layout import LOG_FILE
 from aqueduct_core.logs.refusals import LINES
 from aqueduct_core.logs.rotation import older
 from tests.core.intake.lives import run
-from tests.core.intake.processes import Site
+from tests.support.intake_process import Site
 from tests.support.waiting import LONG
 
 BEGINS = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ \S+: ")

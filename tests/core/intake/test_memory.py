@@ -22,9 +22,10 @@ from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.settings import LEAST_WINDOW, LinkSettings, ListenLimits
 from tests.core.intake.lives import run
-from tests.core.intake.processes import IntakeProcess, Site
-from tests.core.intake.test_limits import counted, resident, status, works
+from tests.core.intake.test_limits import counted, status, works
 from tests.core.transport.probe import Probe
+from tests.support.intake_process import IntakeProcess, Site
+from tests.support.processes import resident_bytes
 from tests.support.waiting import LONG
 from tests.support.wire import Wire
 
@@ -83,7 +84,7 @@ def test_those_that_hold_most_are_closed_and_a_good_producer_goes_on(
     async def main(intake: IntakeProcess) -> None:
         async with connect(intake.url, tls=site.client_tls) as early:
             await works(early, "early")
-        before = resident(intake.pid)
+        before = resident_bytes(intake.pid)
         async with Producer(intake.url, producer="p", tls=site.client_tls) as producing:
             good = producing.channel("good")
             await good.send(b"first")
@@ -111,7 +112,7 @@ def test_those_that_hold_most_are_closed_and_a_good_producer_goes_on(
                 await works(late, "late")
         found = await status(intake)
         assert found["violations"] == found["over_limits"] == 0
-        assert resident(intake.pid) - before < 3 * MEMORY
+        assert resident_bytes(intake.pid) - before < 3 * MEMORY
 
     with site.intake(limits=AqueductLimits(memory=MEMORY)) as intake:
         run(main(intake))

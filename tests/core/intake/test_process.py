@@ -32,7 +32,7 @@ from aqueduct_core.intake.process import MAX_DESCRIPTORS
 from aqueduct_core.intake.settings.intake import AuthSettings, TlsSettings
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.intake.lives import run, through_kills
-from tests.core.intake.processes import Site
+from tests.support.intake_process import Site
 from tests.support.rules import rule
 from tests.support.waiting import LONG, SOON, alive, ended, wait_until
 

@@ -12,7 +12,7 @@ from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.intake.lives import run
-from tests.core.intake.processes import Site
+from tests.support.intake_process import Site
 from tests.support.proxy import Impairment, Proxy
 
 NEVER = LinkSettings(idle_timeout=3_600.0)

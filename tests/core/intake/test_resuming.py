@@ -15,8 +15,8 @@ from aqueduct_core.aqueduct.conventions.headers import channel_headers, connecti
 from aqueduct_core.aqueduct.events import End
 from aqueduct_core.engine.inputs import LinkLost
 from tests.core.intake.bench import Bench, bench
-from tests.core.intake.processes import Site
 from tests.core.intake.scene import Scene, of
+from tests.support.intake_process import Site
 from tests.support.waiting import LONG
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.core.intake.processes import IntakeProcess, Site
 from tests.faults.cluster import cluster
+from tests.support.intake_process import IntakeProcess, Site
 from tests.support.waiting import LONG, Output, ended, environment, wait_until
 
 pytestmark = pytest.mark.spark

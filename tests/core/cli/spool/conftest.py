@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.cli.spool.stored import Stored
-from tests.core.intake.processes import Site
+from tests.support.intake_process import Site
 
 
 @pytest.fixture(scope="package")

@@ -14,8 +14,8 @@ from aqueduct_core.spool import InlineSync, Spool, SpoolReader
 from aqueduct_core.spool.format.record import Record
 from aqueduct_core.spool.format.scan import scan
 from tests.core.cli.running import aqueduct
-from tests.core.intake.processes import IntakeProcess, Site
 from tests.core.spool.rows import segments
+from tests.support.intake_process import IntakeProcess, Site
 from tests.support.repository import ROOT
 
 FIXTURES = ROOT / "tests" / "core" / "spool" / "fixtures"

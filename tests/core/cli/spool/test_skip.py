@@ -17,8 +17,8 @@ from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_core.spool.skips import MAX_OFFSET
 from tests.core.intake.lives import run
-from tests.core.intake.processes import IntakeProcess, Site
 from tests.core.spool.rows import segments
+from tests.support.intake_process import IntakeProcess, Site
 
 
 def send(site: Site, intake: IntakeProcess) -> None:

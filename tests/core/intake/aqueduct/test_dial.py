@@ -19,7 +19,7 @@ from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
 from aqueduct_core.intake.settings.service import AqueductLimits
-from tests.core.intake.processes import IntakeProcess, Site
+from tests.support.intake_process import IntakeProcess, Site
 from tests.support.remote import RemoteThread, Script, Scripts, payloads
 from tests.support.remote_process import RemoteProcess
 from tests.support.waiting import LONG, wait_until

@@ -12,7 +12,7 @@ from aqueduct_core.aio.halves import Sender, channel
 from aqueduct_core.aio.outcomes import Misuse
 from aqueduct_core.errors import ChannelEnded
 from tests.core.intake.lives import run
-from tests.core.intake.processes import IntakeProcess, Site
+from tests.support.intake_process import IntakeProcess, Site
 from tests.support.rules import rule
 from tests.support.waiting import LONG, wait_until
 

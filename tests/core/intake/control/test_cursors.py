@@ -15,7 +15,7 @@ from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.spool import are_here, read_locations
 from aqueduct_core.spool.lock import LOCK
-from tests.core.intake.processes import Site
+from tests.support.intake_process import Site
 from tests.support.waiting import LONG, wait_until
 
 

@@ -28,7 +28,7 @@ from aqueduct_core.intake.settings.recorded import (
     recorded_in,
 )
 from aqueduct_core.primitives import json_file
-from tests.core.intake.processes import Site
+from tests.support.intake_process import Site
 from tests.support.waiting import LONG
 
 FILES = TlsSettings("/tls/cert.pem", "/tls/key.pem")

@@ -19,9 +19,9 @@ from aqueduct_core.aqueduct.conventions.receipts import (
     receipts_header,
 )
 from aqueduct_core.errors import SinkFailed
-from tests.core.aio.scene import eventually
 from tests.core.intake.lives import run
-from tests.core.intake.processes import IntakeProcess, Site
+from tests.support.event_loop import eventually
+from tests.support.intake_process import IntakeProcess, Site
 from tests.support.waiting import LONG
 
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from aqueduct_spark.options.read import BatchReadOptions
 from aqueduct_spark.options.tokens import Token
 from aqueduct_spark.read.batch.planner import settle, settles
 from aqueduct_spark.read.batch.reader import BatchReader
-from tests.core.intake.processes import IntakeProcess, Site
 from tests.spark.producing import Flow, numbered, produce
+from tests.support.intake_process import IntakeProcess, Site
 
 
 class Ground:

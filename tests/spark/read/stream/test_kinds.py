@@ -10,9 +10,9 @@ from pyspark.sql import functions as f
 
 from aqueduct_core.intake.settings.config_file import write_access
 from aqueduct_spark.formats.aqueduct.columns import event_schema
-from tests.core.intake.processes import Site
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import Scene
+from tests.support.intake_process import Site
 
 pytestmark = pytest.mark.spark
 

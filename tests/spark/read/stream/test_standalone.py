@@ -15,9 +15,9 @@ from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed, TlsFailed
 from aqueduct_core.intake.control import status_file
 from aqueduct_core.intake.settings.config_file import write_access
 from aqueduct_spark.model.offsets import StreamOffset
-from tests.core.intake.processes import IntakeProcess, Site
 from tests.spark.producing import numbered, produce
 from tests.spark.read.stream.loop import Loop, Yard, values
+from tests.support.intake_process import IntakeProcess, Site
 
 
 class Ground:

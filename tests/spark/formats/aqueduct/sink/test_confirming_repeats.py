@@ -19,11 +19,11 @@ from aqueduct_spark.write.pool import Pool
 from aqueduct_spark.write.sink import SentCounts, WriteIdentity
 from aqueduct_spark.write.task import write_rows
 from aqueduct_spark.write.worker import Worker
-from tests.core.aio.scene import in_loop, server_tls
-from tests.core.intake.processes import Site
 from tests.spark.formats.aqueduct.sink.test_attempt import once, two, values
 from tests.spark.plain_peer import Peer, listening
 from tests.spark.write.sinking import Attempt, numbered, options, patiently
+from tests.support.event_loop import in_loop, server_tls
+from tests.support.intake_process import Site
 
 
 def rows(*texts: bytes, channel: str = "c") -> pa.RecordBatch:

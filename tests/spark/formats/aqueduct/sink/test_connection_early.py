@@ -13,9 +13,9 @@ from aqueduct_core.errors import AqueductError, AuthFailed, ConnectFailed
 from aqueduct_core.transport.sessions import SessionTable
 from aqueduct_core.transport.settings import ListenLimits
 from aqueduct_spark.formats.aqueduct.sink import connection as sink_connection
-from tests.core.aio.scene import in_loop, server_tls
-from tests.spark.plain_peer import Peer, eventually, listening
+from tests.spark.plain_peer import Peer, listening
 from tests.spark.write.sinking import Attempt, numbered, options
+from tests.support.event_loop import eventually, in_loop, server_tls
 
 EARLY = ListenLimits(early_data=True)
 KNOWS = (("deduplicates", "sequence"),)

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.core.intake.processes import IntakeProcess, Site
 from tests.faults.batches import logged
 from tests.spark.producing import produce
 from tests.spark.read.stream.loop import Yard
 from tests.spark.write.test_writers_faults import PATIENCE, authority, driver, rows_of, stored
+from tests.support.intake_process import IntakeProcess, Site
 from tests.support.waiting import LONG, ended, intake_status, send_signal, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

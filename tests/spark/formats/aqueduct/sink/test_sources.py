@@ -16,11 +16,11 @@ from aqueduct_core.errors import SchemaMismatch, SinkFailed
 from aqueduct_spark.formats.aqueduct.sink.splitting import RowPlan, Splitter
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.batches import RowBatch
-from tests.core.aio.scene import server_tls
-from tests.core.intake.processes import Site
 from tests.spark.formats.aqueduct.sink.test_attempt import values
-from tests.spark.plain_peer import Peer, eventually, listening
+from tests.spark.plain_peer import Peer, listening
 from tests.spark.write.sinking import Attempt, options, patiently
+from tests.support.event_loop import eventually, server_tls
+from tests.support.intake_process import Site
 
 SPOOLS = ("0b9c9c8e-spool-a", "7d11f0aa-spool-b")
 
