@@ -25,8 +25,8 @@ class AuthenticatedServer(fl.FlightServerBase):  # type: ignore[misc]
     """A Flight server; it answers while it is being made, so what answers is there before.
 
     ``host`` and ``port`` are where it listens (port 0: any), with a certificate of the spool's
-    authority. ``refused`` is told, in any thread, why a call had no right token; who has none
-    fails in TLS, of which nobody is told. Connections without a call are bounded
+    authority. ``refused`` gets, in any thread, why a call had no right token; who has none
+    fails in TLS, of which nobody hears. Connections without a call are bounded
     (`UnauthenticatedConnections`). Ends with `shutdown`, which waits for the calls under way.
 
     What it serves is what `answer`, `stream` and `actions` say.

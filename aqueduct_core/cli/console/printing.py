@@ -52,9 +52,9 @@ class Printer:
     def failure(self) -> OSError | None:
         return self._writer.failure
 
-    def when_failed(self, tell: Callable[[], None]) -> None:
-        """Call ``tell`` in the event loop when writing fails."""
-        self._when_failed = tell
+    def when_failed(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` in the event loop when writing fails."""
+        self._when_failed = callback
 
     async def room(self) -> None:
         """Return when fewer than `QUEUE_BYTES` wait."""

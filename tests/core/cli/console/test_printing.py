@@ -81,6 +81,6 @@ async def _stands_still(connection: ClientConnection) -> None:
     still, before = 0, -1
     while still < 10:
         await asyncio.sleep(0.05)
-        now = connection.carried
+        now = connection.bytes_delivered
         still = still + 1 if now == before and now > 0 else 0
         before = now
