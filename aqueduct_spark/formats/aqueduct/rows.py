@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from aqueduct_core.errors import ChannelEnded
 from aqueduct_core.intake.aqueduct.rows import ROWS
+from aqueduct_core.intake.storage.rows import EVENT
 from aqueduct_spark.formats.description import RowMapping
 from aqueduct_spark.options.read_parts import RowOptions
 
@@ -39,7 +40,9 @@ class AqueductRows(RowMapping):
         return ROWS.newest_timestamp(batch.slice(row, 1))
 
     def selectable(self, batch: pa.RecordBatch) -> pa.RunEndEncodedArray:
-        return batch.column("source")
+        if EVENT in batch.schema.names and not batch.column(EVENT).values.null_count:
+            return batch.column(EVENT)
+        return batch.column("source")  # messages; and events of an earlier release
 
     def payloads(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         carriers = pc.and_(

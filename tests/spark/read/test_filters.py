@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from aqueduct_core.intake.aqueduct.rows import HEADERS, ROWS, SOURCE
+from aqueduct_core.intake.storage.event_log import LoggedEvent
 from aqueduct_spark.formats.aqueduct.rows import AqueductRows
 from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.options.selection import Selection
@@ -116,6 +117,13 @@ def test_any_runs_give_what_a_row_by_row_filter_gives() -> None:
             if re.fullmatch(selection.pattern or "", channel) and producer == "x"
         ]
         assert offsets(stored(*runs), selection) == expected
+
+
+def test_events_are_chosen_by_their_own_channel() -> None:
+    found = [LoggedEvent("opened", n, "c", "p", name) for n, name in enumerate("aab")]
+    wanted = RowOptions(view="events", selection=Selection(channels=("b",)))
+    [rows] = RowShaper(AqueductRows(), wanted).rows(ROWS.to_events(found, 2), 2, 7)
+    assert rows.column("offset").to_pylist() == [9]
 
 
 def test_no_mask_when_every_row_stays() -> None:
