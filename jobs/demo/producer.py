@@ -111,8 +111,8 @@ async def produce_reliably(args: argparse.Namespace, ledger: LedgerFile, produce
         sender = connection.channel(args.channel, args.mode)
 
         def note(now: float) -> None:
-            facts = sender.statistics
-            ledger.write(facts.sent, facts.acked, facts.nacked, facts.acked_ranges, (), now)
+            counts = sender.statistics
+            ledger.write(counts.sent, counts.acked, counts.nacked, counts.acked_ranges, (), now)
 
         async for payload in readings(args.channel, args.seconds):
             await sender.send(payload)
@@ -134,8 +134,8 @@ async def produce_unreliably(args: argparse.Namespace, ledger: LedgerFile, produ
                 acked[reliable].add(first, stop)
 
         def note(now: float) -> None:
-            facts = sender.statistics
-            ledger.write(facts.sent, facts.acked, facts.nacked, acked[True], acked[False], now)
+            counts = sender.statistics
+            ledger.write(counts.sent, counts.acked, counts.nacked, acked[True], acked[False], now)
 
         sender.observe(settled, lambda: None)
         await connection.entrypoint.send(b"", attach=receiver)
