@@ -53,7 +53,7 @@ class LedgerFile:
 
     def __init__(self, path: Path, name: str, mode: str, producer: str) -> None:
         self._path = path
-        self._facts = {"channel": name, "mode": mode, "producer": producer}
+        self._channel = {"channel": name, "mode": mode, "producer": producer}
         self._written = 0.0
 
     def write(
@@ -69,7 +69,7 @@ class LedgerFile:
         """``reliable`` and ``unreliable`` are the ranges of numbers that were acked."""
         self._written = now
         entry = {
-            **self._facts,
+            **self._channel,
             "sent": sent,
             "acked": acked,
             "nacked": nacked,
