@@ -15,7 +15,7 @@ from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Receiver, channel
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aio.producer import Producer
-from aqueduct_core.aqueduct.config import DEFAULT_CONFIG
+from aqueduct_core.aqueduct.config import ALPN, DEFAULT_CONFIG
 from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.engine.close_codes import CloseOrigin
@@ -212,6 +212,7 @@ def test_who_does_not_complete_its_handshake_is_let_go(site: Site) -> None:
             driver = await dial(
                 host,
                 int(port),
+                alpn=ALPN,
                 settings=LinkSettings(),
                 tls=site.client_tls,
                 make_engine=lambda now, probe=probe: probe,  # type: ignore[misc]

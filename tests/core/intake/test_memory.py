@@ -10,6 +10,7 @@ import pytest
 
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.producer import Producer
+from aqueduct_core.aqueduct.config import ALPN
 from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.inputs import Input, LinkReady
@@ -54,6 +55,7 @@ async def hostile(intake: IntakeProcess, site: Site) -> tuple[Driver, Hostile]:
     driver = await dial(
         host,
         int(port),
+        alpn=ALPN,
         settings=LinkSettings(),
         tls=site.client_tls,
         make_engine=lambda now: probe,
