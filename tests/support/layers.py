@@ -26,6 +26,9 @@ TINTS = {"aqueduct_core": "#eaf2fb", "aqueduct_spark": "#fdf3e4", "jobs": "#ecf7
 LOOSE = {"aqueduct_core": "errors, escape", "aqueduct_spark": "datasource"}
 """What the modules are called that stand in no package below."""
 
+PORTS = "formats"
+"""A port that much stands on, and what implements it on top of that: they have places apart."""
+
 WIDTH, LINE, HEAD = 128, 15, 42
 BETWEEN, ABOVE, MARGIN = 26, 58, 24
 PASSING = 14
@@ -47,6 +50,7 @@ class Place:
         found: dict[str, list[Module]] = {}
         for module in self.modules:
             inside = module.room.split(".")[1 if module.room.startswith("jobs") else 2 :]
+            inside = inside[1:] if PORTS in module.room else inside
             if inside:
                 found.setdefault(inside[0], []).append(module)
         return dict(sorted(found.items()))
@@ -63,6 +67,8 @@ class Place:
 def house(module: Module) -> str:
     """The package of the picture that a module belongs to."""
     top, *inside = module.room.split(".")
+    if inside[:1] == [PORTS] and inside[1:]:
+        return f"{PORTS}.{inside[1]}"
     return inside[0] if inside and top != "jobs" else LOOSE.get(top, top)
 
 
