@@ -11,11 +11,10 @@ from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.settings.intake import IntakeSettings, TlsSettings
 from tests.core.intake.lives import run
-from tests.core.intake.processes import IntakeProcess, Site
+from tests.support.intake_process import IntakeProcess, Site
 from tests.support.waiting import LONG
 from tests.toy.adapter import ADAPTER
 from tests.toy.client import toy_client
-from tests.toy.engine import Settled
 
 PROTOCOL = "tests.toy.adapter:ADAPTER"
 MESSAGES = [b"%d" % n for n in range(3_000)]
@@ -50,9 +49,11 @@ def intake(site: Site) -> Iterator[IntakeProcess]:
 
 async def produce(intake: IntakeProcess) -> int:
     host, port = intake.listen.rsplit(":", 1)
-    async with toy_client(host, int(port), intake.site.client_tls) as client:
-        await client.send("weather", MESSAGES, READINGS)
-        return sum(isinstance(event, Settled) and event.acked for event in client.events)
+    async with toy_client("weather", host, int(port), intake.site.client_tls) as client:
+        client.send(MESSAGES)
+        await client.read_out(READINGS)
+        await client.finish()
+        return client.acked_readings
 
 
 def test_what_is_stored_is_what_was_sent(intake: IntakeProcess) -> None:
@@ -60,13 +61,13 @@ def test_what_is_stored_is_what_was_sent(intake: IntakeProcess) -> None:
     rows, events = [], []
     with intake.client() as client:
         status = client.status()
-        for log, end in enumerate(status.ends):
-            offset = 0
-            for batch in client.read(Ticket(log, 0, end)):
-                if log == len(status.ends) - 1:
-                    events += ADAPTER.rows.expand_events(batch, log, offset).to_pylist()
-                else:
+        logs = [*zip(status.starts, status.ends, strict=True), status.events]
+        for log, (offset, end) in enumerate(logs):
+            for batch in client.read(Ticket(status.id, log, offset, end)):
+                if log < len(status.ends):
                     rows += ADAPTER.rows.expand(batch, log, offset, False, False).to_pylist()
+                else:
+                    events += ADAPTER.rows.expand_events(batch, log, offset).to_pylist()
                 offset += batch.num_rows
     assert [row["value"] for row in rows if not row["reading"]] == MESSAGES
     assert [row["number"] for row in rows if not row["reading"]] == list(range(len(MESSAGES)))
