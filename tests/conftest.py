@@ -42,7 +42,9 @@ def group(path: str) -> str:
     with the one session of Spark; those that start drivers; and those that run whole commands."""
     if "mark.spark" not in (ROOT / path).read_text("utf-8"):
         return path
-    return {"spark": "session", "toy": "session", "faults": "drivers"}.get(path.split("/")[1], "commands")
+    return {"spark": "session", "toy": "session", "faults": "drivers"}.get(
+        path.split("/")[1], "commands"
+    )
 
 
 @pytest.hookimpl(trylast=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aqueduct_core.intake.settings.service import AqueductLimits, ServiceSettings
+from aqueduct_core.intake.settings.service import Limits, ServiceSettings
 from aqueduct_spark.options.refusals import conflict, missing
 from aqueduct_spark.options.selection import Selection
 from aqueduct_spark.options.starting import AtTime, Starting
@@ -90,9 +90,9 @@ class AdmissionOptions:
         return cls(most, found["maxBytesPerTrigger"], least, found["maxTriggerDelay"])
 
 
-def service_settings(found: Mapping[str, Any]) -> ServiceSettings:
+def service_settings(found: Mapping[str, Any], limits: type[Limits]) -> ServiceSettings:
     """What an intake that this query starts is told, whatever its source."""
-    return ServiceSettings.of_options(found, limits=AqueductLimits.of_options(found))
+    return ServiceSettings.of_options(found, limits=limits.of_options(found))
 
 
 def bound(found: Mapping[str, Any], given: frozenset[str], which: str) -> Starting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aqueduct_core.intake.settings.service import AqueductLimits, ServiceSettings
+from aqueduct_core.intake.settings.service import Limits, ServiceSettings
 from aqueduct_core.primitives.settings import settings_of
 from aqueduct_spark.options import values
 from aqueduct_spark.options.spec import READ, STREAM_READ, WRITE, OptionKind, OptionSpec
@@ -21,10 +21,15 @@ _SERVICE: dict[str, OptionSpec] = {
 _OF_CONNECTIONS = {"limits.handshakeTimeout", "limits.channels", "limits.attachments"}
 _OF_CONNECTIONS |= {"limits.headerBytes"}
 """Limits of one connection; the others are those of a listener, which a bounded read has not."""
-_LIMITS = tuple(
-    OptionSpec.of(each, READ, READ if each.name in _OF_CONNECTIONS else STREAM_READ)
-    for each in settings_of(AqueductLimits)
-)
+
+
+def limit_specs(limits: type[Limits]) -> tuple[OptionSpec, ...]:
+    """A row for each limit of the intakes of a format."""
+    return tuple(
+        OptionSpec.of(each, READ, READ if each.name in _OF_CONNECTIONS else STREAM_READ)
+        for each in settings_of(limits)
+    )
+
 
 SOURCE_SPECS: tuple[OptionSpec, ...] = (
     OptionSpec(
@@ -188,5 +193,4 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
     _SERVICE["transport"],
     _SERVICE["earlyData"],
     _SERVICE["maxMessageBytes"],
-    *_LIMITS,
 )

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.intake.settings.service import Limits
 from aqueduct_spark.options import values
 from aqueduct_spark.options.refusals import bad_value
 from aqueduct_spark.options.spec import READ, WRITE, OptionKind, OptionSpec
@@ -27,12 +28,14 @@ class OptionTable:
         rows: of the options that all formats may have, and of those that their typed objects know.
         own: of the options that only the format knows; their values are in ``own`` of these
             objects.
+        limits: of the intakes that its queries start.
     """
 
     format: str
     schemes: tuple[str, ...]
     rows: tuple[OptionSpec, ...]
     own: tuple[OptionSpec, ...] = ()
+    limits: type[Limits] = Limits
 
     @cached_property
     def specs(self) -> tuple[OptionSpec, ...]:

@@ -18,6 +18,7 @@ from aqueduct_core.intake.settings.intake import AuthSettings
 from aqueduct_core.logs import refusals
 from aqueduct_core.transport import (
     address_validation,
+    datagram_server,
     fair_turns,
     listener,
     settings,
@@ -63,8 +64,8 @@ def test_bounds_without_an_option() -> None:
         [packet_limits.MOST_ACK_RANGES],
         [fair_turns.WAITING],
         [Config().work_per_turn],
-        [listener.STRANGERS_WAITING],
-        [round(listener.STRANGERS_SHARE * 1000)],
+        [datagram_server.STRANGERS_WAITING],
+        [round(datagram_server.STRANGERS_SHARE * 1000)],
         [stateless_reset.PER_SECOND],
         [unauthenticated.MAX_WAITING],
         [unauthenticated.MAX_LOOKS * unauthenticated.LOOK_SECONDS],

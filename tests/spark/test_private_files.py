@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from aqueduct_core.aio.producer import Producer
@@ -85,7 +86,7 @@ def test_a_spool_that_was_used_in_every_way(tmp_path: Path) -> None:
         )
         for number in (0, 1):
             dialling = site.settings(spool=str(other / f"intake-{number}"), connect=connect)
-            with site.intake(permissive_main, **vars(dialling)) as intake:
+            with site.intake(permissive_main, **msgspec.structs.asdict(dialling)) as intake:
                 if number == 0:
                     wait_until(lambda: intake.status().complete, LONG, "all channels")
                 assert intake.terminate() == 0

@@ -17,13 +17,14 @@ from pyspark.sql.types import (
 )
 
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
+from aqueduct_core.intake.settings.service import Limits
 from aqueduct_core.transport.tls.credentials import ClientTls
 from aqueduct_spark.datasource import FormatDataSource
 from aqueduct_spark.formats.description import FormatDescription, RowMapping
 from aqueduct_spark.options import values
 from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.options.read_specs import READ_SPECS
-from aqueduct_spark.options.source_specs import SOURCE_SPECS
+from aqueduct_spark.options.source_specs import SOURCE_SPECS, limit_specs
 from aqueduct_spark.options.spec import WRITE, OptionSpec
 from aqueduct_spark.options.table import OptionTable
 from aqueduct_spark.options.write import WriteOptions
@@ -121,7 +122,12 @@ class ToySink(Sink):
 class ToyFormat(FormatDescription):
     name = "toy"
     protocol = "tests.toy.adapter:ADAPTER"
-    options = OptionTable("toy", ("toy",), (*SOURCE_SPECS, *READ_SPECS, *WRITE_SPECS), own=(TOPIC,))
+    options = OptionTable(
+        "toy",
+        ("toy",),
+        (*SOURCE_SPECS, *limit_specs(Limits), *READ_SPECS, *WRITE_SPECS),
+        own=(TOPIC,),
+    )
 
     def message_schema(self, rows: RowOptions) -> StructType:
         return (

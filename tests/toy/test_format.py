@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.scene import error_line
 from tests.support.waiting import LONG, intake_status, wait_until
 from tests.toy.format import ToyDataSource
 
@@ -56,6 +55,3 @@ def test_what_is_written_to_a_toy_is_read_from_it(spark: SparkSession, tmp_path:
     assert sum(row.messages for row in finished) == ROWS
     stored = spark.read.format("toy").option("spool", str(spool)).option("channels", "numbers-1")
     assert stored.load().count() == found.filter("topic = 'numbers-1'").count()
-    with pytest.raises(Exception) as refused:
-        spark.read.format("aqueduct").option("spool", str(spool)).load().count()
-    assert "toy" in error_line(refused.value)

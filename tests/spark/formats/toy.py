@@ -13,12 +13,13 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from aqueduct_core.errors import SchemaMismatch
+from aqueduct_core.intake.settings.service import Limits
 from aqueduct_spark.datasource import FormatDataSource
 from aqueduct_spark.formats.description import FormatDescription, RowMapping
 from aqueduct_spark.options import values
 from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.options.read_specs import READ_SPECS
-from aqueduct_spark.options.source_specs import SOURCE_SPECS
+from aqueduct_spark.options.source_specs import SOURCE_SPECS, limit_specs
 from aqueduct_spark.options.spec import WRITE, OptionSpec
 from aqueduct_spark.options.table import OptionTable
 from aqueduct_spark.options.write import WriteOptions
@@ -117,7 +118,10 @@ class ToyFormat(FormatDescription):
     name = "toy"
     protocol = "tests.toy.adapter:TOY"
     options = OptionTable(
-        "toy", ("toy", "note"), (*SOURCE_SPECS, *READ_SPECS, *WRITE_SPECS), own=(DESK,)
+        "toy",
+        ("toy", "note"),
+        (*SOURCE_SPECS, *limit_specs(Limits), *READ_SPECS, *WRITE_SPECS),
+        own=(DESK,),
     )
 
     def message_schema(self, rows: RowOptions) -> StructType:

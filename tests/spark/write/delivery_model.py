@@ -26,7 +26,6 @@ import pyarrow as pa
 
 from aqueduct_core.errors import ConnectFailed, SinkFailed
 from aqueduct_spark.formats.aqueduct.sink import attempt_connection
-from aqueduct_spark.write import delivery
 from aqueduct_spark.write.batches import Destination
 from aqueduct_spark.write.sink import SentCounts
 from tests.spark.write.memory_receiver import MemoryChannel, MemoryConnection, MemoryNetwork
@@ -357,8 +356,8 @@ def payload(batch: int, rows: Sequence[Destination], place: int) -> bytes:
 def small_bounds() -> Iterator[None]:
     """So that every run passes them."""
     with (
-        patch.object(delivery, "ATTACH_MOST", 3),
-        patch.object(attempt_connection, "MAX_FLIGHTS", 4),
+        patch.object(attempt_connection, "ATTACH_MOST", 3),
+        patch.object(attempt_connection, "MAX_IN_FLIGHT", 4),
     ):
         yield
 

@@ -53,7 +53,7 @@ def test_ls_on_a_terminal(live: Stored, tmp_path: Path) -> None:
     assert f"owned by process {live.running.pid}" in shown
     assert re.search(r"partition +kind +from +to +rows", shown)
     assert re.search(r"^ *2 +events +0 +\d+ +\d+ *$", shown, re.MULTILINE)
-    assert re.search(r"segment-0+1\.arrows +\d+\.\d KiB +in use +0: 0–", shown)
+    assert re.search(r"segment-0+1\.arrows +\d+\.\d KiB +in use +\d: 0–", shown)
     directory = shutil.copytree(FIXTURES / "format_1", tmp_path / "spool")
     segments(directory)[1].unlink()
     _, shown = seen("spool", "ls", directory, TERM="xterm")

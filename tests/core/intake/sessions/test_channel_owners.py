@@ -192,7 +192,7 @@ def test_an_owner_is_durable_in_the_record_of_its_rows(tmp_path: Path) -> None:
         append = b.spool.append
 
         def spy(log: int, batch: object, marks: object = (), sums: object = ()) -> object:
-            written.append((log, [mark.channel for mark in marks]))  # type: ignore[attr-defined]
+            written.append((log, [mark.name for mark in marks]))  # type: ignore[attr-defined]
             return append(log, batch, marks, sums)  # type: ignore[arg-type]
 
         b.spool.append = spy  # type: ignore[method-assign,assignment]

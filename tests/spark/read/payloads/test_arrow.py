@@ -169,10 +169,10 @@ def test_each_channel_has_a_schema() -> None:
     wider = pa.py_buffer(message(simple()))
     bad = pa.py_buffer(message(pa.record_batch({"a": ["x"]})))
     for _ in range(2):
-        assert payloads.decode(good, "one")[0].num_rows == 1
-        assert payloads.decode(wider, "two")[0].num_rows == 3
+        assert payloads.decode(good)[0].num_rows == 1
+        assert payloads.decode(wider)[0].num_rows == 3
         with pytest.raises(ValueError, match="not int32"):
-            payloads.decode(bad, "one")
+            payloads.decode(bad)
 
 
 def test_fault_35_flipped_bytes_never_leave_the_mode() -> None:

@@ -14,6 +14,7 @@ import pytest
 from aqueduct_core.aqueduct.conventions.dedupe.questions import MAX_CHANNELS
 from aqueduct_core.errors import SinkFailed
 from aqueduct_spark.formats.aqueduct.sink.attempt import AqueductSink
+from aqueduct_spark.formats.aqueduct.sink.attempt_connection import AqueductAttempt
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.pool import Pool
 from aqueduct_spark.write.sink import SentCounts, WriteIdentity
@@ -43,8 +44,9 @@ async def dies(wanted: WriteOptions, batch: pa.RecordBatch) -> None:
     await attempt.delivery.open()
     await attempt.send(batch)
     await attempt.delivery._settle()
-    for lane in attempt.delivery._lanes.values():
-        lane.line.connection.abort()
+    for connection in attempt.delivery._connections.values():
+        assert isinstance(connection, AqueductAttempt)
+        connection.pooled.connection.abort()
     await attempt.delivery.give_up()
 
 
