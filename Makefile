@@ -1,6 +1,5 @@
-# The two commands are `make demo` and `make test`; both set the machine up first.
-# `make test-all` adds what takes long: exhaustive enumerations, and kills by the dozen;
-# `make hostile` attacks an intake in all the ways that we know.
+# The two commands are `make demo` and `make test`; each target sets the machine up first.
+# A line that begins with ## is what `make help` says of the target below it.
 # TESTS is what pytest takes: TESTS=tests/core/spool, TESTS="--random-order", TESTS="-k fence".
 # BIN is where the project's own Python environment lives.
 
@@ -32,29 +31,42 @@ PYTEST := .ci/quick-start $(SHORT_LIFE); OPENBLAS_NUM_THREADS=1 \
   SPARK_SUBMIT_OPTS='$(SHORT_LIFE) $(SHARED_CLASSES)' SPARK_LAUNCHER_OPTS="$(SHORT_LIFE)" $(JAVA) \
   $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-.PHONY: demo test test-all hostile lab check bench soak simulate fuzz mutants pages setup clean
+.PHONY: help demo test test-all hostile lab check bench soak simulate fuzz mutants pages setup clean
 
+## what there is to make
+help:
+	@awk '/^## / { text = substr($$0, 4) } \
+	  /^[a-z-]+:/ && text { sub(/:.*/, ""); printf "make %-10s %s\n", $$0, text; text = "" }' Makefile
+
+## .venv with pinned packages and a Java 17, as far as they are not there
 setup:
 	@.ci/setup
 
+## a producer, an intake and a query for DEMO_SECONDS, and what they did: demo-out/
 demo: setup
 	@$(JAVA) $(BIN)/python -m jobs.demo.run --seconds $(DEMO_SECONDS) --out demo-out
 
+## all tests but the long ones; TESTS names some of them
 test: setup
 	@$(PYTEST) -m "not long and not hostile" $(TESTS)
 
+## what takes long: exhaustive enumerations, and kills by the dozen
 test-all: setup
 	@$(PYTEST) -m "long and not hostile" $(TESTS)
 
-# attacks on an intake at its default limits, a good producer beside them: memory, CPU and acks;
+# Attacks on an intake at its default limits, a good producer beside them: memory, CPU and acks;
 # two at a time, since what is measured is CPU. How long acks take meanwhile, a lab measures on a
-# quiet machine: make lab, ATTACKS names some of them; its table is also in lab-out.md
+# quiet machine; ATTACKS names some of them; its table is also in lab-out.md.
+## attacks on an intake in all the ways that we know
 hostile: setup
 	@$(PYTEST) -n 2 -m hostile $(or $(TESTS),tests/hostile)
 
+## what attacks cost a good producer, on a quiet machine; ATTACKS names some
 lab: setup
 	@$(BIN)/python -m tests.hostile.lab --out lab-out.md $(ATTACKS)
 
+# .pre-commit-config.yaml runs the same commands.
+## ruff, formatting, mypy, architecture and the pages that are made, in a minute
 check: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -63,23 +75,26 @@ check: setup
 	@$(BIN)/python -m tests.support.conformance --check
 	@$(BIN)/python -m tests.support.diagrams --check
 	@$(BIN)/python -m tests.support.options_page --check
+	@$(BIN)/python -m tests.support.layers --check
 
+## speed and memory, as ratios to references of the same minute
 bench: setup
 	@$(JAVA) $(BIN)/python -m tests.bench.run
 
-# breaks things on purpose and checks the ledger; SOAK names scenarios, SOAK_BOUNCES the hits of
-# each kind in the kill loop, SOAK_SECONDS its time instead; tables and pictures in soak-out/
+# SOAK names scenarios, SOAK_BOUNCES the hits of each kind in the kill loop, SOAK_SECONDS its time
+# instead; tables and pictures in soak-out/.
+## breaks things on purpose for long, and checks the ledger
 soak: setup
 	@$(JAVA) $(BIN)/python -m tests.soak $(SOAK) --bounces $(SOAK_BOUNCES) \
 	  --seconds $(SOAK_SECONDS) --out soak-out
 
-# on a virtual clock: SEEDS conversations of two engines over a bad link, and SINK_RUNS runs of the
-# sink at receivers that die anywhere
+# SEEDS conversations, and SINK_RUNS runs of the sink at receivers that die anywhere.
+## two engines over a bad link, and the sink, on a virtual clock: SEEDS of them
 simulate: setup
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)
-	@$(BIN)/python -m tests.spark.delivery_model --runs $(SINK_RUNS)
+	@$(BIN)/python -m tests.spark.write.delivery_model --runs $(SINK_RUNS)
 
-# FUZZ_SECONDS for each target, or FUZZ_COUNT random inputs; FUZZ_TARGETS names some of them
+## FUZZ_SECONDS for each of FUZZ_TARGETS, or FUZZ_COUNT random inputs
 fuzz: setup
 ifeq ($(FUZZ_COUNT),)
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
@@ -92,20 +107,23 @@ else
 	  $(BIN)/python -m tests.fuzz.draw $$target $(FUZZ_COUNT) || exit 1; done
 endif
 
-# small changes of the engine, and which of them no test notices (mutmut; its working copy is
-# mutants/). MUTANTS names modules of aqueduct_core/aqueduct and aqueduct_core/primitives, '*' all;
-# .venv/bin/mutmut show NAME prints one. It changes no properties and no tables.
+# mutmut, with mutants/ as its working copy. MUTANTS names modules of aqueduct_core/aqueduct and
+# aqueduct_core/primitives, '*' all; .venv/bin/mutmut show NAME prints one. It changes no properties
+# and no tables.
+## small changes of the engine, and which of them no test notices
 mutants: setup
 	@$(BIN)/python -c 'import mutmut' 2>/dev/null || \
 	  $(BIN)/python -m pip install -q -c .ci/constraints.txt \
 	  --config-settings editable_mode=compat -e '.[mutants]'
 	@$(BIN)/python -m tests.support.mutants $(MUTANTS:%='%')
 
-# the pages below docs/ that are made from code and tests
+## the pages below docs/ that are made from code and tests
 pages: setup
 	@$(BIN)/python -m tests.support.conformance
 	@$(BIN)/python -m tests.support.diagrams
 	@$(BIN)/python -m tests.support.options_page
+	@$(BIN)/python -m tests.support.layers
 
+## away with all that was made here
 clean:
 	rm -rf .venv .java demo-out soak-out lab-out.md mutants spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

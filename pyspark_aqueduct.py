@@ -8,7 +8,7 @@ sessions that have nothing to do with it, so this one never raises.
 import warnings
 
 try:
-    from aqueduct_spark.datasource import AqueductDataSource as DefaultSource  # noqa: F401
+    from aqueduct_spark.formats.aqueduct.format import AqueductDataSource as DefaultSource  # noqa: F401
 except Exception as _error:
     try:
         warnings.warn(f"format aqueduct is not available: {_error}", stacklevel=2)

@@ -1,4 +1,4 @@
-"""The format ``aqueduct`` as Spark sees it: checks at the door, everything else elsewhere.
+"""A format as Spark sees it: checks at the door, everything else elsewhere.
 
 Imported in every session that uses any Python data source, so it imports little: what needs
 Flight or QUIC is imported by the method that needs it, in the process that needs it.
@@ -6,16 +6,17 @@ Flight or QUIC is imported by the method that needs it, in the process that need
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql.datasource import DataSource
 
-from aqueduct_core.errors import AqueductError, SaveModeRefused
-from aqueduct_spark.model.option_spec import Kind
-from aqueduct_spark.model.read_options import BatchReadOptions, StreamReadOptions, rows_of
-from aqueduct_spark.model.source import Source, Standalone, Stored
-from aqueduct_spark.model.tokens import Token
-from aqueduct_spark.model.write_options import WriteOptions
+from aqueduct_core.errors import AqueductError, InvalidOption, SaveModeRefused
+from aqueduct_spark.formats.description import FormatDescription
+from aqueduct_spark.options.read import BatchReadOptions, StreamReadOptions, rows_of
+from aqueduct_spark.options.source import Source, Standalone, StoredSpools
+from aqueduct_spark.options.spec import OptionKind
+from aqueduct_spark.options.tokens import Token
+from aqueduct_spark.options.write import WriteOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -27,79 +28,104 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
-    from aqueduct_spark.read.batch_planner import Snapshot
+    from aqueduct_spark.read.batch.planner import SettledRows
+    from aqueduct_spark.write.sink import Sink
 
 
 SPARKS_OWN = frozenset({"checkpointlocation", "queryname"})
 """Options of a streaming write that Spark reads itself and hands on."""
 
 
-class AqueductDataSource(DataSource):
-    """Channels of the Aqueduct protocol.
+class FormatDataSource(DataSource):
+    """A data source whose queries are those of a description.
 
-    ``spark.readStream.format("aqueduct")`` accepts producers; ``df.write.format("aqueduct")``
-    sends rows to an endpoint. Options are refused at ``load()`` and ``save()``.
+    A format is a subclass with its ``description``, found by Spark as the ``DefaultSource`` of a
+    module ``pyspark_*``, or made known by ``spark.dataSource.register``.
     """
 
-    _snapshot: Snapshot | None = None
+    description: ClassVar[FormatDescription]
+
+    _snapshot: SettledRows | None = None
     """The rows of a bounded read. Spark keeps this object with the frame that was loaded, so
     every action on the frame reads the same ones."""
 
     @classmethod
     def name(cls) -> str:
-        return "aqueduct"
+        return cls.description.name
 
     def schema(self) -> StructType:
         """The columns of a read. Called at ``load()``, so all options are checked here."""
         from aqueduct_spark.model.read_schemas import open_schema
 
-        rows, source = rows_of(self.options)
+        rows, source = rows_of(self.options, self.description.options)
         token = _token(source)  # a variable that is not set is refused here, not in a batch
-        if isinstance(source, Stored):
-            self._snapshot = _settled(BatchReadOptions.parse(self.options), token)
+        if isinstance(source, StoredSpools):
+            self._snapshot = self._settled(self._batch_read_options(), token)
         elif isinstance(source, Standalone):
             try:
-                self._snapshot = _settled(BatchReadOptions.parse(self.options), token)
+                self._snapshot = self._settled(self._batch_read_options(), token)
             except AqueductError:
                 pass  # it may be meant for a stream; a bounded read meets it with its first action
-        return open_schema(rows)
+        return open_schema(self.description.schema(rows), rows)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from aqueduct_spark.model.read_schemas import decoding
-        from aqueduct_spark.read.stream_reader import AqueductStreamReader
+        from aqueduct_spark.read.stream.reader import StreamReader
 
-        options = StreamReadOptions.parse(self.options)
+        options = StreamReadOptions.parse(self.options, self.description.options)
         _token(options.source)
-        return AqueductStreamReader(options, decoding(schema, options.rows))
+        decode = decoding(schema, self.description.schema(options.rows), options.rows)
+        return StreamReader(self.description, options, decode)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from aqueduct_spark.model.read_schemas import decoding
-        from aqueduct_spark.read.batch_reader import AqueductBatchReader
+        from aqueduct_spark.read.batch.reader import BatchReader
 
-        options = BatchReadOptions.parse(self.options)
-        decode = decoding(schema, options.rows)
+        options = self._batch_read_options()
+        decode = decoding(schema, self.description.schema(options.rows), options.rows)
         token = _token(options.source)
         if self._snapshot is None:
-            self._snapshot = _settled(options, token)
-        return AqueductBatchReader(options, token, self._snapshot, decode)
+            self._snapshot = self._settled(options, token)
+        return BatchReader(self.description, options, token, self._snapshot, decode)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from aqueduct_spark.write.batch_writer import AqueductBatchWriter
+        from aqueduct_spark.write.writers import BatchWriter
 
-        options = self._write_options(schema, overwrite, Kind.BATCH_WRITE)
-        return AqueductBatchWriter(options, Token.of(options.auth))
+        sink = self._sink()
+        options = self._write_options(sink, schema, overwrite, OptionKind.BATCH_WRITE)
+        return BatchWriter(sink, options, Token.of(options.auth))
 
     def streamWriter(
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamWriter | DataSourceStreamArrowWriter:
-        from aqueduct_spark.write.stream_writer import AqueductStreamWriter
+        from aqueduct_spark.write.writers import StreamWriter
 
-        options = self._write_options(schema, overwrite, Kind.STREAM_WRITE)
-        return AqueductStreamWriter(options, Token.of(options.auth))
+        sink = self._sink()
+        options = self._write_options(sink, schema, overwrite, OptionKind.STREAM_WRITE)
+        return StreamWriter(sink, options, Token.of(options.auth))
 
-    def _write_options(self, schema: StructType, overwrite: bool, kind: Kind) -> WriteOptions:
-        from aqueduct_spark.model.write_schemas import check_write_schema
+    def _batch_read_options(self) -> BatchReadOptions:
+        return BatchReadOptions.parse(self.options, self.description.options)
 
+    def _settled(self, options: BatchReadOptions, token: Token) -> SettledRows | None:
+        """The rows of a read, where they can be told before it begins."""
+        from aqueduct_spark.read.batch.planner import settle, settles
+
+        return settle(options, token, self.description.rows()) if settles(options) else None
+
+    def _sink(self) -> Sink:
+        sink = self.description.sink()
+        if sink is None:
+            raise InvalidOption(
+                "NOT_FOR_QUERY_TYPE",
+                f"Format {self.description.name} cannot be written to",
+                "Write with another format",
+            )
+        return sink
+
+    def _write_options(
+        self, sink: Sink, schema: StructType, overwrite: bool, kind: OptionKind
+    ) -> WriteOptions:
         if overwrite:
             raise SaveModeRefused(
                 "",
@@ -108,17 +134,10 @@ class AqueductDataSource(DataSource):
                 'Write with mode("append")',
             )
         given = {k: v for k, v in self.options.items() if k.lower() not in SPARKS_OWN}
-        options = WriteOptions.parse(given, kind)
-        check_write_schema(schema, options.payload_format, by_source=options.by_source)
+        options = WriteOptions.parse(given, self.description.options, kind)
+        sink.check_schema(schema, options)
         return options
 
 
 def _token(source: Source) -> Token:
-    return Token() if isinstance(source, Stored) else Token.of(source.auth)
-
-
-def _settled(options: BatchReadOptions, token: Token) -> Snapshot | None:
-    """The rows of a read, where they can be told before it begins."""
-    from aqueduct_spark.read.batch_planner import settle, settles
-
-    return settle(options, token) if settles(options) else None
+    return Token() if isinstance(source, StoredSpools) else Token.of(source.auth)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from aqueduct_core.primitives import atomic_file
 from jobs.config import ConfigError
 
 FAILURES = (ConfigError, PySparkException, Py4JJavaError)
@@ -52,9 +52,8 @@ class Progress:
                 f"({rows / max(seconds, 1e-3):,.0f}/s), {self.rows:,} in all"
             )
         if fresh and self._file is not None:
-            draft = self._file.with_suffix(".tmp")
-            draft.write_text(json.dumps({"batch": self._last, "rows": self.rows}))
-            os.replace(draft, self._file)
+            content = json.dumps({"batch": self._last, "rows": self.rows})
+            atomic_file.replace(self._file, content.encode(), 0o644, durable=False)
 
     def close(self) -> None:
         if self._out.isatty() and self.batches:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import signal
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from tests.support.repository import ROOT
+
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
-ROOT = Path(__file__).resolve().parents[1]
 
 # An example may take long on a busy machine; what does not end is ended by pytest's timeout.
 settings.register_profile("any machine", deadline=None)
@@ -42,7 +42,9 @@ def group(path: str) -> str:
     with the one session of Spark; those that start drivers; and those that run whole commands."""
     if "mark.spark" not in (ROOT / path).read_text("utf-8"):
         return path
-    return {"spark": "session", "faults": "drivers"}.get(path.split("/")[1], "commands")
+    return {"spark": "session", "toy": "session", "faults": "drivers"}.get(
+        path.split("/")[1], "commands"
+    )
 
 
 @pytest.hookimpl(trylast=True)

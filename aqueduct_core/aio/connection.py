@@ -7,19 +7,20 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from aqueduct_core.aio.channel_table import ChannelTable
 from aqueduct_core.aio.halves import Receiver, Sender
-from aqueduct_core.aio.inlet import Inlet
 from aqueduct_core.aio.outcomes import ConnectionLost
-from aqueduct_core.aio.outlet import Outlet
-from aqueduct_core.aio.wire import Wire
-from aqueduct_core.aqueduct.conventions import (
+from aqueduct_core.aio.receive_state import ReceiveState
+from aqueduct_core.aio.send_state import SendState
+from aqueduct_core.aqueduct.conventions.headers import (
     CODE_ABORTED,
     BadHeader,
     ConnectionClaims,
     read_connection,
 )
-from aqueduct_core.aqueduct.news import Closed, Headers
+from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.transport.driver import Driver
 
 DRAIN_TIMEOUT = 30.0
@@ -52,10 +53,11 @@ class Connection:
     channels that is still open then has the outcome ``ConnectionLost``.
     """
 
-    def __init__(self, wire: Wire, driver: Driver, headers: Headers) -> None:
+    def __init__(self, channels: ChannelTable, driver: Driver, headers: Headers) -> None:
         self.id = next(_ids)
         self.headers = headers
-        self._wire = wire
+        self._channels = channels
+        self._network = channels.network
         self._driver = driver
 
     @property
@@ -77,28 +79,28 @@ class Connection:
         return self._driver.peer_certificate_fingerprint
 
     @property
-    def carried(self) -> int:
+    def bytes_delivered(self) -> int:
         """About how many bytes of our messages have arrived at the other host, also of one that is
         not there as a whole and cannot be acked yet. Rises while the path takes anything."""
-        return self._wire.carried
+        return self._network.bytes_delivered
 
     @property
     def closed(self) -> Closed | None:
         """How the connection ended, and with whose code (``origin``); None while it is up."""
-        return self._wire.closed
+        return self._network.closed
 
     @property
     def statistics(self) -> ConnectionStatistics:
         counts = self._driver.statistics
-        engine = self._wire.engine.statistics
+        engine = self._network.engine.statistics
         return ConnectionStatistics(
             counts.bytes_received,
             counts.bytes_sent,
             counts.datagrams_received,
             counts.datagrams_sent,
-            len(self._wire.outlets),
-            len(self._wire.inlets),
-            self._wire.unacked,
+            len(self._channels.senders),
+            len(self._channels.receivers),
+            self._channels.unacked,
             engine.messages_received,
             engine.messages_sent,
             engine.queued_bytes,
@@ -112,40 +114,40 @@ class Connection:
         entrypoint; their receivers see ``ConnectionLost``. When ``drain_timeout`` seconds are
         over the connection is given up as by ``abort``. Returns when all is freed.
         """
-        wire = self._wire
-        if wire.closed is None:
-            entry = wire.outlets.get(0)
+        network, channels = self._network, self._channels
+        if network.closed is None:
+            entry = channels.senders.get(0)
             if entry is not None and not entry.finishing and not entry.done:
                 entry.finish()
-            for inlet in list(wire.inlets.values()):
-                inlet.ended(ConnectionLost(inlet.label, 0, "closed"))
-                inlet.close()
+            for receiver in list(channels.receivers.values()):
+                receiver.ended(ConnectionLost(receiver.label, 0, "closed"))
+                receiver.close()
             try:
                 async with asyncio.timeout(drain_timeout):
-                    await wire.drained()
+                    await channels.drained()
                     await self._driver.writable(1)
-                wire.shutdown(0, "")
+                network.shutdown(0, "")
             except TimeoutError:
-                wire.shutdown(CODE_ABORTED, "the close took too long")
+                network.shutdown(CODE_ABORTED, "the close took too long")
         await self._driver.wait_closed()
 
     def abort(self, reason: str = "aborted") -> None:
         """Close at once; what was not acked is unknown to both sides."""
-        self._wire.shutdown(CODE_ABORTED, reason)
+        self._network.shutdown(CODE_ABORTED, reason)
 
-    def when_closed(self, tell: Callable[[], None]) -> None:
-        """Call ``tell`` at the end of the connection, inside the event loop; it must not wait."""
-        if self._wire.closed is not None:
-            tell()
+    def when_closed(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` at the end of the connection, in the event loop; it must not wait."""
+        if self._network.closed is not None:
+            callback()
         else:
-            self._wire.when_closed.append(lambda _: tell())
+            self._network.when_closed.append(lambda _: callback())
 
     async def wait_closed(self) -> None:
         """Return when the connection has ended, by whomever, and all is freed."""
         await self._driver.wait_closed()
 
     def __repr__(self) -> str:
-        closed = self._wire.closed
+        closed = self._network.closed
         if closed is None:
             state = "open"
         elif closed.origin is CloseOrigin.APPLICATION:
@@ -164,14 +166,14 @@ class ClientConnection(Connection):
 
     def __init__(
         self,
-        wire: Wire,
+        channels: ChannelTable,
         driver: Driver,
         headers: Headers,
         answer: asyncio.Future[Headers] | None = None,
     ) -> None:
-        super().__init__(wire, driver, headers)
-        assert isinstance(wire.entrypoint, Outlet)
-        self.entrypoint = Sender(wire.entrypoint)
+        super().__init__(channels, driver, headers)
+        assert isinstance(channels.entrypoint, SendState)
+        self.entrypoint = Sender(channels.entrypoint)
         self._answer = answer
         if answer is not None:
             answer.add_done_callback(self._answered)
@@ -200,7 +202,7 @@ class ClientConnection(Connection):
 class ServerConnection(Connection):
     """A connection that a peer dialled; made by a ``Server``. ``entrypoint`` receives."""
 
-    def __init__(self, wire: Wire, driver: Driver, headers: Headers) -> None:
-        super().__init__(wire, driver, headers)
-        assert isinstance(wire.entrypoint, Inlet)
-        self.entrypoint = Receiver(wire.entrypoint)
+    def __init__(self, channels: ChannelTable, driver: Driver, headers: Headers) -> None:
+        super().__init__(channels, driver, headers)
+        assert isinstance(channels.entrypoint, ReceiveState)
+        self.entrypoint = Receiver(channels.entrypoint)

@@ -14,28 +14,25 @@ belong to the event loop in which the channel was made.
 from __future__ import annotations
 
 import asyncio
-import weakref
 from collections.abc import AsyncIterator, Callable, Iterable
 from types import TracebackType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from aqueduct_core.aio.attaching import claim
-from aqueduct_core.aio.headers import HeadersLike, as_headers
-from aqueduct_core.aio.inlet import Inlet, ReceiverStatistics, Taken
-from aqueduct_core.aio.ledger import SenderStatistics
-from aqueduct_core.aio.message import Batch, Cargo, Message, abandon_later
+from aqueduct_core.aio.deliveries import SenderStatistics
+from aqueduct_core.aio.half import CarriedHalf, Half
+from aqueduct_core.aio.local_channel import LocalChannel, attachable
+from aqueduct_core.aio.message import Batch, HeadersLike, Message, as_headers
 from aqueduct_core.aio.outcomes import (
     ConnectionLost,
     Finished,
     Misuse,
-    Outcome,
     ReceiverClosed,
 )
-from aqueduct_core.aio.outlet import Observer, Outlet, again
-from aqueduct_core.aio.pipe import Pipe
+from aqueduct_core.aio.receive_state import ReceiverStatistics, ReceiveState, TakenMessage
+from aqueduct_core.aio.send_state import Observer, SendState, again
 from aqueduct_core.aqueduct.config import Mode
-from aqueduct_core.aqueduct.conventions import NAME, channel_headers
-from aqueduct_core.aqueduct.news import Counts, Headers
+from aqueduct_core.aqueduct.conventions.headers import channel_headers
+from aqueduct_core.aqueduct.events import Counts
 
 Payload: TypeAlias = bytes | bytearray | memoryview
 
@@ -57,10 +54,10 @@ def channel(
     """
     loop = asyncio.get_running_loop()
     pairs = channel_headers(name=name, extra=as_headers(headers))
-    outlet = Outlet(loop, pairs, Mode(mode), oneshot=oneshot)
-    inlet = Inlet(loop, pairs, oneshot=oneshot)
-    Pipe(outlet, inlet)
-    return Sender(outlet), Receiver(inlet)
+    send_state = SendState(loop, pairs, Mode(mode), oneshot=oneshot)
+    receive_state = ReceiveState(loop, pairs, oneshot=oneshot)
+    LocalChannel(send_state, receive_state)
+    return Sender(send_state), Receiver(receive_state)
 
 
 def oneshot(*, name: str | None = None, headers: HeadersLike = ()) -> tuple[Sender, Receiver]:
@@ -68,7 +65,7 @@ def oneshot(*, name: str | None = None, headers: HeadersLike = ()) -> tuple[Send
     return channel(oneshot=True, name=name, headers=headers)
 
 
-class Sender:
+class Sender(Half[SendState]):
     """The sending half of a channel.
 
     Ends when it was finished and the receiver has closed, or by one of the outcomes
@@ -77,56 +74,36 @@ class Sender:
     Each waiting call may be cancelled: a message was then either sent whole or not at all.
     """
 
-    __slots__ = ("__weakref__", "_finalizer", "_outlet")
-
-    def __init__(self, outlet: Outlet) -> None:
-        self._outlet: Outlet | None = outlet
-        self._finalizer = weakref.finalize(self, abandon_later, outlet.loop, [outlet])
-        self._finalizer.atexit = False
+    __slots__ = ()
 
     @property
     def mode(self) -> Mode:
-        return self._core().mode
+        return self._present().mode
 
     def use(self, mode: str | Mode) -> None:
         """Choose the mode before the first message (AQ-SEND-13). Raises: Misuse after it."""
-        outlet = self._core()
-        if outlet.ledger.total and Mode(mode) is not outlet.mode:
-            raise Misuse(f"{outlet.label} has sent messages: its mode cannot change any more")
-        outlet.mode = Mode(mode)
-
-    @property
-    def name(self) -> str | None:
-        return _name(self._core().headers)
-
-    @property
-    def headers(self) -> Headers:
-        """The headers of the channel, as its creator gave them."""
-        return self._core().headers
-
-    @property
-    def channel_id(self) -> int | None:
-        """The number of the channel on its connection; None while it is local."""
-        return self._core().channel
+        state = self._present()
+        if state.deliveries.total and Mode(mode) is not state.mode:
+            raise Misuse(f"{state.label} has sent messages: its mode cannot change any more")
+        state.mode = Mode(mode)
 
     @property
     def statistics(self) -> SenderStatistics:
-        return self._core().ledger.statistics()
-
-    @property
-    def outcome(self) -> Outcome | None:
-        """How the channel ended, if it did and not in good order."""
-        return self._core().outcome
+        return self._present().deliveries.statistics()
 
     def observe(self, settled: Observer, ended: Callable[[], None]) -> None:
         """Call ``settled`` for each range of messages that got an outcome, and ``ended`` at the
         end of the channel; both at once and inside the event loop, so they must not wait."""
-        outlet = self._core()
-        outlet.observer = settled
-        outlet.on_end = ended
+        state = self._present()
+        state.observer = settled
+        state.on_end = ended
 
     async def send(
-        self, payload: Payload, *, headers: HeadersLike = (), attach: Half | Iterable[Half] = ()
+        self,
+        payload: Payload,
+        *,
+        headers: HeadersLike = (),
+        attach: Half[Any] | Iterable[Half[Any]] = (),
     ) -> int:
         """Send one message; its number. Waits while queue or transport are full.
 
@@ -145,17 +122,17 @@ class Sender:
         """
         data = as_payload(payload)
         pairs = as_headers(headers)
-        halves = (attach,) if isinstance(attach, Sender | Receiver) else tuple(attach)
+        halves = (attach,) if isinstance(attach, Half) else tuple(attach)
         while True:
-            outlet = self._core()
-            outlet.refuse()
-            cargo = claim([_core(half) for half in halves], outlet) if halves else ()
-            number = outlet.sink.offer(data, pairs, cargo)
+            state = self._present()
+            state.refuse()
+            carried = attachable([_state_of(half) for half in halves], state) if halves else ()
+            number = state.sink.offer(data, pairs, carried)
             if number is not None:
                 for half in halves:
                     half._leave()
                 return number
-            await outlet.changed.wait()
+            await state.changed.wait()
 
     async def send_many(self, payloads: Iterable[bytes]) -> int:
         """Send many messages without headers at the least cost; how many. Waits for room.
@@ -166,14 +143,14 @@ class Sender:
         parts = list(payloads)
         position = 0
         while position < len(parts):
-            outlet = self._core()
-            outlet.refuse()
-            if outlet.oneshot and len(parts) > 1:
-                raise Misuse(f"{outlet.label} is a oneshot: it carries one message")
-            _, count = outlet.sink.offer_many(parts, position)
+            state = self._present()
+            state.refuse()
+            if state.oneshot and len(parts) > 1:
+                raise Misuse(f"{state.label} is a oneshot: it carries one message")
+            _, count = state.sink.offer_many(parts, position)
             position += count
             if not count:
-                await outlet.changed.wait()
+                await state.changed.wait()
         return len(parts)
 
     async def flush(self) -> None:
@@ -182,13 +159,13 @@ class Sender:
         Raises: LostInTransit, ConnectionLost. A receiver that closed has nacked the rest, which
         is an answer: ``statistics`` tells it.
         """
-        outlet = self._core()
-        ledger, entered = outlet.ledger, outlet.ledger.entered
-        await outlet.changed.until(lambda: outlet.done or ledger.left >= entered)
-        mark = ledger.mark()
-        await outlet.changed.until(lambda: outlet.done or outlet.ledger.reached(mark))
-        if not outlet.ledger.reached(mark) and outlet.outcome is not None:
-            raise again(outlet.outcome)
+        state = self._present()
+        deliveries, entered = state.deliveries, state.deliveries.entered
+        await state.changed.until(lambda: state.done or deliveries.left >= entered)
+        mark = deliveries.mark()
+        await state.changed.until(lambda: state.done or deliveries.reached(mark))
+        if not deliveries.reached(mark) and state.outcome is not None:
+            raise again(state.outcome)
 
     async def finish(self) -> None:
         """Say that no more messages come; returns when the receiver has closed and all
@@ -198,10 +175,10 @@ class Sender:
             ReceiverClosed: reliable messages were not acked.
             LostInTransit, ConnectionLost: the channel ended otherwise.
         """
-        outlet = self._core()
-        outlet.finish()
-        await outlet.changed.until(lambda: outlet.done)
-        outcome = outlet.outcome
+        state = self._present()
+        state.finish()
+        await state.changed.until(lambda: state.done)
+        outcome = state.outcome
         if isinstance(outcome, ReceiverClosed) and not outcome.unacked:
             return
         if outcome is not None:
@@ -212,7 +189,7 @@ class Sender:
 
         Raises: Misuse after ``finish``.
         """
-        self._core().cancel()
+        self._present().cancel()
 
     async def __aenter__(self) -> Sender:
         return self
@@ -223,36 +200,25 @@ class Sender:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._outlet is None:  # it left in a message
+        if self._state is None:  # it left in a message
             return
         if error is None:
-            if not self._outlet.cancelled:
+            if not self._state.cancelled:
                 await self.finish()
         else:
-            self._outlet.abandon()
-
-    def _core(self) -> Outlet:
-        if self._outlet is None:
-            raise Misuse("this sender was sent away in a message: it is no longer here")
-        return self._outlet
-
-    def _leave(self) -> None:
-        outlet = self._core()
-        self._finalizer.detach()
-        self._outlet = None
-        outlet.changed.fire()
+            self._state.abandon()
 
     def __repr__(self) -> str:
-        if self._outlet is None:
+        if self._state is None:
             return "<Sender, sent away>"
-        counts = self._outlet.ledger.statistics()
+        counts = self._state.deliveries.statistics()
         return (
-            f"<Sender of {self._outlet.label}, {self._outlet.mode.value}, "
+            f"<Sender of {self._state.label}, {self._state.mode.value}, "
             f"{counts.sent} sent, {counts.acked} acked, {counts.nacked} nacked>"
         )
 
 
-class Receiver:
+class Receiver(Half[ReceiveState]):
     """The receiving half of a channel: an async iterator of messages.
 
     Ends when the sender finished (iteration stops) or by ``Cancelled``, ``Overflowed``,
@@ -261,41 +227,16 @@ class Receiver:
     Each waiting call may be cancelled: no message is lost by that.
     """
 
-    __slots__ = ("__weakref__", "_finalizer", "_inlet")
-
-    def __init__(self, inlet: Inlet) -> None:
-        self._inlet: Inlet | None = inlet
-        self._finalizer = weakref.finalize(self, abandon_later, inlet.loop, [inlet])
-        self._finalizer.atexit = False
-
-    @property
-    def name(self) -> str | None:
-        return _name(self._core().headers)
-
-    @property
-    def headers(self) -> Headers:
-        """The headers of the channel, as its creator gave them."""
-        return self._core().headers
-
-    @property
-    def channel_id(self) -> int | None:
-        """The number of the channel on its connection; None while it is local."""
-        return self._core().channel
+    __slots__ = ()
 
     @property
     def statistics(self) -> ReceiverStatistics:
-        return self._core().statistics()
-
-    @property
-    def outcome(self) -> Outcome | None:
-        """How the channel ended, if it did otherwise than by ``close`` on this side; messages may
-        still be queued."""
-        return self._core().outcome
+        return self._present().statistics()
 
     @property
     def counts(self) -> Counts:
         """What both sides counted; complete when the channel has ended."""
-        return self._core().counts
+        return self._present().counts
 
     async def receive(self) -> Message:
         """The next message.
@@ -306,29 +247,32 @@ class Receiver:
             Misuse: the receiver was closed on this side.
         """
         while True:
-            inlet = self._core()
-            taken = inlet.pop()
+            state = self._present()
+            taken = state.pop()
             if taken is not None:
                 return _message(taken)
-            await self._wait(inlet)
+            await self._wait(state)
 
-    async def runs(self) -> AsyncIterator[Batch]:
-        """What arrives, as runs of messages in columns; ends and raises as iteration does."""
+    async def batches(self) -> AsyncIterator[Batch]:
+        """Receive what arrives in columns, many messages at a time, at the least cost.
+
+        Ends and raises as iteration does.
+        """
         while True:
-            inlet = self._core()
-            popped = inlet.pop_run()
+            state = self._present()
+            popped = state.pop_batch()
             if popped is not None:
-                run, first, cargo = popped
-                yield Batch(run, first, cargo, wrap)
+                columns, first, carried = popped
+                yield Batch(columns, first, carried, wrap)
                 continue
             try:
-                await self._wait(inlet)
+                await self._wait(state)
             except Finished:
                 return
 
     async def close(self) -> None:
         """Want no more: the sender learns it, unread messages are thrown away. Returns at once."""
-        self._core().close()
+        self._present().close()
 
     def __aiter__(self) -> Receiver:
         return self
@@ -348,62 +292,45 @@ class Receiver:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._inlet is not None:
-            self._inlet.close()
+        if self._state is not None:
+            self._state.close()
 
-    async def _wait(self, inlet: Inlet) -> None:
-        if inlet.closed and not isinstance(inlet.outcome, ConnectionLost):
-            raise Misuse(f"{inlet.label} was closed on this side: nothing more can be read")
-        if inlet.outcome is not None:
-            raise again(inlet.outcome)
-        await inlet.changed.wait()
-
-    def _core(self) -> Inlet:
-        if self._inlet is None:
-            raise Misuse("this receiver was sent away in a message: it is no longer here")
-        return self._inlet
-
-    def _leave(self) -> None:
-        inlet = self._core()
-        self._finalizer.detach()
-        self._inlet = None
-        inlet.changed.fire()
+    async def _wait(self, state: ReceiveState) -> None:
+        if state.closed and not isinstance(state.outcome, ConnectionLost):
+            raise Misuse(f"{state.label} was closed on this side: nothing more can be read")
+        if state.outcome is not None:
+            raise again(state.outcome)
+        await state.changed.wait()
 
     def __repr__(self) -> str:
-        if self._inlet is None:
+        if self._state is None:
             return "<Receiver, sent away>"
-        counts = self._inlet.statistics()
+        counts = self._state.statistics()
         return (
-            f"<Receiver of {self._inlet.label}, {counts.received} received, {counts.taken} taken>"
+            f"<Receiver of {self._state.label}, {counts.received} received, {counts.taken} taken>"
         )
 
 
-Half: TypeAlias = Sender | Receiver
-
-
-def wrap(core: Cargo) -> Half:
+def wrap(state: CarriedHalf) -> Half[Any]:
     """The half for the state that came in a message."""
-    core.aboard = False
-    if isinstance(core, Outlet):
-        return Sender(core)
-    assert isinstance(core, Inlet)
-    return Receiver(core)
+    state.in_transit = False
+    if isinstance(state, SendState):
+        return Sender(state)
+    assert isinstance(state, ReceiveState)
+    return Receiver(state)
 
 
-def _message(taken: Taken) -> Message:
+def _message(taken: TakenMessage) -> Message:
     single = taken.single
-    return Message(single.payload, single.headers, taken.number, taken.reliable, taken.cargo, wrap)
+    return Message(
+        single.payload, single.headers, taken.number, taken.reliable, taken.carried, wrap
+    )
 
 
-def _core(half: Half) -> Outlet | Inlet:
+def _state_of(half: Half[Any]) -> SendState | ReceiveState:
     if not isinstance(half, Sender | Receiver):
         raise TypeError(f"only senders and receivers can be attached, not {half!r}")
-    return half._core()
-
-
-def _name(headers: Headers) -> str | None:
-    value = next((value for key, value in headers if key == NAME), None)
-    return None if value is None else value.decode(errors="replace")
+    return half._present()
 
 
 def as_payload(payload: Payload) -> bytes:

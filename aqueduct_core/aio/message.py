@@ -1,4 +1,5 @@
-"""A received message, and a run of them, with the halves that travelled inside.
+"""Messages as an application gets them, one by one or in batches, with the halves inside, and
+headers as it may write them.
 
 A half that nobody takes is given up by itself: a receiver is closed, a sender cancelled
 (AQ-LIFE-20). Reading ``Message.attachments`` takes all halves of the message; what was not taken
@@ -11,45 +12,19 @@ import asyncio
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from aqueduct_core.aqueduct.news import Headers, Run
+from aqueduct_core.aio.half import CarriedHalf, Half, abandon, abandon_later
+from aqueduct_core.engine.message_batch import Headers, MessageBatch, ReceivedHeaders
 
-if TYPE_CHECKING:
-    from aqueduct_core.aio.halves import Half
-
-
-class Cargo(Protocol):
-    """The state behind a half on its way inside a message."""
-
-    loop: asyncio.AbstractEventLoop
-    headers: Headers
-    aboard: bool
-
-    def abandon(self) -> None:
-        """Close (a receiver) or cancel (a sender), if it is still open."""
-
-
-Wrap: TypeAlias = "Callable[[Cargo], Half]"
+Wrap: TypeAlias = Callable[[CarriedHalf], Half[Any]]
 """Makes the half that an application holds; passed in, so that imports have one direction."""
 
-
-def abandon(cargo: Iterable[Cargo]) -> None:
-    for core in cargo:
-        core.aboard = False
-        core.abandon()
-
-
-def abandon_later(loop: asyncio.AbstractEventLoop, cargo: list[Cargo]) -> None:
-    """As ``abandon``, from a finalizer: any thread, any moment, and never inside another call."""
-    if cargo and not loop.is_closed():
-        left = tuple(cargo)
-        try:
-            loop.call_soon_threadsafe(abandon, left)
-        except RuntimeError:  # the loop closed in between: its connections are gone with it
-            pass
+Text: TypeAlias = str | bytes
+HeadersLike: TypeAlias = Mapping[str, Text] | Mapping[bytes, Text] | Iterable[tuple[Text, Text]]
+"""A mapping or pairs; keys and values may be text (UTF-8) or bytes. Order and repeats are kept."""
 
 
 class Message:
@@ -57,7 +32,7 @@ class Message:
 
     __slots__ = (
         "__weakref__",
-        "_cargo",
+        "_carried",
         "_halves",
         "_wrap",
         "headers",
@@ -72,26 +47,26 @@ class Message:
         headers: Headers,
         number: int,
         reliable: bool,
-        cargo: tuple[Cargo, ...],
+        carried: tuple[CarriedHalf, ...],
         wrap: Wrap,
     ) -> None:
         self.payload = payload
         self.headers = headers
         self.number = number
         self.reliable = reliable
-        self._halves: tuple[Half, ...] | None = None
+        self._halves: tuple[Half[Any], ...] | None = None
         self._wrap = wrap
-        self._cargo = list(cargo)
-        if cargo:
-            finalizer = weakref.finalize(self, abandon_later, cargo[0].loop, self._cargo)
+        self._carried = list(carried)
+        if carried:
+            finalizer = weakref.finalize(self, abandon_later, carried[0].loop, self._carried)
             finalizer.atexit = False
 
     @property
-    def attachments(self) -> tuple[Half, ...]:
+    def attachments(self) -> tuple[Half[Any], ...]:
         """The halves that came with the message; they are yours from now on."""
         if self._halves is None:
-            self._halves = tuple(map(self._wrap, self._cargo))
-            self._cargo.clear()
+            self._halves = tuple(map(self._wrap, self._carried))
+            self._carried.clear()
         return self._halves
 
     def __enter__(self) -> Message:
@@ -103,8 +78,8 @@ class Message:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        left = tuple(self._cargo)
-        self._cargo.clear()
+        left = tuple(self._carried)
+        self._carried.clear()
         abandon(left)
 
     def header(self, key: str | bytes) -> bytes | None:
@@ -120,93 +95,133 @@ class Message:
 class Batch:
     """Consecutive messages of one channel as columns, for those who want no object a message.
 
-    ``run`` has the columns (payloads, offsets, headers); ``first`` is the number of the first
+    ``columns`` has payloads, offsets and headers; ``first`` is the number of the first
     message as this side counts. Iterating makes the messages one by one, and may be done once.
-    Halves in ``cargo`` that were not taken are given up with the batch.
+    Halves in ``carried`` that were not taken are given up with the batch.
     """
 
-    __slots__ = ("__weakref__", "_wrap", "cargo", "first", "run")
+    __slots__ = ("__weakref__", "_wrap", "carried", "columns", "first")
 
     def __init__(
-        self, run: Run, first: int, cargo: dict[int, tuple[Cargo, ...]], wrap: Wrap
+        self,
+        columns: MessageBatch,
+        first: int,
+        carried: dict[int, tuple[CarriedHalf, ...]],
+        wrap: Wrap,
     ) -> None:
-        self.run = run
+        self.columns = columns
         self.first = first
-        self.cargo = cargo
+        self.carried = carried
         self._wrap = wrap
-        if cargo:
-            loop = next(iter(cargo.values()))[0].loop
-            finalizer = weakref.finalize(self, _abandon_cargo, loop, cargo)
+        if carried:
+            loop = next(iter(carried.values()))[0].loop
+            finalizer = weakref.finalize(self, _abandon_carried, loop, carried)
             finalizer.atexit = False
 
     @property
     def count(self) -> int:
-        return self.run.count
+        return self.columns.count
 
     @property
     def reliable(self) -> bool:
-        return self.run.reliable
+        return self.columns.reliable
 
-    def attachments(self, index: int) -> tuple[Half, ...]:
-        """Take the halves of message ``index`` of the run (0 is its first)."""
-        return tuple(map(self._wrap, self.cargo.pop(index, ())))
+    def attachments(self, index: int) -> tuple[Half[Any], ...]:
+        """Take the halves of message ``index`` of the batch (0 is its first)."""
+        return tuple(map(self._wrap, self.carried.pop(index, ())))
 
     def __len__(self) -> int:
-        return self.run.count
+        return self.columns.count
 
     def __iter__(self) -> Iterator[Message]:
-        shift = self.first - self.run.first
-        for i, single in enumerate(self.run.messages()):
+        shift = self.first - self.columns.first
+        for i, single in enumerate(self.columns.messages()):
             yield Message(
                 single.payload,
                 single.headers,
                 single.number + shift,
-                self.run.reliable,
-                self.cargo.pop(i, ()),
+                self.columns.reliable,
+                self.carried.pop(i, ()),
                 self._wrap,
             )
 
     def __repr__(self) -> str:
-        return f"<Batch of {self.count} messages from {self.first}, {len(self.run.payload)} bytes>"
+        return (
+            f"<Batch of {self.count} messages from {self.first}, {len(self.columns.payload)} bytes>"
+        )
 
 
-def single_run(payload: bytes, headers: Headers, number: int, reliable: bool, size: int) -> Run:
-    """A run of one message."""
-    return run_of((payload,), number, reliable, size, {0: headers} if headers else {})
+def single_batch(
+    payload: bytes, headers: Headers, number: int, reliable: bool, size: int
+) -> MessageBatch:
+    """A batch of one message."""
+    return batch_of((payload,), number, reliable, size, {0: headers} if headers else {})
 
 
-def run_of(
+def batch_of(
     payloads: Iterable[bytes],
     first: int,
     reliable: bool,
     size: int,
     headers: Mapping[int, Headers],
-) -> Run:
-    """A run of these payloads, numbered from ``first``."""
+) -> MessageBatch:
+    """A batch of these payloads, numbered from ``first``."""
     parts = list(payloads)
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
     payload = parts[0] if len(parts) == 1 else b"".join(parts)
-    return Run(-1, reliable, first, len(parts), payload, offsets, size, headers)
+    return MessageBatch(-1, reliable, first, len(parts), payload, offsets, size, headers)
 
 
-def rest_of(run: Run, start: int, size: int) -> Run:
-    """The messages of ``run`` from index ``start`` on; ``size`` is their part of its size."""
+def rest_of(batch: MessageBatch, start: int, size: int) -> MessageBatch:
+    """The messages of ``batch`` from index ``start`` on; ``size`` is their part of its size."""
     if start == 0:
-        return run
-    begin = int(run.offsets[start])
-    return Run(
-        run.channel,
-        run.reliable,
-        run.first + start,
-        run.count - start,
-        run.payload[begin:],
-        run.offsets[start:] - begin,
+        return batch
+    begin = int(batch.offsets[start])
+    return MessageBatch(
+        batch.channel,
+        batch.reliable,
+        batch.first + start,
+        batch.count - start,
+        batch.payload[begin:],
+        batch.offsets[start:] - begin,
         size,
-        {i - start: headers for i, headers in run.headers.items() if i >= start},
-        {i - start: entries for i, entries in run.attachments.items() if i >= start},
+        {i - start: headers for i, headers in batch.headers.items() if i >= start},
+        {i - start: entries for i, entries in batch.attachments.items() if i >= start},
     )
 
 
-def _abandon_cargo(loop: asyncio.AbstractEventLoop, cargo: dict[int, tuple[Cargo, ...]]) -> None:
-    abandon_later(loop, [core for cores in cargo.values() for core in cores])
+def _abandon_carried(
+    loop: asyncio.AbstractEventLoop, carried: dict[int, tuple[CarriedHalf, ...]]
+) -> None:
+    abandon_later(loop, [half for halves in carried.values() for half in halves])
+
+
+def as_headers(headers: HeadersLike) -> Headers:
+    """Turn ``headers`` into pairs of bytes; those of a received message may be sent on as they are.
+
+    Raises:
+        ValueError: a key that is empty or not ASCII (AQ-HDRDATA-3).
+        TypeError: a key or value that is neither text nor bytes.
+    """
+    if isinstance(headers, ReceivedHeaders):
+        return headers
+    if headers == ():
+        return ()
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return tuple((_key(key), _bytes(value, "value")) for key, value in pairs)
+
+
+def _key(key: Text) -> bytes:
+    data = _bytes(key, "key")
+    if not data or not data.isascii():
+        raise ValueError(f"header key {key!r} is empty or not ASCII")
+    return data
+
+
+def _bytes(text: Text, what: str) -> bytes:
+    if isinstance(text, str):
+        return text.encode()
+    if isinstance(text, bytes | bytearray | memoryview):
+        return bytes(text)
+    raise TypeError(f"a header {what} is text or bytes, not {type(text).__name__}")

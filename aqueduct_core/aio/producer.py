@@ -8,8 +8,8 @@
 A new process goes on behind what an intake has stored of a channel, unless it says at which number
 it begins; what is stored already is then recognised, and counted as ``repeated``.
 
-The producer keeps what is not acked. When the connection is lost it dials again, attaches its
-channels anew under the same names, and sends what it kept under the same logical numbers
+What is not acked stays in its resend buffer. When the connection is lost it dials again, attaches
+its channels anew under the same names, and sends that again under the same logical numbers
 (headers ``producer``, ``name`` and ``sequence-start``), so that an intake stores each message once.
 
 A message is *stored* when it is acked (``flush``, ``stored``), and *committed* when every query
@@ -19,31 +19,29 @@ that reads the intake has it in a finished batch (``committed``).
 from __future__ import annotations
 
 import asyncio
-import copy
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 
-from aqueduct_core.aio import defaults
-from aqueduct_core.aio.address import parse_url
-from aqueduct_core.aio.backoff import Backoff
-from aqueduct_core.aio.connect import connect, refusal_for_good
+from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.connection import DRAIN_TIMEOUT, ClientConnection
-from aqueduct_core.aio.headers import HeadersLike, as_headers
-from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit, Misuse, ReceiverClosed
+from aqueduct_core.aio.message import HeadersLike, as_headers
+from aqueduct_core.aio.outcomes import ConnectionLost, Misuse
+from aqueduct_core.aio.producer_carrier import ChannelCarrier, ChannelSpec
 from aqueduct_core.aio.producer_channel import ProducerChannel, ProducerStatistics
-from aqueduct_core.aio.producer_positions import ProducerPositions
-from aqueduct_core.aio.producer_receipts import ProducerReceipts
-from aqueduct_core.aio.signal import Signal
-from aqueduct_core.aqueduct.config import Config, Mode
-from aqueduct_core.aqueduct.conventions import connection_headers
-from aqueduct_core.aqueduct.positions import Position
-from aqueduct_core.errors import AqueductError, ConnectFailed, ProtocolViolation
+from aqueduct_core.aio.producer_loop import ReconnectLoop
+from aqueduct_core.aio.producer_state import ProducerState
+from aqueduct_core.aqueduct.config import DEFAULT_CONFIG, SCHEME, Config, Mode
+from aqueduct_core.aqueduct.conventions.headers import connection_headers
+from aqueduct_core.aqueduct.conventions.positions import ChannelPosition
+from aqueduct_core.aqueduct.conventions.refusals import refusal_of_producer
+from aqueduct_core.primitives.backoff import Backoff
+from aqueduct_core.primitives.host_port import parse_url
+from aqueduct_core.transport.sessions import SessionStore
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tickets import TicketStore
-from aqueduct_core.transport.tls import ClientTls
+from aqueduct_core.transport.tls.credentials import ClientTls
 
 IDLE_TIMEOUT = 10.0
 """Silence after which a producer takes its connection for lost: shorter than for others, since
@@ -60,7 +58,7 @@ class ProducerTotals:
     unknown: int
     resent: int
     reconnects: int
-    kept_bytes: int
+    buffered_bytes: int
     repeated: int
 
 
@@ -78,7 +76,8 @@ class Producer:
         producer: the identity, at most 64 bytes. An intake stores each number of a channel of
             this identity once, for ever, and lets one ``Producer`` at a time write to it: the
             newest.
-        max_kept_bytes: how much may be kept un-acked over all channels; more makes ``send`` wait.
+        resend_buffer_bytes: how much may wait for its ack over all channels; more makes ``send``
+            wait.
         give_up_after: seconds without a connection; None: never.
         wait_for_server: False: the first connection must come about at once.
         chance: a random number in [0, 1) for the jitter of the back-off.
@@ -98,9 +97,9 @@ class Producer:
         config: Config | None = None,
         settings: LinkSettings | None = None,
         transport: str = "aioquic",
-        tickets: TicketStore | None = None,
+        tickets: SessionStore | None = None,
         early_data: bool = False,
-        max_kept_bytes: int = 32 * 1024 * 1024,
+        resend_buffer_bytes: int = 32 * 1024 * 1024,
         give_up_after: float | None = 120.0,
         wait_for_server: bool = True,
         first_wait: float = 0.1,
@@ -108,38 +107,33 @@ class Producer:
         chance: Callable[[], float] = random.random,
     ) -> None:
         connection_headers(token=token, producer=producer)
-        self._where = parse_url(url)
-        self._producer = producer
-        self._config = config
-        self._max_kept = max_kept_bytes
-        self._give_up_after = give_up_after
-        self._impatient = not wait_for_server
-        self._backoff = Backoff(first_wait, longest_wait, chance)
-        self.changed = Signal()
-        self.failure: Exception | None = None
-        self.connected = False
-        self.receipts = ProducerReceipts(self.changed)
-        self.positions = ProducerPositions(producer)
-        self._dial = partial(
-            connect,
-            url,
-            tls=tls,
-            headers=(*self.positions.headers, *as_headers(headers)),
-            token=token,
-            producer=producer,
-            config=config,
-            settings=settings or LinkSettings(idle_timeout=IDLE_TIMEOUT),
-            transport=transport,
-            tickets=tickets,
-            early_data=early_data,
-        )
-        self._kept = 0
-        self._reconnects = 0
+        self._where = parse_url(url, SCHEME)
+        self._identity = producer
+        self._limit = (config or DEFAULT_CONFIG).max_payload_bytes
+        self._state = ProducerState(producer, resend_buffer_bytes)
         self._channels: dict[str, ProducerChannel] = {}
-        self._carrying: dict[ProducerChannel, asyncio.Task[None]] = {}
-        self._connection: ClientConnection | None = None
-        self._closing = False
-        self._task: asyncio.Task[None] | None = None
+        self._carriers: dict[str, ChannelCarrier] = {}
+        self._loop = ReconnectLoop(
+            self._state,
+            self._carriers,
+            dial=partial(
+                connect,
+                url,
+                tls=tls,
+                headers=(*self._state.positions.headers, *as_headers(headers)),
+                token=token,
+                producer=producer,
+                config=config,
+                settings=settings or LinkSettings(idle_timeout=IDLE_TIMEOUT),
+                transport=transport,
+                tickets=tickets,
+                early_data=early_data,
+            ),
+            refused=partial(refusal_of_producer, str(self._where), producer),
+            backoff=Backoff(first_wait, longest_wait, chance),
+            give_up_after=give_up_after,
+            impatient=not wait_for_server,
+        )
 
     async def __aenter__(self) -> Producer:
         await self.open()
@@ -158,15 +152,29 @@ class Producer:
 
     async def open(self) -> None:
         """Connect; returns when the first connection is up. Raises: the error of giving up."""
-        if self._task is not None:
+        if self._loop.started:
             raise Misuse("the producer was opened before")
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="producer")
+        self._loop.start()
         try:
-            await self.changed.until(lambda: self.connected or self.failure is not None)
-            self.check()
+            await self._until_connected()
         except BaseException:
             await self.abort()
             raise
+
+    @property
+    def connection(self) -> ClientConnection | None:
+        """The connection that is up, or was the last one."""
+        return self._loop.connection
+
+    @property
+    def connected(self) -> bool:
+        """Whether a server has accepted the present connection."""
+        return self._state.connected
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why the producer gave up; Misuse when it was closed."""
+        return self._state.failure
 
     def channel(
         self,
@@ -187,28 +195,23 @@ class Producer:
         not stored; other content is SinkFailed.NOT_REPEATABLE. An intake compares each of the last
         4 Mi messages that it stored since its start; others only as a whole, from the first number
         of run or channel up to as many as are stored, or to ``finish``. ``run_start``: where what
-        this process sends begins, if a part is left out as stored (later: ``Position.begun``).
+        this process sends begins, if a part is left out as stored (``ChannelPosition.begun``).
 
         Raises: Misuse for a name that is in use, and for an unreliable channel with a start;
         BadHeader for a name that is empty or too long.
         """
-        self.check()
-        if Mode(mode) is Mode.UNRELIABLE and (start is not None or run_start is not None):
-            raise Misuse(f"channel {name!r} is unreliable: it keeps no logical numbers")
-        if run_start is not None and (start is None or run_start > start):
-            raise Misuse(f"the run of channel {name!r} begins above its start")
+        self._state.check()
         if name in self._channels:
             raise Misuse(f"the producer has a channel {name!r} already")
-        limit = (self._config or defaults.CONFIG).max_payload_bytes
-        made = ProducerChannel(
-            name, Mode(mode), as_headers(headers), start, run_start, repeats, limit, self
-        )
-        self._channels[name] = made
-        self.changed.fire()
+        spec = ChannelSpec(name, Mode(mode), as_headers(headers), start, run_start, repeats)
+        carrier = self._carriers[name] = ChannelCarrier(spec, self._state)
+        made = self._channels[name] = ProducerChannel(carrier, self._state, self._limit)
+        self._state.changed.fire()
         return made
 
     @property
     def statistics(self) -> ProducerTotals:
+        """Totals of all channels so far."""
         rows = [channel.statistics for channel in self._channels.values()]
         return ProducerTotals(
             sum(row.sent for row in rows),
@@ -216,8 +219,8 @@ class Producer:
             sum(row.nacked for row in rows),
             sum(row.unknown for row in rows),
             sum(row.resent for row in rows),
-            self._reconnects,
-            self._kept,
+            self._loop.reconnects,
+            self._state.buffered,
             sum(row.repeated for row in rows),
         )
 
@@ -226,7 +229,7 @@ class Producer:
         """The statistics of each channel by its name."""
         return {name: channel.statistics for name, channel in self._channels.items()}
 
-    async def position(self, name: str) -> Position | None:
+    async def position(self, name: str) -> ChannelPosition | None:
         """Where the channel of this name stood at the server before this producer; None: the
         server does not tell. From then on only this producer may send on it: another one of the
         same identity that has it open is closed (SinkFailed.FENCED there).
@@ -234,18 +237,15 @@ class Producer:
         Raises: Misuse before ``open``; ProtocolViolation for an answer that is none; the error for
         which the producer gave up.
         """
-        if self._task is None:
+        if not self._loop.started:
             raise Misuse("the producer was not opened")
         while True:
-            await self.changed.until(lambda: self.connected or self.failure is not None)
-            self.check()
-            connection = self._connection
-            assert connection is not None
+            connection = await self._until_connected()
             try:
-                return await self.positions.ask(connection, name)
+                return await self._state.positions.ask(connection, name)
             except ConnectionLost:
-                await self.changed.until(
-                    lambda: self._connection is not connection or self.failure is not None  # noqa: B023
+                await self._state.changed.until(
+                    lambda: self.connection is not connection or self._state.failed  # noqa: B023
                 )
 
     async def flush(self) -> None:
@@ -270,172 +270,29 @@ class Producer:
         Raises: the error for which the producer gave up.
         """
         try:
-            if self.failure is None and not self._closing:
+            if not self._state.failed and not self._loop.closing:
                 await self.flush()
         finally:
-            await self._stop(DRAIN_TIMEOUT)
+            await self._loop.stop(DRAIN_TIMEOUT)
 
     async def abort(self) -> None:
         """Close at once; what is not acked is not stored, as far as is known."""
-        if self._connection is not None:
-            self._connection.abort()
-        await self._stop(0.0)
+        if self.connection is not None:
+            self.connection.abort()
+        await self._loop.stop(0.0)
 
     def __repr__(self) -> str:
         totals = self.statistics
         state = "connected" if self.connected else "not connected"
         return (
-            f"<Producer {self._producer!r} to {self._where}, {state}, {totals.sent} sent, "
+            f"<Producer {self._identity!r} to {self._where}, {state}, {totals.sent} sent, "
             f"{totals.acked} acked>"
         )
 
-    # for the channels
-
-    def room(self, size: int) -> bool:
-        return self._kept == 0 or self._kept + size <= self._max_kept
-
-    def keep(self, size: int) -> None:
-        self._kept += size
-
-    def check(self) -> None:
-        if self.failure is not None:
-            raise copy.copy(self.failure)
-
-    # the connection
-
-    async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
-        lost_at = loop.time()
-        while not self._closing and self.failure is None:
-            try:
-                await self._use(await self._dial())
-            except (ConnectFailed, ProtocolViolation) as error:
-                if self._impatient:
-                    self._fail(error)
-                    return
-                wait = self._backoff.next()
-                if self._too_late(loop.time() + wait - lost_at):
-                    self._fail(self._gave_up(error))
-                    return
-                await asyncio.sleep(wait)
-                continue
-            except Exception as error:  # refused for a reason that no waiting changes
-                self._fail(error)
-                return
-            self._impatient = False
-            lost_at = loop.time()
-            if self.failure is None:
-                self._reconnects += 1
-
-    async def _use(self, connection: ClientConnection) -> None:
-        """Carry all channels over this connection until it is lost.
-
-        Raises: why the server did not accept it, where it did not (only with early data).
-        """
-        self._connection = connection
-
-        def settled(reliable: bool, first: int, stop: int, acked: bool) -> None:
-            if acked and reliable:
-                self._backoff.reset()
-
-        connection.entrypoint.observe(settled, self.changed.fire)
-        connection.when_closed(self.changed.fire)
-        loop = asyncio.get_running_loop()
-        accepting = loop.create_task(self._await_acceptance(connection), name="acceptance")
-        hearing: asyncio.Task[None] | None = None
-        try:
-            while connection.closed is None:
-                if hearing is None and self.receipts.wanted:
-                    hearing = loop.create_task(self.receipts.hear(connection), name="receipts")
-                for channel in self._channels.values():
-                    if not channel.finished and channel not in self._carrying:
-                        self._carrying[channel] = loop.create_task(
-                            self._carry(channel, connection), name=f"channel {channel.name}"
-                        )
-                await self.changed.wait()
-        finally:
-            self.connected = False
-            self.receipts.refused = None
-            carrying = [accepting, *self._carrying.values()]
-            if hearing is not None:
-                carrying.append(hearing)
-            self._carrying.clear()
-            for task in carrying:
-                task.cancel()
-            await asyncio.wait(carrying)
-            if connection.closed is not None:
-                refused = refusal_for_good(self._where, self._producer, connection.closed)
-                if refused is not None:
-                    self._fail(refused)
-            self.changed.fire()
-        await connection.wait_closed()
-        if not self._closing:
-            await connection.accepted()
-
-    async def _await_acceptance(self, connection: ClientConnection) -> None:
-        try:
-            await connection.accepted()
-        except AqueductError:
-            return  # the connection is over, and `_use` tells why
-        self.connected = True
-        self.changed.fire()
-
-    async def _carry(self, channel: ProducerChannel, connection: ClientConnection) -> None:
-        """Carry one channel; a receiver that closed it gets it anew after a wait, since what it
-        did not ack must still be stored."""
-        backoff = Backoff(self._backoff.first, self._backoff.limit, self._backoff.chance)
-        while connection.closed is None and not channel.finished:
-            before = channel.statistics.acked
-            try:
-                await channel.carry(connection)
-            except ConnectionLost:
-                return
-            except (ReceiverClosed, LostInTransit) as error:
-                if channel.statistics.acked > before:
-                    backoff.reset()
-                if backoff.attempts >= CLOSED_IN_A_ROW:
-                    self._fail(error)
-                    return
-                await asyncio.sleep(backoff.next())
-            except Exception as error:  # a channel that cannot be carried must not be silent
-                self._fail(error)
-                return
-
-    def _too_late(self, elapsed: float) -> bool:
-        return self._give_up_after is not None and elapsed > self._give_up_after
-
-    def _gave_up(self, last: AqueductError) -> AqueductError:
-        """The last error, in the words of one who waited."""
-        totals = self.statistics
-        given = type(last)(
-            last.subclass,
-            f"{last.what}; the producer gave up after {self._give_up_after:g} s with "
-            f"{totals.sent - totals.acked - totals.nacked - totals.unknown} messages not acked",
-            last.remedy,
-        )
-        given.__cause__ = last
-        return given
-
-    def _fail(self, error: Exception) -> None:
-        self.failure = self.failure or error
-        if self._connection is not None:
-            self._connection.abort("the producer gives up")
-        self.changed.fire()
-
-    async def _stop(self, drain_timeout: float) -> None:
-        self._closing = True
-        connection, task = self._connection, self._task
-        if connection is not None and connection.closed is None:
-            await connection.close(drain_timeout)
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
-        if connection is not None:
-            await connection.wait_closed()
-        if self.failure is None:
-            self.failure = Misuse("the producer is closed")
-        self.changed.fire()
-
-
-CLOSED_IN_A_ROW = 5
-"""Times that a receiver may close a channel without acking anything before that is an error."""
+    async def _until_connected(self) -> ClientConnection:
+        """Wait for a connection that was accepted. Raises: the error of giving up."""
+        state = self._state
+        await state.changed.until(lambda: state.connected or state.failed)
+        state.check()
+        assert self.connection is not None
+        return self.connection

@@ -6,32 +6,32 @@ import asyncio
 import hmac
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator
-from types import TracebackType
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeAlias
 
-from aqueduct_core.aio import defaults
-from aqueduct_core.aio.address import HostPort
-from aqueduct_core.aio.connect import broken
+from aqueduct_core.aio.channel_table import ChannelTable
 from aqueduct_core.aio.connection import ServerConnection
-from aqueduct_core.aio.headers import HeadersLike, as_headers
-from aqueduct_core.aio.signal import Signal
-from aqueduct_core.aio.wire import Wire
-from aqueduct_core.aqueduct.chanid import Side
-from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.aqueduct.connection import Connection as Engine
-from aqueduct_core.aqueduct.conventions import CODE_REJECTED, BadHeader, read_connection
-from aqueduct_core.aqueduct.news import Closed, Headers
+from aqueduct_core.aio.message import HeadersLike, as_headers
+from aqueduct_core.aqueduct.config import ALPN, DEFAULT_CONFIG, Config
+from aqueduct_core.aqueduct.conventions.headers import CODE_REJECTED, BadHeader, read_connection
+from aqueduct_core.aqueduct.conventions.refusals import broke_protocol
+from aqueduct_core.aqueduct.engine import AqueductEngine as Engine
+from aqueduct_core.aqueduct.events import Closed
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.escape import escaped
 from aqueduct_core.logs.refusals import RefusalLog
+from aqueduct_core.primitives.host_port import HostPort, is_loopback
+from aqueduct_core.transport.awaiting import Opening, Signal
 from aqueduct_core.transport.driver import Driver
-from aqueduct_core.transport.listener import Listener, PeerInfo, listen
+from aqueduct_core.transport.listener import ListenedProtocol, Listener, PeerInfo, listen
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
-from aqueduct_core.transport.tls import ServerTls, is_loopback
+from aqueduct_core.transport.tls.credentials import ServerTls
 
-Verdict: TypeAlias = bool | str
+AuthorizeResult: TypeAlias = bool | str
 """True accepts; False or a reason refuses. The reason is told to the peer: no secrets."""
-Authorize: TypeAlias = Callable[[Headers], Verdict | Awaitable[Verdict]]
+Authorize: TypeAlias = Callable[[Headers], AuthorizeResult | Awaitable[AuthorizeResult]]
 
 _logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def serve(
     limits: ListenLimits | None = None,
     transport: str = "aioquic",
     reset_key: bytes | None = None,
-) -> Serving:
+) -> Opening[Server]:
     """Listen on ``host`` and ``port`` (0: any free one).
 
     ``async with serve(…) as server`` closes all at the end; ``await serve(…)`` leaves it to the
@@ -68,23 +68,28 @@ def serve(
 
     Raises: ConnectFailed, TlsFailed, InvalidOption.
     """
-    return Serving(
-        host,
-        port,
-        tls,
-        Server(as_headers(headers), authorize, config or defaults.CONFIG),
-        settings or LinkSettings(),
-        limits,
-        transport,
-        reset_key,
-    )
+    server = Server(as_headers(headers), authorize, config or DEFAULT_CONFIG)
+
+    async def start() -> Server:
+        await server.open(
+            host,
+            port,
+            tls=tls,
+            settings=settings or LinkSettings(),
+            limits=limits,
+            transport=transport,
+            reset_key=reset_key,
+        )
+        return server
+
+    return Opening(start, lambda server, failed: server.close())
 
 
 def bearer(token: str) -> Authorize:
     """An ``authorize`` that wants this token; compared in constant time."""
     wanted = token.encode()
 
-    def authorize(headers: Headers) -> Verdict:
+    def authorize(headers: Headers) -> AuthorizeResult:
         try:
             given = read_connection(headers).token
         except BadHeader as error:
@@ -172,6 +177,7 @@ class Server:
         self,
         host: str,
         port: int,
+        *,
         tls: ServerTls,
         settings: LinkSettings,
         limits: ListenLimits | None,
@@ -182,9 +188,8 @@ class Server:
         self._listener = await listen(
             host,
             port,
-            settings=settings,
+            {ALPN: ListenedProtocol(self._welcome, settings)},
             tls=tls,
-            make_engine=self._welcome,
             limits=limits,
             transport=transport,
             reset_key=reset_key,
@@ -193,136 +198,87 @@ class Server:
             _logger.warning("everybody may connect to %s: no token is demanded there", self.url)
 
     def _welcome(self, peer: PeerInfo, now: float) -> tuple[Engine, Callable[..., None]]:
-        """A handshake is complete: an engine, and who takes its news."""
+        """A handshake is complete: an engine, and who takes its events."""
         engine = Engine(Side.SERVER, (), self._config, now)
-        guest: list[ServerConnection] = []
+        accepted: list[ServerConnection] = []
 
         def opened(headers: Headers) -> None:
-            self._judge(wire, headers, guest)
+            self._judge(headers, partial(self._decide, channels, headers, accepted))
 
-        def closed(news: Closed) -> None:
-            self.connections.difference_update(guest)
-            if broken(news):
+        def closed(end: Closed) -> None:
+            self.connections.difference_update(accepted)
+            if broke_protocol(end):
                 self._refusals.add(
                     "violations of the protocol",
                     "%s broke the protocol (code %d): %s",
                     HostPort(*peer.address[:2]),
-                    news.code,
-                    escaped(news.reason),
+                    end.code,
+                    escaped(end.reason),
                 )
 
-        wire = Wire(engine, opened, closed)
-        return engine, wire.news
+        channels = ChannelTable(engine, opened, closed)
+        return engine, channels.on_events
 
-    def _judge(self, wire: Wire, headers: Headers, guest: list[ServerConnection]) -> None:
-        verdict: Verdict | Awaitable[Verdict]
+    def _judge(self, headers: Headers, decide: Callable[[AuthorizeResult], None]) -> None:
+        verdict: AuthorizeResult | Awaitable[AuthorizeResult]
         try:
             verdict = True if self._authorize is None else self._authorize(headers)
         except Exception:
-            _logger.exception("the authorize callback failed; the connection is refused")
-            verdict = "internal error"
+            verdict = _failed()
         if isinstance(verdict, bool | str):
-            self._decide(wire, headers, guest, verdict)
+            decide(verdict)
             return
-        check = asyncio.get_running_loop().create_task(
-            self._ask(wire, headers, guest, verdict), name="authorize"
-        )
+        check = asyncio.get_running_loop().create_task(_await(verdict, decide), name="authorize")
         self._checks.add(check)
         check.add_done_callback(self._checks.discard)
 
-    async def _ask(
-        self,
-        wire: Wire,
-        headers: Headers,
-        guest: list[ServerConnection],
-        question: Awaitable[Verdict],
-    ) -> None:
-        verdict: Verdict
-        try:
-            verdict = await question
-        except Exception:
-            _logger.exception("the authorize callback failed; the connection is refused")
-            verdict = "internal error"
-        self._decide(wire, headers, guest, verdict)
-
     def _decide(
-        self, wire: Wire, headers: Headers, guest: list[ServerConnection], verdict: Verdict
+        self,
+        channels: ChannelTable,
+        headers: Headers,
+        accepted: list[ServerConnection],
+        verdict: AuthorizeResult,
     ) -> None:
-        if wire.closed is not None:
+        if channels.network.closed is not None:
             return
         if self._closing:
-            wire.shutdown(0, "the server closes")
+            channels.network.shutdown(0, "the server closes")
             return
         if len(self._arrived) >= BACKLOG:
-            self._refuse(wire, 0, "too many connections wait to be accepted")
+            self._refuse(channels, 0, "too many connections wait to be accepted")
             return
         if verdict is not True:
             reason = verdict if isinstance(verdict, str) else "not authorized"
-            self._refuse(wire, CODE_REJECTED, reason)
+            self._refuse(channels, CODE_REJECTED, reason)
             return
-        driver: Driver | None = wire.driver
+        driver: Driver | None = channels.network.driver
         assert driver is not None
-        wire.engine.accept(self._headers, wire.now())
-        wire.kick()
-        connection = ServerConnection(wire, driver, headers)
-        guest.append(connection)
+        channels.network.engine.accept(self._headers, channels.network.now())
+        channels.network.kick()
+        connection = ServerConnection(channels, driver, headers)
+        accepted.append(connection)
         self.connections.add(connection)
         self._arrived.append(connection)
         self._changed.fire()
 
-    def _refuse(self, wire: Wire, code: int, reason: str) -> None:
-        assert wire.driver is not None
-        who = HostPort(*wire.driver.peer[:2])
+    def _refuse(self, channels: ChannelTable, code: int, reason: str) -> None:
+        assert channels.network.driver is not None
+        who = HostPort(*channels.network.driver.peer[:2])
         self.refused += 1
         self._refusals.add("connections refused", "%s refused: %s", who, escaped(reason))
-        wire.shutdown(code, reason)
+        channels.network.shutdown(code, reason)
 
 
-class Serving:
-    """A server to be: await it, or enter it with ``async with``."""
+async def _await(
+    question: Awaitable[AuthorizeResult], decide: Callable[[AuthorizeResult], None]
+) -> None:
+    try:
+        verdict = await question
+    except Exception:
+        verdict = _failed()
+    decide(verdict)
 
-    def __init__(
-        self,
-        host: str,
-        port: int,
-        tls: ServerTls,
-        server: Server,
-        settings: LinkSettings,
-        limits: ListenLimits | None,
-        transport: str,
-        reset_key: bytes | None,
-    ) -> None:
-        self._where = (host, port)
-        self._tls = tls
-        self._server = server
-        self._settings = settings
-        self._limits = limits
-        self._transport = transport
-        self._reset_key = reset_key
 
-    def __await__(self) -> Generator[Any, None, Server]:
-        return self._open().__await__()
-
-    async def _open(self) -> Server:
-        host, port = self._where
-        await self._server.open(
-            host,
-            port,
-            self._tls,
-            self._settings,
-            self._limits,
-            self._transport,
-            self._reset_key,
-        )
-        return self._server
-
-    async def __aenter__(self) -> Server:
-        return await self._open()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._server.close()
+def _failed() -> AuthorizeResult:
+    _logger.exception("the authorize callback failed; the connection is refused")
+    return "internal error"

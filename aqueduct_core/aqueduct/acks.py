@@ -13,7 +13,7 @@ from aqueduct_core.aqueduct.faults import Code, PeerFault
 from aqueduct_core.primitives.ranges import Range, RangeSet
 
 
-class ReliableLedger:
+class ReliableAcks:
     """Numbers of messages that came on streams."""
 
     __slots__ = ("_config", "_to_ack", "received", "stored")
@@ -76,7 +76,7 @@ class ReliableLedger:
         return ranges
 
 
-class UnreliableLedger:
+class UnreliableAcks:
     """Numbers of messages that came in datagrams.
 
     Holds: all below ``mark`` were acked or nacked, all below ``frozen`` (≥ mark) are past their

@@ -5,6 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+ALPN = "aqueduct"
+"""The name of the protocol in the TLS handshake. The documents give none."""
+SCHEME = "aqueduct"
+"""Of its addresses."""
+
+CHANNEL_BUFFER = 4 << 20
+"""Bytes of a channel that wait for who reads them, told to senders that know flow control: as much
+as one stream of the transport may hold, and as a local queue."""
+
 
 class Mode(Enum):
     """How a sender carries its messages; fixed by its first send (AQ-SEND-13)."""
@@ -52,7 +61,7 @@ class Config:
     least_receipt_deadline: float = 0.1
     """The same for the receipt deadline, with ``receipt_deadline_by_rtt``."""
     channel_idle_timeout: float | None = None
-    """``Idle`` is told when nothing happened on a channel for so long (H27, H28); None: never."""
+    """``Idle`` comes when nothing happened on a channel for so long (H27, H28); None: never."""
 
     # Options.
     early_unreliable_ack: bool = True
@@ -66,7 +75,7 @@ class Config:
     require_datagrams: bool = False
     """Close when the peer takes no datagrams (AQ-HDR-9)."""
     confirm_finish: bool = False
-    """A receiver that finishes tells ``Complete`` when nothing is missing, and ends only when the
+    """A receiver that finishes emits ``Complete`` when nothing is missing, and ends only when the
     application answers with ``confirm``: so it can note the finish before the peer learns it."""
 
     # Flow control (reference §3.7 as proposed): active where both ends announce it.
@@ -122,7 +131,7 @@ class Config:
     """Messages of a channel that the application has not consumed (H5)."""
     max_connection_queue_bytes: int = 256 << 20
     max_queue_pieces: int = 1 << 19
-    """Runs and changes of stream among them, at about half a KiB each whatever their bytes (H5).
+    """Batches and changes of stream among them, at about half a KiB each whatever their bytes (H5).
     More than a transport window of honest small messages makes."""
     max_ranges_per_space: int = 65_536
     """Holes in the numbers of one channel (H6)."""
@@ -149,3 +158,7 @@ class Config:
         for size in (self.flow_per_channel or 0, self.flow_all_channels):
             if not 0 <= size < 1 << 62:
                 raise ValueError(f"a flow control buffer of {size} bytes: 0 to 2^62 - 1")
+
+
+DEFAULT_CONFIG = Config(flow_per_channel=CHANNEL_BUFFER)
+"""What an application that gives none gets."""

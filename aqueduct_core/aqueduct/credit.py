@@ -1,4 +1,5 @@
-"""Which received stream bytes may be given back as transport credit, and when.
+"""What goes back to the peer for what the application has consumed: transport credit for every
+byte of its streams (``ReceiveCredit``), and DEQUEUED for messages (``UnreportedCredit``).
 
 Every byte of a stream comes back exactly once: at once, unless it belongs to a whole MESSAGE
 that goes to the application; then when the application has consumed it, or when its channel
@@ -15,11 +16,11 @@ DATAGRAM = -1
 """In place of a stream: datagrams have no transport credit."""
 
 
-class CreditBook:
+class ReceiveCredit:
     """Bytes that the application holds, by channel, with the streams they came on.
 
-    ``queued(channel)`` and ``total`` count MESSAGE frame bytes told and not consumed;
-    ``pieces`` are the runs and changes of stream among them: each costs about half a KiB, also
+    ``queued(channel)`` and ``total`` count MESSAGE frame bytes delivered and not consumed;
+    ``pieces`` are the batches and changes of stream among them: each costs about half a KiB, also
     where a peer gives every message of one byte a stream and a burst of its own (H5).
     """
 
@@ -36,17 +37,17 @@ class CreditBook:
     def pieces_of(self, channel: int) -> int:
         return len(self._owed.get(channel, ()))
 
-    def owe(
-        self, channel: int, stream_id: int, size: int, credit: int, *, run: bool = False
+    def delivered(
+        self, channel: int, stream_id: int, *, size: int, credit: int, new_batch: bool = False
     ) -> int:
-        """``size`` bytes of MESSAGEs were told; ``credit`` of them were not given back yet.
-        ``run``: a new run began with them. How many pieces it makes more: one or none."""
+        """``size`` bytes of MESSAGEs went to the application, or wait for it; ``credit`` of them
+        were not given back yet. How many pieces it makes more: one or none."""
         owed = self._owed.get(channel)
         if owed is None:
             owed = self._owed[channel] = deque()
         self._queued[channel] = self._queued.get(channel, 0) + size
         self.total += size
-        if owed and owed[-1][0] == stream_id and not run:
+        if owed and owed[-1][0] == stream_id and not new_batch:
             owed[-1][1] += size
             owed[-1][2] += credit
             return 0
@@ -55,7 +56,7 @@ class CreditBook:
         return 1
 
     def consumed(self, channel: int, size: int) -> int:
-        """The application is done with ``size`` more bytes; more than it was told is ignored.
+        """The application is done with ``size`` more bytes; more than was delivered is ignored.
         How many count."""
         owed = self._owed.get(channel)
         if owed is None:
@@ -84,3 +85,42 @@ class CreditBook:
     def thrown_away(self, channel: int) -> None:
         """The channel ended and nothing of its queue will be used: give all of it back."""
         self.consumed(channel, self.queued(channel))
+
+
+class UnreportedCredit:
+    """Bytes of one channel that the application is done with and that no DEQUEUED has reported.
+
+    A nacked message gives nothing back, for its sender takes it off by itself (AQ-FLOW-4). With
+    acks on storage the application may be done with a datagram message before it is decided
+    whether that is acked; so *undecided* bytes, and those that were refused, are kept out.
+    """
+
+    __slots__ = ("_sizes", "_undecided", "gathered")
+
+    def __init__(self) -> None:
+        self.gathered = 0
+        self._undecided = 0
+        self._sizes: dict[int, int] = {}  # of the datagram messages whose ack is open
+
+    def arrived(self, number: int, size: int) -> None:
+        """A datagram message came whose ack depends on the application."""
+        self._sizes[number] = size
+        self._undecided += size
+
+    def acked(self, first: int, stop: int) -> None:
+        """Datagram messages ``[first, stop)``, which all came, are acked."""
+        if self._sizes:
+            for number in range(first, stop):
+                self._undecided -= self._sizes.pop(number, 0)
+
+    def refused(self, first: int, stop: int) -> None:
+        """They came and will be nacked: their bytes never go back."""
+        if self._sizes:
+            for number in range(first, stop):
+                del self._sizes[number]
+
+    def take(self, queued: int) -> int:
+        """The bytes to give back now, while the application has ``queued`` more to use."""
+        count = max(0, self.gathered - max(0, self._undecided - queued))
+        self.gathered -= count
+        return count

@@ -7,7 +7,7 @@ from collections import deque
 from typing import NamedTuple
 
 from aqueduct_core.aqueduct.faults import Code, PeerFault
-from aqueduct_core.aqueduct.news import Attachment, Headers
+from aqueduct_core.engine.message_batch import Attachment, Headers
 from aqueduct_core.primitives.ranges import Range
 
 
@@ -75,9 +75,9 @@ class DatagramMessage(NamedTuple):
 
 
 class Refusable:
-    """Messages by token, of the orders not taken yet and of the last ones with datagrams.
+    """Messages by token, of the actions not taken yet and of the last ones with datagrams.
 
-    A transport refuses while it carries out orders, so older ones cannot come back.
+    A transport refuses while it carries out actions, so older ones cannot come back.
     """
 
     __slots__ = ("_fresh", "_handed_over")
@@ -89,8 +89,8 @@ class Refusable:
     def add(self, token: int, message: DatagramMessage) -> None:
         self._fresh[token] = message
 
-    def turn(self) -> None:
-        """Orders are taken: with new datagrams in them, the earlier ones are past refusal."""
+    def hand_over(self) -> None:
+        """Actions are taken: with new datagrams in them, the earlier ones are past refusal."""
         if self._fresh:
             self._handed_over, self._fresh = self._fresh, {}
 

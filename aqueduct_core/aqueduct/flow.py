@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
-from aqueduct_core.aqueduct.blocks import LONGEST_HEAD, plain_sizes
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.faults import BadArgument, Code, PeerFault
-from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.aqueduct.wire.blocks import LONGEST_HEAD, plain_sizes
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.primitives import varint
 
 FLOW_CONTROL = b"flow-control-5a3c19"
@@ -33,7 +33,7 @@ class Buffers(NamedTuple):
     per_channel: int
     all_channels: int
 
-    def batch(self, override: int | None) -> int | None:
+    def dequeue_threshold(self, override: int | None) -> int | None:
         """Bytes that gather before DEQUEUED goes at once (AQ-FLOW-6): a quarter of what binds,
         where ``override`` is the channel's own buffer. None: there is no limit."""
         per_channel = self.per_channel if override is None else override
@@ -91,7 +91,7 @@ def _numbers(headers: Headers, count: int) -> list[int] | None:
     return numbers
 
 
-class Verdict(Enum):
+class SendVerdict(Enum):
     """Whether a message may go now, and if not, for want of what."""
 
     GO = auto()
@@ -125,10 +125,10 @@ class Flow:
     """Both ends' buffers; ``own`` is what we announce, ``total`` what is outstanding in the
     peer's over all channels.
 
-    Until the peer's headers are here we may send ``initial_burst`` (AQ-FLOW-9). ``stirred``:
-    something happened since the last ``settled`` by which a waiting message may go.
-    ``turn``: the channel whose message waits for room in the total; the others do not overtake
-    it, or a large message would never find the total empty.
+    Until the peer's headers are here we may send ``initial_burst`` (AQ-FLOW-9). ``changed``:
+    something happened by which a waiting message may go, since these were last looked at.
+    ``head_of_line``: the channel whose message waits for room in the total; the others do not
+    overtake it, or a large message would never find the total empty.
     """
 
     def __init__(self, config: Config) -> None:
@@ -136,8 +136,8 @@ class Flow:
         self.on = self.own is not None
         self.active = False
         self.total = 0
-        self.turn: int | None = None
-        self.stirred = False
+        self.head_of_line: int | None = None
+        self.changed = False
         self._per_channel = 0
         self._all = config.initial_burst
 
@@ -157,7 +157,7 @@ class Flow:
         Raises:
             BadFlowHeader: what it announced does not parse; it counts as none.
         """
-        self.stirred = True
+        self.changed = True
         if self.own is None:
             return
         peer = None
@@ -167,25 +167,25 @@ class Flow:
             self.active = self.on = peer is not None
             if peer is None:
                 self.total = 0
-                self.turn = None
+                self.head_of_line = None
             else:
                 self._per_channel, self._all = peer
 
-    def verdict(self, account: Account, size: int) -> Verdict:
+    def verdict(self, account: Account, size: int) -> SendVerdict:
         """Whether a message of ``size`` bytes may go (AQ-FLOW-4)."""
         if not self.on:
-            return Verdict.GO
+            return SendVerdict.GO
         limit = self._per_channel if account.limit is None else account.limit
         if not self.active:
             limit = 0
         if limit and account.outstanding and account.outstanding + size > limit:
-            return Verdict.CHANNEL
+            return SendVerdict.CHANNEL
         if self._all:
-            if self.turn is not None and self.turn != account.channel:
-                return Verdict.TOTAL
+            if self.head_of_line is not None and self.head_of_line != account.channel:
+                return SendVerdict.TOTAL
             if self.total and self.total + size > self._all:
-                return Verdict.TOTAL
-        return Verdict.GO
+                return SendVerdict.TOTAL
+        return SendVerdict.GO
 
     def _room(self, account: Account) -> int | None:
         """Bytes that may go without the exception for a single message; None: no limit."""
@@ -196,7 +196,7 @@ class Flow:
         if limit and self.active:
             rooms.append(limit - account.outstanding)
         if self._all:
-            blocked = self.turn is not None and self.turn != account.channel
+            blocked = self.head_of_line is not None and self.head_of_line != account.channel
             rooms.append(0 if blocked else self._all - self.total)
         return min(rooms, default=None)
 
@@ -209,7 +209,7 @@ class Flow:
         for i, size in enumerate(plain_sizes(first, payloads)):
             room -= size
             if room < 0:
-                return i or int(self.verdict(account, size) is Verdict.GO)
+                return i or int(self.verdict(account, size) is SendVerdict.GO)
         return count
 
     def sent(self, account: Account, size: int) -> None:
@@ -253,7 +253,7 @@ class Flow:
             raise PeerFault(Code.ACK, f"credit on channel {account.channel} for more than was sent")
         account.outstanding -= count
         self.total -= count
-        self.stirred = True
+        self.changed = True
 
     def closed(self, account: Account) -> None:
         """The channel has no receiver any more: all of its share comes back (AQ-FLOW-7)."""
@@ -261,10 +261,10 @@ class Flow:
             self.total -= account.outstanding
         account.outstanding = 0
         account.datagrams = None
-        self.stirred = True
+        self.changed = True
 
-    def yield_turn(self, channel: int) -> None:
+    def leave_line(self, channel: int) -> None:
         """What waited first of this channel has gone, or will not go: it is for others to go."""
-        if self.turn == channel:
-            self.turn = None
-            self.stirred = True
+        if self.head_of_line == channel:
+            self.head_of_line = None
+            self.changed = True

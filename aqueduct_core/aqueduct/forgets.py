@@ -7,9 +7,9 @@ is the monotonic counter that the rule asks for.
 
 from __future__ import annotations
 
-from aqueduct_core.aqueduct import codec
 from aqueduct_core.aqueduct.faults import Code, PeerFault
 from aqueduct_core.aqueduct.outbox import Outbox, Rank
+from aqueduct_core.aqueduct.wire import codec
 
 
 class Forgets:

@@ -1,18 +1,18 @@
 """Version handshake and connection headers (AQ-VER-1…7, AQ-HDR-1…5).
 
-Two independent facts a direction: *we owe VERSION in front of each sequence* until the peer's
+Two independent inputs a direction: *we owe VERSION in front of each sequence* until the peer's
 ACK_VERSION is processed, and *the peer owes VERSION* until we sent ours; *headers known* opens
 the gate for routed frames. What is due leaves in one stream: ``[V] 02 headers 01`` (B6).
 """
 
 from __future__ import annotations
 
-from aqueduct_core.aqueduct import codec
-from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.faults import Code, NotAllowed, PeerFault
-from aqueduct_core.aqueduct.frames import AckVersion, ConnectionHeaders, Preamble, Version
-from aqueduct_core.aqueduct.news import Headers
 from aqueduct_core.aqueduct.outbox import Outbox, Rank
+from aqueduct_core.aqueduct.wire import codec
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.aqueduct.wire.frames import AckVersion, ConnectionHeaders, Preamble, Version
+from aqueduct_core.engine.message_batch import Headers
 
 PAIR_BYTES = 150
 """The objects of a header, beside its bytes."""
@@ -72,11 +72,11 @@ class Handshake:
         self._headers_given = True
         self._headers_due = headers
 
-    def absorb(self, frame: Preamble) -> bool:
+    def receive(self, frame: Preamble) -> bool:
         """Take in a frame of a preamble; whether the peer's headers became known by it."""
         if isinstance(frame, Version):
             if not self._ack_sent:
-                # counts as sent from here on: it leaves with the next orders, before any answer
+                # counts as sent from here on: it leaves with the next actions, before any answer
                 self._ack_sent = self._ack_due = True
             return False
         if isinstance(frame, AckVersion):

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from math import inf
 
-from aqueduct_core.aqueduct.wiring import Alarm, Wiring
+from aqueduct_core.aqueduct.context import ConnectionContext, Timer
 
 
 class IdleWatch:
     """Off without ``channel_idle_timeout``. Holds one time for each channel that is alive."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        timeout = wiring.config.channel_idle_timeout
+    def __init__(self, context: ConnectionContext) -> None:
+        timeout = context.config.channel_idle_timeout
         self.on = timeout is not None
         self._timeout = inf if timeout is None else timeout
-        self._timers = wiring.timers
+        self._timers = context.timers
         self._last: dict[int, float] = {}
 
     def touched(self, channel: int, now: float) -> None:
@@ -26,18 +26,18 @@ class IdleWatch:
         if not self.on:
             return
         self._last[channel] = now
-        if (Alarm.IDLE, channel) not in self._timers:
-            # an alarm that is set is only moved when it fires: no work for each frame
-            self._timers.set((Alarm.IDLE, channel), now + self._timeout)
+        if (Timer.IDLE, channel) not in self._timers:
+            # a timer that is set is only moved when it fires: no work for each frame
+            self._timers.set((Timer.IDLE, channel), now + self._timeout)
 
     def due(self, channel: int, now: float) -> bool:
-        """The alarm fired; whether the channel has been idle all the time."""
+        """The timer fired; whether the channel has been idle all the time."""
         idle_at = self._last[channel] + self._timeout
         if idle_at <= now:
             return True
-        self._timers.set((Alarm.IDLE, channel), idle_at)
+        self._timers.set((Timer.IDLE, channel), idle_at)
         return False
 
     def gone(self, channel: int) -> None:
         if self._last.pop(channel, None) is not None:
-            self._timers.cancel((Alarm.IDLE, channel))
+            self._timers.cancel((Timer.IDLE, channel))

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 
-from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.faults import Code, PeerFault, ResetCode
-from aqueduct_core.engine.contract import (
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.engine.actions import (
+    Action,
     Admit,
     CloseLink,
     Consumed,
-    Order,
     ResetStream,
     SendDatagram,
     WriteStream,
 )
+from aqueduct_core.engine.streams import STEP, first_stream
 
 
 class Rank(IntEnum):
@@ -32,7 +33,7 @@ class Rank(IntEnum):
     MESSAGE = 4
 
 
-class _Pending:
+class _PendingStream:
     __slots__ = ("end", "parts", "rank")
 
     def __init__(self, rank: Rank) -> None:
@@ -42,12 +43,12 @@ class _Pending:
 
 
 class Outbox:
-    """Orders since the last ``take``. Streams are numbered in the order of ``open``."""
+    """Actions since the last ``take``. Streams are numbered in the order of ``open``."""
 
     def __init__(self, side: Side, prefix: Callable[[], bytes]) -> None:
-        self._next_stream = 2 if side is Side.CLIENT else 3
+        self._next_stream = first_stream(client=side is Side.CLIENT, bidirectional=False)
         self._prefix = prefix
-        self._pending: dict[int, _Pending] = {}
+        self._pending: dict[int, _PendingStream] = {}
         self._resets: dict[int, int] = {}
         self._datagrams: list[SendDatagram] = []
         self._next_token = 0
@@ -61,7 +62,7 @@ class Outbox:
     @property
     def streams_left(self) -> int | None:
         """Streams that may still be opened before the peer allows more; None: not known."""
-        return None if self.stream_limit is None else self.stream_limit - (self._next_stream >> 2)
+        return None if self.stream_limit is None else self.stream_limit - self._next_stream // STEP
 
     def check_waiting(self, most: int) -> None:
         """Raises PeerFault where more streams of ours than that wait until the peer allows them."""
@@ -75,8 +76,8 @@ class Outbox:
     def open(self, rank: Rank) -> int:
         """A new stream, whose sequence starts with VERSION while that is owed (AQ-VER-1)."""
         stream_id = self._next_stream
-        self._next_stream += 4
-        pending = self._pending[stream_id] = _Pending(rank)
+        self._next_stream += STEP
+        pending = self._pending[stream_id] = _PendingStream(rank)
         self._live.add(stream_id)
         prefix = self._prefix()
         if prefix:
@@ -90,7 +91,7 @@ class Outbox:
             return
         pending = self._pending.get(stream_id)
         if pending is None:
-            pending = self._pending[stream_id] = _Pending(rank)
+            pending = self._pending[stream_id] = _PendingStream(rank)
         elif rank < pending.rank:
             pending.rank = rank
         if data:
@@ -107,7 +108,7 @@ class Outbox:
 
     def stopped(self, stream_id: int) -> None:
         """The peer does not want this stream (AQ-SEND-15): reset it, later writes are dropped."""
-        if stream_id % 4 == self._next_stream % 4 and stream_id < self._next_stream:
+        if stream_id % STEP == self._next_stream % STEP and stream_id < self._next_stream:
             self.reset(stream_id, ResetCode.NONE)
 
     def datagram(self, data: bytes) -> int:
@@ -143,27 +144,27 @@ class Outbox:
         self._consumed.clear()
         self._close = None
 
-    def take(self) -> list[Order]:
-        orders: list[Order] = []
+    def take(self) -> list[Action]:
+        actions: list[Action] = []
         if self._admit:
-            orders.append(Admit())
+            actions.append(Admit())
             self._admit = False
         if self._pending:
             for stream_id, pending in sorted(self._pending.items(), key=lambda item: item[1].rank):
                 parts = pending.parts
                 data = parts[0] if len(parts) == 1 else b"".join(parts)
-                orders.append(WriteStream(stream_id, data, pending.end))
+                actions.append(WriteStream(stream_id, data, pending.end))
             self._pending = {}
         if self._resets:
-            orders.extend(ResetStream(*item) for item in self._resets.items())
+            actions.extend(ResetStream(*item) for item in self._resets.items())
             self._resets = {}
         if self._datagrams:
-            orders.extend(self._datagrams)
+            actions.extend(self._datagrams)
             self._datagrams = []
         if self._consumed:
-            orders.extend(Consumed(*item) for item in self._consumed.items())
+            actions.extend(Consumed(*item) for item in self._consumed.items())
             self._consumed = {}
         if self._close is not None:
-            orders.append(self._close)
+            actions.append(self._close)
             self._close = None
-        return orders
+        return actions

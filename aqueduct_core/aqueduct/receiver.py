@@ -3,28 +3,25 @@
 Theory of operation. A half is OPEN until FINISH_SENDER says how many reliable messages there
 are; then FINISHING until all of them are here and every declared datagram message was acked or
 nacked. Each end but FORGET_CHANNEL and loss goes the same way: acks first, then CLOSE_RECEIVER
-on the same stream (AQ-LIFE-12). The queue for the application is apart: news that was told is
-the application's; what came before the application knew of the channel waits here.
+on the same stream (AQ-LIFE-12). The queue for the application is apart: what was delivered is the
+application's; what came before the application knew of the channel waits here.
 """
 
 from __future__ import annotations
 
 from enum import Enum, auto
 
-from aqueduct_core.aqueduct import chanid, codec
-from aqueduct_core.aqueduct.acks import ReliableLedger, UnreliableLedger
-from aqueduct_core.aqueduct.bulletin import RunDraft
+from aqueduct_core.aqueduct.acks import ReliableAcks, UnreliableAcks
 from aqueduct_core.aqueduct.config import AckMode, Config
+from aqueduct_core.aqueduct.context import ConnectionContext, Timer
+from aqueduct_core.aqueduct.credit import UnreportedCredit
+from aqueduct_core.aqueduct.event_queue import BatchBuilder
+from aqueduct_core.aqueduct.events import Complete, Counts, Nacked
 from aqueduct_core.aqueduct.faults import BadArgument, Code, PeerFault, ResetCode
-from aqueduct_core.aqueduct.frames import Block, Message
-from aqueduct_core.aqueduct.giveback import Giveback
-from aqueduct_core.aqueduct.news import Complete, Counts, Nacked
 from aqueduct_core.aqueduct.outbox import Rank
-from aqueduct_core.aqueduct.wiring import Alarm, Wiring
+from aqueduct_core.aqueduct.wire import chanid, codec
+from aqueduct_core.aqueduct.wire.frames import Block, MessageFrame
 from aqueduct_core.primitives.ranges import Range
-
-_RANGES_A_FRAME = 2048
-"""An ack frame names at most so many ranges: its region stays under any peer's limit."""
 
 
 class ReceiverState(Enum):
@@ -47,7 +44,7 @@ class ReceiverInput(Enum):
 VIOLATION = None
 """In the table: the peer may not do this now; it closes the connection (AQ-LIFE-16)."""
 
-NO_DATAGRAMS = UnreliableLedger(Config())
+NO_DATAGRAMS = UnreliableAcks(Config())
 """Of every channel without datagram messages; it stays as it is, since what has no number can be
 neither stored, nor refused, nor answered."""
 
@@ -81,37 +78,41 @@ class ReceiverHalf:
 
     Ends when: finished and complete, cancelled, closed by the application, forgotten or lost.
     Holds: ranges of numbers; ``queue`` while the application does not know the channel; the
-    bytes that it consumed and the sender was not told of.
+    bytes that it consumed and no DEQUEUED has reported.
     """
 
-    def __init__(self, channel: int, wiring: Wiring, *, local: bool, visible: bool) -> None:
+    def __init__(
+        self, channel: int, context: ConnectionContext, *, local: bool, visible: bool
+    ) -> None:
         self.channel = channel
         self.visible = visible
-        self.forsaken = False  # dropped before the application knew it: nobody asks for its end
+        self.discarded = (
+            False  # dropped before the application knew it: nobody wants to know its end
+        )
         self.routed = False
         self.state = ReceiverState.OPEN
-        self.queue: list[RunDraft] = []
+        self.queue: list[BatchBuilder] = []
         self.buffer: int | None = None  # the channel's own PER_CHANNEL, where we announced one
         self._local = local
-        self._wiring = wiring
-        self._reliable = ReliableLedger(wiring.config)
-        self._datagrams: UnreliableLedger | None = None
+        self._context = context
+        self._reliable = ReliableAcks(context.config)
+        self._datagrams: UnreliableAcks | None = None
         self._finish_at: int | None = None
         self._control: int | None = None
         self._peer_control: int | None = None
         self._late = 0
-        self._giveback = Giveback()
+        self._unreported = UnreportedCredit()
         self._unreliable_received = 0
         self._acked = 0
         self._nacked = 0
         self._unreliable_acked = 0
-        self._confirmed = not wiring.config.confirm_finish
+        self._confirmed = not context.config.confirm_finish
         self._announced = False
         self._ranges = 0  # of its numbers, as far as they are counted in all
 
     def _count_ranges(self) -> None:
         now = 0 if self.gone else len(self._reliable.received) + self._unreliable.entries
-        self._wiring.ranges += now - self._ranges
+        self._context.ranges += now - self._ranges
         self._ranges = now
 
     @property
@@ -170,15 +171,15 @@ class ReceiverHalf:
             return False
         self._unreliable_received += 1
         self._count_ranges()
-        if self._wiring.flow.active and self._wiring.config.ack_mode is AckMode.ON_STORED:
-            self._giveback.doubt(number, size)
+        if self._context.flow.active and self._context.config.ack_mode is AckMode.ON_STORED:
+            self._unreported.arrived(number, size)
         self._ack_early(now)
         return True
 
     def sent_unreliable(self, count: int, stream_id: int, now: float) -> None:
         self.step(ReceiverInput.SENT_UNRELIABLE)
         self._same_stream(stream_id)
-        deadline = now + self._wiring.receipt_deadline
+        deadline = now + self._context.receipt_deadline
         self._numbered().declare(count, deadline)
         self._count_ranges()
         self._check_oneshot_total()
@@ -197,15 +198,15 @@ class ReceiverHalf:
         self._check_oneshot_total()
 
     @property
-    def _unreliable(self) -> UnreliableLedger:
-        """The ledger of datagram messages, to be read."""
+    def _unreliable(self) -> UnreliableAcks:
+        """The numbers of datagram messages, to be read."""
         return self._datagrams or NO_DATAGRAMS
 
-    def _numbered(self) -> UnreliableLedger:
-        """The ledger of datagram messages, for what came. Most channels have none, and it takes
+    def _numbered(self) -> UnreliableAcks:
+        """The numbers of datagram messages, for what came. Most channels have none, and they take
         more than all else of theirs."""
         if self._datagrams is None:
-            self._datagrams = UnreliableLedger(self._wiring.config)
+            self._datagrams = UnreliableAcks(self._context.config)
         return self._datagrams
 
     def _check_oneshot_total(self) -> None:
@@ -222,32 +223,40 @@ class ReceiverHalf:
                 Code.STATE, f"control of channel {self.channel} on more than one stream"
             )
 
-    def wait(self, frame: Message | Block, *, reliable: bool) -> bool:
-        """Keep a message until the application knows the channel; whether it began a run."""
-        number = frame.first if isinstance(frame, Block) else frame.number
-        draft = self.queue[-1] if self.queue else None
-        if draft is None or draft.reliable is not reliable or not draft.fits(number):
-            draft = RunDraft(self.channel, reliable, number)
-            self.queue.append(draft)
+    def deliver(self, frame: MessageFrame | Block, *, reliable: bool) -> bool:
+        """Give what came to the application, or keep it until that knows the channel; whether a
+        new batch began with it."""
+        if not self.visible:
+            return self._keep(frame, reliable)
         if isinstance(frame, Block):
-            draft.add_block(frame)
-        else:
-            draft.add(frame)
-        return draft.first == number
+            return self._context.events.emit_block(self.channel, frame)
+        return self._context.events.emit_message(self.channel, reliable, frame)
 
-    def take_queue(self) -> list[RunDraft]:
+    def _keep(self, frame: MessageFrame | Block, reliable: bool) -> bool:
+        number = frame.first if isinstance(frame, Block) else frame.number
+        builder = self.queue[-1] if self.queue else None
+        if builder is None or builder.reliable is not reliable or not builder.fits(number):
+            builder = BatchBuilder(self.channel, reliable, number)
+            self.queue.append(builder)
+        if isinstance(frame, Block):
+            builder.add_block(frame)
+        else:
+            builder.add(frame)
+        return builder.first == number
+
+    def take_queue(self) -> list[BatchBuilder]:
         queue, self.queue = self.queue, []
         return queue
 
     # --- the application ---------------------------------------------------------------
 
     def stored(self, first: int, stop: int, *, reliable: bool) -> None:
-        """The application stored ``[first, stop)``: acks leave with the next orders.
+        """The application stored ``[first, stop)``: acks leave with the next actions.
 
         Raises:
             BadArgument: a number that was never delivered, or the wrong ack mode.
         """
-        if self._wiring.config.ack_mode is not AckMode.ON_STORED:
+        if self._context.config.ack_mode is not AckMode.ON_STORED:
             raise BadArgument("stored() is for ack mode ON_STORED")
         if reliable:
             if not self._reliable.received.covers(first, stop):
@@ -258,7 +267,7 @@ class ReceiverHalf:
             if not self._unreliable.received.covers(low, stop):
                 raise BadArgument(f"not all of {first}…{stop - 1} was received")
             self._unreliable.store(low, stop)
-        self._wiring.due[self.channel] = None
+        self._context.due[self.channel] = None
 
     def refused(self, first: int, stop: int) -> None:
         """The application had no room for the datagram messages ``[first, stop)``.
@@ -266,30 +275,32 @@ class ReceiverHalf:
         Raises:
             BadArgument: the wrong ack mode.
         """
-        if self._wiring.config.ack_mode is not AckMode.ON_STORED:
+        if self._context.config.ack_mode is not AckMode.ON_STORED:
             raise BadArgument("refused() is for ack mode ON_STORED")
         for piece in self._unreliable.refuse(first, stop):
-            self._giveback.refused(*piece)
-        self._wiring.due[self.channel] = None
+            self._unreported.refused(*piece)
+        self._context.due[self.channel] = None
 
     def dequeued(self, size: int, now: float) -> None:
-        """The application is done with ``size`` bytes: the sender is told at once when a batch
-        has gathered, else shortly (AQ-FLOW-6)."""
-        wiring = self._wiring
-        if not size or not wiring.flow.active or wiring.flow.own is None:
+        """The application is done with ``size`` bytes: DEQUEUED goes at once when enough has
+        gathered, else shortly (AQ-FLOW-6)."""
+        context = self._context
+        if not size or not context.flow.active or context.flow.own is None:
             return
-        self._giveback.gathered += size
-        batch = wiring.flow.own.batch(self.buffer)
-        if batch is not None and self._giveback.gathered >= batch:
-            wiring.due[self.channel] = None
+        self._unreported.gathered += size
+        enough = context.flow.own.dequeue_threshold(self.buffer)
+        if enough is not None and self._unreported.gathered >= enough:
+            context.due[self.channel] = None
         else:
-            wiring.timers.sooner((Alarm.DEQUEUE, self.channel), now + wiring.config.dequeued_delay)
+            context.timers.sooner(
+                (Timer.DEQUEUE, self.channel), now + context.config.dequeued_delay
+            )
 
     # --- acks --------------------------------------------------------------------------
 
     def _ack_shortly(self, now: float) -> None:
-        wiring = self._wiring
-        wiring.timers.sooner((Alarm.ACK, self.channel), now + wiring.config.ack_delay)
+        context = self._context
+        context.timers.sooner((Timer.ACK, self.channel), now + context.config.ack_delay)
 
     def _ack_early(self, now: float) -> None:
         if self._unreliable.whole:
@@ -298,40 +309,33 @@ class ReceiverHalf:
     def _set_deadline(self) -> None:
         deadline = self._unreliable.deadline
         if deadline is not None:
-            self._wiring.timers.set((Alarm.RECEIPT_DEADLINE, self.channel), deadline)
+            self._context.timers.set((Timer.RECEIPT_DEADLINE, self.channel), deadline)
 
     def deadline_passed(self, now: float) -> None:
-        """What is declared and not here by now is lost; answers leave with the next orders."""
+        """What is declared and not here by now is lost; answers leave with the next actions."""
         self._unreliable.expire(now)
         self._count_ranges()
         self._set_deadline()
-        self._wiring.due[self.channel] = None
+        self._context.due[self.channel] = None
 
     def flush(self) -> None:
         """Write the acks and nacks that may go now, and the credit that has gathered."""
-        self._wiring.timers.cancel((Alarm.ACK, self.channel))
+        self._context.timers.cancel((Timer.ACK, self.channel))
         self._write_acks(self._unreliable.answer())
-        if self._giveback.gathered:
-            self._wiring.timers.cancel((Alarm.DEQUEUE, self.channel))
-            count = self._giveback.take(self._wiring.credit.queued(self.channel))
+        if self._unreported.gathered:
+            self._context.timers.cancel((Timer.DEQUEUE, self.channel))
+            count = self._unreported.take(self._context.credit.queued(self.channel))
             if count:
                 frame = codec.encode_dequeued(count)
-                self._wiring.outbox.write(self._control_stream(), frame, Rank.RECEIVER)
+                self._context.outbox.write(self.control_stream(), frame, Rank.RECEIVER)
 
     def _write_acks(self, answer: tuple[list[int], list[Range]]) -> None:
-        outbox = self._wiring.outbox
         ranges = self._reliable.take()
         lengths, nacked = answer
         if not ranges and not lengths:
             return
-        stream_id = self._control_stream()
-        for i in range(0, len(ranges), _RANGES_A_FRAME):
-            part = ranges[i : i + _RANGES_A_FRAME]
-            outbox.write(stream_id, codec.encode_ack_reliable(part), Rank.RECEIVER)
-        # an even count a frame: the next one starts with an ack again
-        for i in range(0, len(lengths), 2 * _RANGES_A_FRAME):
-            part_lengths = lengths[i : i + 2 * _RANGES_A_FRAME]
-            outbox.write(stream_id, codec.encode_ack_nack(part_lengths), Rank.RECEIVER)
+        frames = codec.encode_acks(ranges, lengths)
+        self._context.outbox.write(self.control_stream(), frames, Rank.RECEIVER)
         self._count_ranges()
         self._unreliable_acked += sum(lengths[::2])
         self._acked += sum(stop - first for first, stop in ranges) + sum(lengths[::2])
@@ -339,7 +343,7 @@ class ReceiverHalf:
         for first, stop in nacked:
             self._nacked += stop - first
             if self.visible:
-                self._wiring.bulletin.tell(Nacked(self.channel, first, stop))
+                self._context.events.emit(Nacked(self.channel, first, stop))
 
     def _settle(self, ranges: list[Range], lengths: list[int], nacked: list[Range]) -> None:
         """What depends on acks: channels that these messages carried, and credit for them."""
@@ -348,13 +352,13 @@ class ReceiverHalf:
         for i, length in enumerate(lengths):
             if not i % 2:
                 acked.append((position, position + length))
-                self._giveback.acked(position, position + length)
+                self._unreported.acked(position, position + length)
             position += length
-        heirs = self._wiring.heirs
-        if heirs.of(self.channel):
-            heirs.answered(self.channel, True, ranges, True)
-            heirs.answered(self.channel, False, acked, True)
-            heirs.answered(self.channel, False, nacked, False)
+        remote_lineage = self._context.remote_lineage
+        if remote_lineage.carries(self.channel):
+            remote_lineage.answered(self.channel, True, ranges, acked=True)
+            remote_lineage.answered(self.channel, False, acked, acked=True)
+            remote_lineage.answered(self.channel, False, nacked, acked=False)
 
     def acked(self, reliable: bool, first: int, stop: int) -> list[Range]:
         """Of messages ``[first, stop)``, which all came, those whose acks have left."""
@@ -363,44 +367,44 @@ class ReceiverHalf:
         stop = min(stop, self._unreliable.mark)
         return [(first, stop)] if first < stop else []
 
-    @property
     def complete(self) -> bool:
-        """Finishing, all reliable messages may be acked, all datagram ones are settled, and the
-        application agrees."""
-        if self._finish_at is None or not self._reliable.complete(self._finish_at):
+        """Whether it finishes and may end: all reliable messages may be acked, all datagram ones
+        are settled, and the application agrees; it learns of it when nothing is missing."""
+        if self._finish_at is None or self.state is not ReceiverState.FINISHING:
             return False
-        return self._confirmed and (self._unreliable.settled or self._unreliable.whole)
+        if not self._confirmed:
+            if not self._announced:
+                self._announce(self._finish_at)
+            return False
+        return self._reliable.complete(self._finish_at) and (
+            self._unreliable.settled or self._unreliable.whole
+        )
 
-    def announce(self) -> None:
-        """Tell the application once that nothing is missing, if it is to confirm the finish."""
-        if self._confirmed or self._announced or not self.visible or self._finish_at is None:
-            return
-        if not self._reliable.received.covers(0, self._finish_at):
+    def _announce(self, finish_at: int) -> None:
+        """Emit ``Complete`` if nothing is missing; the application is to confirm the finish."""
+        if not self.visible or not self._reliable.received.covers(0, finish_at):
             return
         if not self._unreliable.settled:
             if not self._unreliable.whole:
                 return
             self._write_acks(self._unreliable.answer())
         self._announced = True
-        self._wiring.bulletin.tell(Complete(self.channel, self.counts()))
+        self._context.events.emit(Complete(self.channel, self.counts()))
 
     def confirm(self) -> None:
         """The application has noted the finish: the half may end."""
         self._confirmed = True
-        self._wiring.due[self.channel] = None
+        self._context.due[self.channel] = None
 
-    def _control_stream(self) -> int:
-        """The stream of all acks and CLOSE_RECEIVER (AQ-ACK-9)."""
+    def control_stream(self) -> int:
+        """The stream of all acks and CLOSE_RECEIVER (AQ-ACK-9). The first call opens it, with
+        ROUTE_TO as its first frame (AQ-LIFE-3)."""
         if self._control is None:
-            outbox = self._wiring.outbox
+            outbox = self._context.outbox
             self._control = outbox.open(Rank.RECEIVER)
             outbox.write(self._control, codec.encode_route_to(self.channel), Rank.RECEIVER)
             self.routed = True
         return self._control
-
-    def route_back(self) -> None:
-        """ROUTE_TO back, first on the control stream (AQ-LIFE-3)."""
-        self._control_stream()
 
     # --- the end -----------------------------------------------------------------------
 
@@ -408,26 +412,26 @@ class ReceiverHalf:
         """Acks, CLOSE_RECEIVER, the end of the stream; the stream that lingers, if it does."""
         self.step(cause)
         self._write_acks(self._unreliable.last_answer())
-        stream_id = self._control_stream()
-        self._wiring.outbox.write(
+        stream_id = self.control_stream()
+        self._context.outbox.write(
             stream_id, codec.CLOSE_RECEIVER, Rank.RECEIVER, end=not self._local
         )
-        self._cancel_alarms()
+        self._cancel_timers()
         return stream_id if self._local else None
 
     def destroy(self, cause: ReceiverInput) -> None:
         """FORGET_CHANNEL came, or the channel is lost: no acks, abandon the stream."""
         self.step(cause)
         if self._control is not None:
-            self._wiring.outbox.reset(self._control, ResetCode.LOST)
-        self._cancel_alarms()
+            self._context.outbox.reset(self._control, ResetCode.LOST)
+        self._cancel_timers()
 
-    def _cancel_alarms(self) -> None:
+    def _cancel_timers(self) -> None:
         self._count_ranges()
-        self._wiring.timers.cancel((Alarm.ACK, self.channel))
-        self._wiring.timers.cancel((Alarm.RECEIPT_DEADLINE, self.channel))
-        self._wiring.timers.cancel((Alarm.DEQUEUE, self.channel))
-        self._wiring.due.pop(self.channel, None)
+        self._context.timers.cancel((Timer.ACK, self.channel))
+        self._context.timers.cancel((Timer.RECEIPT_DEADLINE, self.channel))
+        self._context.timers.cancel((Timer.DEQUEUE, self.channel))
+        self._context.due.pop(self.channel, None)
 
     def counts(self) -> Counts:
         return Counts(

@@ -12,15 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum, auto
 
-from aqueduct_core.aqueduct import blocks, chanid, codec
 from aqueduct_core.aqueduct.config import Mode
+from aqueduct_core.aqueduct.context import ConnectionContext, Timer
 from aqueduct_core.aqueduct.datagrams import DatagramMessage, DatagramNumbers
+from aqueduct_core.aqueduct.events import Counts, Dropped, End
 from aqueduct_core.aqueduct.faults import Code, NotAllowed, PeerFault, ResetCode
-from aqueduct_core.aqueduct.flow import Account, Verdict
-from aqueduct_core.aqueduct.frames import AckNackUnreliable, AckReliable
-from aqueduct_core.aqueduct.news import Attachment, Counts, Dropped, End, Headers
+from aqueduct_core.aqueduct.flow import Account, SendVerdict
 from aqueduct_core.aqueduct.outbox import Rank
-from aqueduct_core.aqueduct.wiring import Alarm, Wiring
+from aqueduct_core.aqueduct.wire import blocks, chanid, codec
+from aqueduct_core.aqueduct.wire.frames import AckNackUnreliable, AckReliable
+from aqueduct_core.engine.message_batch import Attachment, Headers
 from aqueduct_core.primitives.ranges import Range, RangeSet
 
 
@@ -86,17 +87,19 @@ class SenderHalf:
     the finish waits for the last of them.
     """
 
-    def __init__(self, channel: int, wiring: Wiring, *, visible: bool) -> None:
+    def __init__(self, channel: int, context: ConnectionContext, *, visible: bool) -> None:
         self.channel = channel
         self.visible = visible
-        self.forsaken = False  # dropped before the application knew it: nobody asks for its end
+        self.discarded = (
+            False  # dropped before the application knew it: nobody wants to know its end
+        )
         self.routed = False
         self.state = SenderState.OPEN
         self.mode: Mode | None = None
         self.reliable_sent = 0
         self.account = Account(channel)
-        self.lack = Verdict.GO  # why the last message that could not go had to wait
-        self._wiring = wiring
+        self.blocked_by = SendVerdict.GO  # why the last message that could not go had to wait
+        self._context = context
         self._route = codec.encode_route_to(channel)
         self._datagrams = DatagramNumbers()
         self._control: int | None = None
@@ -135,7 +138,7 @@ class SenderHalf:
     @property
     def waiting(self) -> int:
         """Messages in the send queue."""
-        return self._wiring.queues.waiting(self.channel)
+        return self._context.queues.waiting(self.channel)
 
     def send(
         self,
@@ -144,7 +147,7 @@ class SenderHalf:
         attachments: tuple[Attachment, ...],
         mode: Mode,
         now: float,
-    ) -> tuple[int, bool] | Verdict:
+    ) -> tuple[int, bool] | SendVerdict:
         """Put one message out; its number and whether it is a reliable one (AQ-SEND-4), or for
         want of what it has to wait (nothing has changed then)."""
         self.mode = mode
@@ -161,68 +164,68 @@ class SenderHalf:
 
     def _send_on_stream(
         self, payload: bytes, headers: Headers, attachments: Sequence[Attachment]
-    ) -> tuple[int, bool] | Verdict:
-        wiring = self._wiring
+    ) -> tuple[int, bool] | SendVerdict:
+        context = self._context
         number = self.reliable_sent
         head = codec.message_head(number, headers, attachments, len(payload))
         size = len(head) + len(payload)
-        verdict = wiring.flow.verdict(self.account, size)
-        if verdict is not Verdict.GO:
+        verdict = context.flow.verdict(self.account, size)
+        if verdict is not SendVerdict.GO:
             return verdict
         if not self._stream_free:
-            return Verdict.STREAMS
+            return SendVerdict.STREAMS
         if self.mode is Mode.ORDERED:
-            wiring.outbox.write(self._control_stream(), head + payload, Rank.MESSAGE)
+            context.outbox.write(self.control_stream(), head + payload, Rank.MESSAGE)
         else:
             stream_id = self._open(Rank.MESSAGE)
-            wiring.outbox.write(stream_id, head + payload, Rank.MESSAGE, end=True)
+            context.outbox.write(stream_id, head + payload, Rank.MESSAGE, end=True)
             self._own_streams[number] = stream_id
-        wiring.flow.sent(self.account, size)
+        context.flow.sent(self.account, size)
         self.reliable_sent = number + 1
         return number, True
 
     @property
     def may_go(self) -> bool:
         """Whether a short message could go at once."""
-        datagram = self.mode is Mode.UNRELIABLE and self._wiring.datagram_size > 0
+        datagram = self.mode is Mode.UNRELIABLE and self._context.datagram_size > 0
         return (
             not self.waiting
-            and (self._wiring.link.takes(1) if datagram else self._stream_free)
-            and self._wiring.flow.verdict(self.account, 1) is Verdict.GO
+            and (self._context.link.takes(1) if datagram else self._stream_free)
+            and self._context.flow.verdict(self.account, 1) is SendVerdict.GO
         )
 
     @property
     def _stream_free(self) -> bool:
         """Whether the next message on a stream has one, with those left for control (H12)."""
         there = self.mode is Mode.ORDERED and self._control is not None
-        return there or self._wiring.message_stream_free
+        return there or self._context.message_stream_free
 
     def _send_datagram(
         self, payload: bytes, headers: Headers, attachments: tuple[Attachment, ...], now: float
-    ) -> tuple[int, bool] | Verdict | None:
+    ) -> tuple[int, bool] | SendVerdict | None:
         """As ``send``; None when the sequence does not fit a datagram (AQ-SEND-3)."""
-        wiring = self._wiring
+        context = self._context
         number = self._datagrams.sent
-        if len(payload) >= wiring.datagram_size:
+        if len(payload) >= context.datagram_size:
             return None
         frame = codec.encode_message(number, headers, attachments, payload)
-        sequence = wiring.outbox.prefixed(self._route + frame)
-        if len(sequence) > wiring.datagram_size:
+        sequence = context.outbox.prefixed(self._route + frame)
+        if len(sequence) > context.datagram_size:
             return None
-        verdict = wiring.flow.verdict(self.account, len(frame))
-        if verdict is not Verdict.GO:
+        verdict = context.flow.verdict(self.account, len(frame))
+        if verdict is not SendVerdict.GO:
             return verdict
-        if not wiring.link.takes(len(sequence)):
-            return Verdict.LINK
-        wiring.flow.sent_datagram(self.account, len(frame))
-        token = wiring.outbox.datagram(sequence)
-        wiring.refusable.add(
+        if not context.link.takes(len(sequence)):
+            return SendVerdict.LINK
+        context.flow.sent_datagram(self.account, len(frame))
+        token = context.outbox.datagram(sequence)
+        context.refusable.add(
             token, DatagramMessage(self.channel, number, headers, attachments, payload)
         )
         self.routed = True
         self._datagrams.sent += 1
         self._datagrams.in_link += 1
-        if not wiring.link.add(token, self.channel, len(sequence)):
+        if not context.link.add(token, self.channel, len(sequence)):
             self.left(now)
         return number, False
 
@@ -230,22 +233,21 @@ class SenderHalf:
         """The oldest datagram message in the link has left it: it is declared shortly."""
         self._datagrams.in_link -= 1
         if self.state is not SenderState.CANCELLING:
-            wiring = self._wiring
-            wiring.timers.sooner((Alarm.DECLARE, self.channel), now + wiring.declare_delay)
+            context = self._context
+            context.timers.sooner((Timer.DECLARE, self.channel), now + context.declare_delay)
         self.end_messages()
 
     def datagram_room(self, count: int) -> int:
-        """See ``Connection.datagram_room``."""
+        """See ``AqueductEngine.datagram_room``."""
         last = self._datagrams.sent + max(count, 1) - 1
-        overhead = len(self._wiring.outbox.prefixed(self._route)) + len(
-            codec.message_head(last, (), (), self._wiring.datagram_size)
-        )
-        return self._wiring.datagram_size - overhead
+        size = self._context.datagram_size
+        head = codec.message_head(last, (), (), size)
+        return size - len(self._context.outbox.prefixed(self._route)) - len(head)
 
     def send_many(self, payloads: Sequence[bytes], mode: Mode, now: float) -> tuple[int, int]:
         """Put plain messages out, as many as may go now; their numbers, ``[first, stop)``."""
         self.mode = mode
-        datagrams = mode is Mode.UNRELIABLE and self._wiring.datagram_size > 0
+        datagrams = mode is Mode.UNRELIABLE and self._context.datagram_size > 0
         first = stop = self._datagrams.sent if datagrams else self.reliable_sent
         if self.waiting:
             return first, first
@@ -257,8 +259,8 @@ class SenderHalf:
                     answer = self._send_datagram(payload, (), (), now)
                 else:
                     answer = self._send_on_stream(payload, (), ())
-                if isinstance(answer, Verdict):
-                    self.lack = answer
+                if isinstance(answer, SendVerdict):
+                    self.blocked_by = answer
                 if not isinstance(answer, tuple):
                     break
                 stop += 1
@@ -268,16 +270,14 @@ class SenderHalf:
 
     def _send_block(self, payloads: Sequence[bytes]) -> int:
         """Put consecutive messages on the message stream; how many have credit."""
-        wiring = self._wiring
-        if not payloads or not self._stream_free:
-            return 0
+        context = self._context
         first = self.reliable_sent
-        count = wiring.flow.grant(self.account, first, payloads)
+        count = context.flow.grant(self.account, first, payloads) if self._stream_free else 0
         if not count:
             return 0
         frames = blocks.encode_block(first, payloads[:count])
-        wiring.outbox.write(self._control_stream(), frames, Rank.MESSAGE)
-        wiring.flow.sent(self.account, len(frames))
+        context.outbox.write(self.control_stream(), frames, Rank.MESSAGE)
+        context.flow.sent(self.account, len(frames))
         self.reliable_sent += count
         return count
 
@@ -288,10 +288,10 @@ class SenderHalf:
         """
         if self.state is not SenderState.OPEN or not self._datagrams.may_take_back(message.number):
             return None
-        flow = self._wiring.flow
+        flow = self._context.flow
         size = flow.unsent_datagram(self.account)
         answer = self._send_on_stream(message.payload, message.headers, message.attachments)
-        if isinstance(answer, Verdict):
+        if isinstance(answer, SendVerdict):
             flow.sent_datagram(self.account, size)
             return None
         self._datagrams.take_back()
@@ -315,53 +315,49 @@ class SenderHalf:
         self.step(SenderInput.CANCEL)
         self.drop_queue()
         self._drop_streams(ResetCode.CANCELLED)
-        outbox = self._wiring.outbox
         stream_id = self._open(Rank.SENDER)
-        outbox.write(stream_id, codec.CANCEL_SENDER, Rank.SENDER, end=True)
-        self._wiring.timers.cancel((Alarm.DECLARE, self.channel))
+        self._context.outbox.write(stream_id, codec.CANCEL_SENDER, Rank.SENDER, end=True)
+        self._context.timers.cancel((Timer.DECLARE, self.channel))
 
     def drop_queue(self) -> None:
         """What waits will not be sent; the channels that it carries are lost (AQ-SEND-12)."""
-        count = self._wiring.queues.drop(self.channel)
-        self._wiring.flow.yield_turn(self.channel)
+        count = self._context.queues.drop(self.channel)
+        self._context.flow.leave_line(self.channel)
         if count and self.visible:
-            self._wiring.bulletin.tell(Dropped(self.channel, count))
+            self._context.events.emit(Dropped(self.channel, count))
 
     # --- streams of ours ---------------------------------------------------------------
 
     def _open(self, rank: Rank) -> int:
-        stream_id = self._wiring.outbox.open(rank)
-        self._wiring.outbox.write(stream_id, self._route, rank)
+        stream_id = self._context.outbox.open(rank)
+        self._context.outbox.write(stream_id, self._route, rank)
         self.routed = True
         return stream_id
 
-    def _control_stream(self) -> int:
-        """The stream of SENT_UNRELIABLE and FINISH_SENDER; in ordered mode of all messages."""
+    def control_stream(self) -> int:
+        """The stream of SENT_UNRELIABLE and FINISH_SENDER; in ordered mode of all messages. It is
+        opened by the first call, with ROUTE_TO as its first frame (AQ-LIFE-3)."""
         if self._control is None:
             self._control = self._open(Rank.MESSAGE if self.mode is Mode.ORDERED else Rank.SENDER)
         return self._control
 
     def _write_control(self, frame: bytes, *, end: bool = False) -> None:
         rank = Rank.MESSAGE if self.mode is Mode.ORDERED else Rank.SENDER
-        self._wiring.outbox.write(self._control_stream(), frame, rank, end=end)
+        self._context.outbox.write(self.control_stream(), frame, rank, end=end)
 
     def ask(self) -> None:
         """Route a sequence to the creator, which answers if it has lost the channel (AQ-LIFE-4)."""
-        self._wiring.outbox.write(self._open(Rank.SENDER), b"", Rank.SENDER, end=True)
-
-    def route_back(self) -> None:
-        """ROUTE_TO back, first on the control stream (AQ-LIFE-3)."""
-        self._control_stream()
+        self._context.outbox.write(self._open(Rank.SENDER), b"", Rank.SENDER, end=True)
 
     def declare(self) -> None:
         """SENT_UNRELIABLE for what has left and was not declared yet (AQ-SEND-6)."""
         if self.state is not SenderState.CANCELLING and (more := self._datagrams.declare()):
             self._write_control(codec.encode_sent_unreliable(more))
-        self._wiring.timers.cancel((Alarm.DECLARE, self.channel))
+        self._context.timers.cancel((Timer.DECLARE, self.channel))
 
     def _drop_streams(self, code: ResetCode) -> None:
         """Reset every stream that carries messages under way; end what else is open."""
-        outbox = self._wiring.outbox
+        outbox = self._context.outbox
         for stream_id in self._own_streams.values():
             outbox.reset(stream_id, code)
         self._own_streams.clear()
@@ -375,23 +371,23 @@ class SenderHalf:
 
     # --- the peer's receiver -----------------------------------------------------------
 
-    def from_peer(self, stream_id: int) -> None:
+    def _same_stream(self, stream_id: int) -> None:
         """Check that the receiver's frames share one stream (AQ-ACK-9)."""
-        if self._peer_control is None:
-            self._peer_control = stream_id
-        elif self._peer_control != stream_id:
+        if self._peer_control not in (None, stream_id):
             raise PeerFault(Code.STATE, f"acks of channel {self.channel} on more than one stream")
+        self._peer_control = stream_id
 
-    def ack_reliable(self, frame: AckReliable) -> list[Range]:
+    def ack_reliable(self, frame: AckReliable, stream_id: int) -> list[Range]:
         """The ranges that are acked by it for the first time (AQ-ACK-3)."""
+        self._same_stream(stream_id)
         if frame.ranges[-1][1] > self.reliable_sent:
             raise PeerFault(Code.ACK, f"an ack on channel {self.channel} of a message never sent")
         new: list[Range] = []
         ranges = len(self._acked)
         for first, stop in frame.ranges:
             new.extend(self._acked.add(first, stop))
-        self._wiring.ranges += len(self._acked) - ranges
-        if len(self._acked) > self._wiring.config.max_ranges_per_space:
+        self._context.ranges += len(self._acked) - ranges
+        if len(self._acked) > self._context.config.max_ranges_per_space:
             raise PeerFault(Code.RESOURCE_LIMIT, "too many holes in the acked numbers")
         if self._own_streams:
             for first, stop in new:
@@ -399,11 +395,18 @@ class SenderHalf:
                     del self._own_streams[number]
         return new
 
-    def ack_nack(self, frame: AckNackUnreliable) -> tuple[list[Range], list[Range]]:
+    def ack_nack(self, frame: AckNackUnreliable, stream_id: int) -> tuple[list[Range], list[Range]]:
         """The datagram numbers it acks and nacks; both go on from the last such frame."""
+        self._same_stream(stream_id)
         answers = self._datagrams.answer(frame.lengths)
-        self._wiring.flow.answered(self.account, frame.lengths)
+        self._context.flow.answered(self.account, frame.lengths)
         return answers
+
+    def dequeued(self, count: int, stream_id: int) -> None:
+        """DEQUEUED came; without flow control it means nothing (AQ-FLOW-2)."""
+        if self._context.flow.active:
+            self._same_stream(stream_id)
+            self._context.flow.dequeued(self.account, count)
 
     # --- the end -----------------------------------------------------------------------
 
@@ -411,8 +414,9 @@ class SenderHalf:
         """Reliable and datagram numbers that were neither acked nor nacked."""
         return self._acked.missing(0, self.reliable_sent), self._datagrams.open
 
-    def closed_by_peer(self) -> End:
+    def closed_by_peer(self, stream_id: int) -> End:
         """CLOSE_RECEIVER came; how that ends the half (AQ-LIFE-13)."""
+        self._same_stream(stream_id)
         before = self.state
         complete = not self.waiting and self._acked.covers(0, self.reliable_sent)
         self.step(SenderInput.CLOSE_RECEIVER)
@@ -432,16 +436,15 @@ class SenderHalf:
         """Nothing more goes out, and what is outstanding is the peer's no more (AQ-FLOW-7)."""
         self.drop_queue()
         self._drop_streams(code)
-        self._wiring.flow.closed(self.account)
-        self._wiring.ranges -= len(self._acked)
-        self._wiring.timers.cancel((Alarm.DECLARE, self.channel))
+        self._context.flow.closed(self.account)
+        self._context.ranges -= len(self._acked)
+        self._context.timers.cancel((Timer.DECLARE, self.channel))
 
     def counts(self) -> Counts:
-        datagrams = self._datagrams.sent
-        acked = self._acked.count + self._datagrams.acked
+        sent, acked = self._datagrams.sent, self._acked.count + self._datagrams.acked
         return Counts(
             reliable_sent=self.reliable_sent,
-            unreliable_sent=datagrams,
+            unreliable_sent=sent,
             acked=acked,
-            nacked=self.reliable_sent + datagrams - acked,
+            nacked=self.reliable_sent + sent - acked,
         )

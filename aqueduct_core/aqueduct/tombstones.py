@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from aqueduct_core.aqueduct import chanid
+from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.primitives.ranges import RangeSet
 
 

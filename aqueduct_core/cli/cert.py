@@ -9,8 +9,7 @@ from pathlib import Path
 from cryptography import x509
 
 from aqueduct_core.errors import InvalidOption
-from aqueduct_core.transport.certificates import LEAF_DAYS, issue, make_authority
-from aqueduct_core.transport.tls import fingerprint
+from aqueduct_core.transport.tls.credentials import LEAF_DAYS, fingerprint, issue, make_authority
 
 CA, CERT, KEY = "ca.pem", "cert.pem", "key.pem"
 NAMES = ("localhost", "127.0.0.1", "::1")

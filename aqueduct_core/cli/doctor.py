@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from cryptography import x509
 
+from aqueduct_core.cli.console import terminal
 from aqueduct_core.cli.spark_lookup import FormatNotFound, found_by_spark
 
 PACKAGES = ("aioquic", "pyspark", "pyarrow", "numpy", "cryptography")
@@ -67,11 +68,28 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show(findings: Iterator[Finding]) -> int:
+    """Print what a check found, as soon as it is found; how much of it is bad."""
     bad = 0
     for finding in findings:
-        print(f"{finding.grade:4}  {finding.subject:18} {finding.text}", flush=True)
+        if terminal.is_terminal(sys.stdout):
+            _draw(finding)
+        else:
+            print(f"{finding.grade:4}  {finding.subject:18} {finding.text}", flush=True)
         bad += finding.grade == "bad"
     return bad
+
+
+def _draw(finding: Finding) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    line = Table.grid(padding=(0, 2, 0, 0))
+    line.add_column(width=4)
+    line.add_column(width=18, overflow="fold")
+    line.add_column(overflow="fold")
+    grade = Text(finding.grade, terminal.STYLES[finding.grade])
+    line.add_row(grade, Text(finding.subject), Text(finding.text))
+    terminal.console(sys.stdout).print(line)
 
 
 def _python() -> Iterator[Finding]:

@@ -19,7 +19,7 @@ STDIN = 0
 async def payloads(
     files: Sequence[Path], delimiter: bytes, whole: bool
 ) -> AsyncIterator[list[bytes]]:
-    """What to send, in portions; standard input where there is no file, or for ``-``.
+    """What to send, in batches as it comes; standard input where there is no file, or for ``-``.
 
     A delimiter ends a payload: a last one without it counts too, and two in a row have an
     empty payload between them.

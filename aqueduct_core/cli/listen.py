@@ -5,22 +5,20 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import sys
 import time
 from pathlib import Path
 from typing import get_args
 
-from aqueduct_core.aio.address import HostPort, parse_listen
 from aqueduct_core.aio.serve import Server, bearer, serve
-from aqueduct_core.cli import arguments
-from aqueduct_core.cli.interrupts import run_interruptible
-from aqueduct_core.cli.output import Output, make_output
-from aqueduct_core.cli.printing import Printer
-from aqueduct_core.cli.reading import Reading
+from aqueduct_core.cli.console import arguments
+from aqueduct_core.cli.console.printing import Printer
+from aqueduct_core.cli.reading import ChannelPrinter, add_output, output_for
+from aqueduct_core.cli.running import run_interruptible
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.primitives.host_port import HostPort, is_loopback
 from aqueduct_core.transport.address_validation import RetryMode
 from aqueduct_core.transport.settings import ListenLimits
-from aqueduct_core.transport.tls import ServerTls, is_loopback
+from aqueduct_core.transport.tls.credentials import ServerTls
 
 SETTLE = 0.25
 """Seconds that all must be finished before ``-e`` ends: a client may dial again at once."""
@@ -68,43 +66,15 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.set_defaults(run=run)
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """The options that say what is printed, the same for all verbs that read."""
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("-J", dest="json", action="store_true", help="a JSON object a line")
-    form.add_argument(
-        "-f",
-        dest="format",
-        metavar="FORMAT",
-        help="text with %%s payload, %%S size, %%k headers, %%n number, %%c channel, %%N name, "
-        r"%%p producer, %%r reliability, %%i connection, %%T time (default: %%s\n)",
-    )
-    parser.add_argument(
-        "--raw",
-        action="store_true",
-        help="print payloads, headers and names on a terminal as they came; they are escaped there "
-        "otherwise, for a terminal obeys what a peer may write",
-    )
-    parser.add_argument(
-        "-c", dest="count", type=arguments.count, metavar="N", help="stop after N messages"
-    )
-
-
 def run(options: argparse.Namespace) -> int:
-    where = parse_listen(options.address)
+    where = arguments.listen_address(options.address)
     tls = _tls(options, where)
     return run_interruptible(_listen(options, where, tls))
 
 
-def output_for(options: argparse.Namespace, printer: Printer) -> Output:
-    """What `add_output` asks for. Raises: InvalidOption.BAD_VALUE for a wrong format."""
-    terminal = sys.stdout.isatty() and not options.raw
-    return make_output(options.json, options.format, printer.out, printer.errors, terminal=terminal)
-
-
 async def _listen(options: argparse.Namespace, where: HostPort, tls: ServerTls) -> int:
     async with Printer() as printer:
-        reading = Reading(output_for(options, printer), printer, options.count)
+        reading = ChannelPrinter(output_for(options, printer), printer, options.count)
         token = arguments.read_token(options.token_file)
         async with serve(
             where.host,
@@ -115,13 +85,13 @@ async def _listen(options: argparse.Namespace, where: HostPort, tls: ServerTls) 
                 early_data=options.early_data, retry=options.retry, memory=options.memory
             ),
         ) as server:
-            told = f"listening on {HostPort(*server.address)}\n"
+            notice = f"listening on {HostPort(*server.address)}\n"
             if options.self_signed:
-                told += f"fingerprint {server.fingerprint}\n"
+                notice += f"fingerprint {server.fingerprint}\n"
             if token is None and not is_loopback(server.address[0]):
-                told += "warning: everybody who reaches this address may connect: "
-                told += "--token-file demands a token\n"
-            printer.errors.write(told.encode())
+                notice += "warning: everybody who reaches this address may connect: "
+                notice += "--token-file demands a token\n"
+            printer.errors.write(notice.encode())
             accepting = asyncio.ensure_future(_accept(server, reading, printer))
             try:
                 if options.until_finished:
@@ -137,14 +107,14 @@ async def _listen(options: argparse.Namespace, where: HostPort, tls: ServerTls) 
     return 0
 
 
-async def _accept(server: Server, reading: Reading, printer: Printer) -> None:
-    with contextlib.suppress(OSError):  # of the output: `Reading.check` raises it
+async def _accept(server: Server, reading: ChannelPrinter, printer: Printer) -> None:
+    with contextlib.suppress(OSError):  # of the output: `ChannelPrinter.check` raises it
         async for connection in server:
             reading.add(connection, connection.entrypoint)
             await printer.room()
 
 
-async def _finished(reading: Reading) -> None:
+async def _finished(reading: ChannelPrinter) -> None:
     """Wait until something came and everything has ended, for a moment at least."""
     while not reading.done:
         await reading.changed.until(lambda: reading.done or reading.idle)

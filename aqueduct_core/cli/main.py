@@ -10,17 +10,23 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
 
 from aqueduct_core.aio.outcomes import Misuse
 from aqueduct_core.cli import cert, doctor, intake, listen, send, spool, subscribe
-from aqueduct_core.cli.arguments import VerbParser
+from aqueduct_core.cli.console.arguments import VerbParser
+from aqueduct_core.cli.console.terminal import print_error
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.escape import escaped
 from aqueduct_core.logs.handler import log_to_standard_error
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
+
+SHELLS = ("bash", "zsh", "tcsh")
+"""For which completion is printed."""
 
 VERBS = (send, listen, subscribe, intake, spool, cert, doctor)
 
@@ -31,6 +37,12 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"aqueduct {package_version()}")
     parser.add_argument("-v", "--verbose", action="store_true", help="log to standard error")
+    parser.add_argument(
+        "--print-completion",
+        action=PrintCompletion,
+        choices=SHELLS,
+        help="print what makes a shell complete this command, and end",
+    )
     verbs = parser.add_subparsers(
         title="verbs", metavar="VERB", required=True, parser_class=VerbParser
     )
@@ -70,13 +82,47 @@ def _failed(text: str) -> int:
     """One line on standard error, behind what was logged."""
     for handler in logging.getLogger().handlers:
         handler.flush()
-    print(escaped(text, None), file=sys.stderr)
+    print_error(escaped(text, None))
     return FAILED
 
 
 def _os_error(error: OSError) -> str:
     name = f"{error.filename}: " if error.filename is not None else ""
     return f"{name}{error.strerror or error}"
+
+
+class PrintCompletion(argparse.Action):
+    """Prints what makes a shell complete verbs, options and files, and ends the command."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        print(completion(parser, str(values)))
+        parser.exit()
+
+
+def completion(parser: argparse.ArgumentParser, shell: str) -> str:
+    """The script; where a value is a path, files or directories are completed."""
+    import shtab
+
+    for action in _actions(parser):
+        if action.type is Path:
+            kind = shtab.DIRECTORY if action.metavar == "DIR" else shtab.FILE
+            action.complete = kind  # type: ignore[attr-defined]
+    return str(shtab.complete(parser, shell))
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Of the parser and of all its verbs."""
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for verb in action.choices.values():
+                yield from _actions(verb)
 
 
 if __name__ == "__main__":

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import sys
 import time
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
-from aqueduct_core.aio.address import HostPort
 from aqueduct_core.aio.connection import Connection
-from aqueduct_core.aio.halves import Half, Receiver, Sender
+from aqueduct_core.aio.half import Half
+from aqueduct_core.aio.halves import Receiver, Sender
 from aqueduct_core.aio.outcomes import (
     Cancelled,
     ConnectionLost,
@@ -19,12 +21,14 @@ from aqueduct_core.aio.outcomes import (
     Outcome,
     Overflowed,
 )
-from aqueduct_core.aio.signal import Signal
-from aqueduct_core.aqueduct.news import Counts
-from aqueduct_core.cli.output import Origin, Output
-from aqueduct_core.cli.printing import Printer
+from aqueduct_core.aqueduct.events import Counts
+from aqueduct_core.cli.console import arguments
+from aqueduct_core.cli.console.output import Origin, Output, make_output
+from aqueduct_core.cli.console.printing import Printer
 from aqueduct_core.engine.close_codes import CloseOrigin, ConnectionEnd, how_lost
 from aqueduct_core.escape import escaped
+from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_core.transport.awaiting import Signal
 
 _KINDS: dict[type[Outcome], str] = {
     Finished: "finished",
@@ -35,6 +39,34 @@ _KINDS: dict[type[Outcome], str] = {
 }
 
 
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """The options that say what is printed, the same for all verbs that read."""
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("-J", dest="json", action="store_true", help="a JSON object a line")
+    form.add_argument(
+        "-f",
+        dest="format",
+        metavar="FORMAT",
+        help="text with %%s payload, %%S size, %%k headers, %%n number, %%c channel, %%N name, "
+        r"%%p producer, %%r reliability, %%i connection, %%T time (default: %%s\n)",
+    )
+    parser.add_argument(
+        "--raw",
+        action="store_true",
+        help="print payloads, headers and names on a terminal as they came; they are escaped there "
+        "otherwise, for a terminal obeys what a peer may write",
+    )
+    parser.add_argument(
+        "-c", dest="count", type=arguments.count, metavar="N", help="stop after N messages"
+    )
+
+
+def output_for(options: argparse.Namespace, printer: Printer) -> Output:
+    """What `add_output` asks for. Raises: InvalidOption.BAD_VALUE for a wrong format."""
+    terminal = sys.stdout.isatty() and not options.raw
+    return make_output(options.json, options.format, printer.out, printer.errors, terminal=terminal)
+
+
 class Unfinished(NamedTuple):
     """A channel that cannot be complete: its name or number, and the kind of its last event."""
 
@@ -42,7 +74,7 @@ class Unfinished(NamedTuple):
     kind: str
 
 
-class Reading:
+class ChannelPrinter:
     """Prints messages and events of all channels that flow towards us; senders that come are
     finished at once.
 
@@ -124,13 +156,13 @@ class Reading:
         if channel:
             await self._event("opened", connection, channel, "", None)
         try:
-            async for batch in receiver.runs():
+            async for batch in receiver.batches():
                 await self._printer.room()
                 if self._left == 0:  # another channel had the last one meanwhile
                     return
                 taken = len(batch) if self._left is None else min(self._left, len(batch))
                 self._output.messages(batch, taken, origin, time.time())
-                for index in list(batch.cargo):
+                for index in list(batch.carried):
                     for half in batch.attachments(index):
                         self._half(half, connection, producer)
                 if self._left is not None:
@@ -153,10 +185,10 @@ class Reading:
             count = receiver.statistics.nacked
             await self._event("nacked", connection, channel, f"{count} messages", None)
 
-    def _half(self, half: Half, connection: int, producer: str | None) -> None:
+    def _half(self, half: Half[Any], connection: int, producer: str | None) -> None:
         if isinstance(half, Receiver):
             self._start(self._channels, self._channel(half, connection, producer))
-        else:
+        elif isinstance(half, Sender):
             self._start(self._channels, _finish(half))
 
 

@@ -8,30 +8,27 @@ import contextlib
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tqdm import tqdm
-
 from aqueduct_core.aio.connection import ClientConnection
+from aqueduct_core.aio.deliveries import SenderStatistics
 from aqueduct_core.aio.halves import Sender, channel
-from aqueduct_core.aio.ledger import SenderStatistics
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aio.producer_channel import ProducerChannel
 from aqueduct_core.aqueduct.config import Mode
-from aqueduct_core.aqueduct.news import Headers
-from aqueduct_core.aqueduct.positions import Position
-from aqueduct_core.cli import arguments
-from aqueduct_core.cli.beginning import beginning
-from aqueduct_core.cli.dialling import dialled
+from aqueduct_core.aqueduct.conventions.positions import ChannelPosition
+from aqueduct_core.cli.console import arguments
+from aqueduct_core.cli.console.terminal import PROGRESS_SECONDS, ProgressBar
 from aqueduct_core.cli.input import payloads
-from aqueduct_core.cli.interrupts import run_interruptible
-from aqueduct_core.cli.printing import ProgressFile
+from aqueduct_core.cli.numbering import add_numbering, beginning, given_numbering
+from aqueduct_core.cli.running import dialled, run_interruptible
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import InvalidOption, SinkFailed
 
 DEFAULT_CHANNEL = "lines"
 """The channel of a producer for which no name is given: what resumes needs a name."""
-PROGRESS_INTERVAL = 0.1
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -59,44 +56,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--reliability", choices=[mode.value for mode in Mode], default=Mode.ORDERED.value
     )
-    parser.add_argument(
-        "--producer",
-        metavar="ID",
-        help="an identity: reconnect when the connection is lost and send again what has no ack. "
-        "An intake stores each message number of ID and channel once, and says where the channel "
-        "stands: the input goes on there when the last run on it came to its end, else the "
-        "command asks for --resume or --append",
-    )
-    again = parser.add_mutually_exclusive_group()
-    again.add_argument(
-        "--resume",
-        action="store_true",
-        help="with --producer: the input is that of the last run on the channel, whether or not "
-        "that came to its end: what is stored of it is compared and counted as repeated, the rest "
-        "is stored; other input is an error",
-    )
-    again.add_argument(
-        "--append",
-        action="store_true",
-        help="with --producer: the input is new, and goes on behind what is stored, although the "
-        "last run on the channel did not come to its end; nothing is compared",
-    )
-    again.add_argument(
-        "--resume-from",
-        type=arguments.number,
-        metavar="N",
-        help="as --resume, but do not send the messages of the input with numbers below N, which "
-        "are not compared then; a command that failed says which are stored. If more than those "
-        "are, all of the input is sent, as by --resume, so that they can be compared",
-    )
-    parser.add_argument(
-        "--sequence-start",
-        type=arguments.number,
-        metavar="N",
-        help="with --producer: the number of the first message of the input, in place of what the "
-        "server says; below that only with --resume or --resume-from, at the number with which the "
-        "last run or the channel begins",
-    )
+    add_numbering(parser)
     parser.add_argument(
         "--wait",
         choices=["stored", "committed"],
@@ -126,7 +86,7 @@ def _check(options: argparse.Namespace) -> None:
     """Raises: InvalidOption for options that do not go together."""
     if options.producer is None:
         for given, name in (
-            *_numbering(options),
+            *given_numbering(options),
             (options.wait == "committed", "--wait committed"),
         ):
             if given:
@@ -139,7 +99,7 @@ def _check(options: argparse.Namespace) -> None:
             "--wait committed is given for unreliable messages, which have no receipts",
             "Wait for stored",
         )
-    for given, name in _numbering(options):
+    for given, name in given_numbering(options):
         if given and options.reliability == Mode.UNRELIABLE.value:
             raise InvalidOption(
                 "CONFLICT",
@@ -156,17 +116,7 @@ def _check(options: argparse.Namespace) -> None:
         beginning(None, sequence_start=options.sequence_start, resume_from=options.resume_from)
 
 
-def _numbering(options: argparse.Namespace) -> list[tuple[bool, str]]:
-    """The options about numbers, and whether they are given."""
-    return [
-        (options.sequence_start is not None, "--sequence-start"),
-        (options.resume_from is not None, "--resume-from"),
-        (options.resume, "--resume"),
-        (options.append, "--append"),
-    ]
-
-
-class _Outlet(Protocol):
+class _MessageSender(Protocol):
     """What the verb needs of a plain sender and of a producer's channel."""
 
     @property
@@ -179,58 +129,80 @@ class _Outlet(Protocol):
 async def _send(options: argparse.Namespace) -> int:
     started = time.monotonic()
     opening = _produce(options) if options.producer is not None else _connect(options)
-    size = 0
+    sent = _Sent()
     async with opening as (sender, skip):
         progress = asyncio.ensure_future(_show_progress(sender))
-        resumable = True
         try:
-            headers = tuple(options.headers)
-            async for portion in _wanted(options, skip):
-                size += sum(map(len, portion))
-                if headers:
-                    for payload in portion:
-                        await sender.send(payload, headers=headers)
-                else:
-                    await sender.send_many(portion)
-            if isinstance(sender, ProducerChannel) and options.wait == "committed":
-                # before the finish: a run that fails here has not come to its end
-                await _acked(sender, sender.flush, options.ack_timeout)
-                await sender.committed(timeout=options.ack_timeout)
-            await _acked(sender, sender.finish, options.ack_timeout)
+            await _send_all(sender, _wanted(options, skip), options, sent)
         except SinkFailed as error:
             # behind another run --resume would mean the input of that one
-            resumable = error.subclass not in ("NOT_REPEATABLE", "FENCED")
+            sent.resumable = error.subclass not in ("NOT_REPEATABLE", "FENCED")
             raise
         finally:
             progress.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await progress
+            _print_totals(sender, sent, options.wait, time.monotonic() - started)
             counts = sender.statistics
-            if isinstance(sender, ProducerChannel) and options.wait == "committed":
-                print(f"committed={sender.statistics.committed}")
-            repeated = sender.statistics.repeated if isinstance(sender, ProducerChannel) else 0
-            print(
-                f"sent={counts.sent} acked={counts.acked} nacked={counts.nacked} "
-                f"repeated={repeated} bytes={size} seconds={time.monotonic() - started:.3f}",
-                flush=True,
-            )
-            unfinished = (
-                sys.exc_info()[0] is not None or counts.reliable_acked < counts.reliable_sent
-            )
-            if resumable and unfinished:
+            complete = counts.reliable_acked == counts.reliable_sent
+            if sent.resumable and (sys.exc_info()[0] is not None or not complete):
                 _say_where_to_resume(sender)
-    return 0 if counts.reliable_acked == counts.reliable_sent else 1
+    return 0 if complete else 1
+
+
+@dataclass(slots=True)
+class _Sent:
+    """What was sent so far, and whether ``--resume`` could go on with it."""
+
+    bytes: int = 0
+    resumable: bool = True
+
+
+async def _send_all(
+    sender: _MessageSender,
+    input: AsyncIterator[list[bytes]],
+    options: argparse.Namespace,
+    sent: _Sent,
+) -> None:
+    """Returns when all that is to be waited for has come."""
+    headers = tuple(options.headers)
+    async for batch in input:
+        sent.bytes += sum(map(len, batch))
+        if headers:
+            for payload in batch:
+                await sender.send(payload, headers=headers)
+        else:
+            await sender.send_many(batch)
+    if isinstance(sender, ProducerChannel) and options.wait == "committed":
+        # before the finish: a run that fails here has not come to its end
+        await _acked(sender, sender.flush, options.ack_timeout)
+        await sender.committed(timeout=options.ack_timeout)
+    await _acked(sender, sender.finish, options.ack_timeout)
+
+
+def _print_totals(sender: _MessageSender, sent: _Sent, wait: str, seconds: float) -> None:
+    counts = sender.statistics
+    repeated = 0
+    if isinstance(sender, ProducerChannel):
+        repeated = sender.statistics.repeated
+        if wait == "committed":
+            print(f"committed={sender.statistics.committed}")
+    print(
+        f"sent={counts.sent} acked={counts.acked} nacked={counts.nacked} "
+        f"repeated={repeated} bytes={sent.bytes} seconds={seconds:.3f}",
+        flush=True,
+    )
 
 
 async def _wanted(options: argparse.Namespace, skip: int) -> AsyncIterator[list[bytes]]:
     """The payloads of the input without the first ``skip``."""
-    async for portion in payloads(options.files, options.delimiter, options.whole_file):
-        wanted, skip = portion[skip:], max(0, skip - len(portion))
+    async for batch in payloads(options.files, options.delimiter, options.whole_file):
+        wanted, skip = batch[skip:], max(0, skip - len(batch))
         if wanted:
             yield wanted
 
 
-def _say_where_to_resume(sender: _Outlet) -> None:
+def _say_where_to_resume(sender: _MessageSender) -> None:
     if isinstance(sender, ProducerChannel) and sender.reliable:
         print(
             f"messages up to {sender.stored_below} (exclusive) are stored: run the same command "
@@ -240,7 +212,9 @@ def _say_where_to_resume(sender: _Outlet) -> None:
         )
 
 
-async def _acked(sender: _Outlet, settle: Callable[[], Awaitable[None]], timeout: float) -> None:
+async def _acked(
+    sender: _MessageSender, settle: Callable[[], Awaitable[None]], timeout: float
+) -> None:
     try:
         async with asyncio.timeout(timeout):
             await settle()
@@ -254,7 +228,7 @@ async def _acked(sender: _Outlet, settle: Callable[[], Awaitable[None]], timeout
 
 
 @contextlib.asynccontextmanager
-async def _connect(options: argparse.Namespace) -> AsyncIterator[tuple[_Outlet, int]]:
+async def _connect(options: argparse.Namespace) -> AsyncIterator[tuple[_MessageSender, int]]:
     async with dialled(options) as connection:
         yield await _open(connection, options), 0
 
@@ -269,7 +243,7 @@ async def _open(connection: ClientConnection, options: argparse.Namespace) -> Se
 
 
 @contextlib.asynccontextmanager
-async def _produce(options: argparse.Namespace) -> AsyncIterator[tuple[_Outlet, int]]:
+async def _produce(options: argparse.Namespace) -> AsyncIterator[tuple[_MessageSender, int]]:
     """The channel, and how many messages of the input are not to be sent on it."""
     name = options.channel or DEFAULT_CHANNEL
     async with Producer(
@@ -306,7 +280,9 @@ async def _produce(options: argparse.Namespace) -> AsyncIterator[tuple[_Outlet, 
         yield sender, start - first
 
 
-async def _position(producer: Producer, name: str, options: argparse.Namespace) -> Position | None:
+async def _position(
+    producer: Producer, name: str, options: argparse.Namespace
+) -> ChannelPosition | None:
     try:
         async with asyncio.timeout(options.ack_timeout):
             return await producer.position(name)
@@ -318,16 +294,9 @@ async def _position(producer: Producer, name: str, options: argparse.Namespace) 
         ) from None
 
 
-async def _show_progress(sender: _Outlet) -> None:
+async def _show_progress(sender: _MessageSender) -> None:
     """A bar of acked messages, on a terminal only."""
-    if not sys.stderr.isatty():
-        return
-    with (
-        contextlib.closing(ProgressFile()) as file,
-        tqdm(desc="acked", unit=" messages", file=file, leave=False) as bar,
-    ):
-        while True:
-            await asyncio.sleep(PROGRESS_INTERVAL)
-            counts = sender.statistics
-            bar.total = counts.sent
-            bar.update(counts.acked - bar.n)
+    with ProgressBar("acked", "messages") as bar:
+        while bar.shown:
+            await asyncio.sleep(PROGRESS_SECONDS)
+            bar.update(sender.statistics.acked, sender.statistics.sent)

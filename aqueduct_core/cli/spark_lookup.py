@@ -124,25 +124,25 @@ def _ask(interpreter: Interpreter, name: str, module: str) -> str:
     command, environment = interpreter
     place = f" in {interpreter.script}" if interpreter.script else ""
     remedy = f"Set{place}: {_line_to_set(interpreter)}"
-    told = f"Spark looks formats up with {command!r} ({interpreter.origin})"
+    looks = f"Spark looks formats up with {command!r} ({interpreter.origin})"
     tried = ["sh", "-c", f"command -v {command}"]
     if subprocess.run(tried, env=environment, capture_output=True, check=False).returncode != 0:
         space = ", for its path has a space" if " " in command else ""
-        raise FormatNotFound(f"{told}, which a shell does not find{space}. {remedy}")
+        raise FormatNotFound(f"{looks}, which a shell does not find{space}. {remedy}")
     printed = _output([command, "-c", ASK, DISTRIBUTION, module], environment, ASK_TIMEOUT)
     lines = printed.strip().splitlines()
     try:
         answer = json.loads(lines[-1])
     except (IndexError, ValueError):
-        raise FormatNotFound(f"{told}, which is no Python that runs. {remedy}") from None
+        raise FormatNotFound(f"{looks}, which is no Python that runs. {remedy}") from None
     python = str(answer["python"])
     ours = version(DISTRIBUTION)
     if answer["name"] != name:
         why = answer["error"] or f"its format is named {answer['name']}"
-        raise FormatNotFound(f"{told}, {python}, which does not have it ({why}). {remedy}")
+        raise FormatNotFound(f"{looks}, {python}, which does not have it ({why}). {remedy}")
     if answer["version"] != ours:
         other = f"{DISTRIBUTION} {answer['version']}, here is {ours}"
-        raise FormatNotFound(f"{told}, {python}, which has {other}. {remedy}")
+        raise FormatNotFound(f"{looks}, {python}, which has {other}. {remedy}")
     return python
 
 

@@ -6,12 +6,10 @@ import argparse
 
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Receiver, channel
-from aqueduct_core.cli import arguments
-from aqueduct_core.cli.dialling import dialled
-from aqueduct_core.cli.interrupts import run_interruptible
-from aqueduct_core.cli.listen import add_output, output_for
-from aqueduct_core.cli.printing import Printer
-from aqueduct_core.cli.reading import Reading, Unfinished
+from aqueduct_core.cli.console import arguments
+from aqueduct_core.cli.console.printing import Printer
+from aqueduct_core.cli.reading import ChannelPrinter, Unfinished, add_output, output_for
+from aqueduct_core.cli.running import dialled, run_interruptible
 from aqueduct_core.errors import AqueductError, ChannelEnded, ConnectFailed
 
 
@@ -49,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _subscribe(options: argparse.Namespace) -> int:
     async with Printer() as printer:
-        reading = Reading(output_for(options, printer), printer, options.count)
+        reading = ChannelPrinter(output_for(options, printer), printer, options.count)
         async with dialled(options) as connection:
             connection.when_closed(reading.changed.fire)
             asked = [await _ask(connection, options, name) for name in _names(options)]
@@ -76,14 +74,16 @@ async def _ask(connection: ClientConnection, options: argparse.Namespace, name: 
     return receiver
 
 
-def _over(options: argparse.Namespace, reading: Reading, connection: ClientConnection) -> bool:
+def _over(
+    options: argparse.Namespace, reading: ChannelPrinter, connection: ClientConnection
+) -> bool:
     """Enough was printed, or nothing will come any more."""
     if reading.done:
         return True
     return reading.idle and (options.until_finished or connection.closed is not None)
 
 
-def _judge(reading: Reading, connection: ClientConnection) -> None:
+def _judge(reading: ChannelPrinter, connection: ClientConnection) -> None:
     """Raise unless every channel has finished."""
     if not reading.unfinished:
         return

@@ -29,7 +29,7 @@ class CloseOrigin(Enum):
 
 
 class ConnectionEnd(Protocol):
-    """What is told of the end of a connection, by a fact, a piece of news or an outcome."""
+    """What is told of the end of a connection, by an input, an event or an outcome."""
 
     @property
     def code(self) -> int: ...
@@ -65,13 +65,16 @@ def transport_error(code: int) -> str:
     return f"{_ERRORS.get(code, 'error')} (0x{code:x})"
 
 
+CONNECTION_REFUSED = 0x02
+"""The code of QUIC for a server that does not take a connection now."""
+
 CRYPTO_ERROR = 0x100
 """QUIC error codes from here on hold a TLS alert in the low byte (RFC 9001 section 4.8)."""
 
 _ERRORS = {
     0x00: "NO_ERROR",
     0x01: "INTERNAL_ERROR",
-    0x02: "CONNECTION_REFUSED",
+    CONNECTION_REFUSED: "CONNECTION_REFUSED",
     0x03: "FLOW_CONTROL_ERROR",
     0x04: "STREAM_LIMIT_ERROR",
     0x05: "STREAM_STATE_ERROR",

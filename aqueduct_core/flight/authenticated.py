@@ -18,16 +18,16 @@ import pyarrow.flight as fl
 
 from aqueduct_core.errors import IntakeFailed
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.flight.half_open import HalfOpenConnections
+from aqueduct_core.flight.unauthenticated import UnauthenticatedConnections
 
 
 class AuthenticatedServer(fl.FlightServerBase):  # type: ignore[misc]
     """A Flight server; it answers while it is being made, so what answers is there before.
 
     ``host`` and ``port`` are where it listens (port 0: any), with a certificate of the spool's
-    authority. ``refused`` is told, in any thread, why a call had no right token; who has none
-    fails in TLS, of which nobody is told. Connections without a call are bounded
-    (`HalfOpenConnections`). Ends with `shutdown`, which waits for the calls under way.
+    authority. ``refused`` gets, in any thread, why a call had no right token; who has none
+    fails in TLS, of which nobody hears. Connections without a call are bounded
+    (`UnauthenticatedConnections`). Ends with `shutdown`, which waits for the calls under way.
 
     What it serves is what `answer`, `stream` and `actions` say.
 
@@ -42,16 +42,16 @@ class AuthenticatedServer(fl.FlightServerBase):  # type: ignore[misc]
         credentials: Credentials,
         refused: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        self._half_open = HalfOpenConnections()
+        self._unauthenticated = UnauthenticatedConnections()
         identity = credentials.server_identity()
         where = f"[{host}]" if ":" in host else host
         try:
             super().__init__(
                 f"grpc+tls://{where}:{port}",
-                tls_certificates=[(identity.certificate, identity.key)],
+                tls_certificates=[(identity.cert_pem, identity.key_pem)],
                 verify_client=True,
                 root_certificates=credentials.client_authority(),
-                middleware={"token": TokenCheck(credentials.token, refused)},
+                middleware={"token": TokenMiddleware(credentials.token, refused)},
             )
         except (pa.ArrowException, OSError):
             raise IntakeFailed(
@@ -59,7 +59,7 @@ class AuthenticatedServer(fl.FlightServerBase):  # type: ignore[misc]
                 f"the Flight address {where}:{port} cannot be bound",
                 "Choose another address or port for Flight, or stop what listens there",
             ) from None
-        self._half_open.watch(self.port)
+        self._unauthenticated.watch(self.port)
 
     @abstractmethod
     def answer(self, action: fl.Action) -> list[bytes]:
@@ -74,19 +74,19 @@ class AuthenticatedServer(fl.FlightServerBase):  # type: ignore[misc]
         return []
 
     def do_action(self, context: fl.ServerCallContext, action: fl.Action) -> list[bytes]:
-        self._half_open.prove(context.peer())
+        self._unauthenticated.prove(context.peer())
         return self.answer(action)
 
     def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
-        self._half_open.prove(context.peer())
+        self._unauthenticated.prove(context.peer())
         return self.stream(ticket)
 
     def list_actions(self, context: fl.ServerCallContext) -> list[tuple[str, str]]:
-        self._half_open.prove(context.peer())
+        self._unauthenticated.prove(context.peer())
         return self.actions()
 
     def shutdown(self) -> None:
-        self._half_open.stop()
+        self._unauthenticated.stop()
         super().shutdown()
 
 
@@ -101,8 +101,8 @@ def dial(
     return fl.FlightClient(
         f"grpc+tls://{address}",
         tls_root_certs=credentials.authority,
-        cert_chain=identity.certificate,
-        private_key=identity.key,
+        cert_chain=identity.cert_pem,
+        private_key=identity.key_pem,
         override_hostname=credentials.server_name,
         generic_options=list(options),
     )
@@ -122,7 +122,7 @@ def has_another_token(error: Exception) -> bool:
     )
 
 
-class TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc]
+class TokenMiddleware(fl.ServerMiddlewareFactory):  # type: ignore[misc]
     """Refuses each call without the right bearer token before anything else is looked at."""
 
     def __init__(self, token: str, refused: Callable[[str], None] = lambda reason: None) -> None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.flight as fl
+from msgspec import structs
 
 from aqueduct_core.errors import AqueductError, AuthFailed, IntakeFailed, TlsFailed
-from aqueduct_core.flight import faults
+from aqueduct_core.flight import error_codec
 from aqueduct_core.flight.authenticated import authorized, dial, has_another_token
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View
-from aqueduct_core.spool import Piece, Stretch
+from aqueduct_core.spool import Location, Stretch
 
 MAX_WAIT = 1.0
 """Longest time in seconds that an intake holds back the answer to `IntakeClient.wait`."""
@@ -158,15 +158,15 @@ class IntakeClient:
             self._action("locate", {"microseconds": microseconds, "view": view})["offsets"]
         )
 
-    def pieces(self, ticket: Ticket) -> list[Piece]:
-        """Where the rows of ``ticket`` lie, in order and without a gap, for `read_pieces` of the
+    def locations(self, ticket: Ticket) -> list[Location]:
+        """Where the rows of ``ticket`` lie, in order and without a gap, for `read_locations` of the
         spool where `are_here` says that they can be seen.
 
         Raises:
             DataLoss: RANGE_GONE, OFFSET_AHEAD or SPOOL_REPLACED.
         """
         answer = self._action("pieces", {"ticket": ticket.to_bytes().decode()})
-        return [Piece(*piece) for piece in answer["pieces"]]
+        return [Location(*piece) for piece in answer["pieces"]]
 
     def stretches(self, ticket: Ticket) -> list[Stretch]:
         """What became of the rows of ``ticket``, in order and without a gap: stored, skipped or
@@ -243,7 +243,7 @@ class IntakeClient:
         with self._translated(self._read_timeout):
             while position < ticket.end:
                 begun = position
-                asked = fl.Ticket(replace(ticket, start=begun).to_bytes())
+                asked = fl.Ticket(structs.replace(ticket, start=begun).to_bytes())
                 try:
                     for chunk in self._client.do_get(asked, options):
                         position += chunk.data.num_rows
@@ -288,7 +288,7 @@ class IntakeClient:
             raise self._meaning(error) from None
 
     def _meaning(self, error: Exception) -> AqueductError:
-        own = faults.unpack(getattr(error, "extra_info", None))
+        own = error_codec.unpack(getattr(error, "extra_info", None))
         if own is not None:
             return own
         if has_another_token(error):

@@ -23,9 +23,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.flight.certificates import FlightAuthority, TlsIdentity, Validity
 from aqueduct_core.primitives import atomic_file
-from aqueduct_core.primitives.private_files import make_directories
+from aqueduct_core.primitives.certificates import Authority, Issued, Validity
 
 KEYS_FILE = ".keys"
 VERSION = 1
@@ -62,12 +61,10 @@ class Credentials:
     def fresh(cls) -> Credentials:
         """A new random token and a new authority."""
         now = datetime.now(UTC)
-        authority = FlightAuthority.made(
-            ec.generate_private_key(ec.SECP256R1()),
-            "Aqueduct spool authority",
-            Validity(now - _SKEW, now + _LIFETIME),
+        authority = Authority.made(
+            "Aqueduct spool authority", Validity(now - _SKEW, now + _LIFETIME)
         )
-        return cls(secrets.token_urlsafe(32), authority.certificate_pem, authority.key_pem)
+        return cls(secrets.token_urlsafe(32), authority.cert_pem, authority.key_pem)
 
     @classmethod
     def for_spool(cls, directory: Path) -> Credentials:
@@ -82,7 +79,7 @@ class Credentials:
         """
         path = Path(directory) / KEYS_FILE
         try:
-            make_directories(path.parent)
+            atomic_file.make_directories(path.parent)
             if not path.exists():
                 content = json.dumps(cls.fresh().to_json()).encode()
                 atomic_file.create(path, content)
@@ -141,29 +138,28 @@ class Credentials:
         name. It says which token a server has to whom has the same, and nothing to others."""
         return f"{self._derived('server name', 16).hex()}.aqueduct-intake"
 
-    def server_identity(self) -> TlsIdentity:
+    def server_identity(self) -> Issued:
         """A fresh certificate for one Flight server, signed by the authority."""
         if self.authority_key is None:
             raise ValueError("these credentials are for clients only")
-        authority = FlightAuthority.loaded(self.authority, self.authority_key)
-        return authority.issued(self.server_name, ExtendedKeyUsageOID.SERVER_AUTH)
+        return Authority.loaded(self.authority, self.authority_key).issue([self.server_name])
 
     def client_authority(self) -> bytes:
         """The certificate, in PEM, by which a server knows clients that have the token."""
-        return self._authority_of_clients().certificate_pem
+        return self._authority_of_clients().cert_pem
 
-    def client_identity(self) -> TlsIdentity:
+    def client_identity(self) -> Issued:
         """A fresh certificate for one client, signed by the authority that follows from the
         token: it proves in the TLS handshake that the client has it."""
-        return self._authority_of_clients().issued(
-            "aqueduct-client", ExtendedKeyUsageOID.CLIENT_AUTH
+        return self._authority_of_clients().issue(
+            ["aqueduct-client"], purpose=ExtendedKeyUsageOID.CLIENT_AUTH
         )
 
-    def _authority_of_clients(self) -> FlightAuthority:
+    def _authority_of_clients(self) -> Authority:
         # 128 bits more than the order has, so that no key is noticeably likelier than another
         number = int.from_bytes(self._derived("client authority", 48)) % (_ORDER - 1) + 1
         key = ec.derive_private_key(number, ec.SECP256R1())
-        return FlightAuthority.made(key, "Aqueduct clients", _ALWAYS)
+        return Authority.made("Aqueduct clients", _ALWAYS, key)
 
     def _derived(self, purpose: str, size: int) -> bytes:
         info = b"aqueduct flight " + purpose.encode()

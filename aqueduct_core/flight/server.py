@@ -11,22 +11,21 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from aqueduct_core.errors import AqueductError
-from aqueduct_core.flight import faults
+from aqueduct_core.flight import error_codec
 from aqueduct_core.flight.authenticated import AuthenticatedServer
 from aqueduct_core.flight.client import MAX_WAIT
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.flight.joining import joined
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View, view_of
-from aqueduct_core.spool import Piece, Stretch
+from aqueduct_core.spool import Location, Stretch, coalesced
 
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-Action: TypeAlias = Callable[[dict[str, Any]], dict[str, Any] | None]
+FlightAction: TypeAlias = Callable[[dict[str, Any]], dict[str, Any] | None]
 
 
-class Host(Protocol):
+class IntakeHost(Protocol):
     """What is served. Methods are called from the threads of the server, several at a time."""
 
     @property
@@ -39,11 +38,11 @@ class Host(Protocol):
 
     def read(self, ticket: Ticket) -> Iterator[pa.RecordBatch]: ...
 
-    def pieces(self, ticket: Ticket) -> list[Piece]: ...
+    def locations(self, ticket: Ticket) -> list[Location]: ...
 
     def stretches(self, ticket: Ticket) -> list[Stretch]: ...
 
-    def give_up(self, order: GiveUp) -> None: ...
+    def skip(self, order: GiveUp) -> None: ...
 
     def sizes(self, partition: int, start: int, end: int, step: int) -> list[tuple[int, int]]: ...
 
@@ -64,15 +63,15 @@ class Host(Protocol):
     def drain(self) -> None: ...
 
 
-class FlightHost(AuthenticatedServer):
-    """The Flight server of one `Host`, as `AuthenticatedServer`."""
+class IntakeServer(AuthenticatedServer):
+    """The Flight server of one `IntakeHost`, as `AuthenticatedServer`."""
 
     def __init__(
         self,
         host: str,
         port: int,
         credentials: Credentials,
-        served: Host,
+        served: IntakeHost,
         refused: Callable[[str], None] = lambda reason: None,
     ) -> None:
         self._served = served
@@ -81,7 +80,7 @@ class FlightHost(AuthenticatedServer):
 
     def stream(self, ticket: fl.Ticket) -> fl.FlightDataStream:
         def opened() -> Iterator[pa.RecordBatch]:
-            return joined(self._served.read(Ticket.from_bytes(ticket.ticket)))
+            return coalesced(self._served.read(Ticket.from_bytes(ticket.ticket)))
 
         # A generator stream, not a reader: only it carries our errors from the middle of a read.
         return fl.GeneratorStream(self._served.schema, _guarded_rows(_guarded(opened)))
@@ -99,7 +98,7 @@ class FlightHost(AuthenticatedServer):
             raise ValueError(f"no action {name[:40]!r}")
         return self._actions[name][1](body) or {}
 
-    def _actions_of(self, host: Host) -> dict[str, tuple[str, Action]]:
+    def _actions_of(self, host: IntakeHost) -> dict[str, tuple[str, FlightAction]]:
         def wait(body: dict[str, Any]) -> dict[str, Any]:
             timeout = max(0.0, min(float(body["timeout"]), MAX_WAIT))
             beyond = [int(end) for end in body["beyond"]]
@@ -143,7 +142,7 @@ class FlightHost(AuthenticatedServer):
             "pieces": (
                 "where rows lie on the disk",
                 lambda body: {
-                    "pieces": host.pieces(Ticket.from_bytes(str(body["ticket"]).encode()))
+                    "pieces": host.locations(Ticket.from_bytes(str(body["ticket"]).encode()))
                 },
             ),
             "stretches": (
@@ -154,7 +153,7 @@ class FlightHost(AuthenticatedServer):
             ),
             "skip": (
                 "give damaged rows up",
-                lambda body: host.give_up(GiveUp.from_json(body)),
+                lambda body: host.skip(GiveUp.from_json(body)),
             ),
             "renew": ("keep the intake running", renew),
             "drain": ("end the intake in good order", lambda _: host.drain()),
@@ -166,7 +165,7 @@ def _guarded(call: Callable[[], Result]) -> Result:
     try:
         return call()
     except AqueductError as error:
-        raise fl.FlightServerError(str(error), extra_info=faults.pack(error)) from None
+        raise fl.FlightServerError(str(error), extra_info=error_codec.pack(error)) from None
     except fl.FlightError:
         raise
     except Exception as error:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias
 
+import msgspec
+
 from aqueduct_core.errors import DataLoss
 from aqueduct_core.flight.status import IntakeStatus
+from aqueduct_core.primitives.json_file import JsonForm
 
 __all__ = [
     "CANCELS",
@@ -38,8 +40,7 @@ MAX_NAME = 256
 """Characters of the name of a cursor, or of an owner: they are kept in memory and on disk."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
+class Ticket(msgspec.Struct, frozen=True, array_like=True, tag="rows", forbid_unknown_fields=True):
     """The rows ``[start, end)`` of one partition of the spool with this id.
 
     The partitions of messages are 0 to P - 1; partition P is the log of events.
@@ -55,25 +56,18 @@ class Ticket:
             raise ValueError(f"not a range of offsets: {self}")
 
     def to_bytes(self) -> bytes:
-        return json.dumps(["rows", self.spool, self.partition, self.start, self.end]).encode()
+        return msgspec.json.encode(self)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Raises ValueError for anything that `to_bytes` does not make."""
         try:
-            value = json.loads(data)
-        except RecursionError:
+            return msgspec.json.decode(data, type=cls)
+        except (msgspec.DecodeError, RecursionError):
             raise ValueError("not a ticket") from None
-        if not (isinstance(value, list) and len(value) == 5 and value[0] == "rows"):
-            raise ValueError("not a ticket")
-        _, spool, *offsets = value
-        if type(spool) is not str or any(type(offset) is not int for offset in offsets):
-            raise ValueError("not a ticket")
-        return cls(spool, *offsets)
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(JsonForm, frozen=True):
     """``owner`` claims ``cursor``, which reads ``view``, for ``seconds`` from now.
 
     ``spool`` None: whichever is served. ``query`` is the id in the checkpoint of the query, which
@@ -98,31 +92,6 @@ class Hold:
         if not 0.0 < self.seconds <= MAX_HOLD:
             raise ValueError(f"a hold of {self.seconds} s")
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "cursor": self.cursor,
-            "owner": self.owner,
-            "seconds": self.seconds,
-            "view": self.view,
-            "spool": self.spool,
-            "query": self.query,
-            "where": self.where,
-            "givenOut": list(self.given_out),
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(
-            str(data["cursor"]),
-            str(data["owner"]),
-            float(data["seconds"]),
-            view_of(data.get("view")),
-            _text(data.get("spool")),
-            str(data.get("query", "")),
-            str(data.get("where", "")),
-            tuple(map(int, data.get("givenOut") or ())),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
@@ -139,8 +108,7 @@ class GiveUp:
         return cls(Ticket.from_bytes(str(data["ticket"]).encode()), str(data["reason"]))
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(JsonForm, frozen=True):
     """``cursor`` is done with everything below ``ends``; meant for one spool and epoch.
 
     ``ends`` has an entry for each log of ``view``: P for messages, one for events. ``owner`` is
@@ -158,30 +126,6 @@ class Commit:
     def __post_init__(self) -> None:
         _named("cursor", self.cursor)
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "cursor": self.cursor,
-            "ends": list(self.ends),
-            "spool": self.spool,
-            "epoch": self.epoch,
-            "owner": self.owner,
-            "view": self.view,
-            "query": self.query,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        epoch = data.get("epoch")
-        return cls(
-            str(data["cursor"]),
-            tuple(int(end) for end in data["ends"]),
-            _text(data.get("spool")),
-            None if epoch is None else int(epoch),
-            _text(data.get("owner")),
-            view_of(data.get("view")),
-            str(data.get("query", "")),
-        )
-
 
 def view_of(value: object) -> View:
     """A view by its name, ``messages`` where none is given; ValueError for any other."""
@@ -191,10 +135,6 @@ def view_of(value: object) -> View:
     if value is None:
         return "messages"
     raise ValueError("no such view")
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def _named(what: str, value: str) -> None:

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from aqueduct_core.errors import AqueductError, IntakeFailed
-from aqueduct_core.flight import faults
-from aqueduct_core.intake.layout import LOG_FILE
+from aqueduct_core.flight import error_codec
+from aqueduct_core.intake.adapter import settings_from
 from aqueduct_core.intake.service import Intake
-from aqueduct_core.intake.settings import IntakeSettings
+from aqueduct_core.intake.settings.intake import IntakeSettings
+from aqueduct_core.intake.storage.layout import LOG_FILE
 from aqueduct_core.logs.handler import LogHandler, log_to_standard_error
-from aqueduct_core.primitives.rare_collections import rare_collections
+from aqueduct_core.primitives.garbage_collection import rare_collections
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ def launched(stdin: BinaryIO, stdout: BinaryIO) -> int:
         _detach()
 
     try:
-        settings = IntakeSettings.from_json(stdin.readline(MAX_SETTINGS))
+        settings = settings_from(stdin.readline(MAX_SETTINGS))
         for handler in _log_handlers():
             handler.rotates(Path(settings.spool) / LOG_FILE, MAX_LOG_BYTES)
         return run(settings, report)
@@ -69,7 +70,7 @@ def launched(stdin: BinaryIO, stdout: BinaryIO) -> int:
             f"Read its log, {LOG_FILE} beside its spool",
         )
     code = _failed(failure)
-    report({"ready": False, "error": faults.to_json(failure)})
+    report({"ready": False, "error": error_codec.to_json(failure)})
     return code
 
 

@@ -13,34 +13,35 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.errors import AqueductError
-from aqueduct_core.flight.server import FlightHost
-from aqueduct_core.intake import status_file
-from aqueduct_core.intake.channel_owners import ChannelOwners
-from aqueduct_core.intake.engine_settings import engine_config
-from aqueduct_core.intake.fence import Fence
-from aqueduct_core.intake.front import Front
-from aqueduct_core.intake.fronts import make_front
-from aqueduct_core.intake.giving_up import give_up
-from aqueduct_core.intake.groups import RETRY, GroupCommit
-from aqueduct_core.intake.host import SpoolHost, Watch
-from aqueduct_core.intake.host_port import address, joined
-from aqueduct_core.intake.layout import settle_layout
-from aqueduct_core.intake.lease import Lease
-from aqueduct_core.intake.rates import Meter
-from aqueduct_core.intake.receipts import Commits
-from aqueduct_core.intake.recorded_settings import admission_of, check_recorded, record
-from aqueduct_core.intake.schema import SPOOL_SCHEMA, newest_timestamp
-from aqueduct_core.intake.serving import Serving, Standing
-from aqueduct_core.intake.session import Session, Surroundings
-from aqueduct_core.intake.settings import IntakeSettings
-from aqueduct_core.intake.settings_in_force import in_force
-from aqueduct_core.intake.trimming import Trimming
+from aqueduct_core.flight.server import IntakeServer
+from aqueduct_core.intake.adapter import Adapter, adapter_named
+from aqueduct_core.intake.control import status_file
+from aqueduct_core.intake.control.commands import Control, IntakeState
+from aqueduct_core.intake.control.fence import Fence
+from aqueduct_core.intake.control.flight_host import SpoolHost, Watch
+from aqueduct_core.intake.control.lease import Lease
+from aqueduct_core.intake.control.rates import Meter
+from aqueduct_core.intake.sessions.channel_owners import ChannelOwners
+from aqueduct_core.intake.sessions.context import SessionContext
+from aqueduct_core.intake.sessions.frontend import Frontend
+from aqueduct_core.intake.sessions.listen import ListenFrontend
+from aqueduct_core.intake.sessions.session import Session
+from aqueduct_core.intake.settings.in_force import in_force
+from aqueduct_core.intake.settings.intake import IntakeSettings
+from aqueduct_core.intake.settings.recorded import admission_of, check_recorded, record
+from aqueduct_core.intake.storage.commit_tracker import CommitTrackers
+from aqueduct_core.intake.storage.group_commit import RETRY, GroupCommit
+from aqueduct_core.intake.storage.layout import settle_layout
+from aqueduct_core.intake.storage.rows import RowFormat
+from aqueduct_core.intake.storage.skipped_rows import give_up
+from aqueduct_core.intake.storage.truncation import Truncation
 from aqueduct_core.logs.refusals import RefusalLog
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.spool import Spool, SpoolSettings, SyncerProcess
+from aqueduct_core.spool.identity import stored_schema
 from aqueduct_core.spool.losses import offset_ahead
-from aqueduct_core.spool.opening import require_spool_in
+from aqueduct_core.spool.ownership import require_spool_in
 
 log = logging.getLogger(__name__)
 
@@ -60,9 +61,19 @@ class Intake:
     spool fails nothing is acked any more and `finished` raises the error.
     """
 
-    def __init__(self, settings: IntakeSettings, spool: Spool, front: Front) -> None:
+    def __init__(
+        self,
+        settings: IntakeSettings,
+        adapter: Adapter[Any],
+        *,
+        spool: Spool,
+        rows: RowFormat,
+        frontend: Frontend,
+    ) -> None:
         self.settings = settings
-        self._front = front
+        self._adapter = adapter
+        self._rows = rows
+        self._frontend = frontend
         self._spool = spool
         self._loop = asyncio.get_running_loop()
         self._watch = Watch(spool.ends())
@@ -71,11 +82,12 @@ class Intake:
         self._idle = asyncio.Event()
         self._reason = ""
         self._failure: AqueductError | None = None
-        self._sessions: set[Session] = set()
+        self._sessions: set[Session[Any]] = set()
         self._fence = Fence(spool)
         self._groups = GroupCommit(
             spool,
-            [_newest_timestamp(spool, log) for log in range(spool.partitions)],
+            rows,
+            [_newest_timestamp(spool, rows, log) for log in range(spool.partitions)],
             group_bytes=settings.group_bytes,
             group_seconds=settings.group_commit,
             later=self._loop.call_later,
@@ -83,26 +95,27 @@ class Intake:
             allowed=self._fence.check,
         )
         serial = count(1)
-        self._commits = Commits(settings.partitions, spool.cursors())
-        self._around = Surroundings(
+        self._commits = CommitTrackers(settings.partitions, spool.cursors())
+        self._context = SessionContext(
             groups=self._groups,
             clock=self._loop.time,
             wall_microseconds=lambda: time.time_ns() // 1000,
             ended=self._sessions.discard,
             owners=ChannelOwners(
-                self._groups.owner, lambda *track: self._groups.position(*track).next
+                self._groups.numbers.owner,
+                lambda *track: self._groups.numbers.position(*track).next,
             ),
             refusals=RefusalLog(log, self._loop.call_later),
             new_id=lambda: f"{spool.id[:8]}-{spool.epoch}-{next(serial)}",
             commits=self._commits,
             spool_id=spool.id,
         )
-        self._trimming = Trimming(spool, self._fence, self._loop.call_later, self._groups.fail)
+        self._truncation = Truncation(spool, self._fence, self._loop.call_later, self._groups.fail)
         self._meter = Meter(self._loop.time())
-        self._again: asyncio.TimerHandle | None = None
-        self._ack_delay = engine_config(settings).ack_delay
+        self._pump_timer: asyncio.TimerHandle | None = None
+        self._ack_delay = adapter.ack_delay(settings)
         self._host: SpoolHost
-        self._flight: FlightHost
+        self._flight: IntakeServer
         self._flight_address = ""
         self._in_force = in_force(settings)
         self._opened = tuple(spool.ends())
@@ -118,26 +131,28 @@ class Intake:
             DataLoss: OFFSET_AHEAD where it ends before what was given out, unless that is skipped.
             IntakeFailed: UNREACHABLE when the Flight address cannot be bound.
         """
-        front = make_front(settings)
-        require_spool_in(Path(settings.spool), settings.spool_id)
-        settle_layout(Path(settings.spool), settings.partitions)
+        adapter, directory = adapter_named(settings.protocol), Path(settings.spool)
+        frontend = _frontend(settings, adapter)
+        require_spool_in(directory, settings.spool_id)
+        settle_layout(directory, settings.partitions, adapter.name)
+        rows = adapter.rows.as_stored(stored_schema(directory))
         spool = Spool.open(
-            Path(settings.spool),
-            schema=SPOOL_SCHEMA,
+            directory,
+            schema=rows.schema,
             partitions=settings.partitions + 1,
             spool_id=settings.spool_id,
             settings=SpoolSettings(
                 max_bytes=settings.spool_max_bytes,
                 retention=settings.retention,
-                owed_logs=settings.partitions,
+                owed_partitions=settings.partitions,
             ),
             sync=SyncerProcess,
         )
         try:
-            _settle_given_out(settings, spool)  # before anybody can bring rows
+            _settle_given_out(settings, spool, rows)  # before anybody can bring rows
             check_recorded(settings)  # as the owner: nobody else settles them at this moment
-            intake = cls(settings, spool, front)
-            await intake._open()
+            intake = cls(settings, adapter, spool=spool, rows=rows, frontend=frontend)
+            await intake._begin()
         except BaseException:
             asyncio.get_running_loop().remove_reader(spool.fileno())
             spool.close()
@@ -149,14 +164,14 @@ class Intake:
         return {
             "ready": True,
             "pid": os.getpid(),
-            "listen": self._front.address,
+            "listen": self._frontend.address,
             "flight": self._flight_address,
             "id": self._spool.id,
             "epoch": self._spool.epoch,
             "starts": self._spool.starts()[: self.settings.partitions],
             "ends": self._spool.ends()[: self.settings.partitions],
-            "fingerprint": self._front.fingerprint,
-            "warnings": list(self._front.warnings),
+            "fingerprint": self._frontend.fingerprint,
+            "warnings": list(self._frontend.warnings),
         }
 
     def end(self, reason: str) -> None:
@@ -178,10 +193,10 @@ class Intake:
         if self._failure is not None:
             raise self._failure
 
-    def _standing(self) -> Standing:
+    def _state(self) -> IntakeState:
         counters, now = self._groups.counters, self._loop.time()
-        return Standing(
-            listen=self._front.address,
+        return IntakeState(
+            listen=self._frontend.address,
             flight=self._flight_address,
             connections=len(self._sessions),
             channels=sum(session.channels for session in self._sessions),
@@ -189,72 +204,73 @@ class Intake:
             held_bytes=self._groups.held_bytes,
             rates=self._meter.rates(now, counters.rows, counters.bytes),
             counters=asdict(counters)
-            | asdict(self._around.counters)
-            | {**self._front.counters, "marks_forgotten": self._spool.forgotten},
-            subscriptions=self._front.subscriptions,
-            complete=self._front.complete and self._groups.idle and not self._groups.holding,
+            | asdict(self._context.counters)
+            | {**self._frontend.counters, "marks_forgotten": self._spool.forgotten},
+            subscriptions=self._frontend.subscriptions,
+            complete=self._frontend.complete and self._groups.idle and not self._groups.holding,
             settings=admission_of(self.settings),
             in_force=self._in_force,
             opened=self._opened,
-            warnings=self._front.warnings,
+            warnings=self._frontend.warnings,
         )
 
-    def _moved(self) -> None:
+    def _cursors_moved(self) -> None:
         self._commits.move(self._spool.cursors())
-        self._trimming.soon()
+        self._truncation.soon()
 
-    async def _open(self) -> None:
+    async def _begin(self) -> None:
         settings = self.settings
         self._spool.on_durable = self._durable
         self._loop.add_reader(self._spool.fileno(), self._pump)
-        await self._front.open(self._around, self._sessions.add)
+        await self._frontend.open(self._context, self._sessions.add)
         try:
-            host, port = address(settings.flight, "flight")
+            host, port = HostPort.parse(settings.flight)
             self._host = SpoolHost(
                 self._spool,
+                self._rows,
                 settings.partitions,
-                Serving(
+                Control(
                     self._spool,
                     settings.partitions,
                     lease=self._lease,
                     fence=self._fence,
                     clock=self._loop.time,
-                    standing=self._standing,
-                    moved=self._moved,
+                    state=self._state,
+                    moved=self._cursors_moved,
                     behind=self._groups.fail,
                     drain=lambda: self.end("a client asked for it"),
                     record=self._groups.record,
-                    wall_microseconds=self._around.wall_microseconds,
+                    wall_microseconds=self._context.wall_microseconds,
                 ),
                 self._watch,
                 self._fence,
                 self._loop,
             )
-            self._flight = FlightHost(
+            self._flight = IntakeServer(
                 host, port, settings.credentials, self._host, self._flight_refused
             )
-            self._flight_address = joined(settings.advertise or host, self._flight.port)
+            self._flight_address = str(HostPort(settings.advertise or host, self._flight.port))
             record(settings)
             self._write_status("ready")
         except BaseException:
-            await self._front.close(Code.INTERNAL, "the intake could not start")
+            await self._frontend.close(self._adapter.internal_error, "the intake could not start")
             raise
         log.info(
             "%s: spool %s epoch %d, %s, Flight on %s",
             settings.name,
             settings.spool,
             self._spool.epoch,
-            f"listening on {self._front.address}" if self._front.address else "dialling",
+            f"listening on {self._frontend.address}" if self._frontend.address else "dialling",
             self._flight_address,
         )
-        for warning in self._front.warnings:
+        for warning in self._frontend.warnings:
             log.warning("%s", warning)
 
     def _flight_refused(self, reason: str) -> None:
         """In a thread of Flight."""
-        told = ("Flight calls refused", "a Flight call is refused: %s", reason)
+        line = ("Flight calls refused", "a Flight call is refused: %s", reason)
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._around.refusals.add, *told)
+            self._loop.call_soon_threadsafe(self._context.refusals.add, *line)
 
     def _pump(self) -> None:
         try:
@@ -263,11 +279,11 @@ class Intake:
             self._loop.remove_reader(self._spool.fileno())
             self._groups.fail(error)
             return
-        if self._spool.unmarked and self._again is None:
-            self._again = self._loop.call_later(RETRY, self._pump_again)
+        if self._spool.unreported and self._pump_timer is None:
+            self._pump_timer = self._loop.call_later(RETRY, self._pump_again)
 
     def _pump_again(self) -> None:
-        self._again = None
+        self._pump_timer = None
         self._pump()
 
     def _durable(self, group: int) -> None:
@@ -287,23 +303,24 @@ class Intake:
     async def _watch_lease(self) -> None:
         while not self._lease.check(self._loop.time()):
             await asyncio.sleep(self._lease.interval)
-            self._trimming.soon()  # retention ends with time alone
+            self._truncation.soon()  # retention ends with time alone
         self.end(f"no planner asked for {self._lease.seconds:g} s")
 
     async def _close(self) -> None:
-        self._trimming.end()
-        self._front.refuse()
+        self._truncation.end()
+        self._frontend.refuse()
         if self._failure is None:
             await self._settle()
-        code = Code.NO_ERROR if self._failure is None else Code.INTERNAL
+        adapter = self._adapter
+        code = adapter.no_error if self._failure is None else adapter.internal_error
         for session in list(self._sessions):
             session.shutdown(code, self._reason)
-        await self._front.close(code, self._reason)
-        self._around.refusals.close()
-        self._groups.flush()  # what is told of the end of the connections
+        await self._frontend.close(code, self._reason)
+        self._context.refusals.close()
+        self._groups.flush()  # the events of the ends of the connections
         self._loop.remove_reader(self._spool.fileno())
-        if self._again is not None:
-            self._again.cancel()
+        if self._pump_timer is not None:
+            self._pump_timer.cancel()
         self._host.end()
         await self._end_flight()
         try:
@@ -360,7 +377,21 @@ class Intake:
             log.warning("the status file cannot be written: %s", error.strerror)
 
 
-def _settle_given_out(settings: IntakeSettings, spool: Spool) -> None:
+def _frontend(settings: IntakeSettings, adapter: Adapter[Any]) -> Frontend:
+    """Raises: InvalidOption, TlsFailed, AuthFailed where certificates or tokens cannot be had."""
+    if settings.connect is not None:
+        return adapter.dials(settings)
+    assert settings.listen is not None
+    return ListenFrontend(
+        settings,
+        settings.listen,
+        alpn=adapter.alpn,
+        link=adapter.link(settings),
+        accepts=lambda refusal: adapter.accepts(settings, refusal),
+    )
+
+
+def _settle_given_out(settings: IntakeSettings, spool: Spool, rows: RowFormat) -> None:
     """No row that comes gets an offset that a reader knows."""
     for log, (known, end) in enumerate(zip(settings.given_out, spool.ends(), strict=False)):
         if known <= end:
@@ -368,10 +399,10 @@ def _settle_given_out(settings: IntakeSettings, spool: Spool) -> None:
         if not settings.skip_given_out:
             raise offset_ahead(spool.directory, log, known, end)
         reason = "failOnDataLoss=false, and a query has read what this copy of the spool lacks"
-        give_up(spool, settings.partitions, log, end, known, reason)
+        give_up(spool, rows, settings.partitions, log, end, known, reason)
 
 
-def _newest_timestamp(spool: Spool, partition: int) -> int:
+def _newest_timestamp(spool: Spool, rows: RowFormat, partition: int) -> int:
     """Of the last stored row, so that a clock that was set back does not reorder a partition."""
     start, end = spool.starts()[partition], spool.ends()[partition]
     if start == end:
@@ -381,4 +412,4 @@ def _newest_timestamp(spool: Spool, partition: int) -> int:
     except (AqueductError, IndexError) as error:
         log.warning("the newest row of partition %d cannot be read: %s", partition, error)
         return 0
-    return newest_timestamp(last)
+    return rows.newest_timestamp(last)

@@ -6,7 +6,7 @@ import contextlib
 import logging
 from pathlib import Path
 
-from aqueduct_core.logs.faults import FaultLimit
+from aqueduct_core.logs.fault_limit import FaultLimit
 from aqueduct_core.logs.lines import LineFormatter
 from aqueduct_core.logs.rotation import is_log_at, rotate
 from aqueduct_core.logs.writer import BackgroundWriter

@@ -1,4 +1,8 @@
-"""Small files that are there whole or not at all, whatever happens while they are written."""
+"""Small files that are there whole or not at all, whatever happens while they are written.
+
+Unless it is said, they and their directories are for their owner alone: a spool holds what
+producers sent, and the keys to it, so nothing of it is left to the umask.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import os
 import secrets
 from pathlib import Path
 
-from aqueduct_core.primitives.private_files import FILE_MODE
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
 
 
 def replace(path: Path, content: bytes, mode: int = FILE_MODE, *, durable: bool = True) -> None:
@@ -42,6 +47,16 @@ def create(path: Path, content: bytes, mode: int = FILE_MODE) -> bool:
         draft.unlink()
     _sync(path.parent)
     return True
+
+
+def make_directories(path: Path) -> None:
+    """Make ``path`` and what is missing above it; what is there stays as it is.
+
+    Raises: OSError.
+    """
+    above = [each for each in path.parents if not each.exists()]
+    for each in (*reversed(above), path):
+        each.mkdir(DIRECTORY_MODE, exist_ok=True)
 
 
 def _draft(path: Path, content: bytes, mode: int, durable: bool) -> Path:

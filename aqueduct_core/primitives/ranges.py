@@ -9,7 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
 Range = tuple[int, int]
+
+Numbers = NDArray[np.int64]
+"""Of messages in a row."""
 
 _NONE: list[int] = []
 """Of every empty set, and never changed: there are many, and most stay empty."""
@@ -160,3 +166,10 @@ class RangeSet:
         if i >= 0 and start < self._stops[i]:
             return self._stops[i]
         return start
+
+
+def stretches(numbers: Numbers) -> Iterator[Range]:
+    """Index ranges of ``numbers`` in each of which they rise by one."""
+    edges = np.flatnonzero(np.diff(numbers) != 1) + 1
+    begins = [0, *edges.tolist()]
+    yield from zip(begins, [*begins[1:], len(numbers)], strict=True)

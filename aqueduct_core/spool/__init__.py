@@ -3,27 +3,28 @@
 Knows Arrow schemas and bytes, no protocol.
 """
 
-from aqueduct_core.spool.checks import Checked, Rows
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.identity import holder
-from aqueduct_core.spool.marks import Marks
-from aqueduct_core.spool.pieces import Piece, are_here, read_pieces
-from aqueduct_core.spool.reader import SpoolReader
-from aqueduct_core.spool.settings import SPARSE, ContentSum, Mark, SpoolSettings
+from aqueduct_core.spool.format.sequences import Sequences
+from aqueduct_core.spool.format.settings import SPARSE, ContentSum, SequenceMark, SpoolSettings
+from aqueduct_core.spool.locations import BATCH_BYTES, Location, are_here, coalesced, read_locations
+from aqueduct_core.spool.lock import holder
+from aqueduct_core.spool.losses import OffsetRange
+from aqueduct_core.spool.reader import SegmentCheck, SpoolReader
 from aqueduct_core.spool.skips import Skip, Stretch
 from aqueduct_core.spool.spool import Spool
 from aqueduct_core.spool.sync import InlineSync, Sync, SyncerProcess
 
 __all__ = [
+    "BATCH_BYTES",
     "SPARSE",
-    "Checked",
     "ContentSum",
     "Disk",
     "InlineSync",
-    "Mark",
-    "Marks",
-    "Piece",
-    "Rows",
+    "Location",
+    "OffsetRange",
+    "SegmentCheck",
+    "SequenceMark",
+    "Sequences",
     "Skip",
     "Spool",
     "SpoolReader",
@@ -32,6 +33,7 @@ __all__ = [
     "Sync",
     "SyncerProcess",
     "are_here",
+    "coalesced",
     "holder",
-    "read_pieces",
+    "read_locations",
 ]

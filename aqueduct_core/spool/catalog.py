@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aqueduct_core.spool.catalog_file import checksum, connect, look, rows
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.durable import NOTHING, Durable
-from aqueduct_core.spool.segment import Segment
-from aqueduct_core.spool.width import padded, widened
+from aqueduct_core.spool.format.catalog_file import checksum, connect, look, rows
+from aqueduct_core.spool.format.durable import NOTHING, Durable, padded, state_with_partitions
+from aqueduct_core.spool.format.scan import scan
+from aqueduct_core.spool.format.segment import Index, Segment
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ _NOT_ITS_OWN = frozenset(
 """Errors of the disk or the system, which a new catalog would meet as well."""
 
 
-class Owner(NamedTuple):
+class CatalogOwner(NamedTuple):
     """Who began to write a catalog last: the spool, its epoch, and the ``lives`` (`identity`) of
     which the identity may have the one or the other, as the owner was just beginning."""
 
@@ -53,13 +53,13 @@ class Owner(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownSegment:
     """``state`` is the state after the closed segment ``state_after``; None when there is none."""
 
     durable: Durable = NOTHING
     state_after: int = 0
     state: dict[str, Any] | None = None
-    owner: Owner | None = None
+    owner: CatalogOwner | None = None
 
 
 class Catalog:
@@ -77,7 +77,7 @@ class Catalog:
         self._lock = threading.Lock()
         self._db = db
         self._partitions = partitions
-        self._owner: Owner | None = None
+        self._owner: CatalogOwner | None = None
         try:
             self.known()
             self.cursors()
@@ -91,8 +91,8 @@ class Catalog:
 
     @classmethod
     def open(cls, path: Path, partitions: int, disk: Disk) -> Catalog:
-        """To be written; a damaged one is set aside and begun anew. What it says of fewer logs is
-        told of ``partitions``.
+        """To be written; a damaged one is set aside and begun anew. What it has of
+        fewer partitions it gives for ``partitions``.
 
         Raises:
             sqlite3.Error: the disk failed.
@@ -103,10 +103,10 @@ class Catalog:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_ITS_OWN:
                 raise
             log.warning("the catalog %s is damaged (%s): it is built anew", path, error)
-        return cls.anew(path, partitions, disk)
+        return cls.rebuilt(path, partitions, disk)
 
     @classmethod
-    def anew(cls, path: Path, partitions: int, disk: Disk) -> Catalog:
+    def rebuilt(cls, path: Path, partitions: int, disk: Disk) -> Catalog:
         """An empty one, in the place of one that is damaged and set aside.
 
         Raises:
@@ -152,29 +152,29 @@ class Catalog:
             for name, ends in self._rows("cursors")
         }
 
-    def known(self) -> Known:
-        """``Known()`` when the catalog is new."""
+    def known(self) -> KnownSegment:
+        """``KnownSegment()`` when the catalog is new."""
         found = {name: json.loads(value) for name, value in self._rows("known")}
         after, state = found.get("state", (0, None))
-        return Known(
-            Durable.told(found.get("durable", [0, 0, []]), self._partitions),
+        return KnownSegment(
+            Durable.from_json(found.get("durable", [0, 0, []]), self._partitions),
             after,
-            state and widened(state, self._partitions),
-            Owner(*found["owner"]) if "owner" in found else None,
+            state and state_with_partitions(state, self._partitions),
+            CatalogOwner(*found["owner"]) if "owner" in found else None,
         )
 
-    def begin(self, owner: Owner, *, anew: bool) -> None:
-        """From now on this owner writes here; ``anew``: nothing that is here counts."""
+    def begin(self, owner: CatalogOwner, *, empty: bool) -> None:
+        """From now on this owner writes here; ``empty``: nothing that is here counts."""
 
         def act(db: sqlite3.Connection) -> None:
-            for table in ("segments", "cursors", "known") if anew else ():
+            for table in ("segments", "cursors", "known") if empty else ():
                 db.execute(f"DELETE FROM {table}")
             _put_known(db, "owner", owner)
 
         self._change(act)
         self._owner = owner
 
-    def enter(
+    def save(
         self,
         durable: Durable,
         *,
@@ -221,7 +221,7 @@ class Catalog:
         with self._lock, self._db:
             self._db.execute("BEGIN IMMEDIATE")
             found = self._db.execute("SELECT value FROM known WHERE name = 'owner'").fetchone()
-            last = Owner(*json.loads(found[0])) if found else None
+            last = CatalogOwner(*json.loads(found[0])) if found else None
             ours = self._owner
             if ours and last and last.spool == ours.spool and last.epoch > ours.epoch:
                 raise sqlite3.DatabaseError(f"the owner of epoch {last.epoch} writes here now")
@@ -233,6 +233,16 @@ class Catalog:
     def _rows(self, table: str) -> list[tuple[Any, ...]]:
         with self._lock:
             return list(rows(self._db, table))
+
+
+def load_index(segment: Segment, catalog: Catalog | None, partitions: int) -> Index:
+    """The index of a closed segment: from the catalog, or from the segment when that is damaged."""
+    packed = catalog.positions(segment.number) if catalog else None
+    index = Index.unpack(packed, partitions) if packed else None
+    if index is None:
+        index = Index(partitions)
+        index.add_records(scan(segment.path, segment.number).records)
+    return index
 
 
 def _put_known(db: sqlite3.Connection, name: str, value: object) -> None:

@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from aqueduct_core.primitives.private_files import DIRECTORY_MODE, FILE_MODE
+from aqueduct_core.primitives.atomic_file import DIRECTORY_MODE, FILE_MODE
 
 # one writev takes at most IOV_MAX buffers (1024 on Linux)
-_PIECES = 1024
+_MAX_BUFFERS = 1024
 
 
 class Disk:
@@ -22,6 +22,13 @@ class Disk:
         """A new directory; its name is durable after ``sync_directory`` of its parent."""
         path.mkdir(DIRECTORY_MODE, exist_ok=True)
 
+    def make_directories(self, path: Path) -> None:
+        """A directory and what is missing above it, each as durable as what will be in it."""
+        missing = [each for each in (path, *path.parents) if not each.exists()]
+        for each in reversed(missing):
+            self.make_directory(each)
+            self.sync_directory(each.parent)
+
     def create(self, path: Path) -> int:
         """A new file to read and write; its name is durable after ``sync_directory``."""
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
@@ -30,12 +37,12 @@ class Disk:
         """A file to write; what it held before is gone."""
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
 
-    def write(self, fd: int, pieces: Sequence[bytes | memoryview], at: int) -> int:
-        """Write all pieces from position ``at``, with one ``pwritev`` if the kernel takes all."""
-        todo = [memoryview(piece).cast("B") for piece in pieces if len(piece)]
+    def write(self, fd: int, buffers: Sequence[bytes | memoryview], at: int) -> int:
+        """Write all buffers from position ``at``, with one ``pwritev`` if the kernel takes all."""
+        todo = [memoryview(each).cast("B") for each in buffers if len(each)]
         written = 0
         while todo:
-            done = os.pwritev(fd, todo[:_PIECES], at + written)
+            done = os.pwritev(fd, todo[:_MAX_BUFFERS], at + written)
             written += done
             while todo and done >= len(todo[0]):
                 done -= len(todo[0])

@@ -1,15 +1,14 @@
-"""Whose directory this is: the lock of its one owner; the file of format, id and columns."""
+"""Whose directory this is: the file of format, id and columns, and what can be known without it."""
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
+import logging
+import shlex
 import uuid
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,26 +16,32 @@ from typing import Any
 import pyarrow as pa
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.primitives.private_files import FILE_MODE
-from aqueduct_core.spool.claims import Claim, Notes, read_notes
+from aqueduct_core.spool.catalog import CatalogOwner
+from aqueduct_core.spool.claim import Claim, ClaimNotes, read_notes
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.durable import NOTHING, Durable
+from aqueduct_core.spool.format.durable import NOTHING, Durable, padded
+from aqueduct_core.spool.format.record import Codec
+from aqueduct_core.spool.format.scan import read_head
+from aqueduct_core.spool.format.segment import segment_numbers, segment_path
 from aqueduct_core.spool.retention import Position
-from aqueduct_core.spool.width import padded
 
 FORMAT = 3
 """The version of everything in the directory. A newer one is refused, never guessed at.
 
 1: without stamps, lives and what was durable at the last closing. 2: epoch, life, cursors and what
-was durable stood in this file, which each owner replaced; now in `claims`. Both are read and
+was durable stood in this file, which each owner replaced; now in `claim`. Both are read and
 carried on."""
 
+log = logging.getLogger(__name__)
+
 IDENTITY = "spool.json"
-LOCK = "lock"
+
+EPOCH_LEAP = 1_000_000
+"""Added to an epoch that was found in the segments: openings that wrote nothing left no trace."""
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class SpoolIdentity:
     """``id`` never changes; ``epoch`` is raised, durably, at each opening by an owner.
 
     ``life`` is random at each opening: a file that an owner of another life wrote is a copy put
@@ -55,40 +60,49 @@ class Identity:
     format: int = FORMAT
 
     @classmethod
-    def fresh(cls, partitions: int, schema: pa.Schema) -> Identity:
+    def fresh(cls, partitions: int, schema: pa.Schema) -> SpoolIdentity:
         return cls(str(uuid.uuid4()), 0, partitions, schema)
 
-    def at(self, epoch: int) -> Identity:
+    def at(self, epoch: int) -> SpoolIdentity:
         return replace(self, epoch=epoch)
 
-    def wide(self, partitions: int) -> Identity:
-        """With at least so many logs."""
+    def with_partitions(self, partitions: int) -> SpoolIdentity:
+        """With at least so many partitions."""
         partitions = max(partitions, self.partitions)
         cursors = self.cursors and {
             name: padded(position, partitions, None) for name, position in self.cursors.items()
         }
-        durable = self.durable.wide(partitions)
+        durable = self.durable.with_partitions(partitions)
         return replace(self, partitions=partitions, durable=durable, cursors=cursors)
 
     @property
-    def notes(self) -> Notes:
+    def notes(self) -> ClaimNotes:
         """What the next owner begins with."""
-        return Notes(self.id, self.epoch, self.life, self.partitions, self.durable, self.cursors)
+        return ClaimNotes(
+            self.id, self.epoch, self.life, self.partitions, self.durable, self.cursors
+        )
 
-    def noted(self, notes: Notes | Claim) -> Identity:
+    def with_notes(self, notes: ClaimNotes | Claim) -> SpoolIdentity:
         """With what owners noted of themselves."""
         cursors = self.cursors if notes.cursors is None else notes.cursors
-        durable = max(self.durable, notes.durable, key=lambda each: (each.group, each.segment))
+        durable = max(self.durable, notes.durable, key=lambda each: each.order)
         return replace(
             self,
             epoch=max(self.epoch, notes.epoch),
             life=notes.life,
             durable=durable,
             cursors=cursors,
-        ).wide(self.partitions)
+        ).with_partitions(self.partitions)
+
+    def has_written(self, last: CatalogOwner | None) -> bool:
+        """Whether the owner that wrote a catalog last is that of this identity, or a later one
+        (then the identity is an old copy)."""
+        if last is None:
+            return not self.life
+        return last.spool == self.id and (self.life in ("", *last.lives) or last.epoch > self.epoch)
 
     def save(self, directory: Path, disk: Disk) -> None:
-        """Write what never changes but for the number of logs, unless it stands there already."""
+        """Write what never changes but for the number of partitions, unless it stands there."""
         content: dict[str, Any] = {
             "format": FORMAT,
             "id": self.id,
@@ -105,7 +119,7 @@ class Identity:
         disk.replace(path, data)
 
 
-def load_identity(directory: Path) -> Identity | None:
+def load_identity(directory: Path) -> SpoolIdentity | None:
     """What the file and the notes of owners say; None when the file is missing or damaged.
 
     Raises:
@@ -129,22 +143,91 @@ def load_identity(directory: Path) -> Identity | None:
             return None
         schema = pa.ipc.read_schema(pa.py_buffer(b64decode(content["schema"])))
         partitions = int(content["partitions"])
-        identity = Identity(
+        identity = SpoolIdentity(
             str(uuid.UUID(content["id"])),
             int(content.get("epoch", 0)),
             partitions,
             schema,
             str(content.get("life", "")),
-            Durable.told(content.get("durable", [0, 0, []]), partitions),
+            Durable.from_json(content.get("durable", [0, 0, []]), partitions),
             content.get("cursors"),
             version,
-        ).wide(partitions)
+        ).with_partitions(partitions)
     except (ValueError, KeyError, TypeError, pa.ArrowException):
         return None
     notes = read_notes(directory)
     if notes is None or notes.spool != identity.id:
         return identity
-    return identity.wide(notes.partitions).noted(notes)
+    return identity.with_partitions(notes.partitions).with_notes(notes)
+
+
+def stored_schema(directory: Path) -> pa.Schema | None:
+    """The columns of the spool in a directory, as its identity says, or where that is lost its
+    newest segment; None where neither does.
+
+    Raises:
+        SpoolFailed: VERSION.
+        OSError: the disk failed.
+    """
+    identity = load_identity(directory)
+    if identity is not None:
+        return identity.schema
+    for number in reversed(segment_numbers(directory) if directory.is_dir() else []):
+        try:
+            with pa.ipc.open_stream(segment_path(directory, number)) as stream:
+                return stream.schema
+        except pa.ArrowException:
+            continue
+    return None
+
+
+def find_identity(directory: Path, schema: pa.Schema | None = None) -> SpoolIdentity | None:
+    """What the files of identity and owners say, and where these are lost or old copies the head
+    of the newest segment; None when none can be read.
+
+    Args:
+        schema: the columns, for when the file is lost.
+
+    Raises:
+        SpoolFailed: VERSION; CORRUPT when the file of the identity is that of another spool.
+    """
+    identity = load_identity(directory)
+    if identity is not None:
+        schema = identity.schema
+    if schema is None:
+        return None
+    if identity is None and (notes := read_notes(directory)) is not None:
+        log.warning(
+            "%s has lost its identity; its owner says that it is %s", directory, notes.spool
+        )
+        identity = SpoolIdentity(notes.spool, 0, notes.partitions, schema).with_notes(notes)
+    preamble = len(Codec(schema).preamble)
+    for number in reversed(segment_numbers(directory)):
+        state = read_head(segment_path(directory, number), number, preamble)
+        if state is None:
+            continue
+        epoch, partitions = state["epoch"], state["partitions"]
+        if identity is None:
+            log.warning("%s has lost its identity; it is %s", directory, state["id"])
+            return SpoolIdentity(state["id"], epoch + EPOCH_LEAP, partitions, schema)
+        if identity.id == state["id"] and identity.epoch < epoch:
+            log.warning("%s has lost its owners after epoch %d", directory, identity.epoch)
+            identity = identity.at(epoch + EPOCH_LEAP).with_partitions(partitions)
+        if identity.id != state["id"]:
+            notes = read_notes(directory)
+            if notes is not None and notes.spool == state["id"]:
+                raise _other_identity(directory, identity.id, notes.spool)
+        break
+    return identity
+
+
+def _other_identity(directory: Path, theirs: str, ours: str) -> SpoolFailed:
+    return SpoolFailed(
+        "CORRUPT",
+        f"{directory / IDENTITY} belongs to the spool {theirs}, and all else there to {ours}",
+        "Bring the file back, or let the next owner make it anew:"
+        f" rm {shlex.quote(str(directory / IDENTITY))}",
+    )
 
 
 def spool_in(directory: Path) -> str | None:
@@ -168,70 +251,3 @@ def spool_in(directory: Path) -> str | None:
 
 def _checksum(content: Mapping[str, Any]) -> int:
     return zlib.crc32(json.dumps(content).encode())
-
-
-class Lock:
-    """The right to write. Held until ``release`` or the end of the process, however it ends."""
-
-    def __init__(self, directory: Path) -> None:
-        """
-        Raises:
-            SpoolFailed: LOCKED with the process id of the owner.
-        """
-        # the file stays for ever: a lock on an unlinked file would lock nobody out
-        self._path = directory / LOCK
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(self._fd, 32, 0).decode(errors="replace").strip() or "unknown"
-            os.close(self._fd)
-            raise SpoolFailed(
-                "LOCKED",
-                f"{directory} is in use by process {holder}",
-                "Stop that process, or give this one another directory",
-            ) from None
-        # for people, and it need not fit on a full disk
-        with suppress(OSError):
-            os.ftruncate(self._fd, 0)
-            os.pwrite(self._fd, b"%d\n" % os.getpid(), 0)
-
-    def release(self) -> None:
-        os.ftruncate(self._fd, 0)
-        os.close(self._fd)
-
-
-def holder(directory: Path) -> int | None:
-    """The process that owns the spool at this moment, as far as this host can see; None: nobody.
-
-    Looks at the locks of the kernel where it shows them, so that no owner is ever in the way.
-    """
-    try:
-        fd = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        written = os.pread(fd, 32, 0).decode(errors="replace").strip()
-        if not written.isdigit():
-            return None
-        pid, inode = int(written), os.fstat(fd).st_ino
-        try:
-            locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-        except OSError:
-            return pid if _locked(fd) else None
-        held = any(
-            len(lock) > 5 and lock[1] == "FLOCK" and lock[5].rpartition(":")[2] == str(inode)
-            for lock in locks
-        )
-        return pid if held else None
-    finally:
-        os.close(fd)
-
-
-def _locked(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    fcntl.flock(fd, fcntl.LOCK_UN)
-    return False

@@ -1,11 +1,20 @@
-"""What a reader is told when rows are not to be had."""
+"""Rows that cannot be had, and what a reader is told of them."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import NamedTuple
 
 from aqueduct_core.errors import DataLoss, SpoolFailed
+
+
+class OffsetRange(NamedTuple):
+    """Offsets ``[start, end)`` of a partition."""
+
+    partition: int
+    start: int
+    end: int
 
 
 def skip_command(directory: Path | str, partition: int, start: int, end: int) -> str:

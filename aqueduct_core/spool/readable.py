@@ -8,20 +8,19 @@ from pathlib import Path
 import pyarrow as pa
 
 from aqueduct_core.errors import InvalidOption
-from aqueduct_core.spool.identity import Identity
+from aqueduct_core.spool.identity import SpoolIdentity
+from aqueduct_core.spool.locations import Location, locations_of, measured
 from aqueduct_core.spool.losses import offset_ahead
-from aqueduct_core.spool.pieces import Piece, pieces_of
-from aqueduct_core.spool.sizes import measured
+from aqueduct_core.spool.segments import Segments
 from aqueduct_core.spool.skips import MAX_OFFSET, Skip, Stretch, check_unreadable, skipped_in
-from aqueduct_core.spool.stored import Stored
 
 
 class Readable:
     """Rows by range, what they take, and where they lie. Any thread may call."""
 
     _directory: Path
-    _identity: Identity
-    _stored: Stored
+    _identity: SpoolIdentity
+    _segments: Segments
 
     @property
     def directory(self) -> Path:
@@ -43,15 +42,15 @@ class Readable:
 
     @property
     def schema(self) -> pa.Schema:
-        return self._stored.codec.schema
+        return self._segments.codec.schema
 
     def ends(self) -> list[int]:
         """The durable end of each partition, exclusive."""
-        return self._stored.ends
+        return self._segments.ends
 
     def starts(self) -> list[int]:
         """The earliest offset of each partition that is still stored."""
-        return self._stored.starts
+        return self._segments.starts
 
     def read(self, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """Exactly the rows ``[start, end)``, in order, checksums verified. The buffers lie in the
@@ -62,7 +61,7 @@ class Readable:
             SpoolFailed: CORRUPT, with segment, partition and offset, when the damaged record is
             reached.
         """
-        return self._stored.read(partition, start, end)
+        return self._segments.read(partition, start, end)
 
     def sizes(self, partition: int, start: int, end: int, step: int) -> list[tuple[int, int]]:
         """How many stored bytes the rows ``[start, end)`` take: ascending (offset, bytes from
@@ -76,32 +75,32 @@ class Readable:
         """
         if step < 1:
             raise ValueError(f"step {step}")
-        parts = self._stored.spans(partition, start, end, skipped_too=True)
+        parts = self._segments.spans(partition, start, end, skipped_too=True)
         spans = (span for _, _, _, each in parts for span in each)
         return measured(spans, start, end, step)
 
-    def pieces(self, partition: int, start: int, end: int) -> list[Piece]:
-        """Where the rows ``[start, end)`` lie, for ``read_pieces`` in another process.
+    def locations(self, partition: int, start: int, end: int) -> list[Location]:
+        """Where the rows ``[start, end)`` lie, for `read_locations` in another process.
 
-        The pieces follow each other without a gap. Their files may be unlinked once every cursor
+        The locations follow each other without a gap. Their files may be unlinked once every cursor
         has passed them.
 
         Raises:
             DataLoss: RANGE_GONE or OFFSET_AHEAD.
             SpoolFailed: CORRUPT when no record of a segment can be read.
         """
-        found: list[Piece] = []
-        for segment, at, stop, spans in self._stored.spans(partition, start, end):
+        found: list[Location] = []
+        for segment, at, stop, spans in self._segments.spans(partition, start, end):
             try:
-                found += pieces_of(segment, partition, at, stop, spans)
+                found += locations_of(segment, partition, at, stop, spans)
             except FileNotFoundError:
-                raise self._stored.not_found(segment, partition) from None
+                raise self._segments.not_found(segment, partition) from None
         return found
 
     @property
     def skips(self) -> tuple[Skip, ...]:
         """Rows that were given up by hand."""
-        return self._stored.skips
+        return self._segments.skips
 
     def stretches(self, partition: int, start: int, end: int) -> list[Stretch]:
         """What became of the rows ``[start, end)``, piece by piece: stored, skipped or gone.
@@ -111,7 +110,7 @@ class Readable:
             DataLoss: OFFSET_AHEAD.
             SpoolFailed: IO when the directory cannot be seen.
         """
-        return self._stored.stretches(partition, start, end)
+        return self._segments.stretches(partition, start, end)
 
     def check_unreadable(self, partition: int, start: int, end: int) -> bool:
         """Whether something of ``[start, end)`` is left to be skipped. Reads all of it. What is
@@ -133,7 +132,7 @@ class Readable:
         if start > stop:
             raise offset_ahead(self._directory, partition, end, stop)
         given_up = skipped_in(self.skips, partition)
-        unreadable = self._stored.unreadable(partition, start, end)
+        unreadable = self._segments.unreadable(partition, start, end)
         for low, high in given_up.within(start, end):
             unreadable.add(low, high)
         check_unreadable(partition, start, end, unreadable)
@@ -152,4 +151,4 @@ class Readable:
             DataLoss: RANGE_GONE when a segment goes meanwhile: look again.
             SpoolFailed: CORRUPT when a record on the way is damaged.
         """
-        return self._stored.bisect(partition, is_before)
+        return self._segments.bisect(partition, is_before)

@@ -1,30 +1,43 @@
-"""Looking into a spool without owning it."""
+"""Looking into a spool without owning it, and checking what it holds."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.spool.catalog import CATALOG, Catalog, Known
-from aqueduct_core.spool.checks import Checked, Rows, check, missing
+from aqueduct_core.spool.catalog import CATALOG, Catalog, KnownSegment, load_index
+from aqueduct_core.spool.format.record import Codec, Record
+from aqueduct_core.spool.format.scan import Scan, scan
+from aqueduct_core.spool.format.segment import Segment, segment_path
 from aqueduct_core.spool.health import io_failed
-from aqueduct_core.spool.identity import load_identity
-from aqueduct_core.spool.opening import find_identity, is_of, load_index
+from aqueduct_core.spool.identity import find_identity, load_identity
+from aqueduct_core.spool.losses import OffsetRange
 from aqueduct_core.spool.readable import Readable
-from aqueduct_core.spool.record import Codec
 from aqueduct_core.spool.recovery import recover
-from aqueduct_core.spool.scan import Scan, scan
-from aqueduct_core.spool.segment import Segment, segment_path
+from aqueduct_core.spool.segments import Segments
 from aqueduct_core.spool.skips import load_skips
-from aqueduct_core.spool.stored import Stored
 
 TRIES = 5
 """Times that the files are looked at anew because their owner trimmed a segment meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentCheck:
+    """A checked segment: readable records and rows, the damaged (start, stop) bytes, and the rows
+    that were in these."""
+
+    segment: Segment
+    records: int
+    rows: int
+    damage: list[tuple[int, int]]
+    lost: list[OffsetRange]
 
 
 class SpoolReader(Readable):
@@ -63,14 +76,14 @@ class SpoolReader(Readable):
         if identity is None:
             raise FileNotFoundError(2, "No readable spool.json here", str(self._directory))
         self._identity = identity
-        known = Known()
+        known = KnownSegment()
         cursors: dict[str, list[int | None]] = {}
-        entered: dict[int, Segment] = {}
+        cataloged: dict[int, Segment] = {}
         try:
             self._catalog = Catalog.look(self._directory / CATALOG, identity.partitions)
-            if is_of(self._catalog.known().owner, identity):
+            if identity.has_written(self._catalog.known().owner):
                 known, cursors = self._catalog.known(), self._catalog.cursors()
-                entered = self._catalog.segments(
+                cataloged = self._catalog.segments(
                     lambda number: segment_path(self._directory, number)
                 )
             else:
@@ -78,22 +91,22 @@ class SpoolReader(Readable):
         except sqlite3.Error:
             # everything can be had from the segments
             self.close()
-            known, cursors, entered = Known(), {}, {}
-        found = recover(self._directory, identity, known, entered, _read, time.time())
+            known, cursors, cataloged = KnownSegment(), {}, {}
+        found = recover(self._directory, identity, known, cataloged, _read, time.time())
         if not known.durable.segment:
             cursors = found.replay.cursors(identity.cursors) | cursors
         self.cursors = cursors
-        self._stored = Stored(
+        self._segments = Segments(
             self._directory,
             Codec(identity.schema),
             identity.partitions,
             lambda segment: load_index(segment, self._catalog, identity.partitions),
             self._in_sight,
         )
-        self._stored.skip(load_skips(self._directory, identity.id))
+        self._segments.skip(load_skips(self._directory, identity.id))
         for segment in found.segments:
-            self._stored.add(segment)
-        self._stored.publish(found.ends)
+            self._segments.add(segment)
+        self._segments.publish(found.ends)
 
     def __enter__(self) -> Self:
         return self
@@ -104,7 +117,7 @@ class SpoolReader(Readable):
     @property
     def segments(self) -> tuple[Segment, ...]:
         """Oldest first."""
-        return self._stored.segments
+        return self._segments.segments
 
     @property
     def bytes(self) -> int:
@@ -116,7 +129,7 @@ class SpoolReader(Readable):
         will do."""
         return self._catalog is not None
 
-    def verify(self) -> Iterator[Checked]:
+    def verify(self) -> Iterator[SegmentCheck]:
         """Check every record of every segment, one segment a step.
 
         Raises:
@@ -124,7 +137,7 @@ class SpoolReader(Readable):
         """
         return map(check, self.segments)
 
-    def missing(self) -> list[Rows]:
+    def missing(self) -> list[OffsetRange]:
         """Rows between the starts and the ends whose segment is not there."""
         return missing(self.segments, self.ends())
 
@@ -151,3 +164,53 @@ def _read(path: Path, number: int) -> Scan:
     finally:
         os.close(fd)
     return scan(path, number, size)
+
+
+def check(segment: Segment) -> SegmentCheck:
+    """Verify a segment from end to end.
+
+    Raises:
+        SpoolFailed: IO.
+    """
+    try:
+        found = scan(segment.path, segment.number, segment.size)
+    except OSError as error:
+        raise SpoolFailed(
+            "IO", f"{segment.path} cannot be read: {error}", "Check the disk"
+        ) from error
+    if segment.stamp and found.records and found.stamp != segment.stamp:
+        # another file of that number: right in itself, and not what was stored
+        found = found.void()
+    rows = sum(record.stop - record.first for record in found.rows)
+    lost = [
+        hole
+        for partition in range(len(segment.ends))
+        for hole in _holes(segment, partition, found.rows)
+    ]
+    return SegmentCheck(segment, len(found.records), rows, found.damage, lost)
+
+
+def missing(segments: Sequence[Segment], ends: Sequence[int]) -> list[OffsetRange]:
+    """Rows between the first segment and the ends that no segment has."""
+    edges = [(older.ends, newer.starts) for older, newer in pairwise(segments)]
+    if segments:
+        edges.append((segments[-1].ends, list(ends)))
+    return [
+        OffsetRange(partition, start, end)
+        for stops, starts in edges
+        for partition, (start, end) in enumerate(zip(stops, starts, strict=True))
+        if start < end
+    ]
+
+
+def _holes(segment: Segment, partition: int, records: Sequence[Record]) -> list[OffsetRange]:
+    holes = []
+    at = segment.starts[partition]
+    for record in records:
+        if record.partition == partition and record.stop > record.first:
+            if record.first > at:
+                holes.append(OffsetRange(partition, at, record.first))
+            at = record.stop
+    if at < segment.ends[partition]:
+        holes.append(OffsetRange(partition, at, segment.ends[partition]))
+    return holes

@@ -11,24 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
-from aqueduct_core.spool.catalog import Known
-from aqueduct_core.spool.checks import Rows
-from aqueduct_core.spool.durable import Durable
-from aqueduct_core.spool.identity import Identity
-from aqueduct_core.spool.losses import unreadable_segment
-from aqueduct_core.spool.record import Codec, Record
+from aqueduct_core.spool.catalog import KnownSegment
+from aqueduct_core.spool.format.durable import Durable, padded, state_with_partitions
+from aqueduct_core.spool.format.record import Codec, Record
+from aqueduct_core.spool.format.scan import Scan, read_head
+from aqueduct_core.spool.format.segment import Segment, segment_numbers, segment_path
+from aqueduct_core.spool.identity import SpoolIdentity
+from aqueduct_core.spool.losses import OffsetRange, unreadable_segment
 from aqueduct_core.spool.retention import Position, lowest, raised
-from aqueduct_core.spool.scan import Scan
-from aqueduct_core.spool.segment import Segment, segment_numbers, segment_path
-from aqueduct_core.spool.stamps import expected_stamps
 from aqueduct_core.spool.tail import find_tail
-from aqueduct_core.spool.width import padded, widened
 
 log = logging.getLogger(__name__)
 
 Read = Callable[[Path, int], Scan]
 
-UNTOLD = 1 << 22
+MAX_UNREPORTED = 1 << 22
 """Added to the ends that were noted last when the segment behind them is given up and the machine
 was started again meanwhile: more rows than a segment holds, and no more of them were reported."""
 
@@ -40,14 +37,14 @@ class Replay:
     state: dict[str, Any] | None
     records: list[Record]
 
-    def cursors(self, told: Mapping[str, Position] | None) -> dict[str, list[int | None]]:
-        """The cursors that an identity told of, as far as the state knows that they went on; those
-        of the state when it told of none."""
+    def cursors(self, known: Mapping[str, Position] | None) -> dict[str, list[int | None]]:
+        """The ``known`` cursors of an identity, as far as the state knows that they went on; those
+        of the state where it knows of none."""
         found = dict(self.state["cursors"]) if self.state else {}
-        if told is None:
+        if known is None:
             return found
         return {
-            name: raised(position, found.get(name, position)) for name, position in told.items()
+            name: raised(position, found.get(name, position)) for name, position in known.items()
         }
 
 
@@ -69,7 +66,7 @@ class Recovered:
     next_segment: int
     replay: Replay
 
-    def rows_of(self, number: int, cursors: Iterable[Position]) -> list[Rows]:
+    def rows_of(self, number: int, cursors: Iterable[Position]) -> list[OffsetRange]:
         """What was given up with a segment: the rows between those before and behind it. Where
         there are none before it they begin with what a cursor has not passed."""
         older = [each for each in self.segments if each.number < number]
@@ -77,14 +74,18 @@ class Recovered:
         starts = older[-1].ends if older else lowest(cursors, len(self.ends))
         stops = newer[0].starts if newer else self.ends
         rows = zip(starts, stops, strict=True)
-        return [Rows(log, start, stop) for log, (start, stop) in enumerate(rows) if start < stop]
+        return [
+            OffsetRange(partition, start, stop)
+            for partition, (start, stop) in enumerate(rows)
+            if start < stop
+        ]
 
 
 def recover(
     directory: Path,
-    identity: Identity,
-    known: Known,
-    entered: dict[int, Segment],
+    identity: SpoolIdentity,
+    known: KnownSegment,
+    cataloged: dict[int, Segment],
     read: Read,
     now: float,
     lost: int | None = None,
@@ -93,7 +94,7 @@ def recover(
 
     Args:
         known: what the catalog says; nothing when there is none to be believed.
-        entered: the closed segments of the catalog.
+        cataloged: the closed segments of the catalog.
         read: scans one segment file.
         lost: the number of a segment that was given up; what is in its place does not count.
 
@@ -102,40 +103,34 @@ def recover(
         SpoolFailed: CORRUPT when the newest segment is missing, or one belongs to another spool.
         OSError: the disk failed.
     """
-    durable = max(known.durable, identity.durable, key=lambda each: (each.group, each.segment))
+    durable = max(known.durable, identity.durable, key=lambda each: each.order)
     numbers = segment_numbers(directory)
     preamble = len(Codec(identity.schema).preamble)
-    stamps = expected_stamps(directory, numbers, entered, durable, preamble)
-    reading = _Reading(directory, identity, entered, durable, stamps, read)
-    noted = durable.segment
+    stamps = expected_stamps(directory, numbers, cataloged, durable, preamble)
+    work = _Recovery(directory, identity, cataloged, durable, stamps, read)
+    newest = durable.segment
     if lost is not None:
-        reading.check_lost(lost, numbers)
+        work.check_lost(lost, numbers)
         numbers = [number for number in numbers if number != lost]
-    if noted != lost and noted and noted not in numbers and noted not in entered:
-        noted = reading.witness([number for number in numbers if number > noted])
-    for number in numbers:
-        path = segment_path(directory, number)
-        before = entered.get(number)
-        # the newest is always read: it holds the newest marks
-        # what is behind the end of a closed segment was written by an owner that had lost its lock
-        if before and number != numbers[-1] and path.stat().st_size >= before.size:
-            reading.segments[number] = before
-        else:
-            reading.scan(number)
-    group = max(durable.group, reading.durable)
-    before_scans = group <= reading.settled or (
-        group == durable.group and durable.segment < min(reading.scans, default=0)
+    if newest != lost and newest and newest not in numbers and newest not in cataloged:
+        newest = work.witness([number for number in numbers if number > newest])
+    work.read(numbers)
+    group = max(durable.group, work.durable_group)
+    before_scans = group <= work.settled or (
+        group == durable.group and durable.segment < min(work.scans, default=0)
     )
-    tail = find_tail(list(reading.scans.values()), group, before_scans)
-    cut = reading.cut(tail.cut, noted)
-    segments, ends = reading.fit(durable)
-    if noted == lost and not (identity.durable[:2] == durable[:2] and identity.durable.told_here):
-        ends = [end + UNTOLD for end in ends]
-    scanned = [segment for segment in segments if segment.number in reading.anew]
+    tail = find_tail(list(work.scans.values()), group, before_scans)
+    cut = work.cut(tail.cut, newest)
+    segments, ends = work.fit(durable)
+    if newest == lost and not (
+        identity.durable[:2] == durable[:2] and identity.durable.of_this_boot
+    ):
+        ends = [end + MAX_UNREPORTED for end in ends]
+    scanned = [segment for segment in segments if segment.number in work.rescanned]
     for segment in scanned:
-        before = entered.get(segment.number)
+        before = cataloged.get(segment.number)
         segment.sealed = before.sealed if before else now
-    gone = entered.keys() - reading.segments.keys()
+    gone = cataloged.keys() - work.segments.keys()
     if lost != durable.segment:
         # what the catalog says of the newest is all that tells where it ended
         gone -= {durable.segment}
@@ -146,12 +141,12 @@ def recover(
         sorted(gone),
         ends,
         tail.group,
-        max([durable.segment, *numbers, *entered], default=0) + 1,
-        reading.replay(known),
+        max([durable.segment, *numbers, *cataloged], default=0) + 1,
+        work.replay(known),
     )
 
 
-class _Reading:
+class _Recovery:
     """Segments as they are read, oldest first.
 
     A scan is kept while a crash may have torn off its end. Once a later segment says that all its
@@ -161,22 +156,22 @@ class _Reading:
     def __init__(
         self,
         directory: Path,
-        identity: Identity,
-        entered: dict[int, Segment],
+        identity: SpoolIdentity,
+        cataloged: dict[int, Segment],
         durable: Durable,
         stamps: dict[int, str],
         read: Read,
     ) -> None:
         self._directory = directory
         self._identity = identity
-        self._entered = entered
-        self._noted = durable
+        self._cataloged = cataloged
+        self._durable = durable
         self._stamps = stamps
         self._read = read
         self.segments: dict[int, Segment] = {}
         self.scans: dict[int, Scan] = {}
-        self.anew: set[int] = set()
-        self.durable = 0
+        self.rescanned: set[int] = set()
+        self.durable_group = 0
         self.settled = 0
         self._last_groups: dict[int, int] = {}
 
@@ -190,7 +185,7 @@ class _Reading:
         for number in newer:
             if self._checked(number).head is not None:
                 return number
-        raise unknown_end(self._path(self._noted.segment), self._noted.segment, "is missing")
+        raise unknown_end(self._path(self._durable.segment), self._durable.segment, "is missing")
 
     def check_lost(self, number: int, there: Sequence[int]) -> None:
         """Whether an opening is refused for a segment.
@@ -201,7 +196,7 @@ class _Reading:
         try:
             if number in there:
                 self._believed(number)
-            elif 0 < number == self._noted.segment and number not in self._entered:
+            elif 0 < number == self._durable.segment and number not in self._cataloged:
                 self.witness([each for each in there if each > number])
         except SpoolFailed as error:
             if error.subclass == "CORRUPT":
@@ -214,10 +209,25 @@ class _Reading:
             f" {shlex.quote(str(self._directory))}",
         )
 
-    def scan(self, number: int) -> None:
+    def read(self, numbers: Sequence[int]) -> None:
+        """Scan the segments that the catalog does not know as they are."""
+        for number in numbers:
+            before = self._cataloged.get(number)
+            # the newest is always read: it holds the newest marks
+            # what is behind the end of a closed segment was written by an owner that had lost its
+            # lock
+            known = before and number != numbers[-1]
+            if before and known and self._path(number).stat().st_size >= before.size:
+                self.segments[number] = before
+            else:
+                self._scan(number)
+
+    def _scan(self, number: int) -> None:
         found = self._believed(number)
-        self.anew.add(number)
-        self.durable = max([self.durable, *(record.durable for record in found.records)])
+        self.rescanned.add(number)
+        self.durable_group = max(
+            [self.durable_group, *(record.durable for record in found.records)]
+        )
         if found.head is not None:
             if self.scans:
                 last = max(self.scans)
@@ -231,10 +241,10 @@ class _Reading:
                     self.settled = last_group
         self.scans[number] = found
 
-    def cut(self, at: tuple[int, int] | None, noted: int) -> list[tuple[Path, int]]:
+    def cut(self, at: tuple[int, int] | None, newest: int) -> list[tuple[Path, int]]:
         """Leave out what is after the cut, and segments at the end that hold no group.
 
-        A segment that the catalog has ``noted`` stays: the next opening looks for it.
+        The ``newest`` segment that was noted stays: the next opening looks for it.
         """
         cut: list[tuple[Path, int]] = []
         if at is not None:
@@ -249,7 +259,7 @@ class _Reading:
             last = max(self.scans)
             found = self.scans[last]
             state_needed = found.head is not None and found.head.group and len(self._numbers) == 1
-            if found.rows or found.damage or last <= noted or state_needed:
+            if found.rows or found.damage or last <= newest or state_needed:
                 break
             cut = [(path, size) for path, size in cut if path != self._path(last)]
             cut.append((self._path(last), 0))
@@ -262,7 +272,7 @@ class _Reading:
         """Complete what damage hides from the neighbours and the catalog; the ends of all."""
         segments = [self.segments[number] for number in sorted(self.segments)]
         for older, newer in reversed(list(pairwise(segments))):
-            if newer.number == older.number + 1 and older.number in self.anew:
+            if newer.number == older.number + 1 and older.number in self.rescanned:
                 older.ends[:] = map(max, older.ends, newer.starts)
         for older, newer in pairwise(segments):
             newer.starts[:] = _known(newer.starts, older.ends)
@@ -270,12 +280,12 @@ class _Reading:
         if segments:
             last = segments[-1]
             ends = [max(pair) for pair in zip(last.ends, ends, strict=True)]
-            if last.number in self.anew and durable.segment <= last.number:
+            if last.number in self.rescanned and durable.segment <= last.number:
                 last.ends[:] = ends
             segments[0].starts[:] = _known(segments[0].starts, segments[0].ends)
         return segments, ends
 
-    def replay(self, known: Known) -> Replay:
+    def replay(self, known: KnownSegment) -> Replay:
         records: list[Record] = []
         state: dict[str, Any] | None = None
         for number in reversed(self._numbers):
@@ -285,7 +295,9 @@ class _Reading:
             found = self.scans.get(number) or self._believed(number)
             records += [each for each in reversed(found.rows) if each.marks or each.sums]
             if found.head is not None:
-                state = found.head.state and widened(found.head.state, self._identity.partitions)
+                state = found.head.state and state_with_partitions(
+                    found.head.state, self._identity.partitions
+                )
                 break
         if state is None and self._numbers:
             log.warning("%s: no state is readable; repeats may be stored again", self._directory)
@@ -308,10 +320,10 @@ class _Reading:
         found = self._checked(number)
         stamp = self._stamps.get(number)
         if not stamp or not found.records or found.stamp == stamp:
-            before = self._entered.get(number)
+            before = self._cataloged.get(number)
             longer = before is not None and found.size > before.size
             return found.before(before.size) if before is not None and longer else found
-        if number == self._noted.segment and number not in self._entered:
+        if number == self._durable.segment and number not in self._cataloged:
             raise unknown_end(self._path(number), number, "was swapped for another file")
         log.warning("%s was swapped for another file: no row in it counts", self._path(number))
         return found.void()
@@ -327,7 +339,7 @@ class _Reading:
         return found
 
     def _segment(self, found: Scan) -> Segment:
-        before = self._entered.get(found.number)
+        before = self._cataloged.get(found.number)
         starts, ends = _range(found.head, found.rows, self._identity.partitions)
         if before is not None:
             starts, ends = list(before.starts), list(map(max, before.ends, ends))
@@ -339,6 +351,33 @@ class _Reading:
         )
         segment.ends[:] = map(max, segment.ends, ends)
         return segment
+
+
+def expected_stamps(
+    directory: Path,
+    numbers: Sequence[int],
+    cataloged: Mapping[int, Segment],
+    durable: Durable,
+    preamble: int,
+) -> dict[int, str]:
+    """Which file each segment must be: its stamp; empty or missing where nothing says it.
+
+    The catalog says it, what was durable, and the head of the segment after it, which is believed
+    when that is itself the file that it must be: so from the newest on.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    stamps = {number: segment.stamp for number, segment in cataloged.items()}
+    stamps.setdefault(durable.segment, durable.stamp)
+    for number in reversed(numbers):
+        if number - 1 in cataloged:
+            continue
+        head = read_head(segment_path(directory, number), number, preamble)
+        expected = stamps.get(number)
+        if head is not None and "stamp" in head and (not expected or expected == head["stamp"]):
+            stamps.setdefault(*head["previous"])
+    return stamps
 
 
 def _range(

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from aqueduct_core.errors import InvalidOption
-from aqueduct_core.spool.segment import Segment
+from aqueduct_core.spool.format.segment import Segment
 
 Position = Sequence[int | None]
-"""Per log what a reader is done with, exclusive; None for a log that it does not read."""
+"""Per partition what a reader is done with, exclusive; None for one that it does not read."""
 
 Cursors = Mapping[str, Position]
 
 
 def passed(segment: Segment, cursors: Cursors, owed: int) -> bool:
-    """Whether every cursor, and there is one, has passed all rows of the segment in the logs that
-    it reads, and none of the first ``owed`` logs has rows here that no cursor reads."""
-    for log, (start, end) in enumerate(zip(segment.starts, segment.ends, strict=True)):
-        read = [at for position in cursors.values() if (at := position[log]) is not None]
-        if any(at < end for at in read) or (not read and log < owed and start < end):
+    """Whether every cursor, and there is one, has passed all rows of the segment in the
+    partitions that it reads, and none of the first ``owed`` has rows here that no cursor reads."""
+    for partition, (start, end) in enumerate(zip(segment.starts, segment.ends, strict=True)):
+        read = [at for position in cursors.values() if (at := position[partition]) is not None]
+        if any(at < end for at in read) or (not read and partition < owed and start < end):
             return False
     return bool(cursors)
 
@@ -38,17 +38,17 @@ def removable(
     return oldest if passed(oldest, cursors, owed) else None
 
 
-def lowest(cursors: Iterable[Position], logs: int) -> list[int]:
-    """What all cursors have passed of each log; 0 where none reads it."""
+def lowest(cursors: Iterable[Position], partitions: int) -> list[int]:
+    """What all cursors have passed of each partition; 0 where none reads it."""
     positions = list(cursors)
     return [
-        min((at for each in positions if (at := each[log]) is not None), default=0)
-        for log in range(logs)
+        min((at for each in positions if (at := each[partition]) is not None), default=0)
+        for partition in range(partitions)
     ]
 
 
 def raised(old: Position | None, new: Position) -> list[int | None]:
-    """A cursor after a commit: it never falls back in any log."""
+    """A cursor after a commit: it never falls back in any partition."""
     if old is None:
         return list(new)
     return [
@@ -57,20 +57,20 @@ def raised(old: Position | None, new: Position) -> list[int | None]:
 
 
 def check_reads(name: str, reads: Sequence[bool], old: Position | None) -> None:
-    """A cursor reads at least one log, and the same ones for ever.
+    """A cursor reads at least one partition, and the same ones for ever.
 
     Raises:
         InvalidOption: BAD_VALUE.
     """
     if not any(reads):
         raise InvalidOption(
-            "BAD_VALUE", f"cursor {name!r} would read no log", "Name at least one log to read"
+            "BAD_VALUE", f"cursor {name!r} would read no partition", "Name at least one to read"
         )
     if old is not None and list(reads) != [at is not None for at in old]:
-        logs = [log for log, at in enumerate(old) if at is not None]
+        partitions = [partition for partition, at in enumerate(old) if at is not None]
         raise InvalidOption(
             "BAD_VALUE",
-            f"cursor {name!r} reads the logs {logs}, not"
-            f" {[log for log, read in enumerate(reads) if read]}",
+            f"cursor {name!r} reads the partitions {partitions}, not"
+            f" {[each for each, read in enumerate(reads) if read]}",
             "Give the query another cursor, or drop this one",
         )

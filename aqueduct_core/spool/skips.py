@@ -28,7 +28,7 @@ MAX_REASON = 200
 MAX_OFFSET = 1 << 62
 """To which rows may be skipped: offsets have 63 bits, and rows have to follow."""
 
-State: TypeAlias = Literal["stored", "skipped", "gone"]
+RowState: TypeAlias = Literal["stored", "skipped", "gone"]
 
 
 class Skip(NamedTuple):
@@ -47,7 +47,7 @@ class Stretch(NamedTuple):
 
     start: int
     end: int
-    state: State
+    state: RowState
 
 
 def load_skips(directory: Path, spool: str) -> tuple[Skip, ...]:

@@ -6,26 +6,21 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.health import Health
-from aqueduct_core.spool.ledger import Ledger
-from aqueduct_core.spool.marks import Marks
-from aqueduct_core.spool.opening import load_index, take_over
-from aqueduct_core.spool.ownership import Ownership, taking
+from aqueduct_core.spool.format.record import Codec
+from aqueduct_core.spool.format.sequences import Sequences
+from aqueduct_core.spool.format.settings import ContentSum, SequenceMark, SpoolSettings
+from aqueduct_core.spool.opening import OpenedParts, opened
+from aqueduct_core.spool.ownership import Ownership, acquired
 from aqueduct_core.spool.readable import Readable
-from aqueduct_core.spool.record import Codec
 from aqueduct_core.spool.retention import Position, lowest
-from aqueduct_core.spool.room import Room
-from aqueduct_core.spool.settings import ContentSum, Mark, SpoolSettings
-from aqueduct_core.spool.skips import MAX_REASON, Skip, load_skips, save_skips, still_needed
-from aqueduct_core.spool.stored import Stored
+from aqueduct_core.spool.skips import MAX_REASON, Skip, save_skips, still_needed
 from aqueduct_core.spool.sync import SyncerProcess, SyncFactory, wait_readable
-from aqueduct_core.spool.writer import Writer
 
 log = logging.getLogger(__name__)
 
@@ -47,56 +42,21 @@ class Spool(Readable):
     Ends with ``close()``, or with the process: the lock goes with it.
     """
 
-    def __init__(
-        self, own: Ownership, settings: SpoolSettings, codec: Codec, lost: int | None = None
-    ) -> None:
+    def __init__(self, own: Ownership, parts: OpenedParts) -> None:
         """Use ``open``."""
-        directory, identity, catalog = own.directory, own.identity, own.catalog
         self.on_durable: Callable[[int], None] = lambda group: None
-        self._directory = directory
-        self._identity = identity
-        self._own = own
-        self._health = Health(directory)
-        self._closed = False
-        self._marks = Marks(settings)
-        found, cursors = take_over(
-            directory, identity, own.claim, catalog, self._marks, own.disk, time.time(), lost
-        )
-        self._stored = Stored(
-            directory,
-            codec,
-            identity.partitions,
-            lambda segment: load_index(segment, catalog, identity.partitions),
-            own.claim.held,
-        )
-        self._stored.skip(load_skips(directory, identity.id))
-        for segment in found.segments:
-            self._stored.add(segment)
-        for segment in found.scanned:
-            self._stored.rest(segment)
-        self._stored.publish(found.ends)
-        last = found.segments[-1] if found.segments else None
-        newest, stamp = (last.number, last.stamp) if last else (0, "")
-        self._ledger = Ledger(catalog, self._health, self._stored, cursors, newest, own.claim.note)
-        self._writer = Writer(
-            directory,
-            codec,
-            own.disk,
-            own.sync,
-            segment=found.next_segment,
-            previous=(newest, stamp),
-            group=found.group,
-            ends=found.ends,
-            roll_bytes=settings.roll_bytes,
-            state=self._state,
-        )
-        self._room = Room(
-            directory, settings, own.disk, self._health, self._stored, self._ledger, self._writer
-        )
-        self.lost = () if lost is None else tuple(found.rows_of(lost, cursors.values()))
+        self.lost = parts.lost
         """The rows that were stored in the segment that was given up."""
-        if lost is not None and lost > newest:
-            self._room.go_on_from(found.ends)
+        self._own = own
+        self._directory = own.directory
+        self._identity = own.identity
+        self._health = parts.health
+        self._sequences = parts.sequences
+        self._segments = parts.segments
+        self._cursors = parts.cursors
+        self._writer = parts.writer
+        self._quota = parts.quota
+        self._closed = False
 
     @classmethod
     def open(
@@ -125,7 +85,7 @@ class Spool(Readable):
             fewer partitions empty ones are added.
         """
         settings = settings or SpoolSettings()
-        with taking(
+        with acquired(
             directory,
             schema=schema,
             partitions=partitions,
@@ -133,7 +93,7 @@ class Spool(Readable):
             sync=sync,
             disk=disk or Disk(),
         ) as own:
-            return cls(own, settings, Codec(schema), lost)
+            return cls(own, opened(own, settings, Codec(schema), lost))
 
     def __enter__(self) -> Self:
         return self
@@ -159,15 +119,15 @@ class Spool(Readable):
     @property
     def bytes(self) -> int:
         """Bytes stored in segments, and in the open group."""
-        return self._room.bytes
+        return self._quota.bytes
 
     @property
     def full(self) -> bool:
         """Over ``max_bytes``, or no space: do not append; ``trim``, and ``flush`` again later."""
-        return self._room.full or self.unmarked
+        return self._quota.full or self.unreported
 
     @property
-    def unmarked(self) -> bool:
+    def unreported(self) -> bool:
         """A group is on the disk and is not reported, as there is no space to note that it was:
         ``pump`` again later."""
         return self._own.claim.behind
@@ -179,8 +139,8 @@ class Spool(Readable):
 
     @property
     def forgotten(self) -> int:
-        """Ranges of stored sequences let go for a bound; their repeats would be stored again."""
-        return self._marks.forgotten
+        """Ranges of stored numbers let go for a bound; their repeats would be stored again."""
+        return self._sequences.forgotten
 
     def check_owner(self) -> None:
         """Return while nobody else has opened the directory. Some microseconds; thread-safe.
@@ -200,7 +160,7 @@ class Spool(Readable):
         self,
         partition: int,
         batch: pa.RecordBatch,
-        marks: Sequence[Mark] = (),
+        marks: Sequence[SequenceMark] = (),
         sums: Sequence[ContentSum] = (),
     ) -> tuple[int, int]:
         """Put rows into the open group; their offsets ``[first, end)``. The marks become true with
@@ -217,7 +177,7 @@ class Spool(Readable):
         if not batch.schema.equals(self.schema):
             raise ValueError(f"columns {batch.schema.names} are not those of the spool")
         offsets = self._writer.append(partition, batch, marks, sums)
-        self._marks.add(marks, sums)
+        self._sequences.add(marks, sums)
         return offsets
 
     def flush(self) -> bool:
@@ -233,10 +193,10 @@ class Spool(Readable):
         with self._health.guard():
             started = self._writer.flush()
         if started is not None:
-            self._stored.add(started)
+            self._segments.add(started)
             size = 0
         if self._writer.active is not None:
-            self._room.took(self._writer.active.size - size)
+            self._quota.add(self._writer.active.size - size)
         return not self._writer.open_bytes
 
     def fileno(self) -> int:
@@ -245,7 +205,7 @@ class Spool(Readable):
 
     def pump(self) -> None:
         """Take the news of the disk; calls ``on_durable`` when a newer group is durable, and is
-        known to be: without space to note it the report waits (``unmarked``). Never blocks on the
+        known to be: without space to note it the report waits (``unreported``). Never blocks on the
         disk, but for the catalog when a segment was closed.
 
         Raises:
@@ -255,14 +215,14 @@ class Spool(Readable):
         self._check()
         with self._health.guard():
             durable = self._writer.synced()
-            if durable is None or not self._own.claim.mark(durable):
+            if durable is None or not self._own.claim.advance(durable):
                 return
         self.check_owner()
         settled = self._writer.settle(durable)
-        self._stored.publish(settled.ends)
-        self._ledger.close_segments(settled.closed, settled.state)
+        self._segments.publish(settled.ends)
+        self._cursors.close_segments(settled.closed, settled.state)
         self.on_durable(settled.group)
-        self._ledger.enter(settled.group, settled.durable.segment)
+        self._cursors.save_segments(settled.group, settled.durable.segment)
 
     def settle(self, timeout: float | None = None) -> bool:
         """Flush, then block until all that was appended is durable; false after ``timeout``
@@ -277,24 +237,24 @@ class Spool(Readable):
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 return False
-            if not self.unmarked:
+            if not self.unreported:
                 wait_readable(self.fileno(), left)
             self.pump()
-            if self.unmarked:
+            if self.unreported:
                 return False
         return flushed
 
     @property
-    def marks(self) -> Marks:
-        """Which numbered sequences are stored, those of the open group included. Read it, do not
-        change it."""
-        return self._marks
+    def sequences(self) -> Sequences:
+        """Which numbers of each track are stored, those of the open group included. Read it, do
+        not change it."""
+        return self._sequences
 
     # Cursors and space
 
     def cursors(self) -> dict[str, list[int | None]]:
         """What each reader is done with, per partition, exclusive; None where it does not read."""
-        return self._ledger.cursors
+        return self._cursors.positions
 
     def commit(self, cursor: str, ends: Position) -> None:
         """A reader is done with all before ``ends``; None for a partition that it does not read,
@@ -306,7 +266,7 @@ class Spool(Readable):
             SpoolFailed: FULL when it could not be noted (it counts for ``trim`` all the same); IO.
         """
         self._check_mine()
-        self._ledger.commit(cursor, ends, self._writer.durable)
+        self._cursors.commit(cursor, ends, self._writer.durable)
 
     def enter_cursor(self, cursor: str, reads: Sequence[bool]) -> None:
         """Have a cursor for these partitions: a new one begins at the present starts and is durable
@@ -317,7 +277,7 @@ class Spool(Readable):
             SpoolFailed: FULL as of ``commit``; IO.
         """
         self._check_mine()
-        self._ledger.enter_cursor(cursor, reads, self._writer.durable)
+        self._cursors.enter_cursor(cursor, reads, self._writer.durable)
 
     def drop(self, cursor: str) -> None:
         """Forget a reader: it holds nothing back any more. Durable when this returns.
@@ -326,7 +286,7 @@ class Spool(Readable):
             SpoolFailed: FULL when it could not be noted (it is forgotten until a crash); IO.
         """
         self._check_mine()
-        self._ledger.drop(cursor, self._writer.durable)
+        self._cursors.drop(cursor, self._writer.durable)
 
     def trim(self, now: float | None = None) -> bool:
         """Unlink the oldest segment if every cursor has passed it; true when another may follow.
@@ -340,12 +300,12 @@ class Spool(Readable):
             SpoolFailed: IO.
         """
         self._check_mine()
-        return self._room.trim(time.time() if now is None else now)
+        return self._quota.trim(time.time() if now is None else now)
 
     # Damage
 
-    def leave(self, partition: int, start: int, end: int) -> bool:
-        """Before `skip` is told to anybody: whether there is something to be skipped. Then none of
+    def prepare_skip(self, partition: int, start: int, end: int) -> bool:
+        """Before anybody hears of a skip: whether there is something to be skipped. Then none of
         these rows will come any more: where ``end`` lies behind the end of the partition, its next
         row is numbered by it. Durable when this returns; raises as `skip`."""
         self._check_mine()
@@ -354,7 +314,7 @@ class Spool(Readable):
         if not self.check_unreadable(partition, start, end):
             return False
         if end > (ends := self.ends())[partition]:
-            self._room.go_on_from([*ends[:partition], end, *ends[partition + 1 :]])
+            self._quota.continue_from([*ends[:partition], end, *ends[partition + 1 :]])
             self.on_durable(self._writer.durable)
         return True
 
@@ -367,14 +327,14 @@ class Spool(Readable):
             InvalidOption: BAD_VALUE, CONFLICT when any of them can be read.
             SpoolFailed: FULL, IO.
         """
-        if not self.leave(partition, start, end):
+        if not self.prepare_skip(partition, start, end):
             return
         passed = lowest(self.cursors().values(), self.partitions)
-        kept = still_needed(self.skips, self._stored.firsts, passed)
-        kept.append(Skip(partition, start, end, reason[:MAX_REASON], time.time()))
+        skips = still_needed(self.skips, self._segments.firsts, passed)
+        skips.append(Skip(partition, start, end, reason[:MAX_REASON], time.time()))
         with self._health.noting():
-            save_skips(self._directory, self.id, kept, self._own.disk)
-        self._stored.skip(kept)
+            save_skips(self._directory, self.id, skips, self._own.disk)
+        self._segments.skip(skips)
         log.warning(
             "partition %d: offsets %d to %d are given up: %s", partition, start, end, reason
         )
@@ -409,35 +369,23 @@ class Spool(Readable):
         open_bytes = self.open_bytes
         if not self.settle(timeout):
             left = f"{open_bytes} bytes that could not be stored"
-            if self.unmarked:
+            if self.unreported:
                 left = "groups that were not reported, as there is no space to note that"
             raise SpoolFailed(
-                "FULL" if self._writer.no_space or self.unmarked else "IO",
+                "FULL" if self._writer.no_space or self.unreported else "IO",
                 f"{self._directory} was closed with {left}",
                 "They were not acknowledged: their producers send them again",
             )
-        last = self._writer.finish()
-        if last is not None:
-            self._ledger.close_segments([last], self._state())
-        self._ledger.enter(self._writer.durable, self._ledger.newest)
+        if (last := self._writer.finish()) is not None:
+            self._cursors.close_segments([last[0]], last[1])
+        self._cursors.save_segments(self._writer.durable, self._cursors.newest)
         try:
-            # if the catalog and the last group are damaged together, that group is still not taken
-            # for one that a crash tore off
-            self._own.claim.note(self._ledger.durable(self._writer.durable), self._ledger.cursors)
+            # so the last group is not taken for a torn one where the catalog is damaged with it
+            self._own.claim.note(
+                self._cursors.durable(self._writer.durable), self._cursors.positions
+            )
         except OSError as error:
             log.warning("%s: the end is noted in the catalog alone: %s", self._directory, error)
-
-    def _state(self) -> dict[str, Any]:
-        """What the head of a segment says of all before it."""
-        return {
-            "id": self.id,
-            "epoch": self.epoch,
-            "partitions": self.partitions,
-            "ends": list(self._writer.ends),
-            "cursors": self.cursors(),
-            "marks": self._marks.snapshot(),
-            "sums": self._marks.sums(),
-        }
 
     def _check(self) -> None:
         self._health.check()

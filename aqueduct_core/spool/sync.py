@@ -56,7 +56,7 @@ class InlineSync:
         self._fresh = False
         self._group = 0
         self._failure: OSError | None = None
-        self._told, self._tell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._readable, self._written = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def start(self, file: int, directory: int) -> None:
         self._file, self._directory, self._fresh = file, directory, True
@@ -72,7 +72,7 @@ class InlineSync:
             except OSError as error:
                 self._failure = error
         try:
-            os.write(self._tell, b".")
+            os.write(self._written, b".")
         except BlockingIOError:
             pass
 
@@ -81,11 +81,11 @@ class InlineSync:
         os.fsync(fd)
 
     def fileno(self) -> int:
-        return self._told
+        return self._readable
 
     def answered(self) -> int:
         try:
-            os.read(self._told, 65_536)
+            os.read(self._readable, 65_536)
         except BlockingIOError:
             pass
         if self._failure is not None:
@@ -93,7 +93,7 @@ class InlineSync:
         return self._group
 
     def close(self) -> None:
-        for fd in (self._told, self._tell):
+        for fd in (self._readable, self._written):
             os.close(fd)
 
 

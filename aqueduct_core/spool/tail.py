@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from aqueduct_core.spool.record import Record
-from aqueduct_core.spool.scan import Scan
+from aqueduct_core.spool.format.record import Record
+from aqueduct_core.spool.format.scan import Scan
 
-Damage = tuple[int, int]
-Item = tuple[int, Record | Damage]
+_Damage = tuple[int, int]
+_Item = tuple[int, Record | _Damage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ def find_tail(scans: Sequence[Scan], durable: int, durable_is_before: bool) -> T
     return Tail(group, start)
 
 
-def _items(scans: Sequence[Scan]) -> Iterator[Item]:
+def _items(scans: Sequence[Scan]) -> Iterator[_Item]:
     for scan in scans:
-        items: list[tuple[int, Record | Damage]] = [(record.at, record) for record in scan.records]
+        items: list[tuple[int, Record | _Damage]] = [(record.at, record) for record in scan.records]
         items += [(stretch[0], stretch) for stretch in scan.damage]
         for _, item in sorted(items, key=lambda pair: pair[0]):
             yield scan.number, item

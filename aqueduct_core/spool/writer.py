@@ -13,26 +13,26 @@ from typing import Any
 import pyarrow as pa
 
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.durable import Durable
+from aqueduct_core.spool.format.durable import Durable
+from aqueduct_core.spool.format.record import Codec, RecordBatchDraft
+from aqueduct_core.spool.format.segment import Segment, segment_path
+from aqueduct_core.spool.format.settings import ContentSum, SequenceMark
 from aqueduct_core.spool.health import NO_SPACE
-from aqueduct_core.spool.record import Codec, Draft
-from aqueduct_core.spool.segment import Segment, segment_path
-from aqueduct_core.spool.settings import ContentSum, Mark
 from aqueduct_core.spool.sync import Sync
 
 _SMALL = 1024 * 1024
 
-State = dict[str, Any]
+HeadState = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Active:
+class ActiveSegment:
     """The segment that is written to. Its file is made when its first group is written."""
 
     segment: Segment
     head: list[bytes | memoryview]
     head_size: int
-    state: State
+    state: HeadState
     limit: int
     fd: int = -1
     last_group: int = 0
@@ -48,11 +48,11 @@ class Active:
 
 
 @dataclass(slots=True)
-class Group:
+class RecordGroup:
     """Records that are written together and become durable together, or not at all."""
 
     number: int
-    drafts: list[Draft] = field(default_factory=list)
+    drafts: list[RecordBatchDraft] = field(default_factory=list)
     entries: list[tuple[int, int, int, int]] = field(default_factory=list)
     size: int = 0
 
@@ -65,8 +65,8 @@ class Settled:
 
     def __init__(self, durable: Durable) -> None:
         self.durable = durable
-        self.closed: list[Active] = []
-        self.state: State | None = None
+        self.closed: list[ActiveSegment] = []
+        self.state: HeadState | None = None
 
     @property
     def group(self) -> int:
@@ -96,7 +96,7 @@ class Writer:
         group: int,
         ends: Sequence[int],
         roll_bytes: int,
-        state: Callable[[], State],
+        state: Callable[[Sequence[int]], HeadState],
     ) -> None:
         self._directory = directory
         self._codec = codec
@@ -106,9 +106,9 @@ class Writer:
         self._previous = previous
         self._roll_bytes = roll_bytes
         self._state = state
-        self._open = Group(group + 1)
-        self._active: Active | None = None
-        self._closing: deque[Active] = deque()
+        self._open = RecordGroup(group + 1)
+        self._active: ActiveSegment | None = None
+        self._closing: deque[ActiveSegment] = deque()
         self._in_flight: deque[Durable] = deque()
         self._directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self.ends = list(ends)
@@ -137,7 +137,7 @@ class Writer:
         self,
         partition: int,
         batch: pa.RecordBatch,
-        marks: Sequence[Mark],
+        marks: Sequence[SequenceMark],
         sums: Sequence[ContentSum],
     ) -> tuple[int, int]:
         """Put a batch into the open group; its offsets. Nothing is written yet."""
@@ -195,7 +195,7 @@ class Writer:
             Durable(segment.number, group.number, tuple(self.ends), segment.stamp)
         )
         self._sync.request(group.number)
-        self._open = Group(group.number + 1)
+        self._open = RecordGroup(group.number + 1)
         return active.segment if fresh else None
 
     def synced(self) -> Durable | None:
@@ -220,7 +220,9 @@ class Writer:
             settled.state = newer.state if newer else None
         return settled
 
-    def roll(self, ends: Sequence[int] | None = None) -> tuple[Active | None, Active | None]:
+    def roll(
+        self, ends: Sequence[int] | None = None
+    ) -> tuple[ActiveSegment | None, ActiveSegment | None]:
         """Start a segment without rows, durable at once, so that the present one can go; or so
         that rows are numbered from ``ends`` on, which lie behind the present ones.
 
@@ -250,10 +252,13 @@ class Writer:
         self._sync.start(fresh.fd, self._directory_fd)
         return old, fresh
 
-    def finish(self) -> Active | None:
-        """Close the present segment for good, once all is settled; the segment if there is one."""
+    def finish(self) -> tuple[ActiveSegment, HeadState] | None:
+        """Close the present segment for good, once all is settled: the segment, if there is one,
+        and the state after it."""
         active, self._active = self._active, None
-        return active if active is not None and active.segment.size else None
+        if active is None or not active.segment.size:
+            return None
+        return active, self._state(self.ends)
 
     def close(self) -> None:
         """Let go of the files."""
@@ -262,13 +267,13 @@ class Writer:
             each.close()
         os.close(self._directory_fd)
 
-    def _begin_segment(self) -> Active:
+    def _begin_segment(self) -> ActiveSegment:
         if self._active is not None:
             self._closing.append(self._active)
             self._previous = self._active.segment.number, self._active.segment.stamp
         number = self._next_segment
         self._next_segment += 1
-        state = self._state()
+        state = self._state(self.ends)
         stamp = secrets.token_hex(8)
         head = self._codec.head(
             segment=number,
@@ -284,10 +289,10 @@ class Writer:
         # On a disk that is nearly full segments are small, so that what was read gives its space
         # back.
         limit = min(self._roll_bytes, max(_SMALL, self._disk.free(self._directory) // 4))
-        self._active = Active(segment, pieces, sum(map(len, pieces)), state, limit)
+        self._active = ActiveSegment(segment, pieces, sum(map(len, pieces)), state, limit)
         return self._active
 
-    def _write(self, active: Active, pieces: list[bytes | memoryview]) -> bool:
+    def _write(self, active: ActiveSegment, pieces: list[bytes | memoryview]) -> bool:
         """Write behind what is there, with the head where nothing is; false when there is no
         space."""
         at = active.segment.size

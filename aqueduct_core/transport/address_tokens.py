@@ -20,7 +20,7 @@ from typing import NamedTuple
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from aqueduct_core.transport.port import Address
+from aqueduct_core.transport.link import Address
 
 RETRY_LIFETIME = 30.0
 """Seconds: a client returns a retry token at once."""
@@ -33,7 +33,7 @@ NONCE = 12
 _HEAD = struct.Struct("!d18sB")
 
 
-class Standing(Enum):
+class TokenState(Enum):
     """What a token says about the address that it came from."""
 
     PROVED = auto()
@@ -43,8 +43,8 @@ class Standing(Enum):
     """A retry token that is not right: the client would not accept another Retry."""
 
 
-class Checked(NamedTuple):
-    standing: Standing
+class TokenCheck(NamedTuple):
+    state: TokenState
     original: bytes | None = None
     """Of a retry token: the destination connection id of the client's first Initial."""
 
@@ -68,10 +68,10 @@ class AddressTokens:
         """A token for NEW_TOKEN."""
         return self._seal(LATER, _HEAD.pack(now, _packed(address, with_port=False), 0))
 
-    def check(self, token: bytes, address: Address, destination: bytes, now: float) -> Checked:
+    def check(self, token: bytes, address: Address, destination: bytes, now: float) -> TokenCheck:
         """What ``token`` of an Initial from ``address`` to ``destination`` proves. Never raises."""
         kind = token[:1]
-        wrong = Checked(Standing.REFUSED if kind == RETRY else Standing.UNKNOWN)
+        wrong = TokenCheck(TokenState.REFUSED if kind == RETRY else TokenState.UNKNOWN)
         nonce = token[1 : 1 + NONCE]
         try:
             body = self._aead.decrypt(nonce, token[1 + NONCE :], kind)
@@ -87,7 +87,7 @@ class AddressTokens:
                 or now - made > RETRY_LIFETIME
             ):
                 return wrong
-            return Checked(Standing.PROVED, original)
+            return TokenCheck(TokenState.PROVED, original)
         if (
             place != _packed(address, with_port=False)
             or now - made > LATER_LIFETIME
@@ -97,7 +97,7 @@ class AddressTokens:
         self._used[nonce] = None
         if len(self._used) > USED:
             self._used.popitem(last=False)
-        return Checked(Standing.PROVED)
+        return TokenCheck(TokenState.PROVED)
 
     def _seal(self, kind: bytes, body: bytes) -> bytes:
         nonce = os.urandom(NONCE)

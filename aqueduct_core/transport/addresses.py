@@ -8,7 +8,7 @@ import os
 import socket
 
 from aqueduct_core.errors import ConnectFailed
-from aqueduct_core.transport.port import Address
+from aqueduct_core.transport.link import Address
 
 
 async def resolve(

@@ -1,29 +1,34 @@
-"""Dial a server: one socket and one driver for each connection."""
+"""Dial a server over QUIC: one socket and one driver for each connection."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import Engine
+from aqueduct_core.engine.engine import Engine
 from aqueduct_core.errors import AqueductError, ConnectFailed, InvalidOption, TlsFailed
+from aqueduct_core.primitives.host_port import is_loopback
 from aqueduct_core.transport.addresses import connected, refused, resolve, shown
-from aqueduct_core.transport.doubt import ASK_EVERY, Doubt
-from aqueduct_core.transport.driver import Driver, OnNews, lost_before_ready
-from aqueduct_core.transport.port import Address, Resumption
-from aqueduct_core.transport.registry import stack
-from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tickets import DEFAULT_TICKETS, TicketStore, server_key
-from aqueduct_core.transport.tls import ClientTls, is_loopback
-from aqueduct_core.transport.udp import UdpSocket
+from aqueduct_core.transport.dialled_socket import DialledSocket
+from aqueduct_core.transport.driver import Driver, OnEvents, lost_before_ready
+from aqueduct_core.transport.link import Address, CertificateFault, Resumption, Stack
+from aqueduct_core.transport.sessions import (
+    DEFAULT_TICKETS,
+    ServerKey,
+    SessionStore,
+    TlsSession,
+    server_key,
+)
+from aqueduct_core.transport.settings import LinkSettings, check_alpn
+from aqueduct_core.transport.stacks import stack
+from aqueduct_core.transport.tls.credentials import ClientTls
 
-BAD_CERTIFICATE = 42
-CERTIFICATE_EXPIRED = 45
-UNKNOWN_CA = 48
 NO_APPLICATION_PROTOCOL = 120
 TOO_LATE = (CloseOrigin.HANDSHAKE_TIMEOUT, CloseOrigin.IDLE_TIMEOUT)
 
@@ -32,16 +37,18 @@ async def dial(
     host: str,
     port: int,
     *,
+    alpn: str,
     settings: LinkSettings,
     tls: ClientTls,
     make_engine: Callable[[float], Engine[Any]],
-    on_news: OnNews,
+    on_events: OnEvents,
     transport: str = "aioquic",
-    tickets: TicketStore | None = None,
+    tickets: SessionStore | None = None,
     early_data: bool = False,
 ) -> Driver:
     """Connect to ``host`` and return when the TLS handshake is complete.
 
+    ``alpn`` is the name of the protocol in that handshake, which the server must speak.
     The addresses of the host are tried in turn; ``settings.handshake_timeout`` holds for each.
     ``make_engine`` is called with the time, once, when the handshake is complete.
 
@@ -62,21 +69,19 @@ async def dial(
         Exception: whatever ``make_engine`` raised; the connection is closed then.
     """
     library = stack(transport)
+    check_alpn(alpn)
     if not tls.insecure:
         tls.authorities()
     addresses = await resolve(host, port)
-    if tls.insecure and not all(is_loopback(address[0]) for _, address in addresses):
-        raise InvalidOption(
-            "BAD_VALUE",
-            f"insecure TLS was asked for {host!r}, which is not a loopback address",
-            "Give a CA file; insecure is for tests on this machine",
-        )
+    if tls.insecure:
+        _check_loopback(host, [address for _, address in addresses])
     store = DEFAULT_TICKETS if tickets is None else tickets
-    key = server_key(tls, host, port, settings.alpn)
+    key = server_key(tls, host, port, alpn)
     session = store.take_session(key, library.name, time.time())
     home = session.host if early_data and session is not None and session.early_data else None
     if home is not None:
         addresses.sort(key=lambda found: found[1][0] != home)
+    server = _Server(library, settings, tls, host, key, store, make_engine, on_events)
     failure: AqueductError | None = None
     for family, address in addresses:
         try:
@@ -84,45 +89,10 @@ async def dial(
         except ConnectFailed as error:
             failure = error
             continue
-        attempt = _Attempt(address)
-        attempt.socket = UdpSocket(sock, attempt.burst, attempt.error, peer=address)
-        try:
-            now = asyncio.get_running_loop().time()
-            driver = Driver(
-                library.dial(
-                    settings,
-                    tls,
-                    host,
-                    address,
-                    now,
-                    Resumption(
-                        session,
-                        address[0] == home,
-                        store.take_token(key),
-                        partial(store.keep_session, key),
-                        partial(store.keep_token, key),
-                    ),
-                ),
-                address,
-                make_engine=lambda _, ready: (make_engine(ready), on_news),
-                send=attempt.socket.send,
-                on_turn=attempt.turned,
-                explain=partial(attempt.failure, host),
-            )
-            attempt.driver = driver
-            session = None  # Used once, whatever becomes of this attempt.
-            driver.turn((), now)
-            await driver.wait_ready()
-        except BaseException:
-            attempt.end()
-            raise
-        if driver.failure is not None:
-            raise driver.failure
-        if driver.link.ready or driver.link.early:
-            # What may have ended it since is the engine's to tell.
-            return driver
-        failure = attempt.failure(host, driver)
-        attempt.end()
+        found = await server.attempt(sock, address, session, early=address[0] == home)
+        if isinstance(found, Driver):
+            return found
+        session, failure = None, found  # A session is used once, whatever became of it.
         if isinstance(failure, TlsFailed):
             break
     if failure is None:
@@ -130,122 +100,128 @@ async def dial(
     raise failure
 
 
-class _Attempt:
-    """The socket of one dialled connection; it closes when the driver is done."""
+def _check_loopback(host: str, addresses: list[Address]) -> None:
+    if not all(is_loopback(address[0]) for address in addresses):
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"insecure TLS was asked for {host!r}, which is not a loopback address",
+            "Give a CA file; insecure is for tests on this machine",
+        )
 
-    socket: UdpSocket
-    driver: Driver | None = None
 
-    def __init__(self, address: Address) -> None:
-        self.address = address
-        self.unreachable: OSError | None = None
-        self._doubt: Doubt | None = None
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """Whom to dial, and how."""
 
-    def burst(self, datagrams: list[tuple[bytes, Address]]) -> None:
-        if self.driver is not None:
-            self.driver.turn(datagrams, self.driver.now())
+    library: Stack
+    settings: LinkSettings
+    tls: ClientTls
+    host: str
+    key: ServerKey
+    store: SessionStore
+    make_engine: Callable[[float], Engine[Any]]
+    on_events: OnEvents
 
-    def error(self, error: OSError) -> None:
-        """ICMP is a hint that anyone on the path can forge: it ends a dial. A connection that is
-        up ends by it only when the peer does not answer either; all but a closed port is left to
-        its idle timeout, since paths come and go."""
-        driver = self.driver
-        if driver is None or driver.closed or driver.lost is not None:
-            return
-        if not driver.link.ready:
-            self.unreachable = error
-            driver.abandon(f"unreachable: {error.strerror}")
-        elif isinstance(error, ConnectionRefusedError):
-            if self._doubt is not None:
-                self._doubt.refused(driver.now())
-                return
-            link = driver.link
-            self._doubt = Doubt(driver.now(), link.counts.datagrams_received, link.round_trip)
-            self._ask(driver)
-
-    def _ask(self, driver: Driver) -> None:
-        if self._doubt is None or driver.closed or driver.lost is not None:
-            return
-        now = driver.now()
-        gone = self._doubt.verdict(now, driver.link.counts.datagrams_received)
-        if gone is None:
-            driver.link.probe()
+    async def attempt(
+        self, sock: socket.socket, address: Address, session: TlsSession | None, *, early: bool
+    ) -> Driver | AqueductError:
+        """Dial one address: a driver that is ready, or writes early data; or why there is none."""
+        line = DialledSocket(sock, address)
+        try:
+            now = asyncio.get_running_loop().time()
+            resumption = Resumption(
+                session,
+                early,
+                self.store.take_token(self.key),
+                partial(self.store.keep_session, self.key),
+                partial(self.store.keep_token, self.key),
+            )
+            driver = Driver(
+                self.library.dial(
+                    self.key.alpn, self.settings, self.tls, self.host, address, now, resumption
+                ),
+                address,
+                make_engine=lambda _, ready: (self.make_engine(ready), self.on_events),
+                send=line.send,
+                on_turn=line.turned,
+                explain=partial(_failure, self.host, line),
+            )
+            line.driver = driver
             driver.turn((), now)
-            asyncio.get_running_loop().call_later(ASK_EVERY, self._ask, driver)
-            return
-        self._doubt = None
-        if gone:
-            driver.abandon("unreachable: nobody listens at the peer's address any more")
-
-    def turned(self, driver: Driver) -> None:
-        if driver.closed:
-            self.socket.close()
-            self.driver = None
-
-    def end(self) -> None:
-        if self.driver is not None:
-            self.driver.abandon()
-        self.socket.close()
-
-    def failure(self, host: str, driver: Driver) -> AqueductError:
-        """Why the handshake did not complete."""
-        where = shown(self.address)
-        if self.unreachable is not None:
-            return refused(self.address, self.unreachable)
-        lost, alert = driver.lost, driver.link.alert
-        reason = lost.reason if lost is not None else ""
-        by_peer = lost is not None and lost.by_peer
-        if alert == NO_APPLICATION_PROTOCOL:
-            return ConnectFailed(
-                "NO_REPLY",
-                f"the server at {where} speaks another protocol (ALPN was refused)",
-                "Check host and port; the server must offer the same protocol name",
-            )
-        if alert is not None and not by_peer:
-            return _untrusted(host, where, alert, reason)
-        if alert is not None:
-            return ConnectFailed(
-                "NO_REPLY",
-                f"the server at {where} refused the TLS handshake (alert {alert})",
-                "Look into the log of the server",
-            )
-        if driver.statistics.datagrams_received == 0:
-            return ConnectFailed(
-                "NO_REPLY",
-                f"no reply from {where}",
-                "Check host, port and firewalls: QUIC needs UDP",
-            )
-        if lost is not None and lost.origin in TOO_LATE:
-            return ConnectFailed(
-                "TIMEOUT",
-                f"{where} answered, but the handshake was not complete in time",
-                "Try again, or raise the handshake timeout",
-            )
-        return lost_before_ready(driver)
+            await driver.wait_ready()
+        except BaseException:
+            line.end()
+            raise
+        if driver.failure is not None:
+            driver.turn((), driver.now())  # so that the server learns it
+            line.end()
+            raise driver.failure
+        if driver.link.ready or driver.link.early:
+            # What may have ended it since is the engine's to learn.
+            return driver
+        failure = driver.why_not_ready()
+        line.end()
+        return failure
 
 
-def _untrusted(host: str, where: str, alert: int, reason: str) -> AqueductError:
+def _failure(host: str, line: DialledSocket, driver: Driver) -> AqueductError:
+    """Why a handshake did not complete."""
+    where = shown(line.address)
+    if line.unreachable is not None:
+        return refused(line.address, line.unreachable)
+    lost, alert = driver.lost, driver.link.alert
+    if alert == NO_APPLICATION_PROTOCOL:
+        return ConnectFailed(
+            "NO_REPLY",
+            f"the server at {where} speaks another protocol (ALPN was refused)",
+            "Check host and port; the server must offer the same protocol name",
+        )
+    if alert is not None and lost is not None and not lost.by_peer:
+        return _untrusted(host, where, driver, lost.reason)
+    if alert is not None:
+        return ConnectFailed(
+            "NO_REPLY",
+            f"the server at {where} refused the TLS handshake (alert {alert})",
+            "Look into the log of the server",
+        )
+    if driver.statistics.datagrams_received == 0:
+        return ConnectFailed(
+            "NO_REPLY",
+            f"no reply from {where}",
+            "Check host, port and firewalls: QUIC needs UDP",
+        )
+    if lost is not None and lost.origin in TOO_LATE:
+        return ConnectFailed(
+            "TIMEOUT",
+            f"{where} answered, but the handshake was not complete in time",
+            "Try again, or raise the handshake timeout",
+        )
+    return lost_before_ready(driver)
+
+
+def _untrusted(host: str, where: str, driver: Driver, reason: str) -> AqueductError:
     """Our own alert: what is wrong with the certificate that the server showed."""
-    if alert == CERTIFICATE_EXPIRED or "expired" in reason or "not yet valid" in reason:
-        return TlsFailed(
-            "EXPIRED",
-            f"the certificate of {where} is outside its dates: {reason}",
-            "Renew the certificate of the server, or check the clocks",
-        )
-    if "match" in reason or "hostname" in reason or "subject" in reason.lower():
-        return TlsFailed(
-            "NAME_MISMATCH",
-            f"the certificate of {where} is not for {host!r}: {reason}",
-            "Dial a name that is in the certificate, or set the server name",
-        )
-    if alert in (BAD_CERTIFICATE, UNKNOWN_CA):
-        return TlsFailed(
-            "UNKNOWN_CA",
-            f"the certificate of {where} is not trusted: {reason}",
-            "Give the CA that issued it (tls.caFile)",
-        )
+    match driver.link.certificate_fault:
+        case CertificateFault.DATES:
+            return TlsFailed(
+                "EXPIRED",
+                f"the certificate of {where} is outside its dates: {reason}",
+                "Renew the certificate of the server, or check the clocks",
+            )
+        case CertificateFault.NAME:
+            return TlsFailed(
+                "NAME_MISMATCH",
+                f"the certificate of {where} is not for {host!r}: {reason}",
+                "Dial a name that is in the certificate, or set the server name",
+            )
+        case CertificateFault.AUTHORITY:
+            return TlsFailed(
+                "UNKNOWN_CA",
+                f"the certificate of {where} is not trusted: {reason}",
+                "Give the CA that issued it (tls.caFile)",
+            )
     return ConnectFailed(
         "NO_REPLY",
-        f"the TLS handshake with {where} failed (alert {alert}): {reason}",
+        f"the TLS handshake with {where} failed (alert {driver.link.alert}): {reason}",
         "Check that an Aqueduct server listens there",
     )

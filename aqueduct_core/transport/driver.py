@@ -1,7 +1,7 @@
 """The driver of one engine on one link: the only place that reads a clock and pumps bytes.
 
-One turn is: datagrams in → facts → timers that are due → orders → datagrams out → timer → news;
-orders and datagrams out again where what left made room for more.
+One turn is: datagrams in → inputs → timers that are due → actions → datagrams out → timer → events;
+actions and datagrams out again where what left made room for more.
 A turn starts when a burst was read, when a timer is due, or after ``kick``.
 """
 
@@ -12,23 +12,25 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from aqueduct_core.engine.close_codes import how_lost
-from aqueduct_core.engine.contract import CloseLink, Engine, Fact, Footprint, LinkLost
+from aqueduct_core.engine.actions import CloseLink
+from aqueduct_core.engine.close_codes import CONNECTION_REFUSED, CloseOrigin, how_lost
+from aqueduct_core.engine.engine import Engine, Footprint
+from aqueduct_core.engine.inputs import Input, LinkLost
 from aqueduct_core.errors import AqueductError, ConnectFailed
-from aqueduct_core.transport.port import Address, Link, LinkCounts
+from aqueduct_core.transport.link import Address, Link, LinkCounts
 
 INTERNAL = 10
 """Application error code for a fault of our own (AQ-ERR-2)."""
 ROUNDS_PER_TURN = 16
-"""Facts that orders bring about (a datagram refused) are absorbed in the same turn, this often, and
-so are those that come with what was sent (datagrams left)."""
+"""Inputs that actions bring about (a datagram refused) are handled in the same turn, so often,
+and so are those that come with what was sent (datagrams left)."""
 HIGH_WATER = 4 * 1024 * 1024
 DRIVER_BYTES = 4 << 10
 """A driver, its timer, and its places in the tables of a listener."""
 
-OnNews: TypeAlias = Callable[["Driver", list[Any]], None]
-"""Called once a turn with all news, inside the event loop's thread; must not block."""
-MakeEngine: TypeAlias = Callable[["Driver", float], tuple[Engine[Any], OnNews]]
+OnEvents: TypeAlias = Callable[["Driver", list[Any]], None]
+"""Called once a turn with all events, inside the event loop's thread; must not block."""
+MakeEngine: TypeAlias = Callable[["Driver", float], tuple[Engine[Any], OnEvents]]
 
 _logger = logging.getLogger(__name__)
 
@@ -70,7 +72,7 @@ class Driver:
         self._loop = asyncio.get_running_loop()
         self._make_engine = make_engine
         self._engine: Engine[Any] | None = None
-        self._on_news: OnNews | None = None
+        self._on_events: OnEvents | None = None
         self._send = send
         self._on_turn = on_turn
         self._on_due = on_due
@@ -136,14 +138,14 @@ class Driver:
         return self._explain(self)
 
     def kick(self) -> None:
-        """Run orders, transmit and news at the end of this turn of the event loop."""
+        """Run actions, transmit and events at the end of this turn of the event loop."""
         if self._kick is None and not self._done:
             self._kick = self._loop.call_soon(self._kicked)
 
     async def writable(self, high: int = HIGH_WATER) -> None:
         """Return when fewer than ``high`` bytes are unsent, or the link is lost."""
         if self._kick is not None:
-            # Orders of commands given just now are not in the link's account yet.
+            # Actions of commands given just now are not in the link's account yet.
             self._kick.cancel()
             self._kicked()
         if self.link.unsent < high or self.link.lost is not None or self._done:
@@ -165,25 +167,28 @@ class Driver:
         """Return when the link is closed and everything about it is freed."""
         await self._closed.wait()
 
-    def close(self, code: int = 0, reason: str = "") -> None:
+    def close(
+        self,
+        code: int = 0,
+        reason: str = "",
+        origin: CloseOrigin = CloseOrigin.APPLICATION,
+    ) -> None:
         """Close the link at once, without asking the engine; it learns ``LinkLost``."""
         if not self._done:
-            self.link.close(code, reason)
+            self.link.close(code, reason, origin)
             self.turn((), self.now())
 
     def refuse(self, reason: str) -> None:
-        """As ``close``, but as the transport: the peer may come again."""
-        if not self._done:
-            self.link.refuse(reason)
-            self.turn((), self.now())
+        """Close it by the transport's CONNECTION_REFUSED: the peer may come again."""
+        self.close(CONNECTION_REFUSED, reason, CloseOrigin.TRANSPORT)
 
     def abandon(self, reason: str = "abandoned") -> None:
         """Forget the link without a word to the peer."""
         if self._done:
             return
         self.link.abandon(reason)
-        self._absorb(self.link.facts(), self.now())
-        self._tell()
+        self._handle(self.link.inputs(), self.now())
+        self._emit()
         self._finish()
 
     def turn(self, datagrams: Sequence[tuple[bytes, Address]], now: float) -> None:
@@ -201,22 +206,22 @@ class Driver:
         link = self.link
         if datagrams:
             link.receive(datagrams, now)
-        self._absorb(link.facts(), now)
+        self._handle(link.inputs(), now)
         if self._due is not None and now >= self._due:
             # What arrived just now has only put deadlines off, so the last ``_due`` decides.
             link.fire(now)
-            self._absorb(link.facts(), now)
+            self._handle(link.inputs(), now)
         self._tick(now)
-        self._order_all(now)
+        self._act_all(now)
         for _ in range(ROUNDS_PER_TURN):
             out = link.transmit(now)
             if out:
                 self._send(out)
-            facts = link.facts()
-            self._absorb(facts, now)
-            if not facts or link.backlogged or not self._order_all(now):
+            inputs = link.inputs()
+            self._handle(inputs, now)
+            if not inputs or link.backlogged or not self._act_all(now):
                 break
-        self._tell()
+        self._emit()
         self._on_turn(self)
         if link.closed:
             self._finish()
@@ -224,13 +229,13 @@ class Driver:
         self._arm()
         self._release()
 
-    def _absorb(self, facts: list[Fact], now: float) -> None:
-        if not facts:
+    def _handle(self, inputs: list[Input], now: float) -> None:
+        if not inputs:
             return
         usable = self.link.ready or self.link.early
         if self._engine is None and usable and not self._faulty:
             try:
-                self._engine, self._on_news = self._make_engine(self, now)
+                self._engine, self._on_events = self._make_engine(self, now)
             except Exception as error:
                 self.failure = error
                 self._fault("making the engine failed", now)
@@ -241,8 +246,8 @@ class Driver:
         if engine is None or self._faulty:
             return
         try:
-            for fact in facts:
-                engine.absorb(fact, now)
+            for input in inputs:
+                engine.handle(input, now)
         except Exception:
             self._fault("the engine failed on what arrived", now)
 
@@ -257,40 +262,40 @@ class Driver:
         except Exception:
             self._fault("the engine failed on a deadline", now)
 
-    def _order_all(self, now: float) -> bool:
-        """Carry out orders until they bring about no more facts; whether there were any."""
+    def _act_all(self, now: float) -> bool:
+        """Carry out actions until they bring about no more inputs; whether there were any."""
         given = False
         for _ in range(ROUNDS_PER_TURN):
-            given = self._order(now) or given
-            facts = self.link.facts()
-            if not facts:
+            given = self._act(now) or given
+            inputs = self.link.inputs()
+            if not inputs:
                 break
-            self._absorb(facts, now)
+            self._handle(inputs, now)
         return given
 
-    def _order(self, now: float) -> bool:
+    def _act(self, now: float) -> bool:
         engine = self._engine
         if engine is None or self._faulty:
             return False
         try:
-            orders = engine.orders()
-            if orders:
-                self.link.apply(orders, now)
-            return bool(orders)
+            actions = engine.actions()
+            if actions:
+                self.link.apply(actions, now)
+            return bool(actions)
         except Exception:
-            self._fault("the engine gave an order that cannot be carried out", now)
+            self._fault("the engine gave an action that cannot be carried out", now)
             return True
 
-    def _tell(self) -> None:
+    def _emit(self) -> None:
         engine = self._engine
-        if engine is None or self._on_news is None:
+        if engine is None or self._on_events is None:
             return
         try:
-            news = engine.news()
-            if news:
-                self._on_news(self, news)
+            events = engine.events()
+            if events:
+                self._on_events(self, events)
         except Exception:
-            self._fault("taking the news failed", self.now())
+            self._fault("taking the events failed", self.now())
 
     def _fault(self, what: str, now: float) -> None:
         """A bug of ours ends this connection and no other; the engine learns it, if it can."""
@@ -299,11 +304,11 @@ class Driver:
             return
         self._faulty = True
         self.link.apply([CloseLink(INTERNAL, "internal error")], now)
-        facts = self.link.facts()
-        if self._engine is not None and facts:
+        inputs = self.link.inputs()
+        if self._engine is not None and inputs:
             try:
-                for fact in facts:
-                    self._engine.absorb(fact, now)
+                for input in inputs:
+                    self._engine.handle(input, now)
             except Exception:
                 _logger.debug("%s: the engine could not take in its own end", self)
         self._ready.set()
@@ -359,7 +364,7 @@ class Driver:
         self.link.free()
         # Those who are told of the end hold this driver, and must not be held by it any more.
         del self._make_engine, self._on_turn, self._on_due, self._send
-        self._on_news = self.held = None
+        self._on_events = self.held = None
 
 
 def lost_before_ready(driver: Driver) -> AqueductError:

@@ -64,7 +64,7 @@ class HalfOpen(Generic[T]):
         """Connections of clients that have not proved their address."""
         return len(self._unproved)
 
-    def doubts(self, item: T) -> bool:
+    def is_unproved(self, item: T) -> bool:
         """Whether its client has not proved its address."""
         return item in self._unproved
 

@@ -23,7 +23,7 @@ from collections.abc import Hashable
 from enum import Enum, IntEnum, auto
 from typing import Generic, NamedTuple, TypeVar
 
-from aqueduct_core.engine.contract import Footprint
+from aqueduct_core.engine.engine import Footprint
 
 HIGH_WATER = 3 / 4
 """The share of the limit from which on somebody gives way."""

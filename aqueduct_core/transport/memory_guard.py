@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from aqueduct_core.engine.contract import Footprint
+from aqueduct_core.engine.engine import Footprint
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.transport.driver import Driver

@@ -23,7 +23,6 @@ class LinkSettings:
     """Bounds and times of one QUIC connection; sizes in bytes, times in seconds.
 
     Attributes:
-        alpn: the protocol name in the TLS handshake; another one is refused.
         idle_timeout: silence after which the link is lost; the smaller one of both ends counts.
             A PING goes out after a third of it, so only a dead peer is silent that long.
         handshake_timeout: for a dial and for each connection of a listener.
@@ -31,6 +30,7 @@ class LinkSettings:
         connection_window: the same for all streams of the connection together; this is the
             memory that one peer can make us hold.
         max_streams_uni: unidirectional streams that the peer may have open at once.
+        max_streams_bidi: the same of bidirectional ones; 0: it may open none.
         max_datagram_size: UDP payload that we send. 1200 passes everywhere (RFC 9000 §14); there
             is no path MTU discovery, so raise it only for a path that is known; at most
             ``LARGEST_DATAGRAM``, which is also the most that we take.
@@ -40,12 +40,12 @@ class LinkSettings:
             costs an entry for each one under way, so only for an engine that asks.
     """
 
-    alpn: str = "aqueduct"
     idle_timeout: float = 30.0
     handshake_timeout: float = 10.0
     stream_window: int = 4 * 1024 * 1024
     connection_window: int = 16 * 1024 * 1024
     max_streams_uni: int = 65_536
+    max_streams_bidi: int = 0
     max_datagram_size: int = SMALLEST_DATAGRAM
     max_datagram_frame_size: int = 65_536
     congestion: str = "cubic"
@@ -56,7 +56,8 @@ class LinkSettings:
         _within(self, "handshake_timeout", 0.05, 600.0)
         _within(self, "stream_window", SMALLEST_DATAGRAM, 1 << 40)
         _within(self, "connection_window", SMALLEST_DATAGRAM, 1 << 40)
-        _within(self, "max_streams_uni", 1, 1 << 30)
+        _within(self, "max_streams_uni", 0, 1 << 30)
+        _within(self, "max_streams_bidi", 0, 1 << 30)
         _within(self, "max_datagram_size", SMALLEST_DATAGRAM, LARGEST_DATAGRAM)
         _within(self, "max_datagram_frame_size", 0, 65_536)
         if self.congestion not in ("reno", "cubic"):
@@ -64,10 +65,6 @@ class LinkSettings:
                 "BAD_VALUE",
                 f"congestion is {self.congestion!r}",
                 "Use reno or cubic",
-            )
-        if not 1 <= len(self.alpn.encode()) <= 255:
-            raise InvalidOption(
-                "BAD_VALUE", f"alpn is {self.alpn!r}", "Give a name of 1 to 255 bytes"
             )
 
 
@@ -77,7 +74,7 @@ class ListenLimits:
 
     Attributes:
         connections: links at once, closing ones included.
-        per_address: links at once from one IP address.
+        connections_per_address: links at once from one IP address.
         handshakes: links at once whose handshake is not complete. For one more, the oldest gives
             way whose client has not proved its address.
         handshakes_per_network: the same for clients of one IPv4 address, or of one /64 of IPv6,
@@ -103,7 +100,7 @@ class ListenLimits:
     """
 
     connections: int = 4_096
-    per_address: int = 1_024
+    connections_per_address: int = 1_024
     handshakes: int = 512
     handshakes_per_network: int = 128
     retry: RetryMode = "auto"
@@ -117,8 +114,12 @@ class ListenLimits:
 
     def __post_init__(self) -> None:
         for name in (
-            "connections", "per_address", "handshakes", "handshakes_per_network", "sessions",
-        ):  # fmt: skip
+            "connections",
+            "connections_per_address",
+            "handshakes",
+            "handshakes_per_network",
+            "sessions",
+        ):
             _within(self, name, 1, 1 << 30)
         _within(self, "memory", LEAST_MEMORY, 1 << 50)
         _within(self, "connection_share", 0.01, 1.0)
@@ -147,6 +148,12 @@ def share(settings: LinkSettings, connections: int, shared: int | None) -> LinkS
     return replace(
         settings, connection_window=window, stream_window=min(window, settings.stream_window)
     )
+
+
+def check_alpn(alpn: str) -> None:
+    """Raise ``InvalidOption.BAD_VALUE`` for what cannot be the name of a protocol."""
+    if not 1 <= len(alpn.encode()) <= 255:
+        raise InvalidOption("BAD_VALUE", f"alpn is {alpn!r}", "Give a name of 1 to 255 bytes")
 
 
 def _within(settings: object, name: str, low: float, high: float) -> None:

@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterable
 
 from aqueduct_core.errors import InvalidOption
-from aqueduct_core.transport.port import CONNECTION_ID_LENGTH
+from aqueduct_core.transport.link import CONNECTION_ID_LENGTH
 
 KEY_SIZE = 32
 TOKEN_SIZE = 16

@@ -93,8 +93,8 @@ class StreamOffset:
         }
 
     @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> StreamOffset:
-        """Read what ``to_json`` wrote.
+    def from_json(cls, raw: Mapping[str, Any], name: str) -> StreamOffset:
+        """Read what ``to_json`` wrote; ``name`` is that of the format.
 
         Raises:
             CheckpointVersion: a newer version wrote it, or it is no offset of ours.
@@ -122,7 +122,7 @@ class StreamOffset:
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise CheckpointVersion(
                 "",
-                "The checkpoint holds an offset that format aqueduct did not write",
+                f"The checkpoint holds an offset that format {name} did not write",
                 "Use the checkpoint of this query, or a new checkpointLocation to start afresh",
             ) from error
 
@@ -140,6 +140,18 @@ class StreamOffset:
 
     def with_cuts(self, cuts: Cuts, places: int = 0) -> StreamOffset:
         return replace(self, cuts=cuts, places=places)
+
+
+@dataclass(frozen=True, slots=True)
+class DataRange:
+    """The rows ``[first, stop)`` of one partition of a spool. ``at`` is where its intake was."""
+
+    intake: int
+    spool: str
+    at: str
+    partition: int
+    first: int
+    stop: int
 
 
 def _position(entry: Mapping[str, Any]) -> SpoolPosition:

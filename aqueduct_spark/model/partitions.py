@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
-from aqueduct_spark.model.selection import Selection
-from aqueduct_spark.model.values import Address
+from aqueduct_core.primitives.host_port import HostPort
 
 if TYPE_CHECKING:
     from aqueduct_core.flight.credentials import Credentials
-    from aqueduct_core.intake.settings import IntakeSettings
-    from aqueduct_spark.planning.ranges import DataRange
+    from aqueduct_core.intake.settings.dial import ConnectSettings
+    from aqueduct_core.intake.settings.intake import IntakeSettings
+    from aqueduct_spark.model.offsets import DataRange
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class LaunchOrder:
     intake: int
     settings: IntakeSettings = field(repr=False)
     rendezvous: str
-    outside: Address
+    outside: HostPort
     spool_id: str | None
     launch_timeout: float
     lock_timeout: float
@@ -65,8 +65,6 @@ class DataPartition(InputPartition):
             is waited for.
         fetch_timeout: longest wait in seconds for that.
         lenient: rows that are gone are left out, they do not fail the task.
-        view: ``messages`` or ``events``: what is made of what is stored.
-        filters: which rows are wanted; the others keep their offsets and are left out.
         access: the credentials of a spool whose intake runs on its own.
     """
 
@@ -74,8 +72,6 @@ class DataPartition(InputPartition):
     order: LaunchOrder | None
     fetch_timeout: float
     lenient: bool
-    view: str = "messages"
-    filters: Selection = field(default_factory=Selection)
     access: Credentials | None = field(default=None, repr=False)
 
     @property
@@ -86,3 +82,49 @@ class DataPartition(InputPartition):
         if self.order is None:
             raise ValueError("a range without an order to launch and without access")
         return self.order.settings.credentials.for_clients()
+
+
+@dataclass(frozen=True)
+class StoredPartition(InputPartition):
+    """A task that yields one range of a spool directory (``rows.at``)."""
+
+    rows: DataRange
+
+
+@dataclass(frozen=True)
+class StatusPartition(InputPartition):
+    """A task that yields the status of one intake.
+
+    ``at`` is the address of its Flight service where there is ``access``, else its directory.
+    """
+
+    intake: int
+    at: str
+    access: Credentials | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class FollowPartition(InputPartition):
+    """A task that yields what an intake brings until the end of the read has come.
+
+    ``starts`` has the first offset to read of each log of the view.
+    """
+
+    intake: int
+    at: str
+    starts: tuple[int, ...]
+    access: Credentials = field(repr=False)
+
+
+@dataclass(frozen=True)
+class DialPartition(InputPartition):
+    """A task that launches an intake which dials, and yields what it brings.
+
+    The task makes the spool directory in ``parent`` (None: where temporary files go) and removes
+    it again. ``names`` are the channels that it asks for, for errors.
+    """
+
+    intake: int
+    connect: ConnectSettings = field(repr=False)
+    names: tuple[str, ...]
+    parent: str | None

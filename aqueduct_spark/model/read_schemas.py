@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from aqueduct_core.errors import SchemaMismatch
-from aqueduct_spark.model.payloads import check_payload_types
-from aqueduct_spark.model.read_parts import RowOptions
-from aqueduct_spark.model.schemas import check_read_schema, read_schema, same_type
+from aqueduct_spark.model.schemas import check_read_schema, same_type
+from aqueduct_spark.options.payloads import check_payload_types
+from aqueduct_spark.options.read_parts import RowOptions
 
 CORRUPT = "_corrupt"
 """The payload that does not parse, whole; null otherwise."""
@@ -44,8 +44,8 @@ class Decoding:
     nested: bool = False
 
 
-def open_schema(rows: RowOptions) -> StructType:
-    """The columns of a read for which the user gave none.
+def open_schema(ours: StructType, rows: RowOptions) -> StructType:
+    """The columns of a read for which the user gave none; ``ours`` are those of the format.
 
     Raises:
         SchemaMismatch: REQUIRED where only the user knows them.
@@ -56,16 +56,16 @@ def open_schema(rows: RowOptions) -> StructType:
             f"payloadFormat={rows.payload_format} needs the columns of the payloads",
             "Name them with .schema(…), with those of channel, offset and others that you want",
         )
-    return _with_text(read_schema(rows)) if rows.payload_format == "text" else read_schema(rows)
+    return _with_text(ours) if rows.payload_format == "text" else ours
 
 
-def decoding(schema: StructType, rows: RowOptions) -> Decoding | None:
-    """How payloads become the columns of ``schema``; None: they stay as they are.
+def decoding(schema: StructType, ours: StructType, rows: RowOptions) -> Decoding | None:
+    """How payloads become the columns of ``schema``; None: they stay as they are. ``ours`` are the
+    columns of the format.
 
     Raises:
         SchemaMismatch: COLUMN_TYPE, COLUMN_MISSING.
     """
-    ours = read_schema(rows)
     if rows.payload_format == "binary":
         check_read_schema(schema, ours)
         return None

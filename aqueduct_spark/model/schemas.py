@@ -1,12 +1,9 @@
-"""The columns that users see, as Spark types."""
+"""Columns as Spark types: those of ``view=status``, the same for every format, and comparing."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyspark.sql.types import (
     ArrayType,
-    BinaryType,
     BooleanType,
     DataType,
     DoubleType,
@@ -16,79 +13,9 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
-    TimestampType,
 )
 
 from aqueduct_core.errors import SchemaMismatch
-
-if TYPE_CHECKING:
-    from aqueduct_spark.model.read_parts import RowOptions
-
-
-def read_schema(rows: RowOptions) -> StructType:
-    """The columns that a read with these options gives."""
-    if rows.view == "events":
-        return event_schema()
-    if rows.view == "status":
-        return status_schema()
-    return message_schema(
-        include_headers=rows.include_headers,
-        include_metadata=rows.include_metadata,
-        include_spool=rows.include_spool,
-    )
-
-
-def message_schema(
-    *, include_headers: bool = False, include_metadata: bool = False, include_spool: bool = False
-) -> StructType:
-    """The schema of ``view=messages``."""
-    schema = (
-        StructType()
-        .add("value", BinaryType())
-        .add("channel", StringType())
-        .add("producer", StringType())
-        .add("messageNum", LongType())
-        .add("reliable", BooleanType())
-        .add("partition", IntegerType())
-        .add("offset", LongType())
-        .add("timestamp", TimestampType())
-    )
-    if include_headers:
-        for name in ("headers", "channelHeaders", "connectionHeaders"):
-            schema = schema.add(name, header_type())
-    if include_metadata:
-        schema = (
-            schema.add("connectionId", StringType())
-            .add("channelId", LongType())
-            .add("parentChannelId", LongType())
-            .add("parentMessageNum", LongType())
-            .add("attachments", ArrayType(_attachment_type()))
-        )
-    if include_spool:
-        schema = schema.add("spool", StringType())
-    return schema
-
-
-def event_schema() -> StructType:
-    """The schema of ``view=events``."""
-    counts = StructType()
-    for name in EVENT_COUNTS:
-        counts = counts.add(name, LongType())
-    return (
-        StructType()
-        .add("timestamp", TimestampType())
-        .add("kind", StringType())
-        .add("connectionId", StringType())
-        .add("channelId", LongType())
-        .add("channel", StringType())
-        .add("producer", StringType())
-        .add("reason", StringType())
-        .add("counts", counts)
-        .add("first", LongType())
-        .add("last", LongType())
-        .add("partition", IntegerType())
-        .add("offset", LongType())
-    )
 
 
 def status_schema() -> StructType:
@@ -117,31 +44,6 @@ def status_schema() -> StructType:
     ):
         schema = schema.add(name, kind)
     return schema
-
-
-EVENT_COUNTS = (
-    "reliableSent",
-    "reliableStored",
-    "unreliableSent",
-    "acked",
-    "nacked",
-    "late",
-    "deduped",
-)
-
-
-def header_type() -> ArrayType:
-    """Header data: pairs in wire order, repeats kept."""
-    return ArrayType(StructType().add("key", StringType()).add("value", BinaryType()))
-
-
-def _attachment_type() -> StructType:
-    return (
-        StructType()
-        .add("channelId", LongType())
-        .add("direction", StringType())
-        .add("headers", header_type())
-    )
 
 
 def check_read_schema(given: StructType, ours: StructType) -> None:

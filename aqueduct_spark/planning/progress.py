@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 
 from aqueduct_core.errors import DataLoss, InvalidOption
 from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
-from aqueduct_spark.model.starting import Specific, Starting, starting_positions
+from aqueduct_spark.options.starting import Specific, Starting, starting_positions
 from aqueduct_spark.planning.views import Seen
 
-Ends = tuple[int, ...]
+LogEnds = tuple[int, ...]
 """An exclusive end for each log of the view, of one spool."""
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ProgressTerms:
     """What a query asks for, as far as planning is concerned.
 
     ``logs`` of each spool belong to the view; None: as many as it has. ``lost_spools`` are given up
@@ -74,10 +74,10 @@ class Survey:
 def survey(
     start: StreamOffset,
     seen: Mapping[int, Seen],
-    terms: Terms,
+    terms: ProgressTerms,
     *,
-    ceiling: Mapping[int, Ends] | None = None,
-    located: Mapping[int, Ends] | None = None,
+    ceiling: Mapping[int, LogEnds] | None = None,
+    located: Mapping[int, LogEnds] | None = None,
 ) -> Survey:
     """What a batch from ``start`` may go to.
 
@@ -149,7 +149,7 @@ def passed_over(
     )
 
 
-def clip(ends: Sequence[int], ceiling: Sequence[int] | None) -> Ends:
+def clip(ends: Sequence[int], ceiling: Sequence[int] | None) -> LogEnds:
     """``ends``, but not beyond ``ceiling``."""
     if ceiling is None:
         return tuple(ends)
@@ -164,7 +164,29 @@ def reaches(offset: StreamOffset, seen: Mapping[int, Seen]) -> StreamOffset:
     return offset
 
 
-def check_terms(start: StreamOffset, seen: Mapping[int, Seen], terms: Terms) -> None:
+def commit_is_due(
+    start: StreamOffset, seen: Mapping[int, Seen], ticked: StreamOffset | None
+) -> bool:
+    """Whether a commit of ``start`` is outstanding and a tick would bring it.
+
+    Spark calls ``commit`` for batch N only when it builds batch N+1. On a quiet stream that would
+    be with the next message, so the planner raises ``tick`` once after a batch with data.
+
+    ``ticked`` is the offset of the last tick of this process: one tick for each position, so that
+    an intake that cannot take commits does not make the query spin.
+    """
+    if ticked is not None and ticked.spool == start.spool:
+        return False
+    for intake, position in start.spool.items():
+        status = seen.get(intake)
+        if status is None or status.id != position.id:
+            continue
+        if any(to > done for to, done in zip(position.to, status.committed, strict=True)):
+            return True
+    return False
+
+
+def check_terms(start: StreamOffset, seen: Mapping[int, Seen], terms: ProgressTerms) -> None:
     """Refuse options that do not fit the checkpoint or the spools. Raises InvalidOption."""
     if start.spool and max(start.spool) >= terms.intakes:
         needed = max(start.spool) + 1
@@ -185,7 +207,7 @@ def check_terms(start: StreamOffset, seen: Mapping[int, Seen], terms: Terms) -> 
             raise _other_logs(terms, wanted, f"spool {status.id} has", len(status.ends))
 
 
-def _other_logs(terms: Terms, wanted: int, other: str, count: int) -> InvalidOption:
+def _other_logs(terms: ProgressTerms, wanted: int, other: str, count: int) -> InvalidOption:
     if terms.view == "events" or terms.logs is None:
         return InvalidOption(
             "BAD_VALUE",
@@ -201,7 +223,7 @@ def _other_logs(terms: Terms, wanted: int, other: str, count: int) -> InvalidOpt
 
 
 def _first_position(
-    intake: int, status: Seen, terms: Terms, located: Mapping[int, Ends] | None
+    intake: int, status: Seen, terms: ProgressTerms, located: Mapping[int, LogEnds] | None
 ) -> tuple[SpoolPosition, Sequence[DataLoss]]:
     latest = status.opened or status.ends  # what was brought since it began for the query is new
     try:
@@ -223,7 +245,7 @@ def _first_position(
     return position, ()
 
 
-def _position(status: Seen, to: Ends) -> SpoolPosition:
+def _position(status: Seen, to: LogEnds) -> SpoolPosition:
     return SpoolPosition(status.id, status.at, status.epoch, to, status.dials)
 
 

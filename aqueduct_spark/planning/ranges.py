@@ -1,23 +1,20 @@
-"""Which rows a batch consists of: a pure function of its two offsets."""
+"""Which rows a batch consists of, and how many bytes they take: pure functions.
+
+Sizes are what the index of a spool tells: pairs ``(offset, bytes)``, ascending. The rows from the
+first offset that was asked about up to ``offset`` take that many stored bytes; the last pair is
+that of the end. Between two of them rows count alike, so a size is exact at the offsets of the
+index and an estimate elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
-from aqueduct_spark.model.offsets import StreamOffset
+from aqueduct_spark.model.offsets import DataRange, StreamOffset
 
-
-@dataclass(frozen=True, slots=True)
-class DataRange:
-    """The rows ``[first, stop)`` of one partition of a spool. ``at`` is where its intake was."""
-
-    intake: int
-    spool: str
-    at: str
-    partition: int
-    first: int
-    stop: int
+SizeIndex: TypeAlias = Sequence[tuple[int, int]]
 
 
 def data_ranges(
@@ -41,3 +38,26 @@ def data_ranges(
             if first < stop
         ]
     return ranges
+
+
+def size_of(index: SizeIndex, first: int, stop: int) -> int:
+    """Bytes of the rows from ``first``, where the index begins, to ``stop``."""
+    at = bisect_left(index, stop, key=lambda entry: entry[0])
+    if at == len(index):
+        return index[-1][1] if index else 0
+    low, below = index[at - 1] if at else (first, 0)
+    high, above = index[at]
+    if high <= low:
+        return above
+    return below + (above - below) * (stop - low) // (high - low)
+
+
+def offset_of(index: SizeIndex, first: int, size: int) -> int:
+    """The largest offset so that the rows from ``first``, where the index begins, up to it take at
+    most ``size`` bytes."""
+    at = bisect_left(index, size + 1, key=lambda entry: entry[1])
+    low, below = index[at - 1] if at else (first, 0)
+    if at == len(index):
+        return low
+    high, above = index[at]
+    return low + (high - low) * (size - below) // (above - below)

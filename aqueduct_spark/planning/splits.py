@@ -13,10 +13,9 @@ from dataclasses import replace
 from itertools import pairwise
 from math import ceil
 
-from aqueduct_spark.model.offsets import Cuts
-from aqueduct_spark.model.read_parts import SplitOptions
-from aqueduct_spark.planning.marks import Marks, offset_of, size_of
-from aqueduct_spark.planning.ranges import DataRange
+from aqueduct_spark.model.offsets import Cuts, DataRange
+from aqueduct_spark.options.read_parts import SplitOptions
+from aqueduct_spark.planning.ranges import SizeIndex, offset_of, size_of
 
 MAX_PIECES = 100_000
 """Tasks of one read: each is an object in the driver, and Spark takes a while for each. Where the
@@ -32,12 +31,12 @@ LogKey = tuple[int, int]
 def split(
     ranges: Sequence[DataRange],
     bounds: SplitOptions,
-    sizes: Mapping[LogKey, Marks],
+    sizes: Mapping[LogKey, SizeIndex],
     most: int = MAX_PIECES,
 ) -> list[DataRange]:
     """The pieces of the ranges, in their order; together they hold each row once.
 
-    ``sizes`` has the marks of each range from its first row on; where it has none, rows alone
+    ``sizes`` has the index of each range from its first row on; where it has none, rows alone
     count. First the bytes of a range are shared out evenly so that no piece has more than
     ``max_bytes``, then rows so that none has more than ``max_records``. When there are fewer than
     ``min_partitions`` pieces, the largest are split further, down to one row. There are no more
@@ -45,8 +44,8 @@ def split(
     """
     pieces: list[DataRange] = []
     for rows in ranges:
-        marks = sizes.get((rows.intake, rows.partition))
-        for part in _by_bytes(rows, bounds.max_bytes, marks, most):
+        index = sizes.get((rows.intake, rows.partition))
+        for part in _by_bytes(rows, bounds.max_bytes, index, most):
             pieces += _evenly(part, ceil(_count(part) / (bounds.max_records or _count(part))), most)
             if len(pieces) > most:
                 return _at_least(ranges, most)
@@ -72,12 +71,14 @@ def _count(rows: DataRange) -> int:
     return rows.stop - rows.first
 
 
-def _by_bytes(rows: DataRange, size: int | None, marks: Marks | None, most: int) -> list[DataRange]:
-    if size is None or not marks:
+def _by_bytes(
+    rows: DataRange, size: int | None, index: SizeIndex | None, most: int
+) -> list[DataRange]:
+    if size is None or not index:
         return [rows]
-    total = size_of(marks, rows.first, rows.stop)
+    total = size_of(index, rows.first, rows.stop)
     parts = min(ceil(total / size), _count(rows), most + 1)
-    cuts = [offset_of(marks, rows.first, total * k // parts) for k in range(1, parts)]
+    cuts = [offset_of(index, rows.first, total * k // parts) for k in range(1, parts)]
     return _cut(rows, cuts)
 
 

@@ -1,6 +1,6 @@
 """Leaves out the rows that a read did not ask for, before they become rows.
 
-All messages of a run share their channel and producer, so names are compared once a run, and a
+Where the messages of a run share their channel and producer, names are compared once a run; a
 pattern is tried once for each name that a task meets.
 """
 
@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aqueduct_spark.model.selection import Selection
+from aqueduct_spark.formats.description import RowMapping
+from aqueduct_spark.options.selection import Selection
 
 NAMES_KEPT = 10_000
 """Answers of a pattern that are remembered; a name beyond them is matched again."""
@@ -22,10 +23,11 @@ NAMES_KEPT = 10_000
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
-class Sieve:
+class RowFilter:
     """Says which rows of a stored batch a selection wants. Keeps no rows; one thread uses it."""
 
-    def __init__(self, selection: Selection) -> None:
+    def __init__(self, mapping: RowMapping, selection: Selection) -> None:
+        self._mapping = mapping
         self._selection = selection
         if selection.pattern is not None:
             matches = re.compile(selection.pattern).fullmatch
@@ -35,28 +37,30 @@ class Sieve:
         """True for each wanted row; None when all of them are."""
         if self._selection.everything or not batch.num_rows:
             return None
-        source = batch.column("source")
-        first, count = source.find_physical_offset(), source.find_physical_length()
-        runs = source.values.slice(first, count)
-        wanted = self._of_runs(runs)
+        named = self._mapping.selectable(batch)
+        if not pa.types.is_run_end_encoded(named.type):
+            wanted = self._mask(named)
+            return None if wanted.all() else wanted
+        first, count = named.find_physical_offset(), named.find_physical_length()
+        wanted = self._mask(named.values.slice(first, count))
         if wanted.all():
             return None
-        ends = source.run_ends.to_numpy()[first : first + count] - source.offset
-        return np.repeat(wanted, np.diff(np.minimum(ends, len(source)), prepend=0))
+        ends = named.run_ends.to_numpy()[first : first + count] - named.offset
+        return np.repeat(wanted, np.diff(np.minimum(ends, len(named)), prepend=0))
 
-    def _of_runs(self, runs: pa.StructArray) -> Mask:
-        asked = self._selection
+    def _mask(self, named: pa.StructArray) -> Mask:
+        selection = self._selection
         # flatten() honours the offset of a slice, field() does not
-        columns = dict(zip((f.name for f in runs.type), runs.flatten(), strict=True))
-        wanted: Mask = np.ones(len(runs), np.bool_)
-        if asked.channels is not None:
-            wanted &= _among(columns["channel"], asked.channels)
-        if asked.pattern is not None:
+        columns = dict(zip((f.name for f in named.type), named.flatten(), strict=True))
+        wanted: Mask = np.ones(len(named), np.bool_)
+        if selection.channels is not None:
+            wanted &= _among(columns["channel"], selection.channels)
+        if selection.pattern is not None:
             names = columns["channel"].unique().to_pylist()
             fitting = [name for name in names if name is not None and self._fits(name)]
             wanted &= _among(columns["channel"], fitting)
-        if asked.producers is not None:
-            wanted &= _among(columns["producer"], asked.producers)
+        if selection.producers is not None:
+            wanted &= _among(columns["producer"], selection.producers)
         return wanted
 
 

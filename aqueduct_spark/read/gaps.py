@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
+from msgspec import structs
 
 from aqueduct_core.errors import DataLoss
 from aqueduct_core.flight.client import IntakeClient
@@ -21,12 +21,14 @@ from aqueduct_spark.read.local import rows_of
 
 log = logging.getLogger(__name__)
 
-Rows = Iterator[tuple[int, pa.RecordBatch]]
+OffsetBatches = Iterator[tuple[int, pa.RecordBatch]]
 """Batches, each with the offset of its first row."""
 
 
-def stored_rows(client: IntakeClient, ticket: Ticket, *, lenient: bool = False) -> Rows:
-    """The rows of ``ticket`` in order, from an intake.
+def stored_rows(
+    client: IntakeClient, ticket: Ticket, schema: pa.Schema, *, lenient: bool = False
+) -> OffsetBatches:
+    """The rows of ``ticket`` in order, from an intake; ``schema`` is that of its spool.
 
     Raises:
         DataLoss: SPOOL_REPLACED; RANGE_GONE and OFFSET_AHEAD unless it is ``lenient``.
@@ -39,13 +41,13 @@ def stored_rows(client: IntakeClient, ticket: Ticket, *, lenient: bool = False) 
         return status.events[1] if events else status.ends[ticket.partition]
 
     def part(start: int, end: int) -> Ticket:
-        return replace(ticket, start=start, end=end)
+        return structs.replace(ticket, start=start, end=end)
 
     return passing(
         str(ticket),
         ticket.start,
         ticket.end,
-        read=lambda start, end: rows_of(client, part(start, end)),
+        read=lambda start, end: rows_of(client, part(start, end), schema),
         stretches=lambda start, end: client.stretches(part(start, end)),
         durable=ends,
         lenient=lenient,
@@ -61,7 +63,7 @@ def passing(
     stretches: Callable[[int, int], Sequence[Stretch]],
     durable: Callable[[], int],
     lenient: bool,
-) -> Rows:
+) -> OffsetBatches:
     """The rows ``[start, end)`` that ``read`` gives. Where it comes upon rows that are not there,
     ``stretches`` says which these are, and ``durable`` how far there are any.
 

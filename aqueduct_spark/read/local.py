@@ -10,69 +10,71 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 import pyarrow as pa
+from msgspec import structs
 
 from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
-from aqueduct_core.flight.joining import joined
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.schema import SPOOL_SCHEMA
-from aqueduct_core.spool.pieces import are_here, read_pieces
+from aqueduct_core.spool.identity import stored_schema
+from aqueduct_core.spool.locations import are_here, coalesced, read_locations
 
 log = logging.getLogger(__name__)
 
 HOSTS_KEPT = 1024
 
-PIECES = 2_000
-"""Places that one answer should hold, about; some 300 KB."""
+LOCATIONS = 2_000
+"""Locations that one answer should hold, about; some 300 KB."""
 
 FIRST_SPAN, LEAST_SPAN, MOST_SPAN = 32_768, 4_096, 1 << 24
-"""Rows that one answer is for: as many as records of the size seen so far make `PIECES` of."""
+"""Rows that one answer is for: as many as records of the size seen so far make `LOCATIONS` of."""
 
 
-def rows_of(client: IntakeClient, ticket: Ticket) -> Iterator[pa.RecordBatch]:
-    """As ``client.read(ticket)``: exactly its rows, in order, in batches near 1 MB.
+def rows_of(client: IntakeClient, ticket: Ticket, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """As ``client.read(ticket)``: exactly its rows, in order, in batches near 1 MB. ``schema`` is
+    that of the spool.
 
-    What was read stays valid after the intake has trimmed it. Raises what ``client.read`` raises.
+    What was read stays valid after the intake has truncated it. Raises what ``client.read`` raises.
     """
     position = ticket.start
     if position < ticket.end and is_this_host(client.address):
         try:
-            for batch in _mapped(client, ticket):
+            for batch in _mapped(client, ticket, schema):
                 yield batch
                 position += batch.num_rows
         except (SpoolFailed, DataLoss, IntakeFailed, OSError) as error:
-            # The intake is asked for the rest: it knows better whether that is gone or damaged,
-            # and a read waits longer for an answer than a question about places does.
+            # The intake gives the rest: it knows better whether that is gone or damaged, and a read
+            # waits longer for an answer than a question about locations does.
             log.info("%s is read over Flight from offset %d: %s", ticket, position, error)
     if position < ticket.end:
-        yield from client.read(replace(ticket, start=position))
+        yield from client.read(structs.replace(ticket, start=position))
 
 
-def _mapped(client: IntakeClient, ticket: Ticket) -> Iterator[pa.RecordBatch]:
+def _mapped(client: IntakeClient, ticket: Ticket, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of the ticket up to the first that is not in a file here.
 
-    Places are asked for in turns, so that a long range of small records takes little memory.
+    Locations are requested in turns, so that a long range of small records takes little memory.
     """
     start, span = ticket.start, FIRST_SPAN
     while start < ticket.end:
         end = min(start + span, ticket.end)
-        pieces = client.pieces(replace(ticket, start=start, end=end))
-        if not are_here(pieces):
+        found = client.locations(structs.replace(ticket, start=start, end=end))
+        if not are_here(found):
             return
-        yield from joined(read_pieces(pieces, SPOOL_SCHEMA))
+        known = stored_schema(Path(found[0].path).parent)  # of an earlier release it is another one
+        yield from coalesced(read_locations(found, known or schema))
         start = end
-        span = max(LEAST_SPAN, min(MOST_SPAN, span * PIECES // max(1, len(pieces))))
+        span = max(LEAST_SPAN, min(MOST_SPAN, span * LOCATIONS // max(1, len(found))))
 
 
 @lru_cache(HOSTS_KEPT)
 def is_this_host(address: str) -> bool:
     """Whether ``host:port`` is an address of this host: only such a one can be bound here.
 
-    Asked because device and inode alone may be alike on two hosts made from one image.
+    Checked because device and inode alone may be alike on two hosts made from one image.
     """
     host = address.rpartition(":")[0].strip("[]")
     try:

@@ -5,55 +5,53 @@ Holds at most one stored batch and what is joined: memory does not grow with the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from aqueduct_core.intake.event_rows import expand_events
-from aqueduct_core.intake.schema import expand
-from aqueduct_spark.model.selection import Selection
-from aqueduct_spark.read.filters import Sieve
+from aqueduct_core.flight.tickets import VIEWS
+from aqueduct_spark.formats.description import RowMapping
+from aqueduct_spark.options.read_parts import RowOptions
+from aqueduct_spark.read.filters import RowFilter
 
 MAX_BATCH_BYTES = 1 << 20
 """A batch for Spark has about that many bytes at most, unless one row alone has more."""
 
 SPOOL = pa.field("spool", pa.string())
 
-Expand = Callable[[pa.RecordBatch, int, int], pa.RecordBatch]
 
+class RowShaper:
+    """Makes the rows of one read: those that are wanted, with the columns of its view."""
 
-class Shape:
-    """What the rows of one read look like: the view, its columns, and which rows are wanted."""
-
-    def __init__(
-        self,
-        view: str,
-        selection: Selection,
-        *,
-        include_headers: bool = False,
-        include_metadata: bool = False,
-        include_spool: bool = False,
-    ) -> None:
-        self._include_spool = include_spool
-        self._sieve = Sieve(selection)
-        self._expand = _expansion(view, include_headers, include_metadata)
+    def __init__(self, mapping: RowMapping, rows: RowOptions) -> None:
+        if rows.view not in VIEWS:
+            raise ValueError(f"no rows in view {rows.view!r}")
+        self._mapping = mapping
+        self._options = rows
+        self._filter = RowFilter(mapping, rows.selection)
+        self._include_spool = rows.include_spool and rows.view == "messages"
 
     def rows(
         self, batch: pa.RecordBatch, partition: int, first_offset: int, spool: str = ""
     ) -> Iterator[pa.RecordBatch]:
         """The wanted rows of a stored batch of ``spool`` whose first row has ``first_offset``."""
-        mask = self._sieve.mask(batch)
+        mask = self._filter.mask(batch)
         if mask is None:
             for piece, first in bounded(batch, first_offset):
-                yield self._named(self._expand(piece, partition, first), spool)
+                yield self._with_spool(self._expand(piece, partition, first), spool)
         elif mask.any():
             wanted = self._expand(batch, partition, first_offset).filter(pa.array(mask))
-            yield from (self._named(piece, spool) for piece, _ in bounded(wanted, 0))
+            yield from (self._with_spool(piece, spool) for piece, _ in bounded(wanted, 0))
 
-    def _named(self, rows: pa.RecordBatch, spool: str) -> pa.RecordBatch:
+    def _expand(self, batch: pa.RecordBatch, partition: int, first: int) -> pa.RecordBatch:
+        if self._options.view == "events":
+            return self._mapping.events(batch, partition, first)
+        return self._mapping.messages(batch, partition, first, self._options)
+
+    def _with_spool(self, rows: pa.RecordBatch, spool: str) -> pa.RecordBatch:
         if not self._include_spool:
             return rows
         return rows.append_column(SPOOL, pa.repeat(pa.scalar(spool, SPOOL.type), rows.num_rows))
@@ -93,17 +91,3 @@ def _cuts(batch: pa.RecordBatch, most: int) -> list[int]:
         cuts.append(max(cuts[-1] + 1, int(np.searchsorted(ends, begun + most, side="right"))))
     cuts[-1] = count
     return cuts
-
-
-def _expansion(view: str, include_headers: bool, include_metadata: bool) -> Expand:
-    def messages(batch: pa.RecordBatch, partition: int, first: int) -> pa.RecordBatch:
-        return expand(batch, partition, first, include_headers, include_metadata)
-
-    def events(batch: pa.RecordBatch, partition: int, first: int) -> pa.RecordBatch:
-        return expand_events(batch, first)
-
-    if view == "messages":
-        return messages
-    if view == "events":
-        return events
-    raise ValueError(f"no rows in view {view!r}")

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 from aqueduct_core.errors import DataLoss, IntakeFailed, TlsFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import Ticket
+from aqueduct_spark.formats.description import RowMapping
+from aqueduct_spark.intakes.launch import ensure_intake, launch_here
+from aqueduct_spark.intakes.rendezvous import Registration
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
+from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.planning.progress import give_up
 from aqueduct_spark.read.gaps import stored_rows
-from aqueduct_spark.read.shaping import Shape
-from aqueduct_spark.receivers.launch import ensure_intake, launch_here
-from aqueduct_spark.receivers.registrations import Registration
+from aqueduct_spark.read.shaping import RowShaper
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,14 +43,10 @@ def launch(partition: LaunchPartition) -> Iterator[pa.RecordBatch]:
 
 
 def rows(
-    partition: DataPartition,
-    *,
-    include_headers: bool,
-    include_metadata: bool,
-    include_spool: bool = False,
+    partition: DataPartition, options: RowOptions, mapping: RowMapping
 ) -> Iterator[pa.RecordBatch]:
-    """Exactly the rows of the range, in order, with the columns of the schema; without those that
-    were given up by hand.
+    """Exactly the rows of the range that the options want, in order, with the columns of the
+    schema; without those that were given up by hand.
 
     When the intake does not answer, it is looked up or started (or waited for, where it runs on
     its own), and reading goes on behind the last row that came. The wait for it is bounded by
@@ -60,13 +58,7 @@ def rows(
             lenient; or another spool is in its place.
         SpoolFailed: CORRUPT, with the offset; or why the intake cannot be started.
     """
-    shape = Shape(
-        partition.view,
-        partition.filters,
-        include_headers=include_headers,
-        include_metadata=include_metadata,
-        include_spool=include_spool,
-    )
+    shaper = RowShaper(mapping, options)
     wanted = partition.rows
     address = wanted.at
     following = wanted.first
@@ -75,8 +67,10 @@ def rows(
         try:
             client = _client(partition, address)
             ticket = Ticket(wanted.spool, wanted.partition, following, wanted.stop)
-            for first, batch in stored_rows(client, ticket, lenient=partition.lenient):
-                yield from shape.rows(batch, wanted.partition, first, wanted.spool)
+            for first, batch in stored_rows(
+                client, ticket, mapping.stored_schema, lenient=partition.lenient
+            ):
+                yield from shaper.rows(batch, wanted.partition, first, wanted.spool)
                 following = first + batch.num_rows
                 give_up = time.monotonic() + partition.fetch_timeout
             return

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from aqueduct_spark.write.arrow_payloads import Sizes, arrow_messages, payload_rows, row_sizes
-from aqueduct_spark.write.destinations import Codes, Destination, destinations
+from aqueduct_spark.write.batches import Destination, RowNumbers
 
 MESSAGE_ROWS = 8192
 """Rows of a message at most."""
@@ -22,12 +22,15 @@ HELD_BYTES = 32 * 1024 * 1024
 """Of rows whose messages are not full. Where there are more, as with very many channels, all of
 them are sent as they are, at the row that was too many."""
 
+Destinations = Callable[[pa.RecordBatch], Iterator[tuple[Destination, RowNumbers | None]]]
+"""Each destination with the places of its rows; None: all rows go there."""
+
 
 class Cut(NamedTuple):
     """A message: the places of its rows in a table, in order. ``full``: it takes no more."""
 
     destination: Destination
-    rows: Codes
+    rows: RowNumbers
     full: bool
 
 
@@ -48,12 +51,11 @@ class ArrowCutter:
     that it has not looked at: a batch, or a quarter of that.
     """
 
-    def __init__(self, channel: str | None, reliability: str, max_message_bytes: int) -> None:
-        self._channel = channel
-        self._reliability = reliability
+    def __init__(self, destinations: Destinations, max_message_bytes: int) -> None:
+        self._destinations = destinations
         self._most = max_message_bytes
         self._batches: list[pa.RecordBatch] = []
-        self._places: Codes = np.zeros(0, np.int64)  # of the rows that were looked at
+        self._places: RowNumbers = np.zeros(0, np.int64)  # of the rows that were looked at
         self._unseen = 0
         self._unseen_bytes = 0
         self._next = 0
@@ -100,7 +102,7 @@ class ArrowCutter:
         if not rows.num_rows:
             return
         wanted = min(MESSAGE_BYTES, self._most)
-        for destination, found in destinations(rows, self._channel, self._reliability):
+        for destination, found in self._destinations(rows):
             chosen = np.arange(rows.num_rows) if found is None else found
             ends = np.cumsum(sizes[chosen])
             first, before = 0, 0
@@ -112,7 +114,7 @@ class ArrowCutter:
                 first, before = stop, int(ends[stop - 1])
 
     def _messages(
-        self, rows: pa.RecordBatch, places: Codes, cuts: list[Cut]
+        self, rows: pa.RecordBatch, places: RowNumbers, cuts: list[Cut]
     ) -> Iterator[ArrowMessage]:
         payload = payload_rows(rows)
         for cut in cuts:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aqueduct_spark.model.payloads import CONTROL_COLUMNS
+from aqueduct_spark.options.payloads import CONTROL_COLUMNS
 from aqueduct_spark.write.payloads import too_large
 
 Sizes = np.ndarray[tuple[int], np.dtype[np.int64]]

@@ -11,25 +11,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from aqueduct_core.aio.outcomes import ConnectionLost
-from aqueduct_core.aqueduct.conventions import CODE_NOT_REPEATABLE
-from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed, SinkFailed
-from aqueduct_spark.model.values import Address
-from aqueduct_spark.model.write_options import WriteOptions
-from aqueduct_spark.write.channels import RowAccount, Run
-from aqueduct_spark.write.confirming import Sent, not_repeatable, other_row
-from aqueduct_spark.write.counts import SentCounts
-from aqueduct_spark.write.destinations import Destination
-from aqueduct_spark.write.ends import Ends
-from aqueduct_spark.write.identity import WriteIdentity
-from aqueduct_spark.write.lane import ATTACH_MOST, MAX_OPEN_CHANNELS, Lane
-from aqueduct_spark.write.line import dial
-from aqueduct_spark.write.pool import GOODBYE_SECONDS, LineKey, Pool
-from aqueduct_spark.write.rows import Portion
+from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_spark.options.write import WriteOptions
+from aqueduct_spark.write.batches import Destination, RowAccount, RowBatch, RowRun
+from aqueduct_spark.write.ends import AttemptEnds
+from aqueduct_spark.write.pool import GOODBYE_SECONDS
+from aqueduct_spark.write.sink import AttemptConnection, SentCounts, SinkProtocol
 
 log = logging.getLogger(__name__)
 
-TURNS = 3
+LOSSES = 3
 """Lost connections that an attempt may survive, for each address."""
 
 RETURN_SECONDS = 2.0
@@ -44,45 +36,28 @@ class Delivery:
     """Routes runs by the name of their channel; made by `open`, ended by `complete` or `give_up`.
 
     Holds: each row taken in has a number of its destination, whatever address it goes to, and is
-    in one place only: it waits for its address here, or it is with the lane of that address until
-    it is acked. What a lost connection has not acked comes back and goes before what waits, so an
-    ordered destination stays in order. Success is counted in `RowAccount`, where rows are taken
-    in, and not where they are sent.
+    in one place only: it waits for its address here, or it is with the connection to that address
+    until it is acked. What a lost connection has not acked comes back and goes before what waits,
+    so an ordered destination stays in order. Success is counted in `RowAccount`, where rows are
+    taken in, and not where they are sent.
 
     With ``failover`` an address that is lost takes nothing more in this attempt unless no other
     one answers; with ``hash`` it is dialled again.
     """
 
-    def __init__(
-        self,
-        options: WriteOptions,
-        identity: WriteIdentity,
-        pool: Pool,
-        token: str | None,
-        max_open: int = MAX_OPEN_CHANNELS,
-    ) -> None:
+    def __init__(self, options: WriteOptions, partition: int, protocol: SinkProtocol) -> None:
         self._options = options
-        self._identity = identity
-        self._pool = pool
-        self._token = token
-        self._max_open = max_open
-        self._addresses: Sequence[Address] = options.endpoint.addresses
+        self._partition = partition
+        self._protocol = protocol
+        self._addresses: Sequence[HostPort] = options.endpoint.addresses
         self._accounts: dict[Destination, RowAccount] = {}
         # by slot, of which there are as many as addresses: each channel name belongs to one
-        self._waiting: list[deque[Run]] = [deque() for _ in self._addresses]
+        self._waiting: list[deque[RowRun]] = [deque() for _ in self._addresses]
         self._route = list(range(len(self._addresses)))
-        self._lanes: dict[int, Lane] = {}
-        # every row of a channel goes to one address, in each attempt
-        self._alone = not self._fails_over or len(self._addresses) == 1
-        self._sent = Sent(
-            identity,
-            idempotence=options.idempotence,
-            alone=self._alone,
-            trusts=options.superseded_batch == "trust",
-        )
-        self._ends = Ends()
+        self._connections: dict[int, AttemptConnection] = {}
+        self._ends = AttemptEnds()
         self._lost: SinkFailed | None = None
-        self._turns = TURNS * len(self._addresses)
+        self._losses_left = LOSSES * len(self._addresses)
         self._bytes = 0
         self._begun = time.monotonic()
 
@@ -94,19 +69,19 @@ class Delivery:
                 row was sent.
         """
         for slot in range(len(self._addresses)):
-            await self._lane_of(slot)
+            await self._connection_of(slot)
 
-    async def send(self, portions: Sequence[Portion]) -> None:
-        """Send portions in their order. Returns when they are on their way.
+    async def send(self, batches: Sequence[RowBatch]) -> None:
+        """Send batches in their order. Returns when they are on their way.
 
         Raises:
             SinkFailed: ACK_TIMEOUT, RECEIVER_CLOSED, LOST_IN_TRANSIT, CONNECTION_LOST.
         """
-        for portion in portions:
-            account = self._accounts.setdefault(portion.destination, RowAccount())
-            self._bytes += portion.size
-            run = Run(portion, account.take(len(portion.payloads)))
-            self._sent.add(portion, run.first)
+        for batch in batches:
+            account = self._accounts.setdefault(batch.destination, RowAccount())
+            self._bytes += batch.size
+            run = RowRun(batch, account.take(len(batch.payloads)))
+            self._protocol.take(batch, run.first)
             self._waiting[self._slot_of(run)].append(run)
         await self._send_waiting()
 
@@ -124,17 +99,17 @@ class Delivery:
                 await self._settle()
                 self._check_loss()
                 await self._confirm()
-                for lane in self._lanes.values():
-                    await lane.finish(channels=self._options.finish)
+                for connection in self._connections.values():
+                    await connection.finish(channels=self._options.finish)
                 done = True
             except ConnectionLost as lost:
                 self._recover(lost)
         self._check_conserved()
-        used = [str(self._addresses[index]) for index in sorted(self._lanes)]
-        await asyncio.gather(*(self._return(lane) for lane in self._lanes.values()))
+        used = [str(self._addresses[index]) for index in sorted(self._connections)]
+        await asyncio.gather(*map(self._protocol.release, self._connections.values()))
         accounts = self._accounts.values()
         return SentCounts(
-            partition=self._identity.partition,
+            partition=self._partition,
             channels=len(accounts),
             sent=sum(account.given for account in accounts),
             acked=sum(account.acked for account in accounts),
@@ -142,55 +117,35 @@ class Delivery:
             bytes=self._bytes,
             seconds=time.monotonic() - self._begun,
             endpoints=tuple(used),
-            repeated=self._sent.repeated,
-            unchecked=self._sent.unchecked,
+            repeated=self._protocol.repeated,
+            unchecked=self._protocol.unchecked,
         )
 
     async def give_up(self) -> None:
         """Cancel all channels, so that the receivers can drop what this attempt sent."""
-        lanes = list(self._lanes.values())
-        self._lanes.clear()
-        for lane in lanes:
-            await lane.cancel()
+        connections = list(self._connections.values())
+        self._connections.clear()
+        for connection in connections:
+            await connection.cancel()
         await asyncio.gather(
-            *(lane.line.close(GOODBYE_SECONDS) for lane in lanes), return_exceptions=True
+            *(each.close(GOODBYE_SECONDS) for each in connections), return_exceptions=True
         )
 
     async def _send_waiting(self) -> None:
         """Return when no row waits for its address any more. What a lost connection gave back goes
         first: other addresses may be slow."""
         while slots := [slot for slot, runs in enumerate(self._waiting) if runs]:
-            slot = min(slots, key=lambda slot: self._route[slot] in self._lanes)
+            slot = min(slots, key=lambda slot: self._route[slot] in self._connections)
             waiting = self._waiting[slot]
             try:
-                lane = await self._lane_of(slot)
-                starts, count = self._next_channels(waiting)
-                await lane.open(starts)
+                connection = await self._connection_of(slot)
+                starts, count = _next_channels(waiting, connection.open_most)
+                await connection.open(starts)
                 for _ in range(count):
-                    await lane.room(waiting[0].portion.size)
-                    self._sent.goes(waiting[0].portion, lane.line.address)
-                    await lane.send(waiting.popleft())  # from here on the lane answers for it
+                    await connection.room(waiting[0].batch.size)
+                    await connection.send(waiting.popleft())
             except ConnectionLost as lost:
                 self._recover(lost)
-
-    def _next_channels(self, waiting: deque[Run]) -> tuple[dict[Destination, int], int]:
-        """The channels to open next, each with its first row, and how many runs they are for: up to
-        a run that does not go on where the one before it ended, for which the channel has to be
-        opened again."""
-        most = min(ATTACH_MOST, self._max_open)
-        starts: dict[Destination, int] = {}
-        stops: dict[Destination, int] = {}
-        count = 0
-        for run in waiting:
-            destination = run.destination
-            if destination not in starts and len(starts) == most:
-                break
-            if stops.get(destination, run.first) != run.first:
-                break
-            starts.setdefault(destination, run.first)
-            stops[destination] = run.stop
-            count += 1
-        return starts, count
 
     async def _confirm(self) -> None:
         """Ask every address that is to be asked; one that is lost before is dialled again.
@@ -198,24 +153,26 @@ class Delivery:
         With ``failover`` one that was lost and does not answer is passed over: its rows are acked,
         and count as unchecked.
         """
-        for address in self._sent.unasked:
+        for address in self._protocol.unconfirmed:
             index = self._addresses.index(address)
             try:
-                lane = self._lanes.get(index) or await self._again(partial(self._dial, index))
+                connection = self._connections.get(index) or await self._again(
+                    partial(self._dial, index)
+                )
             except ConnectFailed as failure:
-                if self._alone:
+                if self._options.one_way:
                     raise self._not_again(failure) from None
                 log.warning("%s; what it has stored is not compared", failure.what)
-                self._sent.passes(address)
+                self._protocol.pass_over(address)
             else:
-                await self._sent.ask(lane.line, self._options.ack_timeout, self._ends)
+                await connection.confirm()
 
     async def _settle(self) -> None:
         """Wait until every row that was sent has its outcome.
 
         All addresses at once: what is too late at one of them must not wait for another.
         """
-        waits = [asyncio.ensure_future(lane.settled()) for lane in self._lanes.values()]
+        waits = [asyncio.ensure_future(each.settled()) for each in self._connections.values()]
         try:
             await asyncio.gather(*waits)
         finally:
@@ -226,43 +183,45 @@ class Delivery:
     def _recover(self, lost: ConnectionLost) -> None:
         """What lost connections have not acked waits again, before what was never sent."""
         self._ends.mended()
-        gone = [(index, lane) for index, lane in self._lanes.items() if lane.lost is not None]
+        gone = [(index, each) for index, each in self._connections.items() if each.lost is not None]
         if not gone:
             raise lost
-        for index, lane in gone:
-            self._recover_lane(index, lane, lane.lost or lost)
+        for index, connection in gone:
+            self._recover_from(index, connection, connection.lost or lost)
 
-    def _recover_lane(self, index: int, lane: Lane, lost: ConnectionLost) -> None:
-        self._lost = self._connection_lost(lane, lost)
-        self._turns -= 1
-        if self._turns < 0 or self._lost.subclass == "NOT_REPEATABLE":
+    def _recover_from(
+        self, index: int, connection: AttemptConnection, lost: ConnectionLost
+    ) -> None:
+        self._lost = self._protocol.lost(connection, lost)
+        self._losses_left -= 1
+        if self._losses_left < 0 or self._lost.subclass == "NOT_REPEATABLE":
             raise self._lost from None
         log.warning("%s; going on", lost)
-        del self._lanes[index]
-        self._sent.loses(lane.line.address)
-        self._pool.discard(self._key(lane.line.address))
-        for run in reversed(lane.abandon()):
+        del self._connections[index]
+        for run in reversed(connection.abandon()):
             self._waiting[self._slot_of(run)].appendleft(run)
-        if self._fails_over and not lane.stale:
+        if self._fails_over and not connection.stale:
             following = (index + 1) % len(self._addresses)
             self._route = [following if held == index else held for held in self._route]
 
-    async def _lane_of(self, slot: int) -> Lane:
-        """The lane that takes the rows of a slot now, connected if need be.
+    async def _connection_of(self, slot: int) -> AttemptConnection:
+        """The connection that takes the rows of a slot now, made if need be.
 
         Raises:
             ConnectFailed: no address that may take them answers, and none was connected before.
             SinkFailed: CONNECTION_LOST, and none answers any more.
         """
-        lane = self._lanes.get(self._route[slot])
-        if lane is not None:
-            return lane
+        connection = self._connections.get(self._route[slot])
+        if connection is not None:
+            return connection
         try:
             return await self._again(partial(self._connect, slot))
         except ConnectFailed as failure:
             raise failure if self._lost is None else self._not_again(failure) from None
 
-    async def _again(self, connect: Callable[[float | None], Awaitable[Lane]]) -> Lane:
+    async def _again(
+        self, connect: Callable[[float | None], Awaitable[AttemptConnection]]
+    ) -> AttemptConnection:
         """Connect; after a loss for ``RETURN_SECONDS``, again and again.
 
         Raises: ConnectFailed, and what ended at other addresses.
@@ -285,20 +244,20 @@ class Delivery:
             self._lost.subclass, f"{self._lost.what}; then {failure.what}", self._lost.remedy
         )
 
-    async def _connect(self, slot: int, seconds: float | None = None) -> Lane:
+    async def _connect(self, slot: int, seconds: float | None = None) -> AttemptConnection:
         """Route a slot to the first address that may take it and answers."""
         count = len(self._addresses)
         candidates = [(self._route[slot] + step) % count for step in range(count)]
         failure: ConnectFailed | None = None
         for index in candidates if self._fails_over else candidates[:1]:
-            if index not in self._lanes:
+            if index not in self._connections:
                 try:
                     await self._dial(index, seconds)
                 except ConnectFailed as error:
                     failure = error
                     continue
             self._route = [index if held == self._route[slot] else held for held in self._route]
-            return self._lanes[index]
+            return self._connections[index]
         assert failure is not None
         if count == 1:
             raise failure
@@ -314,58 +273,27 @@ class Delivery:
             f"{failure.remedy}, or set endpointPolicy=failover",
         )
 
-    async def _dial(self, index: int, seconds: float | None) -> Lane:
-        options, writer, address = self._options, self._identity.writer, self._addresses[index]
+    async def _dial(self, index: int, seconds: float | None) -> AttemptConnection:
+        address = self._addresses[index]
         until = None if seconds is None else asyncio.get_running_loop().time() + seconds
         try:
             async with self._ends.watched(until):
-                line = await self._pool.lease(
-                    self._key(address),
-                    lambda: dial(address, options, token=self._token, writer=writer),
-                )
+                connection = await self._protocol.connect(address, self._accounts, self._ends)
         except TimeoutError:
             raise ConnectFailed(
                 "TIMEOUT",
-                f"aqueduct://{address} did not answer within {seconds:g} s",
+                f"{self._options.endpoint.url(address)} did not answer within {seconds:g} s",
                 "Check the receiver and its log",
             ) from None
-        self._sent.meets(line)
-        lane = Lane(line, options, self._identity, self._accounts, self._ends, self._max_open)
-        self._lanes[index] = lane
-        return lane
-
-    async def _return(self, lane: Lane) -> None:
-        line = lane.line
-        if self._options.keeps_connections and line.alive:
-            self._pool.give_back(self._key(line.address), line)
-        else:
-            await line.close(self._options.ack_timeout)
-
-    def _key(self, address: Address) -> LineKey:
-        writer = self._identity.writer
-        return LineKey.of(address, self._options, token=self._token, writer=writer)
+        self._connections[index] = connection
+        return connection
 
     @property
     def _fails_over(self) -> bool:
         return self._options.endpoint_policy == "failover"
 
-    def _slot_of(self, run: Run) -> int:
+    def _slot_of(self, run: RowRun) -> int:
         return zlib.crc32(run.destination.channel.encode()) % len(self._addresses)
-
-    def _connection_lost(self, lane: Lane, lost: ConnectionLost) -> SinkFailed:
-        refused = lost.by_peer and lost.origin is CloseOrigin.APPLICATION
-        if refused and lost.code == CODE_NOT_REPEATABLE:
-            where = f"aqueduct://{lane.line.address}"
-            what = f"{where} refused it: {lost.reason}"
-            if self._options.by_source:
-                return other_row(what)
-            return not_repeatable(self._identity, what)
-        return SinkFailed(
-            "CONNECTION_LOST",
-            f"aqueduct://{lane.line.address}: {lost.what}",
-            "Check the receiver and its log; rows that were not acked are sent again by the next "
-            "attempt",
-        )
 
     def _check_loss(self) -> None:
         unreliable = [a for d, a in self._accounts.items() if not d.reliable]
@@ -389,3 +317,22 @@ class Delivery:
                     "lost",
                     "This is a fault of the sink: report it; the next attempt sends the rows again",
                 )
+
+
+def _next_channels(waiting: deque[RowRun], most: int) -> tuple[dict[Destination, int], int]:
+    """The destinations to open next, at most so many, each with its first row, and how many runs
+    they are for: up to a run that does not go on where the one before it ended, for which its
+    destination has to be opened again."""
+    starts: dict[Destination, int] = {}
+    stops: dict[Destination, int] = {}
+    count = 0
+    for run in waiting:
+        destination = run.destination
+        if destination not in starts and len(starts) == most:
+            break
+        if stops.get(destination, run.first) != run.first:
+            break
+        starts.setdefault(destination, run.first)
+        stops[destination] = run.stop
+        count += 1
+    return starts, count

@@ -5,32 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from copy import copy
 
-from aqueduct_core.aio.outcomes import (
-    ConnectionLost,
-    LostInTransit,
-    Misuse,
-    Outcome,
-    ReceiverClosed,
-)
-from aqueduct_core.aio.outlet import again
-from aqueduct_core.errors import SinkFailed
+from aqueduct_core.aio.outcomes import ConnectionLost
 
 
-class Ends:
-    """Of one attempt, told by its lanes.
+class AttemptEnds:
+    """What ended at the connections of one attempt.
 
     A channel that ended with messages not acked ends the attempt. A lost connection ends what the
     attempt waits for, wherever that is; it counts until `mended`.
     """
 
     def __init__(self) -> None:
-        self._failure: Outcome | None = None
+        self._failure: Exception | None = None
         self._lost: ConnectionLost | None = None
         self._waits: dict[asyncio.Timeout, bool] = {}
 
-    def note(self, outcome: Outcome) -> None:
-        """A channel or a connection ended."""
+    def note(self, outcome: Exception) -> None:
+        """A channel ended with that error of the sink, or a connection is lost."""
         if isinstance(outcome, ConnectionLost):
             self._lost = outcome
         elif self._failure is None:
@@ -50,9 +43,9 @@ class Ends:
         Raises: SinkFailed, ConnectionLost.
         """
         if self._failure is not None:
-            raise as_sink_failure(self._failure)
+            raise copy(self._failure)  # a stored one would gather the traces of all who met it
         if self._lost is not None and not whole:
-            raise again(self._lost)
+            raise copy(self._lost)
 
     @asynccontextmanager
     async def watched(
@@ -77,15 +70,3 @@ class Ends:
             raise
         finally:
             self._waits.pop(wait, None)
-
-
-def as_sink_failure(error: Exception) -> Exception:
-    """What ended a channel, as an error of the sink; a lost connection stays what it is."""
-    match error:
-        case ReceiverClosed():
-            return SinkFailed("RECEIVER_CLOSED", error.what, error.remedy)
-        case LostInTransit():
-            return SinkFailed("LOST_IN_TRANSIT", error.what, error.remedy)
-        case Misuse():
-            return SinkFailed("CANCELLED", str(error), "Look for the first error of the task")
-    return error

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
-from aqueduct_spark.model.payloads import CONTROL_COLUMNS
+from aqueduct_spark.options.payloads import CONTROL_COLUMNS
 
-Convert = Callable[[Any], Any]
+ToJson = Callable[[Any], Any]
 
 
 def payload_column(piece: pa.RecordBatch, payload_format: str, max_message_bytes: int) -> pa.Array:
@@ -98,7 +98,7 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def _plain(kind: pa.DataType) -> Convert | None:
+def _plain(kind: pa.DataType) -> ToJson | None:
     """What makes a value of this type one that JSON has; None: it is one."""
     if pa.types.is_struct(kind):
         changing = {f.name: convert for f in kind if (convert := _plain(f.type))}
@@ -118,7 +118,7 @@ def _plain(kind: pa.DataType) -> Convert | None:
     return None
 
 
-def _struct(value: dict[str, Any] | None, changing: dict[str, Convert]) -> dict[str, Any] | None:
+def _struct(value: dict[str, Any] | None, changing: dict[str, ToJson]) -> dict[str, Any] | None:
     if value is None:
         return None
     for name, convert in changing.items():
@@ -126,7 +126,7 @@ def _struct(value: dict[str, Any] | None, changing: dict[str, Convert]) -> dict[
     return value
 
 
-def _unless_null(convert: Convert) -> Convert:
+def _unless_null(convert: ToJson) -> ToJson:
     return lambda value: None if value is None else convert(value)
 
 

@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import os
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
-
-from aqueduct_spark.model.access import DialTls
-from aqueduct_spark.model.values import Address
-from aqueduct_spark.model.write_options import WriteOptions
-from aqueduct_spark.write.background import BackgroundLoop
-from aqueduct_spark.write.line import Line
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Protocol, TypeVar, cast
 
 IDLE_SECONDS = 15.0
 """A connection that no task used for so long is closed: longer than the pause between micro-batches
@@ -25,42 +17,33 @@ GOODBYE_SECONDS = 2.0
 """For the end of a connection, or of a failed attempt's channels, to reach the receiver."""
 
 
-class LineKey(NamedTuple):
-    """What two uses of a connection must have in common."""
+class PooledConnection(Protocol):
+    """A connection that may be used by one attempt after another. ``reused``: it was."""
 
-    address: Address
-    writer: str
-    tls: DialTls
-    token: bytes
-    transport: str
-    max_message_bytes: int
+    reused: bool
 
-    @classmethod
-    def of(
-        cls, address: Address, options: WriteOptions, *, token: str | None, writer: str
-    ) -> LineKey:
-        """Holds a digest of the token: another one means another connection."""
-        return cls(
-            address,
-            writer,
-            options.tls,
-            hashlib.sha256((token or "").encode()).digest(),
-            options.transport,
-            options.max_message_bytes,
-        )
+    @property
+    def alive(self) -> bool: ...
+
+    async def close(self, seconds: float) -> None:
+        """End the connection in good order; at once when that takes longer."""
+
+
+C = TypeVar("C", bound=PooledConnection)
 
 
 class Pool:
-    """Idle connections by what they may be used for; all calls belong to one event loop.
+    """Idle connections by what two uses must have in common (``key``).
 
     A connection is handed to one task attempt at a time: `lease` takes it out, and only
-    `give_back`, after a success, puts it in again. One that failed is never seen again.
+    `give_back`, after a success, puts it in again. One that failed is never seen again. All calls
+    belong to one event loop.
     """
 
     def __init__(self, idle_seconds: float = IDLE_SECONDS, most: int = MAX_IDLE) -> None:
         self._idle_seconds = idle_seconds
         self._most = most
-        self._idle: list[tuple[LineKey, Line, asyncio.TimerHandle]] = []
+        self._idle: list[tuple[Hashable, PooledConnection, asyncio.TimerHandle]] = []
         self._closing: set[asyncio.Task[None]] = set()
 
     @property
@@ -68,71 +51,45 @@ class Pool:
         """Connections that no task has."""
         return len(self._idle)
 
-    async def lease(self, key: LineKey, dial: Callable[[], Awaitable[Line]]) -> Line:
-        """An idle connection, or a new one. Raises what ``dial`` raises."""
+    async def lease(self, key: Hashable, dial: Callable[[], Awaitable[C]]) -> C:
+        """An idle connection, or a new one; the key says of which kind. Raises what ``dial``
+        raises."""
         for index in range(len(self._idle) - 1, -1, -1):
-            held, line, timer = self._idle[index]
+            held, connection, timer = self._idle[index]
             if held == key:
                 del self._idle[index]
                 timer.cancel()
-                if line.alive:
-                    line.reused = True
-                    return line
+                if connection.alive:
+                    connection.reused = True
+                    return cast(C, connection)
         return await dial()
 
-    def give_back(self, key: LineKey, line: Line) -> None:
+    def give_back(self, key: Hashable, connection: PooledConnection) -> None:
         """Keep a connection on which everything is acked."""
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(self._idle_seconds, self._expire, line)
-        self._idle.append((key, line, timer))
+        timer = loop.call_later(self._idle_seconds, self._expire, connection)
+        self._idle.append((key, connection, timer))
         while len(self._idle) > self._most:
             self._expire(self._idle[0][1])
 
-    def discard(self, key: LineKey) -> None:
+    def discard(self, key: Hashable) -> None:
         """End the idle connections of a key: one like them was lost, so they are not trusted."""
-        for line in [line for held, line, _ in self._idle if held == key]:
-            self._expire(line)
+        for connection in [idle for held, idle, _ in self._idle if held == key]:
+            self._expire(connection)
 
     async def close(self) -> None:
         """End all idle connections in good order."""
-        for _, line, _ in list(self._idle):
-            self._expire(line)
+        for _, connection, _ in list(self._idle):
+            self._expire(connection)
         if self._closing:
             await asyncio.wait(self._closing)
 
-    def _expire(self, line: Line) -> None:
+    def _expire(self, connection: PooledConnection) -> None:
         for index, (_, held, timer) in enumerate(self._idle):
-            if held is line:
+            if held is connection:
                 timer.cancel()
                 del self._idle[index]
-                task = asyncio.get_running_loop().create_task(line.close(GOODBYE_SECONDS))
+                task = asyncio.get_running_loop().create_task(connection.close(GOODBYE_SECONDS))
                 self._closing.add(task)
                 task.add_done_callback(self._closing.discard)
                 return
-
-
-class Worker:
-    """The event loop and the pool of one Python worker process."""
-
-    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
-        self.process = os.getpid()
-        self.loop = BackgroundLoop()
-        self.loop.__enter__()
-        self.pool = Pool(idle_seconds)
-
-    def close(self) -> None:
-        """End idle connections and the loop."""
-        self.loop.run(self.pool.close())
-        self.loop.__exit__(None, None, None)
-
-
-_worker: Worker | None = None
-
-
-def this_worker() -> Worker:
-    """The one of this process. It lives as long as the process; Spark ends workers by a signal,
-    and what is idle then is noticed by the receiver's own timeout."""
-    global _worker
-    if _worker is None or _worker.process != os.getpid():
-        _worker = Worker()
-    return _worker

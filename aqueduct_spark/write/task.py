@@ -6,16 +6,14 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from aqueduct_spark.model.write_options import WriteOptions
-from aqueduct_spark.write.counts import SentCounts
-from aqueduct_spark.write.delivery import Delivery
-from aqueduct_spark.write.identity import WriteIdentity
-from aqueduct_spark.write.pool import Worker, this_worker
-from aqueduct_spark.write.rows import RowPlan, Splitter
+from aqueduct_spark.options.write import WriteOptions
+from aqueduct_spark.write.sink import SentCounts, Sink, WriteIdentity
+from aqueduct_spark.write.worker import Worker, this_worker
 
 
 def write_rows(
     batches: Iterator[pa.RecordBatch],
+    sink: Sink,
     options: WriteOptions,
     *,
     token: str | None,
@@ -37,26 +35,18 @@ def write_rows(
     batch = next(filled, None)
     if batch is None and not (again and identity.numbered and not options.by_source):
         return SentCounts.none(identity.partition)
-    splitter = Splitter(
-        RowPlan(
-            options.channel,
-            options.reliability,
-            options.payload_format,
-            options.max_message_bytes,
-            options.by_source,
-        )
-    )
+    splitter = sink.splitter(options)
     worker = worker or this_worker()
     loop = worker.loop
-    delivery = Delivery(options, identity, worker.pool, token)
+    delivery = sink.delivery(options, identity, worker.pool, token)
     try:
         loop.run(delivery.open())
         while batch is not None:
-            for portions in splitter.split(batch):
-                loop.run(delivery.send(portions))
+            for messages in splitter.split(batch):
+                loop.run(delivery.send(messages))
             batch = next(filled, None)
-        for portions in splitter.rest():
-            loop.run(delivery.send(portions))
+        for messages in splitter.rest():
+            loop.run(delivery.send(messages))
         return loop.run(delivery.complete())
     except BaseException:
         loop.run(delivery.give_up())

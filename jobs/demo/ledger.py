@@ -8,11 +8,12 @@ are there twice, and that are out of order on an ordered channel.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from aqueduct_core.primitives import atomic_file
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class LedgerFile:
 
     def __init__(self, path: Path, name: str, mode: str, producer: str) -> None:
         self._path = path
-        self._facts = {"channel": name, "mode": mode, "producer": producer}
+        self._channel = {"channel": name, "mode": mode, "producer": producer}
         self._written = 0.0
 
     def write(
@@ -68,7 +69,7 @@ class LedgerFile:
         """``reliable`` and ``unreliable`` are the ranges of numbers that were acked."""
         self._written = now
         entry = {
-            **self._facts,
+            **self._channel,
             "sent": sent,
             "acked": acked,
             "nacked": nacked,
@@ -76,9 +77,7 @@ class LedgerFile:
             "acked_unreliable": [list(pair) for pair in unreliable],
             **more,
         }
-        draft = self._path.with_suffix(".tmp")
-        draft.write_text(json.dumps(entry))
-        os.replace(draft, self._path)
+        atomic_file.replace(self._path, json.dumps(entry).encode(), 0o644, durable=False)
 
     def due(self, now: float, seconds: float = 1.0) -> bool:
         return now - self._written >= seconds

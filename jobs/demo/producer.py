@@ -24,7 +24,7 @@ import psutil
 from aqueduct_core.aio import Producer, channel, connect
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.primitives.ranges import RangeSet
-from aqueduct_core.transport.tls import ClientTls
+from aqueduct_core.transport.tls.credentials import ClientTls
 from jobs.demo.ledger import LedgerFile
 
 Reading = dict[str, Any]
@@ -111,8 +111,8 @@ async def produce_reliably(args: argparse.Namespace, ledger: LedgerFile, produce
         sender = connection.channel(args.channel, args.mode)
 
         def note(now: float) -> None:
-            facts = sender.statistics
-            ledger.write(facts.sent, facts.acked, facts.nacked, facts.acked_ranges, (), now)
+            counts = sender.statistics
+            ledger.write(counts.sent, counts.acked, counts.nacked, counts.acked_ranges, (), now)
 
         async for payload in readings(args.channel, args.seconds):
             await sender.send(payload)
@@ -134,8 +134,8 @@ async def produce_unreliably(args: argparse.Namespace, ledger: LedgerFile, produ
                 acked[reliable].add(first, stop)
 
         def note(now: float) -> None:
-            facts = sender.statistics
-            ledger.write(facts.sent, facts.acked, facts.nacked, acked[True], acked[False], now)
+            counts = sender.statistics
+            ledger.write(counts.sent, counts.acked, counts.nacked, acked[True], acked[False], now)
 
         sender.observe(settled, lambda: None)
         await connection.entrypoint.send(b"", attach=receiver)

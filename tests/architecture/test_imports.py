@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.architecture.exceptions import check
+from tests.support.repository import ROOT
+from tests.support.source_tree import Module, circles, product
 
 # What each package of the core may import of the core. A name stands for itself and all below it.
 ALLOWED: dict[str, set[str]] = {
@@ -20,7 +21,6 @@ ALLOWED: dict[str, set[str]] = {
     "aqueduct": {"errors", "primitives", "engine"},
     "transport": {"escape", "errors", "logs", "primitives", "engine"},
     "aio": {"escape", "errors", "logs", "primitives", "engine", "aqueduct", "transport"},
-    "dedupe": {"primitives", "aqueduct"},
     "spool": {"errors", "primitives"},
     "flight": {"errors", "primitives", "spool"},
     "intake": {
@@ -32,7 +32,6 @@ ALLOWED: dict[str, set[str]] = {
         "aqueduct",
         "transport",
         "aio",
-        "dedupe",
         "spool",
         "flight",
     },
@@ -67,22 +66,22 @@ IMPURE = {
 }
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Absolute names of all modules that ``path`` imports, wherever in the file."""
-    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else ()
-            module = ".".join((*base, *(node.module.split(".") if node.module else ())))
-            yield module
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+def imports(module: Module) -> Iterator[str]:
+    """Absolute names of all that ``module`` imports, wherever in the file."""
+    for name, part in module.imports:
+        yield name
+        if part:
+            yield f"{name}.{part}"
 
 
-def files(folder: str) -> list[Path]:
-    found = sorted((ROOT / folder).rglob("*.py"))
-    assert found, f"no files in {folder}"
+def files(package: str) -> list[Module]:
+    """All modules of a package, or a module of that name."""
+    found = [
+        each
+        for each in product().modules.values()
+        if each.name == package or each.name.startswith(f"{package}.")
+    ]
+    assert found, f"no files in {package}"
     return found
 
 
@@ -94,31 +93,60 @@ def test_every_package_of_the_core_is_named_here() -> None:
 @pytest.mark.parametrize("package", sorted(ALLOWED))
 def test_core_imports_go_in_one_direction(package: str) -> None:
     allowed = ALLOWED[package] | {package}
-    alone = [ROOT / "aqueduct_core" / f"{package}.py"]
-    for path in alone if package in MODULES else files(f"aqueduct_core/{package}"):
-        for name in imports(path):
+    for module in files(f"aqueduct_core.{package}"):
+        for name in imports(module):
             parts = name.split(".")
             if parts[0] == "aqueduct_core" and len(parts) > 1:
-                assert parts[1] in allowed, f"{path.relative_to(ROOT)} imports {name}"
+                assert parts[1] in allowed, f"{module.name} imports {name}"
 
 
 def test_engines_are_pure() -> None:
     for package in ENGINES:
-        for path in files(f"aqueduct_core/{package}"):
-            for name in imports(path):
-                assert name.split(".")[0] not in IMPURE, f"{path.relative_to(ROOT)} imports {name}"
+        for module in files(f"aqueduct_core.{package}"):
+            for name in imports(module):
+                assert name.split(".")[0] not in IMPURE, f"{module.name} imports {name}"
 
 
 def test_the_core_knows_no_spark() -> None:
-    for path in files("aqueduct_core"):
-        for name in imports(path):
-            assert name.split(".")[0] not in {"pyspark", "aqueduct_spark"}, f"{path}: {name}"
+    for module in files("aqueduct_core"):
+        for name in imports(module):
+            assert name.split(".")[0] not in {"pyspark", "aqueduct_spark"}, (
+                f"{module.name} imports {name}"
+            )
 
 
 def test_jobs_use_the_connector_only_through_spark() -> None:
-    for path in files("jobs"):
-        for name in imports(path):
-            assert name.split(".")[0] != "aqueduct_spark", f"{path}: {name}"
+    for module in files("jobs"):
+        for name in imports(module):
+            assert name.split(".")[0] != "aqueduct_spark", f"{module.name} imports {name}"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports of types only and those inside functions count: a circle is one subject, or two
+    that want a third below them."""
+    tree = product()
+    found = {_shown(circle): "import each other" for circle in circles(tree.imports)}
+    check("module_circles", found, "Move what both need below them.")
+
+
+def test_no_import_runs_back_up_between_packages() -> None:
+    tree = product()
+    rooms = tree.room_imports()
+    found = {}
+    for circle in circles(rooms):
+        between = sorted(
+            f"{name} imports {target}"
+            for name, targets in tree.imports.items()
+            for target in targets
+            if tree.modules[name].room in circle
+            and tree.modules[target].room in circle & rooms[tree.modules[name].room]
+        )
+        found[_shown(circle)] = "; ".join(between)
+    check("package_circles", found, "Packages stand above or below each other.")
+
+
+def _shown(circle: set[str]) -> str:
+    return " ".join(sorted(circle))
 
 
 def test_the_format_modules_are_light() -> None:
@@ -134,21 +162,16 @@ def test_the_format_modules_are_light() -> None:
                 )
 
 
-def test_files_have_one_responsibility() -> None:
-    """A file that wants to be 600 lines wants a new idea; 450 is where we look."""
-    for folder in ("aqueduct_core", "aqueduct_spark", "jobs"):
-        for path in files(folder):
-            lines = path.read_text("utf-8").count("\n")
-            assert lines <= 450, f"{path.relative_to(ROOT)} has {lines} lines"
-
-
-def test_nothing_names_a_machine() -> None:
-    tops = ("work", "farm", "home", "root")
-    for folder in ("aqueduct_core", "aqueduct_spark", "jobs", "tests", "conf", "docs", ".ci"):
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in {".py", ".toml", ".md", ".conf", ".properties", ".txt", ""} and (
-                path.is_file()
-            ):
-                text = path.read_text("utf-8", errors="replace")
-                for top in tops:
-                    assert f"/{top}/" not in text, f"{path.relative_to(ROOT)} names /{top}/"
+def test_an_intake_knows_no_protocol() -> None:
+    """But in the rooms that are named after one, which are found by name; settings are next."""
+    protocols = {"aqueduct", "quicr", "telehash"}
+    rooms = {f"aqueduct_core.intake.{each}" for each in protocols}
+    banned = (*rooms, *(f"aqueduct_core.{each}" for each in protocols), "aqueduct_core.aio")
+    for module in files("aqueduct_core.intake"):
+        room = ".".join(module.name.split(".")[:3])
+        if room in rooms or room == "aqueduct_core.intake.settings":
+            continue
+        for name in imports(module):
+            assert not f"{name}.".startswith(tuple(f"{each}." for each in banned)), (
+                f"{module.name} imports {name}"
+            )

@@ -14,8 +14,8 @@ import tracemalloc
 from collections.abc import Callable
 from functools import partial
 
-from aqueduct_core.aqueduct.connection import Attach
-from aqueduct_core.aqueduct.news import Run
+from aqueduct_core.aqueduct.engine import Attach
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.simulation.rest import tables
 from tests.support.shuttle import Shuttle
 
@@ -59,9 +59,9 @@ def use(pair: Shuttle, channels: list[int], messages: int) -> None:
 
 
 def read(pair: Shuttle) -> None:
-    _, news = pair.turn()
-    for item in news:
-        if isinstance(item, Run):
+    _, events = pair.turn()
+    for item in events:
+        if isinstance(item, MessageBatch):
             pair.server.consumed(item.channel, item.size, pair.now)
 
 

@@ -2,8 +2,8 @@
 
     python -m tests.bench.engine [--repetitions 5]
 
-Three parts, each timed on its own: *encode* (``send_many``, the orders), *decode* (``absorb`` the
-bytes, the news) and *ack* (the receiver's acks, and what the sender makes of them). The reference
+Three parts, each timed on its own: *encode* (``send_many``, the actions), *decode* (``handle`` the
+bytes, the events) and *ack* (the receiver's acks, and what the sender makes of them). The reference
 is a loop in plain Python that does the least one can do for each message: write its frame, read it
 from the same bursts, keep the payload; it checks nothing and acks nothing. Ratios are against
 neighbours in time; medians count.
@@ -18,16 +18,18 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.aqueduct.connection import Connection
-from aqueduct_core.aqueduct.inflow import SOON
-from aqueduct_core.aqueduct.news import Delivered, Run
-from aqueduct_core.engine.contract import Order, StreamBytes, WriteStream
+from aqueduct_core.aqueduct.engine import AqueductEngine
+from aqueduct_core.aqueduct.events import Delivered
+from aqueduct_core.aqueduct.ingress import SOON
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.engine.actions import Action, WriteStream
+from aqueduct_core.engine.inputs import StreamBytes
+from aqueduct_core.engine.message_batch import MessageBatch
 
 SIZES = {100: 20_000, 1_000: 10_000, 65_536: 400}
 """Payload bytes → messages of one repetition."""
-PORTION = 256 * 1024
+BULK = 256 * 1024
 """Bytes that one command sends, as the asyncio API does."""
 PACKETS = 64 * 1024
 """Bytes that arrive together: what a busy socket gives in one burst."""
@@ -56,40 +58,40 @@ class Cost(NamedTuple):
 
 
 class Ends:
-    """A connected client and server; ``deliver`` carries orders from one to the other."""
+    """A connected client and server; ``deliver`` carries actions from one to the other."""
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.client = Connection(Side.CLIENT, (), Config())
-        self.server = Connection(Side.SERVER, (), Config(auto_accept=True))
+        self.client = AqueductEngine(Side.CLIENT, (), Config())
+        self.server = AqueductEngine(Side.SERVER, (), Config(auto_accept=True))
         for _ in range(3):
             self._carry(self.client, self.server)
             self._carry(self.server, self.client)
 
-    def _carry(self, source: Connection, target: Connection) -> None:
-        for order in source.orders():
-            if isinstance(order, WriteStream):
-                target.absorb(StreamBytes(*order), self.now)
-        target.news()
+    def _carry(self, source: AqueductEngine, target: AqueductEngine) -> None:
+        for action in source.actions():
+            if isinstance(action, WriteStream):
+                target.handle(StreamBytes(*action), self.now)
+        target.events()
 
     def measure(self, payloads: list[bytes], singly: bool) -> tuple[float, float, float]:
         """Seconds for encode, decode and ack of all messages."""
         started = time.process_time()
-        orders: list[Order] = []
-        for portion in _portions(payloads):
+        actions: list[Action] = []
+        for bulk in _bulks(payloads):
             if singly:
-                for payload in portion:
+                for payload in bulk:
                     self.client.send(0, payload, headers=HEADERS, now=self.now)
             else:
-                self.client.send_many(0, portion, now=self.now)
-            orders += self.client.orders()
+                self.client.send_many(0, bulk, now=self.now)
+            actions += self.client.actions()
         encoded = time.process_time()
 
-        arriving = [fact for order in orders for fact in _burst(order)]
+        arriving = [input for action in actions for input in _burst(action)]
         ready = time.process_time()
         received = 0
-        for fact in arriving:
-            self.server.absorb(fact, self.now)
+        for input in arriving:
+            self.server.handle(input, self.now)
             received += self._taken()
         while (wake := self.server.wake_at) is not None and wake <= self.now + SOON:
             self.now = wake  # it takes in a part of what is here by each turn
@@ -99,11 +101,13 @@ class Ends:
 
         self.now += 1.0
         self.server.tick(self.now)
-        for order in self.server.orders():
-            if isinstance(order, WriteStream):
-                self.client.absorb(StreamBytes(*order), self.now)
+        for action in self.server.actions():
+            if isinstance(action, WriteStream):
+                self.client.handle(StreamBytes(*action), self.now)
         acked = sum(
-            news.stop - news.first for news in self.client.news() if isinstance(news, Delivered)
+            event.stop - event.first
+            for event in self.client.events()
+            if isinstance(event, Delivered)
         )
         ended = time.process_time()
 
@@ -113,33 +117,33 @@ class Ends:
     def _taken(self) -> int:
         """How many messages the server's application takes now, each consumed at once."""
         received = 0
-        for news in self.server.news():
-            if isinstance(news, Run):
-                received += news.count
-                self.server.consumed(news.channel, news.size, self.now)
-        self.server.orders()
+        for event in self.server.events():
+            if isinstance(event, MessageBatch):
+                received += event.count
+                self.server.consumed(event.channel, event.size, self.now)
+        self.server.actions()
         return received
 
 
-def _portions(payloads: list[bytes]) -> Iterator[list[bytes]]:
-    step = max(1, PORTION // len(payloads[0]))
+def _bulks(payloads: list[bytes]) -> Iterator[list[bytes]]:
+    step = max(1, BULK // len(payloads[0]))
     for start in range(0, len(payloads), step):
         yield payloads[start : start + step]
 
 
-def _burst(order: Order) -> Iterator[StreamBytes]:
-    if isinstance(order, WriteStream):
-        for start in range(0, len(order.data), PACKETS):
-            yield StreamBytes(order.stream_id, order.data[start : start + PACKETS], False)
+def _burst(action: Action) -> Iterator[StreamBytes]:
+    if isinstance(action, WriteStream):
+        for start in range(0, len(action.data), PACKETS):
+            yield StreamBytes(action.stream_id, action.data[start : start + PACKETS], False)
 
 
 def reference(payloads: list[bytes]) -> float:
     """Seconds for plain loops that write the same frames and read them from the same bursts."""
     started = time.process_time()
     number, wires = 0, []
-    for portion in _portions(payloads):
+    for bulk in _bulks(payloads):
         out = bytearray()
-        for payload in portion:
+        for payload in bulk:
             out += b"\x04" + _encoded(number) + b"\x00\x00" + _encoded(len(payload)) + payload
             number += 1
         wires.append(bytes(out))

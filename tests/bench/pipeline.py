@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -29,12 +28,13 @@ from typing import Any, NamedTuple
 from pyspark.sql import SparkSession
 
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings import IntakeSettings, TlsSettings
+from aqueduct_core.intake.settings.intake import AqueductIntake, TlsSettings
 from tests.bench.transport import MEGABYTE, calibration, measure
+from tests.support.processes import cpu_seconds
 from tests.support.waiting import environment, intake_status, wait_until
 
 PAYLOAD_BYTES = {100: 40 * MEGABYTE, 1000: 60 * MEGABYTE, 65536: 80 * MEGABYTE}
-PORTION = 1000
+BULK = 1000
 KINDS = ("stock, counting", "wire → durable", "wire → DataFrame")
 GOAL_DATAFRAME = 2.0
 TRIGGER = "500 milliseconds"
@@ -56,12 +56,6 @@ class Figures(NamedTuple):
     cpu: float
 
 
-def processor_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 class Load(NamedTuple):
     """``count`` messages of ``size`` bytes on one ordered channel."""
 
@@ -76,16 +70,16 @@ class Load(NamedTuple):
 async def send(endpoint: str, load: Load) -> float:
     """Send in this process; seconds from the first message until all are acked."""
     from aqueduct_core.aio import channel, connect
-    from aqueduct_core.transport.tls import ClientTls
+    from aqueduct_core.transport.tls.credentials import ClientTls
 
     async with connect(endpoint, tls=ClientTls(insecure=True)) as connection:
         sender, receiver = channel(mode="ordered", name="bench")
         await connection.entrypoint.send(b"", attach=receiver)
-        portion = [bytes(load.size)] * min(PORTION, load.count)
+        bulk = [bytes(load.size)] * min(BULK, load.count)
         begun = time.perf_counter()
         left = load.count
         while left:
-            part = portion[:left]
+            part = bulk[:left]
             await sender.send_many(part)
             left -= len(part)
         await sender.finish()
@@ -108,7 +102,7 @@ def send_from_elsewhere(endpoint: str, load: Load) -> float:
 @contextmanager
 def intake(folder: Path) -> Iterator[tuple[str, int]]:
     """An intake without Spark; its endpoint and process."""
-    settings = IntakeSettings(
+    settings = AqueductIntake(
         spool=str(folder / "intake"),
         credentials=Credentials.for_spool(folder),
         listen="127.0.0.1:0",
@@ -167,12 +161,12 @@ class Query:
     def run(self, load: Load) -> Figures:
         """From the sender's first message until the last one is a row."""
         target = self.rows() + load.count + 1  # and the entrypoint message
-        used = processor_seconds(self._intake)
+        used = cpu_seconds(self._intake)
         acked = send_from_elsewhere(self.endpoint, load)
         begun = time.perf_counter() - acked
         wait_until(lambda: self.rows() >= target, 60, f"{load.count} rows")
         seconds = time.perf_counter() - begun
-        return figures(load, seconds, processor_seconds(self._intake) - used)
+        return figures(load, seconds, cpu_seconds(self._intake) - used)
 
     def stop(self) -> None:
         self._query.stop()
@@ -189,9 +183,9 @@ def counting(load: Load) -> Figures:
 
 def durable(load: Load, folder: Path) -> Figures:
     with intake(folder) as (endpoint, pid):
-        used = processor_seconds(pid)
+        used = cpu_seconds(pid)
         wall = send_from_elsewhere(endpoint, load)
-        return figures(load, wall, processor_seconds(pid) - used)
+        return figures(load, wall, cpu_seconds(pid) - used)
 
 
 def compare(spark: SparkSession, load: Load, repetitions: int, folder: Path) -> float:
@@ -200,7 +194,7 @@ def compare(spark: SparkSession, load: Load, repetitions: int, folder: Path) -> 
     noise = []
     query = Query(spark, folder)
     try:
-        query.run(Load(load.size, min(load.count, PORTION)))  # warm the workers
+        query.run(Load(load.size, min(load.count, BULK)))  # warm the workers
         for repetition in range(repetitions):
             noise.append(calibration())
             runs[KINDS[0]].append(counting(load))

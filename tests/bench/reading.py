@@ -23,14 +23,15 @@ import pyarrow as pa
 
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.flight.server import FlightHost
+from aqueduct_core.flight.server import IntakeServer
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.schema import ATTACHMENTS, HEADERS, SOURCE, SPOOL_SCHEMA
+from aqueduct_core.intake.aqueduct.rows import ATTACHMENTS, HEADERS, ROWS, SOURCE
 from aqueduct_core.spool import InlineSync, Spool
-from aqueduct_core.spool.pieces import Piece
-from aqueduct_spark.model.selection import Selection
+from aqueduct_core.spool.locations import Location
+from aqueduct_spark.formats.aqueduct.rows import AqueductRows
+from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.read.local import rows_of
-from aqueduct_spark.read.shaping import Shape
+from aqueduct_spark.read.shaping import RowShaper
 
 REPETITIONS = 5
 SHAPES = ((100, 1_000_000, 5_000), (1_000, 200_000, 1_000), (65_536, 4_000, 16))
@@ -57,8 +58,8 @@ class Served:
     def read(self, ticket: Ticket) -> Iterator[pa.RecordBatch]:
         return self._spool.read(ticket.partition, ticket.start, ticket.end)
 
-    def pieces(self, ticket: Ticket) -> list[Piece]:
-        return self._spool.pieces(ticket.partition, ticket.start, ticket.end)
+    def locations(self, ticket: Ticket) -> list[Location]:
+        return self._spool.locations(ticket.partition, ticket.start, ticket.end)
 
 
 def record(size: int, count: int) -> pa.RecordBatch:
@@ -73,8 +74,9 @@ def record(size: int, count: int) -> pa.RecordBatch:
             pa.RunEndEncodedArray.from_arrays(
                 pa.array([count], pa.int32()), pa.array([source], SOURCE)
             ),
+            ROWS.no_events(count),
         ],
-        schema=SPOOL_SCHEMA,
+        schema=ROWS.schema,
     )
 
 
@@ -82,16 +84,20 @@ def serve(
     directory: Path, size: int, rows: int, grain: int, credentials: Credentials, pipe: Connection
 ) -> None:
     """Fill a spool and serve it; answers each word on the pipe with its processor time so far."""
-    with Spool.open(directory, schema=SPOOL_SCHEMA, partitions=2, sync=InlineSync) as spool:
+    with Spool.open(directory, schema=ROWS.schema, partitions=2, sync=InlineSync) as spool:
         batch = record(size, grain)
         for _ in range(rows // grain):
             spool.append(0, batch)
             spool.flush()
         spool.settle()
-        with FlightHost("127.0.0.1", 0, credentials, Served(spool)) as host:  # type: ignore[arg-type]
+        with IntakeServer("127.0.0.1", 0, credentials, Served(spool)) as host:  # type: ignore[arg-type]
             pipe.send((host.port, spool.id, spool.ends()[0]))
             while pipe.recv():
                 pipe.send(cpu())
+
+
+def mapped(client: IntakeClient, ticket: Ticket) -> Iterator[pa.RecordBatch]:
+    return rows_of(client, ticket, AqueductRows.stored_schema)
 
 
 def cpu() -> float:
@@ -100,12 +106,12 @@ def cpu() -> float:
 
 
 def measure(read: Read, client: IntakeClient, ticket: Ticket, pipe: Connection) -> Measured:
-    shape = Shape("messages", Selection())
+    shaper = RowShaper(AqueductRows(), RowOptions())
     pipe.send(True)
     theirs, ours, began = pipe.recv(), cpu(), time.perf_counter()
     at = ticket.start
     for batch in read(client, ticket):
-        for rows in shape.rows(batch, 0, at):
+        for rows in shaper.rows(batch, 0, at):
             assert rows.num_rows
         at += batch.num_rows
     wall, own = time.perf_counter() - began, cpu() - ours
@@ -126,7 +132,7 @@ def compare(directory: Path, size: int, rows: int, grain: int) -> bool:
         port, spool, end = here.recv()
         ticket = Ticket(spool, 0, 0, end)
         with IntakeClient(f"127.0.0.1:{port}", credentials.for_clients()) as client:
-            ways: tuple[Read, Read] = (rows_of, IntakeClient.read)
+            ways: tuple[Read, Read] = (mapped, IntakeClient.read)
             pairs = []
             for turn in range(REPETITIONS + 1):
                 both = [None, None]

@@ -20,8 +20,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from tests.bench.pipeline import intake, processor_seconds, session
+from tests.bench.pipeline import intake, session
 from tests.bench.transport import MEGABYTE, calibration
+from tests.support.processes import cpu_seconds
 from tests.support.waiting import intake_status, wait_until
 
 LOADS = {100: 400_000, 1000: 80_000}
@@ -65,10 +66,10 @@ def acked(spark: SparkSession, folder: Path, repetitions: int, scale: float) -> 
             with intake(folder / f"acked-{size}-{len(name)}") as (endpoint, pid):
                 write(rows(spark, size, 1_000), endpoint)
                 for _ in range(repetitions):
-                    before = processor_seconds(pid)
+                    before = cpu_seconds(pid)
                     plain.append(amount / nowhere(frame))
                     walls.append(amount / write(frame, endpoint, **options))
-                    used.append(processor_seconds(pid) - before)
+                    used.append(cpu_seconds(pid) - before)
             rate = statistics.median(walls)
             print(
                 f"{f'{size} B{name}':24}{rate:12,.0f}{rate * size / MEGABYTE:8.1f}"

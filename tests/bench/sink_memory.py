@@ -9,6 +9,7 @@ hands them over; its resident memory is looked at after each tenth of them.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -19,31 +20,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aqueduct_spark.write.identity import WriteIdentity
-from aqueduct_spark.write.pool import Worker
+from aqueduct_spark.formats.aqueduct.sink.attempt import AqueductSink
+from aqueduct_spark.write.sink import WriteIdentity
 from aqueduct_spark.write.task import write_rows
+from aqueduct_spark.write.worker import Worker
 from tests.bench.pipeline import intake
-from tests.spark.sinking import options
+from tests.spark.write.sinking import options
+from tests.support.processes import resident_bytes
 
 BATCH_ROWS = 10_000
 GOAL_GROWTH = 1.25
 """Resident memory at the end against that after the first tenth."""
 
 
-def resident() -> int:
-    """Bytes of this process that are in memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-
 def batches(rows: int, channels: int, seen: list[int]) -> Iterator[pa.RecordBatch]:
     names = pa.array([f"channel-{n}" for n in range(channels)])
     for first in range(0, rows, BATCH_ROWS):
         if first % (rows // 10) == 0 and first:
-            seen.append(resident())
+            seen.append(resident_bytes(os.getpid()))
         numbers = np.arange(first, first + BATCH_ROWS)
         value = pc.utf8_lpad(pa.array(numbers).cast(pa.string()), 20, "0")
         yield pa.record_batch({"value": value, "channel": names.take(numbers % channels)})
-    seen.append(resident())
+    seen.append(resident_bytes(os.getpid()))
 
 
 def main() -> int:
@@ -58,6 +56,7 @@ def main() -> int:
             begun = time.perf_counter()
             counts = write_rows(
                 batches(args.rows, args.channels, seen),
+                AqueductSink(),
                 options(endpoint, ackTimeout="120s"),
                 token=None,
                 identity=WriteIdentity("memory", 0, 0),

@@ -25,18 +25,19 @@ from aioquic.asyncio.server import serve
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import QuicEvent, StreamDataReceived
 
-from aqueduct_core.engine.contract import (
-    Admit,
-    Consumed,
-    Fact,
-    Footprint,
-    LinkReady,
-    Order,
-    StreamBytes,
-    WriteStream,
+from aqueduct_core.engine.actions import Action, Admit, Consumed, WriteStream
+from aqueduct_core.engine.engine import Footprint
+from aqueduct_core.engine.inputs import Input, LinkReady, StreamBytes
+from aqueduct_core.transport import (
+    ClientTls,
+    LinkSettings,
+    ListenedProtocol,
+    ServerTls,
+    dial,
+    listen,
 )
-from aqueduct_core.transport import ClientTls, LinkSettings, ServerTls, dial, listen
 
+ALPN = "bench"
 MEGABYTE = 1_000_000
 PIECE = 256 * 1024
 RECEIVERS = ("stock", "ours", "ours, 10,000 open streams", "ours, no GRO")
@@ -78,22 +79,22 @@ class Counting:
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
-        self._orders: list[Order] = []
+        self._actions: list[Action] = []
 
-    def absorb(self, fact: Fact, now: float) -> None:
-        if isinstance(fact, LinkReady):
-            self._orders.append(Admit())
-        elif isinstance(fact, StreamBytes):
-            self._meter.take(fact.stream_id, len(fact.data), fact.end)
-            self._orders.append(Consumed(fact.stream_id, len(fact.data)))
+    def handle(self, input: Input, now: float) -> None:
+        if isinstance(input, LinkReady):
+            self._actions.append(Admit())
+        elif isinstance(input, StreamBytes):
+            self._meter.take(input.stream_id, len(input.data), input.end)
+            self._actions.append(Consumed(input.stream_id, len(input.data)))
 
     def tick(self, now: float) -> None: ...
 
-    def orders(self) -> list[Order]:
-        orders, self._orders = self._orders, []
-        return orders
+    def actions(self) -> list[Action]:
+        actions, self._actions = self._actions, []
+        return actions
 
-    def news(self) -> list[Any]:
+    def events(self) -> list[Any]:
         return []
 
 
@@ -104,17 +105,17 @@ class Sending:
     footprint = Footprint(0)
 
     def __init__(self) -> None:
-        self.queue: list[Order] = []
+        self.queue: list[Action] = []
 
-    def absorb(self, fact: Fact, now: float) -> None: ...
+    def handle(self, input: Input, now: float) -> None: ...
 
     def tick(self, now: float) -> None: ...
 
-    def orders(self) -> list[Order]:
-        orders, self.queue = self.queue, []
-        return orders
+    def actions(self) -> list[Action]:
+        actions, self.queue = self.queue, []
+        return actions
 
-    def news(self) -> list[Any]:
+    def events(self) -> list[Any]:
         return []
 
 
@@ -127,7 +128,7 @@ async def receive(kind: str) -> None:
     assert tls.cert_pem is not None
     close: Callable[[], Awaitable[None]]
     if kind == "stock":
-        configuration = QuicConfiguration(is_client=False, alpn_protocols=["aqueduct"])
+        configuration = QuicConfiguration(is_client=False, alpn_protocols=[ALPN])
         configuration.certificate = tls.identity.certificate
         configuration.private_key = tls.identity.key
 
@@ -144,15 +145,18 @@ async def receive(kind: str) -> None:
             server.close()
     else:
         if "no GRO" in kind:
-            import aqueduct_core.transport.udp as udp
+            import aqueduct_core.transport.udp_socket as udp
 
             udp.UDP_GRO = -1
         listener = await listen(
             "127.0.0.1",
             0,
-            settings=LinkSettings(),
+            {
+                ALPN: ListenedProtocol(
+                    lambda peer, now: (Counting(meter), lambda driver, events: None)
+                )
+            },
             tls=tls,
-            make_engine=lambda peer, now: (Counting(meter), lambda driver, news: None),
         )
         port = listener.address[1]
         close = listener.close
@@ -170,10 +174,11 @@ async def send(total: int, size: int) -> None:
     driver = await dial(
         "127.0.0.1",
         target["port"],
+        alpn=ALPN,
         settings=LinkSettings(max_datagram_size=size),
         tls=ClientTls(ca_pem=target["ca"].encode()),
         make_engine=lambda now: engine,
-        on_news=lambda driver, news: None,
+        on_events=lambda driver, events: None,
     )
     for index in range(target["idle"]):
         engine.queue.append(WriteStream(2 + 4 * index, b"open", False))

@@ -12,9 +12,9 @@ from importlib.metadata import files
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.repository import ROOT
 from tests.support.waiting import LONG
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("aqueduct_core", "aqueduct_spark")
 FILES = ("pyproject.toml", "pyspark_aqueduct.py", "README.md", "LICENSE")
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aqueduct_core.aqueduct.codec import VERSION
+from aqueduct_core.aqueduct.conventions.positions import ChannelPosition, from_payload
 from aqueduct_core.aqueduct.faults import Code
-from aqueduct_core.aqueduct.positions import Position, from_payload
+from aqueduct_core.aqueduct.wire.codec import VERSION
 from tests.support import reference_decoder
+from tests.support.repository import ROOT
 from tests.support.wire import unhex
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "protocol.md"
+PAGE = ROOT / "docs" / "protocol.md"
 BLOCK = re.compile(r"^```frames\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLES = [
     tuple(part.strip() for part in line.split("|"))
@@ -38,7 +38,7 @@ def test_examples(carrier: str, text: str, expected: str) -> None:
 
 
 def _name(frame: tuple[Any, ...]) -> str:
-    name = re.sub(r"(?<!^)([A-Z])", r"_\1", frame[0]).upper()
+    name = reference_decoder.frame_name(frame[0])
     return " ".join([name, *(str(part) for part in frame[1:] if isinstance(part, int))])
 
 
@@ -68,4 +68,4 @@ def test_the_version_frame() -> None:
 def test_the_example_of_a_position_is_one() -> None:
     (example,) = re.findall(r"^```json\n(.*\"next\".*)\n```", PAGE.read_text("utf-8"), re.MULTILINE)
     stored = ((0, 502), (504, 510))
-    assert from_payload(example.encode()) == Position("readings", 510, 400, False, stored)
+    assert from_payload(example.encode()) == ChannelPosition("readings", 510, 400, False, stored)

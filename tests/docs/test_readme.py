@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.docs.plain_place import PlainPlace
+from tests.support.repository import ROOT
 from tests.support.waiting import LONG, Output, ended, environment, intake_status
 
 AQUEDUCT = [sys.executable, "-m", "aqueduct_core.cli.main"]
 CERTIFICATE = ["--cert", "tls/cert.pem", "--key", "tls/key.pem"]
-ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 ADDRESS = "127.0.0.1:4433"
 COMPILED = shutil.ignore_patterns("__pycache__")

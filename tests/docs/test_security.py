@@ -9,25 +9,28 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.flight import half_open
-from aqueduct_core.intake import config_file, process
-from aqueduct_core.intake.admission import Admission
-from aqueduct_core.intake.listening import SHARED_WINDOW, listen_limits
-from aqueduct_core.intake.settings import AuthSettings
+from aqueduct_core.flight import unauthenticated
+from aqueduct_core.intake import process
+from aqueduct_core.intake.sessions.authentication import Authentication
+from aqueduct_core.intake.sessions.listen import SHARED_WINDOW, listen_limits
+from aqueduct_core.intake.settings import config_file
+from aqueduct_core.intake.settings.intake import AuthSettings
 from aqueduct_core.logs import refusals
 from aqueduct_core.transport import (
     address_validation,
+    datagram_server,
     fair_turns,
     listener,
     settings,
     stateless_reset,
 )
-from aqueduct_core.transport.aioquic_port import frugal, making, streams
+from aqueduct_core.transport.aioquic import factory, packet_limits, streams
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
-from aqueduct_spark.model.option_specs import OPTION_SPECS
+from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
+from tests.support.repository import ROOT
 from tests.support.waiting import LONG
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "security.md").read_text("utf-8")
 LIMITS = re.findall(r"^\| `([\w.]+)` \| ([\w.]+) \| ", PAGE, re.MULTILINE)
 BOUNDS = dict(re.findall(r"^\| ([a-z][^|`]+) \| (\d[^|]*) \|$", PAGE, re.MULTILINE))
 
@@ -40,32 +43,32 @@ def block(language: str) -> str:
 
 @pytest.mark.parametrize(("name", "value"), LIMITS)
 def test_defaults_of_limits(name: str, value: str) -> None:
-    (spec,) = [spec for spec in OPTION_SPECS if spec.name == name]
+    (spec,) = [spec for spec in AQUEDUCT_OPTIONS.specs if spec.name == name]
     assert spec.default == value
 
 
 def test_every_limit_of_the_source_has_a_row() -> None:
-    limits = {spec.name for spec in OPTION_SPECS if spec.name.startswith("limits.")}
+    limits = {spec.name for spec in AQUEDUCT_OPTIONS.specs if spec.name.startswith("limits.")}
     assert limits <= {name for name, _ in LIMITS}
 
 
 def test_bounds_without_an_option() -> None:
     numbers = [[int(number) for number in re.findall(r"\d+", text)] for text in BOUNDS.values()]
     assert numbers == [
-        [making.STREAMS_OF_STRANGERS],
+        [factory.STREAMS_OF_STRANGERS],
         [Config().max_prehandshake_bytes],
         [LinkSettings().connection_window, SHARED_WINDOW, settings.LEAST_WINDOW],
         [streams.MAX_RANGES],
         [streams.MAX_CONNECTION_RANGES],
         [settings.LARGEST_DATAGRAM],
-        [frugal.MOST_ACK_RANGES],
+        [packet_limits.MOST_ACK_RANGES],
         [fair_turns.WAITING],
         [Config().work_per_turn],
-        [listener.STRANGERS_WAITING],
-        [round(listener.STRANGERS_SHARE * 1000)],
+        [datagram_server.STRANGERS_WAITING],
+        [round(datagram_server.STRANGERS_SHARE * 1000)],
         [stateless_reset.PER_SECOND],
-        [half_open.MOST],
-        [half_open.PATIENCE * half_open.LOOK_SECONDS],
+        [unauthenticated.MAX_WAITING],
+        [unauthenticated.MAX_LOOKS * unauthenticated.LOOK_SECONDS],
         [process.MAX_DESCRIPTORS],
         [refusals.LINES],
     ]
@@ -92,14 +95,18 @@ def test_the_exposed_intake_is_configured_so(tmp_path: Path) -> None:
     assert read.auth.required
     assert not read.early_data
     limits = listen_limits(read)
-    assert (limits.retry, limits.connections, limits.per_address) == ("always", 2_000, 64)
+    assert (limits.retry, limits.connections, limits.connections_per_address) == (
+        "always",
+        2_000,
+        64,
+    )
 
 
 def test_the_token_that_is_made_admits(tmp_path: Path) -> None:
     subprocess.run(["sh", "-c", block("sh")], cwd=tmp_path, check=True, timeout=LONG)
     file = tmp_path / "tokens"
     assert file.stat().st_mode & 0o777 == 0o600
-    admission = Admission(AuthSettings(str(file)))
+    admission = Authentication(AuthSettings(str(file)))
     token = file.read_text().strip()
     assert len(token) >= 40
     assert admission.refusal(token) is None

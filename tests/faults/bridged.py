@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aqueduct_core.cli.spool_places import only_place
-from aqueduct_core.dedupe.numbering import BATCH_BITS, MODE_BITS, ROW_BITS
+from aqueduct_core.aqueduct.conventions.dedupe.numbering import BATCH_BITS, MODE_BITS, ROW_BITS
+from aqueduct_core.cli.spool.places import only_place
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.intake.schema import expand
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.primitives.ranges import RangeSet
 from tests.faults.ledger import DIGITS, Entry, Verdict, numbers_of
 
@@ -90,7 +90,7 @@ class Received:
                 for log, start, end in zip(logs, self._ends, reader.ends(), strict=False):
                     at = start
                     for batch in reader.read(log, start, end):
-                        self.book(expand(batch, log, at, False, False))
+                        self.book(ROWS.expand(batch, log, at, False, False))
                         at += batch.num_rows
                     self._ends[log] = at
         except SpoolFailed as error:

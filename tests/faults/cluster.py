@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyspark
 
-from tests.faults.processes import EXECUTOR, command, descendants
+from tests.support.processes import EXECUTOR, command, descendants
 from tests.support.waiting import LONG, environment, send_signal, wait_until
 
 START_SECONDS = LONG

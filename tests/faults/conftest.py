@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.intake.processes import Site
 from tests.faults.load import Load, load
 from tests.spark.conftest import pytest_configure, scene, spark  # noqa: F401
+from tests.support.intake_process import Site
 
 
 @pytest.fixture

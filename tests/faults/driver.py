@@ -15,7 +15,7 @@ With ``attempts``, a directory, each attempt of a task leaves a file ``BATCH-PAR
 with its process id there. When the file ``hold`` is in it, one first attempt takes it, stops behind
 its first rows and says so in the file ``held``; it goes on when that one is gone.
 
-Standard output has one line for each fact: ``jvm PID``, ``held N``, ``frozen N``, ``over ERROR``.
+Standard output has one line for each value: ``jvm PID``, ``held N``, ``frozen N``, ``over ERROR``.
 Exit code 0 after the end of an AvailableNow query, 3 when the query failed.
 """
 
@@ -35,8 +35,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.faults.processes import planners_of
 from tests.spark.scene import SPARK_CONF
+from tests.support.processes import planners_of
 from tests.support.python_of_spark import set_python_of_spark
 
 HOLD_TURNS = 3_000
@@ -133,8 +133,8 @@ def taken(hold: Path, held: Path, name: str) -> bool:
     return True
 
 
-def say(word: str, fact: object) -> None:
-    print(word, fact, flush=True)
+def say(word: str, value: object) -> None:
+    print(word, value, flush=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyspark
 
-from tests.faults.processes import descendants, executors_of, planners_of, workers_of
+from tests.support.processes import descendants, executors_of, planners_of, workers_of
 from tests.support.waiting import (
     LONG,
     Output,

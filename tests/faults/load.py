@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.core.intake.processes import IntakeProcess
 from tests.faults.ledger import Entry, Verdict, balance
 from tests.faults.producer import Flow, ProducerThread
 from tests.faults.tables import stored
+from tests.support.intake_process import IntakeProcess
 from tests.support.waiting import LONG, wait_until
 
 FLOWS = [

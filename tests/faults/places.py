@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.faults.processes import INTAKE, command, descendants
+from tests.support.processes import INTAKE, command, descendants
 
 DIRECTORY = "SPARK_EXECUTOR_DIRS"
 """What an executor tells its Python workers, and they the intakes that they start."""

@@ -150,7 +150,7 @@ class LateSync(InlineSync):
         self._asked = group
         if self._choose.random() < 0.3:
             self._settle()
-        os.write(self._tell, b".")
+        os.write(self._written, b".")
 
     def answered(self) -> int:
         self._settle()

@@ -27,7 +27,7 @@ from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tls import ClientTls
+from aqueduct_core.transport.tls.credentials import ClientTls
 from jobs.demo.ledger import LedgerFile
 from tests.faults.ledger import DIGITS, Entry, payload
 from tests.support.waiting import LONG
@@ -164,9 +164,9 @@ class Producing:
         book.carrier = producer
 
         def note() -> None:
-            facts = sender.statistics
-            book.acked = RangeSet(facts.acked_ranges)
-            book.resent = facts.resent
+            counts = sender.statistics
+            book.acked = RangeSet(counts.acked_ranges)
+            book.resent = counts.resent
 
         async for count in self._pace(book):
             for _ in range(count):

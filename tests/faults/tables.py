@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 from aqueduct_core.errors import IntakeFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import IntakeStatus, Ticket
-from aqueduct_core.intake.schema import expand, row_schema
-from tests.core.intake.processes import IntakeProcess
+from aqueduct_core.intake.aqueduct.rows import ROWS
 from tests.faults.ledger import COLUMNS, DIGITS
+from tests.support.intake_process import IntakeProcess
 from tests.support.waiting import LONG
 
 MANY_CHUNKS = 500
 """Pieces of a table above which it is copied into one, for the sake of speed."""
 
-SCHEMA = pa.schema([row_schema(False, False).field(name) for name in COLUMNS])
+SCHEMA = pa.schema([ROWS.row_schema(False, False).field(name) for name in COLUMNS])
 
 
 def stored(intake: IntakeProcess) -> pa.Table:
@@ -38,7 +38,7 @@ def rows_between(client: IntakeClient, status: IntakeStatus, starts: Any, ends: 
     for partition, (start, end) in enumerate(zip(starts, ends, strict=True)):
         offset = start
         for batch in client.read(Ticket(status.id, partition, start, end)):
-            full = expand(batch, partition, offset, False, False)
+            full = ROWS.expand(batch, partition, offset, False, False)
             batches.append(full.select(list(COLUMNS)))
             offset += batch.num_rows
     return pa.Table.from_batches(batches, schema=SCHEMA)

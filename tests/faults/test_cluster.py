@@ -16,10 +16,10 @@ from tests.faults.drivers import Driver, Plan
 from tests.faults.ledger import balance
 from tests.faults.load import Load
 from tests.faults.places import places
-from tests.faults.processes import descendants
 from tests.faults.producer import Flow
 from tests.faults.tables import SinkTable
 from tests.spark.producing import free_port
+from tests.support.processes import descendants
 from tests.support.waiting import LONG, alive, ended, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.errors import AuthFailed, TlsFailed
-from aqueduct_core.intake.certificate_files import CertificateFiles
-from aqueduct_core.intake.settings import AuthSettings
-from aqueduct_core.transport.tls import ClientTls, ServerTls
-from tests.core.intake.processes import Site
+from aqueduct_core.intake.settings.certificate_files import CertificateFiles
+from aqueduct_core.intake.settings.intake import AuthSettings
+from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
 from tests.faults.load import PATIENCE, Load
 from tests.faults.producer import PATIENT, Flow
 from tests.spark.producing import numbered, produce
+from tests.support.intake_process import Site
 from tests.support.waiting import wait_until
 
 FLOWS = [Flow("ordered", "readings", 300.0, 100)]

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from tests.core.intake.processes import Site
 from tests.faults.load import Load
 from tests.faults.producer import PATIENT, Flow
 from tests.spark.producing import free_port
+from tests.support.intake_process import Site
 from tests.support.waiting import LONG, SOON, ended
 
 BOUNCES = 5

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from aqueduct_core.flight.client import IntakeClient
-from tests.core.intake.processes import IntakeProcess, Site
 from tests.faults import clock
 from tests.faults.ledger import balance
 from tests.faults.load import PATIENCE, Load
-from tests.faults.processes import resident_bytes
 from tests.faults.producer import PATIENT, Flow
 from tests.faults.tables import Consumer, stored
 from tests.spark.producing import free_port
+from tests.support.intake_process import IntakeProcess, Site
+from tests.support.processes import resident_bytes
 from tests.support.waiting import LONG, wait_until
 
 CAP = 8_000_000

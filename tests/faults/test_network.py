@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.core.intake.processes import IntakeProcess, Site
 from tests.faults.load import PATIENCE, Load
 from tests.faults.network import Network, namespaces
 from tests.faults.producer import PATIENT, Flow
 from tests.spark.producing import free_port
+from tests.support.intake_process import IntakeProcess, Site
 from tests.support.proxy import Impairment, udp_socket
 from tests.support.waiting import LONG, alive, wait_until
 

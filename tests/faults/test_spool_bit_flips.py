@@ -17,8 +17,8 @@ import pytest
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool import Spool, SpoolReader
-from aqueduct_core.spool.record import Record
-from aqueduct_core.spool.scan import scan
+from aqueduct_core.spool.format.record import Record
+from aqueduct_core.spool.format.scan import scan
 from tests.core.spool.conftest import memory  # noqa: F401
 from tests.core.spool.rows import check_all, check_rows, open_spool, segments, store
 from tests.faults.test_spool_swapped import only_right_rows

@@ -32,7 +32,7 @@ class NoLock:
 
 @pytest.fixture(autouse=True)
 def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "Lock", NoLock)
+    monkeypatch.setattr(ownership, "SpoolLock", NoLock)
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_fault_32_an_owner_that_came_between_a_look_and_its_epoch_stays(
 
     def late(*given: Any) -> Any:
         monkeypatch.undo()
-        monkeypatch.setattr(ownership, "Lock", NoLock)
+        monkeypatch.setattr(ownership, "SpoolLock", NoLock)
         ends.append(open_spool(tmp_path))
         store(ends[0], [2, 1])
         return undisturbed(*given)

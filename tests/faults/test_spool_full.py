@@ -11,8 +11,7 @@ import pytest
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool import Spool, SyncerProcess
-from tests.core.spool.rows import SCHEMA, check_marks, noted, open_spool, segments
-from tests.core.spool.test_retention import trim_all
+from tests.core.spool.rows import SCHEMA, check_marks, noted, open_spool, segments, trim_all
 from tests.faults.spool_disks import MOUNTS, SMALL, Small
 
 ROW = 8 * 1024

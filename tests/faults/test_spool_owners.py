@@ -22,8 +22,9 @@ from tests.core.spool.rows import (
     open_spool,
     segments,
     store,
+    trim_all,
 )
-from tests.core.spool.test_retention import trim_all
+from tests.support.repository import ROOT
 
 OWNER = """
 import sys
@@ -46,7 +47,7 @@ def owner(directory: Path) -> Iterator[subprocess.Popen[str]]:
         [sys.executable, "-c", OWNER, str(directory)],
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
     ) as process:
         try:
             yield process

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from aqueduct_core.errors import AqueductError, DataLoss, SpoolFailed
-from aqueduct_core.spool import Spool, SpoolReader, read_pieces
+from aqueduct_core.spool import Spool, SpoolReader, read_locations
 from tests.core.spool.rows import (
     SCHEMA,
     batch,
@@ -26,8 +26,8 @@ from tests.core.spool.rows import (
     row,
     segments,
     store,
+    trim_all,
 )
-from tests.core.spool.test_retention import trim_all
 
 CATALOG = "catalog.sqlite"
 ROWS = [2, 1]
@@ -60,9 +60,9 @@ def only_right_rows(spool: Spool | SpoolReader) -> tuple[int, set[str]]:
                 refused += 1
                 classes.add(error.name)
                 with pytest.raises((DataLoss, SpoolFailed), match=error.subclass):
-                    list(read_pieces(spool.pieces(partition, offset, offset + 1), SCHEMA))
+                    list(read_locations(spool.locations(partition, offset, offset + 1), SCHEMA))
             else:
-                (piece,) = read_pieces(spool.pieces(partition, offset, offset + 1), SCHEMA)
+                (piece,) = read_locations(spool.locations(partition, offset, offset + 1), SCHEMA)
                 assert piece.column("value").to_pylist() == [row(partition, offset)]
     return refused, classes
 

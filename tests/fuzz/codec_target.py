@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from aqueduct_core.aqueduct import blocks, chanid, codec
-from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.faults import Code, PeerFault
+from aqueduct_core.aqueduct.wire import blocks, chanid, codec
+from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.primitives import cursor, varint
 from aqueduct_core.primitives.cursor import Cursor
 from aqueduct_core.primitives.varint import Malformed, NeedMore

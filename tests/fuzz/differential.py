@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.faults import PeerFault
-from aqueduct_core.aqueduct.frames import Block, Frame, Message
-from aqueduct_core.aqueduct.grammar import SequenceReader
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.aqueduct.wire.frames import Block, Frame, MessageFrame
+from aqueduct_core.aqueduct.wire.grammar import SequenceReader
 from tests.support import reference_decoder
 from tests.support.reference_decoder import Limits, Reading
 from tests.support.sequence_generator import Case, SequenceGenerator
@@ -78,9 +78,9 @@ class ProjectReading:
 def plain(frame: Frame) -> list[tuple[Any, ...]]:
     """A frame as (name, values…), a block as its messages."""
     if isinstance(frame, Block):
-        return [("Message", *message[:4]) for message in frame.messages()]
-    if isinstance(frame, Message):
-        return [("Message", *frame[:4])]
+        return [("MessageFrame", *message[:4]) for message in frame.messages()]
+    if isinstance(frame, MessageFrame):
+        return [("MessageFrame", *frame[:4])]
     return [(type(frame).__name__, *frame)]
 
 

@@ -1,39 +1,39 @@
 """Target: one engine and a peer that sends whatever the bytes say, with any timing.
 
-Invariant: the only outcomes of arbitrary facts are news, waiting for more, or a close with a
+Invariant: the only outcomes of arbitrary inputs are events, waiting for more, or a close with a
 defined code; never an exception out of the engine, never a close with INTERNAL, never an order or
-news that is not well formed (``Judge``), never more queued than the limits allow. Commands of the
+events that is not well formed (``Judge``), never more queued than the limits allow. Commands of the
 application fail with a ``LocalError`` or not at all, whatever the peer did before. And with the
-default limits, the peer's streams coming byte by byte change neither orders nor news (AQ-SEQ-9).
+default limits, the peer's streams coming byte by byte change neither actions nor events (AQ-SEQ-9).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from aqueduct_core.aqueduct.codec import encode_headers
-from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Connection, Mode, Side
-from aqueduct_core.aqueduct.conventions import CODE_REJECTED
+from aqueduct_core.aqueduct.conventions.headers import CODE_REJECTED
+from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Attach, Config, Mode, Side
+from aqueduct_core.aqueduct.events import Event, Numbered
 from aqueduct_core.aqueduct.faults import LocalError
 from aqueduct_core.aqueduct.flow import FLOW_CONTROL, Buffers, connection_header
-from aqueduct_core.aqueduct.news import Attachment, News, Numbered, Run
-from aqueduct_core.engine.contract import (
-    Consumed,
+from aqueduct_core.aqueduct.wire.codec import encode_headers
+from aqueduct_core.engine.actions import Action, Consumed, SendDatagram
+from aqueduct_core.engine.inputs import (
     Datagram,
-    DatagramRefused,
+    DatagramFate,
+    DatagramOutcome,
     EarlyReady,
     EarlyRejected,
-    Fact,
+    Input,
     LinkLost,
     LinkReady,
     LinkRtt,
-    Order,
-    SendDatagram,
     StreamBytes,
     StreamLimit,
     StreamReset,
     StreamStopped,
 )
+from aqueduct_core.engine.message_batch import Attachment, MessageBatch
 from tests.fuzz.byte_source import ByteSource
 from tests.fuzz.judge import Judge
 from tests.support.reference_decoder import VERSION_FRAME
@@ -96,12 +96,12 @@ _STREAMS = 6
 _MOST_STEPS = 200
 
 
-def _comparable(news: News) -> object:
+def _comparable(event: Event) -> object:
     """Arrays do not compare as a whole."""
-    if isinstance(news, Run):
-        fields = {field: getattr(news, field) for field in Run.__slots__}
-        return fields | {"offsets": news.offsets.tolist()}
-    return news
+    if isinstance(event, MessageBatch):
+        fields = {field: getattr(event, field) for field in MessageBatch.__slots__}
+        return fields | {"offsets": event.offsets.tolist()}
+    return event
 
 
 class Scene:
@@ -111,14 +111,14 @@ class Scene:
         self.source = source
         self._bytewise = bytewise
         self.seen: list[object] = []
-        """All orders and news but credit, which for a part of a frame may come early."""
+        """All actions and events but credit, which for a part of a frame may come early."""
         flags = source.byte()
         self.side = Side(flags & 1)
         self.peer = self.side.other
-        self.engine = Connection(self.side, (), CONFIGS[flags >> 1 & 31])
+        self.engine = AqueductEngine(self.side, (), CONFIGS[flags >> 1 & 31])
         self.judge = Judge(self.engine)
         self.now = 0.0
-        self.runs: list[Run] = []
+        self.batches: list[MessageBatch] = []
         self.channels = list(_CHANNELS)
         self.attachments: list[Attachment] = []
         self.tokens: list[int] = []
@@ -139,8 +139,8 @@ class Scene:
 
     # --- what every step uses -----------------------------------------------------------
 
-    def absorb(self, fact: Fact) -> None:
-        self.judge.absorb(fact, self.now)
+    def handle(self, input: Input) -> None:
+        self.judge.handle(input, self.now)
 
     def stream_bytes(self, data: bytes, *, end: bool, place: int = _STREAMS) -> None:
         """On the open stream at this place, or on a new one."""
@@ -156,31 +156,31 @@ class Scene:
             self._streams.remove(stream_id)
         if self._bytewise and data:
             for i in range(len(data) - 1):
-                self.absorb(StreamBytes(stream_id, data[i : i + 1], False))
+                self.handle(StreamBytes(stream_id, data[i : i + 1], False))
             data = data[-1:]
-        self.absorb(StreamBytes(stream_id, data, end))
+        self.handle(StreamBytes(stream_id, data, end))
 
     def collect(self) -> None:
-        for order in self.judge.orders():
-            self._see(order)
-        for item in self.judge.news():
+        for action in self.judge.actions():
+            self._see(action)
+        for item in self.judge.events():
             self._hear(item)
 
-    def _see(self, order: Order) -> None:
-        if not isinstance(order, Consumed):
-            self.seen.append(order)
-        if isinstance(order, SendDatagram):
-            self.tokens.append(order.token)
+    def _see(self, action: Action) -> None:
+        if not isinstance(action, Consumed):
+            self.seen.append(action)
+        if isinstance(action, SendDatagram):
+            self.tokens.append(action.token)
 
-    def _hear(self, news: News) -> None:
-        self.seen.append(_comparable(news))
-        if isinstance(news, Run):
-            self.runs.append(news)
-            for attachments in news.attachments.values():
+    def _hear(self, event: Event) -> None:
+        self.seen.append(_comparable(event))
+        if isinstance(event, MessageBatch):
+            self.batches.append(event)
+            for attachments in event.attachments.values():
                 self.attachments += attachments
                 self.channels += [attachment.channel for attachment in attachments]
-        elif isinstance(news, Numbered):
-            self.channels += news.attached
+        elif isinstance(event, Numbered):
+            self.channels += event.attached
 
     def command(self, call: Callable[[], object]) -> None:
         try:
@@ -245,47 +245,48 @@ class Scene:
     def reset(self) -> None:
         if self._streams:
             stream_id = self._streams.pop(self.source.below(len(self._streams)))
-            self.absorb(StreamReset(stream_id, self.source.byte()))
+            self.handle(StreamReset(stream_id, self.source.byte()))
 
     def stop(self) -> None:
         if self.judge.opened:
-            self.absorb(StreamStopped(self.source.choice(self.judge.opened), 0))
+            self.handle(StreamStopped(self.source.choice(self.judge.opened), 0))
 
     def datagram(self) -> None:
         data = self.source.block()
         if self.source.flag():
             data = b"\x03" + varint(self.channel()) + self._message()
-        self.absorb(Datagram(data))
+        self.handle(Datagram(data))
 
     def odd_stream(self) -> None:
         """A stream that cannot carry frames: bidirectional, or of our own numbering."""
-        self.absorb(StreamBytes(self._next_stream ^ (1 + self.source.below(3)), b"\x01", False))
+        self.handle(StreamBytes(self._next_stream ^ (1 + self.source.below(3)), b"\x01", False))
 
     # --- the link and the clock ---------------------------------------------------------
 
     def refuse(self) -> None:
         if self.tokens:
-            self.absorb(DatagramRefused(self.tokens.pop(self.source.below(len(self.tokens)))))
+            token = self.tokens.pop(self.source.below(len(self.tokens)))
+            self.handle(DatagramOutcome(token, DatagramFate.REFUSED))
 
     def ready(self) -> None:
-        self.absorb(LinkReady(self.source.choice((0, 1, 30, 60, 1100, 65_000))))
+        self.handle(LinkReady(self.source.choice((0, 1, 30, 60, 1100, 65_000))))
 
     def stream_limit(self) -> None:
         self._stream_limit += self.source.byte() % 24
-        self.absorb(StreamLimit(self._stream_limit))
+        self.handle(StreamLimit(self._stream_limit))
 
     def round_trip(self) -> None:
-        self.absorb(LinkRtt(self.source.choice((0.0, 0.001, 0.3, 60.0))))
+        self.handle(LinkRtt(self.source.choice((0.0, 0.001, 0.3, 60.0))))
 
     def early(self) -> None:
         """0-RTT, taken or rejected, on a link that is new."""
         if not self.tokens and self.engine.peer_headers is None:
-            self.absorb(EarlyReady(self.source.choice((0, 60, 1100))))
+            self.handle(EarlyReady(self.source.choice((0, 60, 1100))))
             if self.source.flag():
-                self.absorb(EarlyRejected(len(self.judge.opened)))
+                self.handle(EarlyRejected(len(self.judge.opened)))
 
     def lost(self) -> None:
-        self.absorb(LinkLost(self.source.choice((0, 1, CODE_REJECTED)), "", self.source.flag()))
+        self.handle(LinkLost(self.source.choice((0, 1, CODE_REJECTED)), "", self.source.flag()))
 
     def time(self) -> None:
         self.now += self.source.choice((0.0, 0.001, 0.02, 0.1, 1.0, 11.0, 3600.0))
@@ -326,23 +327,25 @@ class Scene:
     def read(self) -> None:
         """Store (or refuse) and consume what was told; some of it, or all."""
         for _ in range(1 + self.source.byte() % 8):
-            if not self.runs:
+            if not self.batches:
                 return
-            self._digest(self.runs.pop(0))
+            self._digest(self.batches.pop(0))
 
-    def _digest(self, run: Run) -> None:
+    def _digest(self, batch: MessageBatch) -> None:
         if self.source.byte() % 4:
-            stop = run.first + run.count
+            stop = batch.first + batch.count
             self.command(
                 lambda: self.engine.stored(
-                    run.channel, run.first, stop, reliable=run.reliable, now=self.now
+                    batch.channel, batch.first, stop, reliable=batch.reliable, now=self.now
                 )
             )
-        elif not run.reliable:
+        elif not batch.reliable:
             self.command(
-                lambda: self.engine.refused(run.channel, run.first, run.first + run.count, self.now)
+                lambda: self.engine.refused(
+                    batch.channel, batch.first, batch.first + batch.count, self.now
+                )
             )
-        self.engine.consumed(run.channel, run.size, self.now)
+        self.engine.consumed(batch.channel, batch.size, self.now)
 
     def accept(self) -> None:
         self.command(lambda: self.engine.accept(((b"k", b"v"),), self.now))
@@ -364,7 +367,7 @@ _STEPS: tuple[Callable[[Scene], None], ...] = (
 def run(data: bytes) -> None:
     """The first byte: side, limits, whether the handshake is over, whether to do all of it once
     more byte by byte; then one step after the other, each a byte and its parameters. The top bit
-    of a step puts off the orders and news."""
+    of a step puts off the actions and events."""
     seen = _play(Scene(ByteSource(data)))
     if data and data[0] & 0x80 and CONFIGS[data[0] >> 1 & 31].max_partial_bytes > 1 << 16:
         again = _play(Scene(ByteSource(data), bytewise=True))

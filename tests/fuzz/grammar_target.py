@@ -8,10 +8,10 @@ exactly where they would be refused otherwise.
 
 from __future__ import annotations
 
-from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.faults import Code, PeerFault
-from aqueduct_core.aqueduct.grammar import SequenceReader
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.aqueduct.wire.grammar import SequenceReader
 from tests.fuzz.byte_source import ByteSource
 from tests.fuzz.differential import Gate, check, config_of
 from tests.support.reference_decoder import Limits, Reading
@@ -37,7 +37,7 @@ def run(data: bytes) -> None:
     )
     reading = check(case)
     if not datagram:
-        _ghost(case, reading)
+        _skipped(case, reading)
 
 
 def _cut(data: bytes, steps: list[int]) -> list[bytes]:
@@ -52,7 +52,7 @@ def _cut(data: bytes, steps: list[int]) -> list[bytes]:
     return pieces
 
 
-def _ghost(case: Case, reading: Reading) -> None:
+def _skipped(case: Case, reading: Reading) -> None:
     """The same bytes on the stream of a machine that has ended (AQ-SEQ-11, AQ-ERR-4)."""
     reader = SequenceReader(Side(case.sender), Gate(case.early, True), config_of(case.limits))
     kinds: list[str] = []
@@ -65,20 +65,20 @@ def _ghost(case: Case, reading: Reading) -> None:
             while (frame := reader.next()) is not None:
                 kinds.append(type(frame).__name__)
                 if kinds[-1] == "RouteTo":
-                    reader.ghost()
+                    reader.skip()
             assert 0 <= reader.waiting <= _most_held(config_of(case.limits), given)
         if case.ended:
             reader.end()
     except PeerFault as fault:
         code = fault.code
     assert code == reading.code
-    expected = ["Skipped" if name == "Message" else name for name, *_ in reading.frames]
+    expected = ["Skipped" if name == "MessageFrame" else name for name, *_ in reading.frames]
     # a payload that is thrown away need not have come in whole
     assert kinds == expected or kinds == [*expected, "Skipped"]
 
 
 def _most_held(config: Config, given: int) -> int:
-    """A ghost keeps no payload: at most the head of one frame."""
+    """What is skipped keeps no payload: at most the head of one frame."""
     head = 64 + max(
         config.max_headers_bytes + config.max_attachments_bytes, config.max_ranges_bytes
     )  # fmt: skip

@@ -1,8 +1,8 @@
-"""Watches one engine from outside: are its orders and news well formed?
+"""Watches one engine from outside: are its actions and events well formed?
 
-Orders: streams are numbered without gaps, nothing is written behind an end or a reset, credit is
+Actions: streams are numbered without gaps, nothing is written behind an end or a reset, credit is
 given for bytes that came, every byte written is read by the reference decoder as frames that this
-side may send, and a close is the last order, with a defined code that is not INTERNAL. News: runs
+side may send, and a close is the last order, with a defined code that is not INTERNAL. Events: runs
 add up, a half ends once and has nothing to tell afterwards, and Closed comes last.
 """
 
@@ -11,34 +11,33 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from aqueduct_core.aqueduct.connection import Connection
-from aqueduct_core.aqueduct.conventions import CODE_ABORTED, CODE_REJECTED
-from aqueduct_core.aqueduct.faults import Code
-from aqueduct_core.aqueduct.news import (
+from aqueduct_core.aqueduct.conventions.headers import CODE_ABORTED, CODE_REJECTED
+from aqueduct_core.aqueduct.engine import AqueductEngine
+from aqueduct_core.aqueduct.events import (
     Closed,
     Delivered,
     Dropped,
     Ended,
+    Event,
     Idle,
     Nacked,
-    News,
     Numbered,
     Opened,
     Rerouted,
-    Run,
     Writable,
 )
-from aqueduct_core.engine.contract import (
+from aqueduct_core.aqueduct.faults import Code
+from aqueduct_core.engine.actions import (
+    Action,
     CloseLink,
     Consumed,
-    Fact,
-    Order,
     ResetStream,
     SendDatagram,
     StopStream,
-    StreamBytes,
     WriteStream,
 )
+from aqueduct_core.engine.inputs import Input, StreamBytes
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support import reference_decoder
 
 ENDS = {*Code, CODE_REJECTED, CODE_ABORTED} - {Code.INTERNAL}
@@ -48,7 +47,7 @@ ENDS = {*Code, CODE_REJECTED, CODE_ABORTED} - {Code.INTERNAL}
 class Judge:
     """Stands between an engine and its driver, who sees the same verbs (``Engine``)."""
 
-    def __init__(self, engine: Connection) -> None:
+    def __init__(self, engine: AqueductEngine) -> None:
         self.engine = engine
         self.opened: list[int] = []
         """Streams of the engine, in the order in which it first named them."""
@@ -63,32 +62,32 @@ class Judge:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.engine, name)
 
-    def absorb(self, fact: Fact, now: float) -> None:
-        if isinstance(fact, StreamBytes) and self.engine.closed is None:
-            self._received[fact.stream_id] += len(fact.data)
-        self.engine.absorb(fact, now)
+    def handle(self, input: Input, now: float) -> None:
+        if isinstance(input, StreamBytes) and self.engine.closed is None:
+            self._received[input.stream_id] += len(input.data)
+        self.engine.handle(input, now)
 
-    def orders(self) -> list[Order]:
-        orders = self.engine.orders()
-        for order in orders:
-            self._order(order)
+    def actions(self) -> list[Action]:
+        actions = self.engine.actions()
+        for action in actions:
+            self._act(action)
         if not self._link_closed:
             # within one burst the urgent streams leave first; none is left out
             own = range(2 | self.engine.side, 4 * len(self.opened), 4)
             assert sorted(self.opened) == list(own), "a gap in the numbers of streams"
-        return orders
+        return actions
 
-    def news(self) -> list[News]:
-        news = self.engine.news()
-        for item in news:
-            self._news(item)
+    def events(self) -> list[Event]:
+        events = self.engine.events()
+        for item in events:
+            self._events(item)
         closed = self.engine.closed
         assert (closed is not None) == self._closed, "Closed is told at once, and only then"
         if closed is None:
             self._bounds()
         else:
             assert closed.code != Code.INTERNAL, "an internal error"
-        return news
+        return events
 
     def _bounds(self) -> None:
         config, statistics = self.engine.config, self.engine.statistics
@@ -97,11 +96,11 @@ class Judge:
         wake = self.engine.wake_at
         assert wake is None or wake >= 0
 
-    # --- orders -------------------------------------------------------------------------
+    # --- actions -------------------------------------------------------------------------
 
-    def _order(self, order: Order) -> None:
-        assert not self._link_closed, f"{order} behind the close"
-        match order:
+    def _act(self, action: Action) -> None:
+        assert not self._link_closed, f"{action} behind the close"
+        match action:
             case WriteStream(stream_id, data, end):
                 self._write(stream_id, data, end)
             case ResetStream(stream_id, code):
@@ -150,13 +149,13 @@ class Judge:
         assert reading.code is None, f"sends what a peer refuses with {reading.code}: {data!r}"
         assert reading.parsed == len(data), f"sends part of a frame: {data!r}"
 
-    # --- news ---------------------------------------------------------------------------
+    # --- events ---------------------------------------------------------------------------
 
-    def _news(self, news: News) -> None:
-        assert not self._closed, f"{news} behind Closed"
-        match news:
-            case Run():
-                self._run(news)
+    def _events(self, event: Event) -> None:
+        assert not self._closed, f"{event} behind Closed"
+        match event:
+            case MessageBatch():
+                self._batch(event)
             case Delivered(channel, _, first, stop, _):
                 assert channel not in self._ended, "an outcome behind the end"
                 assert 0 <= first < stop
@@ -171,7 +170,7 @@ class Judge:
                 assert channel not in self._ended
                 assert messages > 0
             case Rerouted() | Writable() | Idle():
-                assert news.channel not in self._ended
+                assert event.channel not in self._ended
             case Ended(channel, _, counts):
                 assert channel not in self._ended, "ends twice"
                 self._ended.add(channel)
@@ -182,14 +181,14 @@ class Judge:
             case Opened(headers):
                 assert set(headers) <= set(self.engine.peer_headers or ())
 
-    def _run(self, run: Run) -> None:
-        offsets = run.offsets.tolist()
-        assert run.channel not in self._ended, "a run behind the end"
-        assert run.count >= 1
-        assert run.first >= 0
-        assert len(offsets) == run.count + 1
+    def _batch(self, batch: MessageBatch) -> None:
+        offsets = batch.offsets.tolist()
+        assert batch.channel not in self._ended, "a run behind the end"
+        assert batch.count >= 1
+        assert batch.first >= 0
+        assert len(offsets) == batch.count + 1
         assert offsets[0] == 0
-        assert offsets[-1] == len(run.payload)
+        assert offsets[-1] == len(batch.payload)
         assert offsets == sorted(offsets)
-        assert run.size >= len(run.payload) + 5 * run.count
-        assert {*run.headers, *run.attachments} <= set(range(run.count))
+        assert batch.size >= len(batch.payload) + 5 * batch.count
+        assert {*batch.headers, *batch.attachments} <= set(range(batch.count))

@@ -1,7 +1,7 @@
 """Target: two engines, a faulty link between them, and applications that do what the bytes say.
 
 Invariant: two honest engines never find fault with each other, whatever their applications do and
-whatever the link delays, reorders, cuts or loses. Every order and every news is well formed
+whatever the link delays, reorders, cuts or loses. Every order and every events is well formed
 (``Judge``); a message arrives once, unchanged, and only if it was sent; a command fails with a
 ``LocalError`` or not at all; and once every half has been ended, both sides forget everything: no
 channel, no timer.
@@ -13,10 +13,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import cast
 
-from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Connection, Mode, Side
+from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Attach, Config, Mode, Side
+from aqueduct_core.aqueduct.events import Dropped, Event, Numbered, Rerouted
 from aqueduct_core.aqueduct.faults import LocalError
-from aqueduct_core.aqueduct.news import Dropped, News, Numbered, Rerouted, Run
-from aqueduct_core.engine.contract import LinkLost
+from aqueduct_core.engine.inputs import LinkLost
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.fuzz.byte_source import ByteSource
 from tests.fuzz.judge import Judge
 from tests.support.pair import LinkShape, Pair
@@ -38,17 +39,17 @@ _SIZES = (0, 1, 2, 20, 127, 128, 1000, 1100, 4000)
 _MOST_STEPS = 120
 
 
-class Party:
+class Peer:
     """One application: what it sent, what it read, the channels that it knows."""
 
-    def __init__(self, side: Side, engine: Connection) -> None:
+    def __init__(self, side: Side, engine: AqueductEngine) -> None:
         self.side = side
         self.engine = engine
-        self.channels = [Connection.ENTRYPOINT]
+        self.channels = [AqueductEngine.ENTRYPOINT]
         self.sent: dict[tuple[int, bool, int], bytes] = {}
         self.queued: dict[int, deque[bytes]] = defaultdict(deque)
         self.seen: dict[int, set[tuple[bool, int]]] = defaultdict(set)
-        self.unread: list[Run] = []
+        self.unread: list[MessageBatch] = []
 
 
 class Scene:
@@ -65,15 +66,15 @@ class Scene:
         )
         self.judges = {side: Judge(engine) for side, engine in self.pair.engines.items()}
         for side, judge in self.judges.items():
-            self.pair.engines[side] = cast(Connection, judge)
-        self.parties = {side: Party(side, judge.engine) for side, judge in self.judges.items()}
+            self.pair.engines[side] = cast(AqueductEngine, judge)
+        self.peers = {side: Peer(side, judge.engine) for side, judge in self.judges.items()}
         self.slow = bool(flags & 8)
         self.over = False
         if flags & 16:
             self.pair.settle()
 
-    def party(self) -> Party:
-        return self.parties[Side(self.source.byte() & 1)]
+    def peer(self) -> Peer:
+        return self.peers[Side(self.source.byte() & 1)]
 
     def command(self, call: Callable[..., object], *arguments: object, **named: object) -> None:
         try:
@@ -84,76 +85,78 @@ class Scene:
     # --- what the applications do -------------------------------------------------------
 
     def send(self) -> None:
-        party = self.party()
-        channel = self.source.choice(party.channels)
+        peer = self.peer()
+        channel = self.source.choice(peer.channels)
         shape = self.source.byte()
         mode = _MODES[channel % 3] if shape & 3 else _MODES[shape >> 2 & 1]
         attach = [
             Attach(sends=bool(shape >> (4 + i) & 1), oneshot=bool(shape >> (5 + i) & 1))
             for i in range((0, 0, 1, 2)[shape >> 6 & 3])
         ]
-        payload = bytes([len(party.sent) & 255]) * self.source.choice(_SIZES)
+        payload = bytes([len(peer.sent) & 255]) * self.source.choice(_SIZES)
         try:
-            sent = party.engine.send(channel, payload, now=self.pair.now, mode=mode, attach=attach)
+            sent = peer.engine.send(channel, payload, now=self.pair.now, mode=mode, attach=attach)
         except LocalError:
             return
-        party.channels += sent.attached
+        peer.channels += sent.attached
         if sent.number is None:
-            party.queued[channel].append(payload)
+            peer.queued[channel].append(payload)
         else:
-            party.sent[channel, sent.reliable, sent.number] = payload
+            peer.sent[channel, sent.reliable, sent.number] = payload
 
     def send_many(self) -> None:
-        party = self.party()
-        channel = self.source.choice(party.channels)
+        peer = self.peer()
+        channel = self.source.choice(peer.channels)
         payloads = [bytes([i]) * (1 + i % 2) for i in range(1 + self.source.byte() % 40)]
         try:
-            first, stop = party.engine.send_many(
+            first, stop = peer.engine.send_many(
                 channel, payloads, now=self.pair.now, mode=Mode.ORDERED
             )  # fmt: skip
         except LocalError:
             return
         for number in range(first, stop):
-            party.sent[channel, True, number] = payloads[number - first]
+            peer.sent[channel, True, number] = payloads[number - first]
 
     def end_half(self) -> None:
-        party = self.party()
-        channel = self.source.choice(party.channels)
-        end = self.source.choice((party.engine.finish, party.engine.cancel, party.engine.close))
+        peer = self.peer()
+        channel = self.source.choice(peer.channels)
+        end = self.source.choice((peer.engine.finish, peer.engine.cancel, peer.engine.close))
         self.command(end, channel)
 
     def drop(self) -> None:
         """Throw unread messages away, with the channels that they carry."""
-        party = self.party()
-        for run in party.unread:
-            for attachments in run.attachments.values():
-                self.command(party.engine.drop, attachments)
-            self._digest(party, run)
-        party.unread.clear()
+        peer = self.peer()
+        for batch in peer.unread:
+            for attachments in batch.attachments.values():
+                self.command(peer.engine.drop, attachments)
+            self._digest(peer, batch)
+        peer.unread.clear()
 
     def refuse(self) -> None:
         """Consume unread datagram messages without storing them."""
-        party = self.party()
-        for run in party.unread:
-            if not run.reliable:
-                self.command(party.engine.refused, run.channel, run.first, run.first + run.count)
-                party.engine.consumed(run.channel, run.size, self.pair.now)
-        party.unread = [run for run in party.unread if run.reliable]
+        peer = self.peer()
+        for batch in peer.unread:
+            if not batch.reliable:
+                self.command(
+                    peer.engine.refused, batch.channel, batch.first, batch.first + batch.count
+                )
+                peer.engine.consumed(batch.channel, batch.size, self.pair.now)
+        peer.unread = [batch for batch in peer.unread if batch.reliable]
 
     def read(self) -> None:
-        self._read(self.party())
+        self._read(self.peer())
 
-    def _read(self, party: Party) -> None:
-        for run in party.unread:
-            for attachments in run.attachments.values():
-                party.channels += [attachment.channel for attachment in attachments]
-            self._digest(party, run)
-        party.unread.clear()
+    def _read(self, peer: Peer) -> None:
+        for batch in peer.unread:
+            for attachments in batch.attachments.values():
+                peer.channels += [attachment.channel for attachment in attachments]
+            self._digest(peer, batch)
+        peer.unread.clear()
 
-    def _digest(self, party: Party, run: Run) -> None:
-        stop = run.first + run.count
-        self.command(party.engine.stored, run.channel, run.first, stop, reliable=run.reliable)
-        party.engine.consumed(run.channel, run.size, self.pair.now)
+    def _digest(self, peer: Peer, batch: MessageBatch) -> None:
+        stop = batch.first + batch.count
+        self.command(peer.engine.stored, batch.channel, batch.first, stop, reliable=batch.reliable)
+        peer.engine.consumed(batch.channel, batch.size, self.pair.now)
 
     # --- time and the link --------------------------------------------------------------
 
@@ -168,79 +171,79 @@ class Scene:
 
     def lose(self) -> None:
         for side in Side:
-            self.pair.engines[side].absorb(LinkLost(0, "", False), self.pair.now)
+            self.pair.engines[side].handle(LinkLost(0, "", False), self.pair.now)
         self.over = True
 
     def shutdown(self) -> None:
-        self.party().engine.shutdown(0, "", self.pair.now)
+        self.peer().engine.shutdown(0, "", self.pair.now)
         self.over = True
 
     # --- what must hold -----------------------------------------------------------------
 
     def hear(self) -> None:
         self.pair.collect()
-        told = {side: self.pair.news(side) for side in Side}
-        for side, news in told.items():
-            for item in news:
-                self._queue_moved(self.parties[side], item)
-        for party in self.parties.values():
-            for item in told[party.side]:
-                if isinstance(item, Run):
-                    self._arrived(party, item)
-                    party.unread.append(item)
-            closed = party.engine.closed
-            assert closed is None or (self.over and closed.code == 0), f"{party.side}: {closed}"
+        seen = {side: self.pair.events(side) for side in Side}
+        for side, events in seen.items():
+            for item in events:
+                self._queue_moved(self.peers[side], item)
+        for peer in self.peers.values():
+            for item in seen[peer.side]:
+                if isinstance(item, MessageBatch):
+                    self._arrived(peer, item)
+                    peer.unread.append(item)
+            closed = peer.engine.closed
+            assert closed is None or (self.over and closed.code == 0), f"{peer.side}: {closed}"
             if not self.slow:
-                self._read(party)
+                self._read(peer)
 
-    def _queue_moved(self, party: Party, news: News) -> None:
-        if isinstance(news, Numbered):
-            party.channels += news.attached
-            for number in range(news.first, news.stop):
-                payload = party.queued[news.channel].popleft()
-                party.sent[news.channel, news.reliable, number] = payload
-        elif isinstance(news, Dropped):
-            for _ in range(news.messages):
-                party.queued[news.channel].popleft()
-        elif isinstance(news, Rerouted):
-            payload = party.sent.pop((news.channel, False, news.datagram))
-            party.sent[news.channel, True, news.reliable] = payload
+    def _queue_moved(self, peer: Peer, event: Event) -> None:
+        if isinstance(event, Numbered):
+            peer.channels += event.attached
+            for number in range(event.first, event.stop):
+                payload = peer.queued[event.channel].popleft()
+                peer.sent[event.channel, event.reliable, number] = payload
+        elif isinstance(event, Dropped):
+            for _ in range(event.messages):
+                peer.queued[event.channel].popleft()
+        elif isinstance(event, Rerouted):
+            payload = peer.sent.pop((event.channel, False, event.datagram))
+            peer.sent[event.channel, True, event.reliable] = payload
 
-    def _arrived(self, party: Party, run: Run) -> None:
-        sent = self.parties[party.side.other].sent
-        for message in run.messages():
-            key = (run.reliable, message.number)
-            assert key not in party.seen[run.channel], "the same message twice"
-            party.seen[run.channel].add(key)
-            assert sent[run.channel, *key] == message.payload, "another message than was sent"
+    def _arrived(self, peer: Peer, batch: MessageBatch) -> None:
+        sent = self.peers[peer.side.other].sent
+        for message in batch.messages():
+            key = (batch.reliable, message.number)
+            assert key not in peer.seen[batch.channel], "the same message twice"
+            peer.seen[batch.channel].add(key)
+            assert sent[batch.channel, *key] == message.payload, "another message than was sent"
 
     def finish(self) -> None:
         """Every application reads all and ends what it knows, until nothing moves."""
         self.slow = False
         for _ in range(100):
-            for party in self.parties.values():
-                self._read(party)
-                self._end_all(party)
+            for peer in self.peers.values():
+                self._read(peer)
+                self._end_all(peer)
             self.pair.settle()
-            if not any(self.pair.told.values()):
+            if not any(self.pair.seen.values()):
                 break
             self.hear()
-        for party in self.parties.values():
-            engine = party.engine
+        for peer in self.peers.values():
+            engine = peer.engine
             assert engine.closed is None or self.over
-            assert engine.wake_at is None, f"{party.side} has a timer left"
-            assert engine.open_channels == 0 or self.over, f"{party.side} has channels left"
+            assert engine.wake_at is None, f"{peer.side} has a timer left"
+            assert engine.open_channels == 0 or self.over, f"{peer.side} has channels left"
             if not self.over:
                 assert engine.statistics.queued_bytes == 0
         for judge in self.judges.values():
             judge.finish()
 
-    def _end_all(self, party: Party) -> None:
-        for channel in set(party.channels):
-            if party.engine.can_send(channel):
-                self.command(party.engine.finish, channel)
+    def _end_all(self, peer: Peer) -> None:
+        for channel in set(peer.channels):
+            if peer.engine.can_send(channel):
+                self.command(peer.engine.finish, channel)
             else:
-                self.command(party.engine.close, channel)
+                self.command(peer.engine.close, channel)
 
 
 _STEPS: tuple[Callable[[Scene], None], ...] = (

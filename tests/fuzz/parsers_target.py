@@ -19,21 +19,21 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from aqueduct_core.aqueduct import conventions, positions
-from aqueduct_core.aqueduct.conventions import BadHeader
+from aqueduct_core.aqueduct.conventions import headers, positions
+from aqueduct_core.aqueduct.conventions.headers import BadHeader
 from aqueduct_core.errors import AqueductError, CheckpointVersion
-from aqueduct_core.flight import faults
+from aqueduct_core.flight import error_codec
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.spool.record import Codec, Damaged, verify
-from aqueduct_core.spool.scan import scan
-from aqueduct_core.spool.segment import Index
+from aqueduct_core.spool.format.record import Codec, Damaged, verify
+from aqueduct_core.spool.format.scan import scan
+from aqueduct_core.spool.format.segment import Index
 from aqueduct_spark.model.offsets import StreamOffset
 from tests.fuzz.byte_source import ByteSource
 
 _KEYS = (
-    conventions.AUTHORIZATION, conventions.PRODUCER, conventions.SEQUENCE_START,
-    conventions.NAME, conventions.RECEIPTS, b"", b"other", conventions.RUN, conventions.RUN_START,
-    conventions.STOOD_AT, conventions.POSITION_OF,
+    headers.AUTHORIZATION, headers.PRODUCER, headers.SEQUENCE_START,
+    headers.NAME, headers.RECEIPTS, b"", b"other", headers.RUN, headers.RUN_START,
+    headers.STOOD_AT, headers.POSITION_OF,
 )  # fmt: skip
 _PREFIXES = (b"", b"Bearer ", b"12", b"4611686018427387903", b"\xff")
 SEGMENT = 7
@@ -46,37 +46,35 @@ def _headers(source: ByteSource) -> None:
         for _ in range(source.below(5))
     )
     try:
-        claims = conventions.read_connection(pairs)
+        claims = headers.read_connection(pairs)
     except BadHeader:
         pass
     else:
         number = claims.sequence_start
-        assert number is None or 0 <= number < conventions.MAX_SEQUENCE
-        made = conventions.connection_headers(
+        assert number is None or 0 <= number < headers.MAX_SEQUENCE
+        made = headers.connection_headers(
             producer=claims.producer, sequence_start=number, run=claims.run
         )
-        assert conventions.read_connection(made) == replace(claims, token=None)
+        assert headers.read_connection(made) == replace(claims, token=None)
     try:
-        channel = conventions.read_channel(pairs)
+        channel = headers.read_channel(pairs)
     except BadHeader:
         pass
     else:
-        made = conventions.channel_headers(
+        made = headers.channel_headers(
             name=channel.name,
             sequence_start=channel.sequence_start,
             run_start=channel.run_start,
         )
-        assert conventions.read_channel(made) == channel
+        assert headers.read_channel(made) == channel
     try:
-        name = conventions.read_position_of(pairs)
+        name = headers.read_position_of(pairs)
     except BadHeader:
         pass
     else:
-        assert (
-            name is None or conventions.read_position_of((conventions.position_of(name),)) == name
-        )
-    shown = conventions.without_secrets(pairs)
-    assert all(key != conventions.AUTHORIZATION for key, _ in shown)
+        assert name is None or headers.read_position_of((headers.position_of(name),)) == name
+    shown = headers.without_secrets(pairs)
+    assert all(key != headers.AUTHORIZATION for key, _ in shown)
 
 
 def _position(source: ByteSource) -> None:
@@ -97,10 +95,10 @@ def _ticket(source: ByteSource) -> None:
 
 
 def _error(source: ByteSource) -> None:
-    error = faults.unpack(source.rest())
+    error = error_codec.unpack(source.rest())
     assert error is None or isinstance(error, AqueductError)
     if error is not None:
-        assert str(faults.unpack(faults.pack(error))) == str(error)
+        assert str(error_codec.unpack(error_codec.pack(error))) == str(error)
 
 
 def _offset(source: ByteSource) -> None:
@@ -109,11 +107,11 @@ def _offset(source: ByteSource) -> None:
     except ValueError:
         return
     try:
-        offset = StreamOffset.from_json(raw)
+        offset = StreamOffset.from_json(raw, "aqueduct")
     except CheckpointVersion:
         return
     text = json.dumps(offset.to_json())
-    assert StreamOffset.from_json(json.loads(text)) == offset
+    assert StreamOffset.from_json(json.loads(text), "aqueduct") == offset
 
 
 def _index(source: ByteSource) -> None:
@@ -143,7 +141,7 @@ def segment() -> tuple[bytes, tuple[tuple[int, int], ...]]:
     state = {"id": "x", "epoch": 1, "partitions": 1, "ends": [0], "cursors": {}, "marks": {}}
     data = codec.preamble
     places = []
-    drafts = [
+    builders = [
         codec.head(
             segment=SEGMENT,
             stamp=STAMP,
@@ -154,12 +152,12 @@ def segment() -> tuple[bytes, tuple[tuple[int, int], ...]]:
         )
     ]
     for group in (1, 2, 3, None):
-        metadata, body = drafts.pop().pieces(last=True)
+        metadata, body = builders.pop().pieces(last=True)
         places.append((len(data), len(data) + len(metadata) + len(body)))
         data += metadata + bytes(body)
         if group is not None:
             batch = pa.record_batch([pa.array([b"row" * group], pa.binary())], schema)
-            drafts.append(
+            builders.append(
                 codec.rows(
                     batch,
                     segment=SEGMENT,

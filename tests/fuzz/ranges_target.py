@@ -17,8 +17,8 @@ from aioquic.quic.stream import FinalSizeError, QuicStreamReceiver
 from aqueduct_core.primitives import number_set
 from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import Range, RangeSet
-from aqueduct_core.transport.aioquic_port.sent_ranges import SentRanges
-from aqueduct_core.transport.aioquic_port.streams import Receiver
+from aqueduct_core.transport.aioquic.sent_ranges import SentRanges
+from aqueduct_core.transport.aioquic.streams import StreamReceiver
 from tests.fuzz.byte_source import ByteSource
 
 SPAN = 80
@@ -138,7 +138,7 @@ class _Owner:
 
 def _receiver(source: ByteSource) -> None:
     owner = _Owner()
-    ours, theirs = Receiver(owner, 3), QuicStreamReceiver(3, readable=True)
+    ours, theirs = StreamReceiver(owner, 3), QuicStreamReceiver(3, readable=True)
     given = 0
     while source.left:
         step, first, size = source.byte(), source.below(SPAN), source.below(20)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from aqueduct_core.aqueduct.chanid import Side
-from aqueduct_core.aqueduct.codec import VERSION
-from aqueduct_core.aqueduct.positions import Position, to_payload
+from aqueduct_core.aqueduct.conventions.positions import ChannelPosition, to_payload
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.aqueduct.wire.codec import VERSION
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.spool.segment import Index
+from aqueduct_core.spool.format.segment import Index
 from tests.core.aqueduct.vectors import VECTORS
 from tests.fuzz import (
     codec_target,
@@ -194,7 +194,10 @@ def _parsers() -> Iterator[tuple[str, bytes]]:
         "index-zeros": (parsers_target._index, b"\x00" + b"\x00" * 8),
         "record": (parsers_target._record, segment[places[0][0] : places[0][1]]),
         "segment": (parsers_target._segment, b""),
-        "position": (parsers_target._position, to_payload(Position("c", 9, 3, True, ((0, 9),)))),
+        "position": (
+            parsers_target._position,
+            to_payload(ChannelPosition("c", 9, 3, True, ((0, 9),))),
+        ),
         "position-deep": (parsers_target._position, deep),
         "segment-flips": (parsers_target._segment, b"\x02\x01\x00\x05\x03\x00\x07"),
     }  # fmt: skip

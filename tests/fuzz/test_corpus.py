@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from aqueduct_core.aqueduct import codec
-from aqueduct_core.aqueduct.frames import SentUnreliable
-from aqueduct_core.aqueduct.inflow import Inflow
+from aqueduct_core.aqueduct.ingress import Ingress
+from aqueduct_core.aqueduct.wire import codec
+from aqueduct_core.aqueduct.wire.frames import SentUnreliable
 from aqueduct_core.primitives import varint
 from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.primitives.reassembly import Reassembly
-from aqueduct_core.transport.aioquic_port.sent_ranges import SentRanges
-from aqueduct_core.transport.aioquic_port.streams import Receiver
+from aqueduct_core.transport.aioquic.sent_ranges import SentRanges
+from aqueduct_core.transport.aioquic.streams import StreamReceiver
 from tests.fuzz.byte_source import ByteSource
 from tests.fuzz.seeds import seeds
 from tests.fuzz.targets import CORPUS, TARGETS, target
@@ -71,10 +71,10 @@ def test_a_wrong_decoder_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["engine", "operations"])
 def test_an_internal_error_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(self: Inflow, stream_id: int) -> None:
+    def broken(self: Ingress, stream_id: int) -> None:
         raise KeyError(stream_id)
 
-    monkeypatch.setattr(Inflow, "stream_reset", broken)
+    monkeypatch.setattr(Ingress, "stream_reset", broken)
     assert _breaks(name)
 
 
@@ -85,7 +85,7 @@ def test_an_internal_error_is_found(name: str, monkeypatch: pytest.MonkeyPatch) 
         ("ranges", SentRanges, "bounds", range(1)),
         ("ranges", RangeSet, "covers", True),
         ("ranges", NumberSet, "missing", []),
-        ("ranges", Receiver, "handle_frame", None),
+        ("ranges", StreamReceiver, "handle_frame", None),
     ],
 )
 def test_a_wrong_answer_is_found(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from aqueduct_core.aqueduct.codec import VERSION
+from aqueduct_core.aqueduct.wire.codec import VERSION
 from aqueduct_core.primitives.cursor import encode_varbytes
 from aqueduct_core.primitives.varint import encode
 from tests.hostile.attack import FULL, LARGE, Stage, Target, attack

@@ -10,7 +10,7 @@ from types import TracebackType
 
 from aqueduct_core.aio import channel, connect
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tls import ClientTls
+from aqueduct_core.transport.tls.credentials import ClientTls
 from tests.support.waiting import LONG, wait_until
 
 PACE = 0.01

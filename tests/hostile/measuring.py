@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aqueduct_core.transport.settings import SMALLEST_DATAGRAM
-from tests.core.intake.processes import IntakeProcess, Site
-from tests.faults.processes import private_bytes
 from tests.hostile.attacks import ATTACKS, Stage
 from tests.hostile.good import BULK, GoodProducer
+from tests.support.intake_process import IntakeProcess, Site
+from tests.support.processes import cpu_seconds, private_bytes
 from tests.support.waiting import LONG, environment
 
 QUIET = 150
@@ -95,11 +95,6 @@ HEAD = (
 def quantile(waits: list[float], part: float) -> float:
     """Of sorted waits; infinite where there are none, which is as bad as it can be."""
     return waits[int(part * len(waits))] if waits else float("inf")
-
-
-def cpu_seconds(pid: int) -> float:
-    """Of all threads of a process, by the kernel's clock of it."""
-    return time.clock_gettime((~pid << 3) | 2)
 
 
 @contextmanager

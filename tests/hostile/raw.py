@@ -12,11 +12,12 @@ from typing import Any
 from aioquic._buffer import Buffer
 from aioquic.tls import Epoch
 
-from aqueduct_core.aqueduct.codec import VERSION
-from aqueduct_core.engine.contract import LinkLost
-from aqueduct_core.transport.aioquic_port.making import client_link
+from aqueduct_core.aqueduct.config import ALPN
+from aqueduct_core.aqueduct.wire.codec import VERSION
+from aqueduct_core.engine.inputs import LinkLost
+from aqueduct_core.transport.aioquic.factory import client_link
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tls import ClientTls
+from aqueduct_core.transport.tls.credentials import ClientTls
 from tests.support.waiting import LONG
 
 STREAM, OFFSET, LENGTH, FIN = 0x08, 0x04, 0x02, 0x01
@@ -44,7 +45,7 @@ class RawClient:
         self._address = (host, port)
         self.socket = self._new_socket()
         self._link = client_link(
-            LinkSettings(), ClientTls(insecure=True), host, self._address, time.monotonic()
+            ALPN, LinkSettings(), ClientTls(insecure=True), host, self._address, time.monotonic()
         )
         self.quic: Any = self._link._quic
 

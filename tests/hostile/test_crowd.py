@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.intake.processes import Site
 from tests.hostile.crowd import THOUSAND
 from tests.hostile.measuring import measured
 from tests.hostile.verdict import MB, judge
+from tests.support.intake_process import Site
 from tests.support.waiting import LONG
 
 pytestmark = pytest.mark.hostile

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from aqueduct_core.flight.half_open import MOST
-from tests.core.intake.processes import Site
-from tests.faults.processes import open_files
+from aqueduct_core.flight.unauthenticated import MAX_WAITING
 from tests.hostile.attacks import Stage
 from tests.hostile.measuring import RATE, attacker
 from tests.hostile.verdict import MB, of_stage, withstood
+from tests.support.intake_process import Site
+from tests.support.processes import open_files
 from tests.support.waiting import LONG, wait_until
 
 pytestmark = pytest.mark.hostile
@@ -32,5 +32,5 @@ def test_fault_29_connections_that_are_left_take_few_descriptors(name: str, tmp_
         with attacker(name, intake, most=MB, rate=RATE, seconds=LONG) as process:
             assert process.stdout is not None
             assert process.stdout.readline(), "the attacker failed"
-            wait_until(lambda: open_files(intake.pid) <= usual + MOST, LONG, "the bound")
+            wait_until(lambda: open_files(intake.pid) <= usual + MAX_WAITING, LONG, "the bound")
             assert intake.status().connections == 0

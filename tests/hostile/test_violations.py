@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import pytest
 
-from aqueduct_core.aqueduct.codec import VERSION
 from aqueduct_core.aqueduct.faults import Code
+from aqueduct_core.aqueduct.wire.codec import VERSION
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.primitives.varint import encode
-from tests.core.intake.processes import IntakeProcess, Site
-from tests.faults.processes import private_bytes
 from tests.hostile.admitted import ENTRYPOINT, FIRST, attaching, channel, message, route
 from tests.hostile.attack import Target
 from tests.hostile.good import BULK, GoodProducer
 from tests.hostile.measuring import cpu_seconds
 from tests.hostile.raw import RawClient, stream
 from tests.hostile.verdict import NOISE
+from tests.support.intake_process import IntakeProcess, Site
+from tests.support.processes import private_bytes
 
 pytestmark = pytest.mark.hostile
 

@@ -15,12 +15,12 @@ import pytest
 
 from jobs import bridge, config, replay
 from jobs.demo.run import spark_submit
-from tests.core.intake.processes import IntakeProcess, Site
 from tests.spark.producing import free_port, numbered, produce
+from tests.support.intake_process import IntakeProcess, Site
+from tests.support.repository import ROOT
 from tests.support.waiting import LONG, Output, ended, environment, intake_status
 
 pytestmark = pytest.mark.spark
-ROOT = Path(__file__).resolve().parents[2]
 ROWS = 300
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs import config, ingest, publish
+from tests.support.repository import ROOT
 
 KNOWN: config.Known = {"source": None, "query": frozenset({"name", "trigger"})}
 
@@ -69,5 +70,5 @@ def test_one_string_stands_for_a_list() -> None:
     ],
 )
 def test_the_shipped_files_are_accepted(file: str, known: config.Known) -> None:
-    path = Path(__file__).resolve().parents[2] / "conf" / file
+    path = ROOT / "conf" / file
     assert config.load(path, [], known)

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from jobs.demo.run import ingest_command
+from tests.support.repository import ROOT
 from tests.support.waiting import LONG, alive, ancestors, ended, environment, intake_status
 
 pytestmark = pytest.mark.spark
-ROOT = Path(__file__).resolve().parents[2]
 ZEROS = "lost_after_ack=0 duplicates=0 order_breaks=0"
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from jobs.demo.run import spark_submit
 from tests.spark.producing import free_port
+from tests.support.repository import ROOT
 from tests.support.waiting import LONG, Output, environment
 
 pytestmark = pytest.mark.spark
-ROOT = Path(__file__).resolve().parents[2]
 AQUEDUCT = [sys.executable, "-m", "aqueduct_core.cli.main"]
 ROWS = 500
 

@@ -6,7 +6,7 @@
 |-------------|----------------------------------------------------------------------------|
 | scenario.py | what a seed says: the link, the limits, the operations and their shares     |
 | network.py  | the link: streams, datagrams, resets, refusals, loss of the connection      |
-| ledger.py   | what each side did and was told, and the promises that tie the two together |
+| ledger.py   | what each side did and learned, and the promises that tie the two together |
 | app.py      | an application at one end: sends, stores late, consumes late, drops         |
 | rest.py     | what an engine holds: bounded after every step, nothing in the end          |
 | world.py    | the clock and the loop: one seed from the handshake to the end              |

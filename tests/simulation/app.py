@@ -6,13 +6,9 @@ import random
 from collections import defaultdict, deque
 from collections.abc import Callable
 
-from aqueduct_core.aqueduct.chanid import Side, oneshot
 from aqueduct_core.aqueduct.config import AckMode, Mode
-from aqueduct_core.aqueduct.connection import Attach, Connection
-from aqueduct_core.aqueduct.faults import LocalError, NotAllowed, TooLarge, TooMany
-from aqueduct_core.aqueduct.flow import channel_header
-from aqueduct_core.aqueduct.news import (
-    Attachment,
+from aqueduct_core.aqueduct.engine import AqueductEngine, Attach
+from aqueduct_core.aqueduct.events import (
     Closed,
     Delivered,
     Dropped,
@@ -23,8 +19,11 @@ from aqueduct_core.aqueduct.news import (
     Numbered,
     Opened,
     Rerouted,
-    Run,
 )
+from aqueduct_core.aqueduct.faults import LocalError, NotAllowed, TooLarge, TooMany
+from aqueduct_core.aqueduct.flow import channel_header
+from aqueduct_core.aqueduct.wire.chanid import Side, oneshot
+from aqueduct_core.engine.message_batch import Attachment, MessageBatch
 from tests.simulation.ledger import Broken, Ledger, hold
 from tests.simulation.network import Agenda
 from tests.simulation.scenario import Fault, Scenario
@@ -36,7 +35,7 @@ class App:
     def __init__(
         self,
         side: Side,
-        engine: Connection,
+        engine: AqueductEngine,
         scenario: Scenario,
         draw: random.Random,
         agenda: Agenda,
@@ -60,45 +59,45 @@ class App:
         self.receiving = [0] if side is Side.SERVER else []
         self.closed: Closed | None = None
 
-    # --- news ---------------------------------------------------------------------------
+    # --- events ---------------------------------------------------------------------------
 
     def read(self) -> bool:
-        """Take in all news; whether there was any."""
-        items = self.engine.news()
+        """Take in all events; whether there was any."""
+        items = self.engine.events()
         revealed: set[int] = set()
-        for news in items:
+        for event in items:
             if self.closed is not None:
-                raise Broken(f"{news} after {self.closed}")
-            if isinstance(news, Run):
-                self._run(news, revealed)
-            elif isinstance(news, Delivered):
-                self._ledger.settled(self.side, news)
-            elif isinstance(news, Ended):
+                raise Broken(f"{event} after {self.closed}")
+            if isinstance(event, MessageBatch):
+                self._batch(event, revealed)
+            elif isinstance(event, Delivered):
+                self._ledger.settled(self.side, event)
+            elif isinstance(event, Ended):
                 if not self._scenario.jitter and self._scenario.fault is not Fault.DOUBLE:
                     # declared when it has left, on a path that keeps order
-                    hold(not news.counts.late, "datagram messages came late:", news)
-                self._ledger.ended(self.side, news, at_reveal=news.channel in revealed)
-                waiting = self._waiting.pop(news.channel, None)
-                if waiting and news.end is not End.CONNECTION_LOST:
-                    raise Broken(f"{news}, and {len(waiting)} messages still wait")
-                if news.channel in self.sending:
-                    self.sending.remove(news.channel)
+                    hold(not event.counts.late, "datagram messages came late:", event)
+                self._ledger.ended(self.side, event, at_reveal=event.channel in revealed)
+                waiting = self._waiting.pop(event.channel, None)
+                if waiting and event.end is not End.CONNECTION_LOST:
+                    raise Broken(f"{event}, and {len(waiting)} messages still wait")
+                if event.channel in self.sending:
+                    self.sending.remove(event.channel)
                 else:
-                    self.receiving.remove(news.channel)
-            elif isinstance(news, Nacked):
-                self._ledger.nacked(self.side, news)
-            elif isinstance(news, Numbered):
-                self._numbered(news)
-            elif isinstance(news, Dropped):
-                for _ in range(news.messages):
-                    self._waiting[news.channel].popleft()
-            elif isinstance(news, Rerouted):
-                self._ledger.rerouted(self.side, news)
-            elif isinstance(news, Ignored):
-                raise Broken(f"{self.side.name}: {news}")
-            elif isinstance(news, Closed):
-                self.closed = news
-            elif isinstance(news, Opened):
+                    self.receiving.remove(event.channel)
+            elif isinstance(event, Nacked):
+                self._ledger.nacked(self.side, event)
+            elif isinstance(event, Numbered):
+                self._numbered(event)
+            elif isinstance(event, Dropped):
+                for _ in range(event.messages):
+                    self._waiting[event.channel].popleft()
+            elif isinstance(event, Rerouted):
+                self._ledger.rerouted(self.side, event)
+            elif isinstance(event, Ignored):
+                raise Broken(f"{self.side.name}: {event}")
+            elif isinstance(event, Closed):
+                self.closed = event
+            elif isinstance(event, Opened):
                 self._opened()
         return bool(items)
 
@@ -111,9 +110,9 @@ class App:
         if self.engine.closed is None:
             self.engine.accept(((b"late", b"1"),), self._clock())
 
-    def _run(self, run: Run, revealed: set[int]) -> None:
+    def _batch(self, batch: MessageBatch, revealed: set[int]) -> None:
         unwanted: list[Attachment] = []
-        for single, message in self._ledger.delivered(self.side, run):
+        for single, message in self._ledger.delivered(self.side, batch):
             for attachment in single.attachments:
                 self._ledger.revealed(self.side, attachment.channel, message)
                 revealed.add(attachment.channel)
@@ -123,11 +122,11 @@ class App:
         lag = self._scenario.lag
         if lag:
             now = self._clock()
-            self._agenda.add(now + self._draw.expovariate(1 / lag), self._store, run)
-            self._agenda.add(now + self._draw.expovariate(1 / lag), self._consume, run)
+            self._agenda.add(now + self._draw.expovariate(1 / lag), self._store, batch)
+            self._agenda.add(now + self._draw.expovariate(1 / lag), self._consume, batch)
         else:
-            self._store(run)
-            self._consume(run)
+            self._store(batch)
+            self._consume(batch)
         if unwanted:
             if lag:
                 self._agenda.add(
@@ -145,28 +144,28 @@ class App:
         else:
             self.receiving.append(channel)
 
-    def _store(self, run: Run) -> None:
+    def _store(self, batch: MessageBatch) -> None:
         if not self._stores or self.engine.closed is not None:
             return
         now = self._clock()
         messages = [
-            self._ledger.message(run.channel, run.reliable, number)
-            for number in range(run.first, run.first + run.count)
+            self._ledger.message(batch.channel, batch.reliable, number)
+            for number in range(batch.first, batch.first + batch.count)
         ]
-        alive = self.engine.half_open(run.channel)
-        if not run.reliable and self._draw.random() < self._scenario.refuses:
-            self.engine.refused(run.channel, run.first, run.first + run.count, now)
+        alive = self.engine.half_open(batch.channel)
+        if not batch.reliable and self._draw.random() < self._scenario.refuses:
+            self.engine.refused(batch.channel, batch.first, batch.first + batch.count, now)
             for message in messages:
                 message.refused = alive
             return
         self.engine.stored(
-            run.channel, run.first, run.first + run.count, reliable=run.reliable, now=now
+            batch.channel, batch.first, batch.first + batch.count, reliable=batch.reliable, now=now
         )
         for message in messages:
             message.stored = alive
 
-    def _consume(self, run: Run) -> None:
-        self.engine.consumed(run.channel, run.size, self._clock())
+    def _consume(self, batch: MessageBatch) -> None:
+        self.engine.consumed(batch.channel, batch.size, self._clock())
 
     def _drop(self, attachments: list[Attachment]) -> None:
         if self.engine.closed is None:
@@ -258,10 +257,10 @@ class App:
         for child in attached:
             self._learn(child)
 
-    def _numbered(self, news: Numbered) -> None:
-        for number in range(news.first, news.stop):
-            payload, kinds = self._waiting[news.channel].popleft()
-            self._left(news.channel, news.reliable, number, payload, kinds, news.attached)
+    def _numbered(self, events: Numbered) -> None:
+        for number in range(events.first, events.stop):
+            payload, kinds = self._waiting[events.channel].popleft()
+            self._left(events.channel, events.reliable, number, payload, kinds, events.attached)
 
     def _send_many(self, channel: int, now: float) -> None:
         mode = self._mode(channel)

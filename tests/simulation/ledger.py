@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.config import AckMode, Config, Mode
-from aqueduct_core.aqueduct.news import Delivered, End, Ended, Nacked, Rerouted, Run, Single
+from aqueduct_core.aqueduct.events import Delivered, End, Ended, Nacked, Rerouted
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.engine.message_batch import BatchItem, MessageBatch
 
 
 class Broken(AssertionError):
@@ -108,34 +109,34 @@ class Ledger:
             hold(child not in self.channels, "channel", child, "is made twice")
             self.channels[child] = Channel(side, side if sends else side.other, message)
 
-    def rerouted(self, side: Side, news: Rerouted) -> None:
-        message = self._sent.pop((news.channel, False, news.datagram))
+    def rerouted(self, side: Side, events: Rerouted) -> None:
+        message = self._sent.pop((events.channel, False, events.datagram))
         hold(
             message.acked is None and not message.delivered, "a refused datagram arrived:", message
         )
-        message.reliable, message.number = True, news.reliable
-        key = news.channel, True, news.reliable
+        message.reliable, message.number = True, events.reliable
+        key = events.channel, True, events.reliable
         hold(key not in self._sent, "the number of", message, "is given twice")
         self._sent[key] = message
 
-    def settled(self, side: Side, news: Delivered) -> None:
+    def settled(self, side: Side, events: Delivered) -> None:
         """The sender was told of acks or nacks."""
-        of = self.channels[news.channel]
-        hold(of.sender_side is side, "acks for the wrong side on", news.channel)
-        hold(side not in of.ended, "acks on channel", news.channel, "after its end")
+        of = self.channels[events.channel]
+        hold(of.sender_side is side, "acks for the wrong side on", events.channel)
+        hold(side not in of.ended, "acks on channel", events.channel, "after its end")
         stores = self._stores[of.receiver_side]
-        for number in range(news.first, news.stop):
-            message = self._sent.get((news.channel, news.reliable, number))
+        for number in range(events.first, events.stop):
+            message = self._sent.get((events.channel, events.reliable, number))
             if message is None:
-                raise Broken(f"an ack of a message never sent: {news}")
+                raise Broken(f"an ack of a message never sent: {events}")
             hold(message.acked is None, message, "is acked or nacked twice")
-            message.acked = news.acked
-            if news.acked:
+            message.acked = events.acked
+            if events.acked:
                 of.settled_acked += 1
                 hold(not stores or message.stored, message, "is acked and was not stored")
                 hold(not message.refused, message, "is acked and was refused")
                 hold(not message.nacked_here, message, "is acked here and nacked there")
-        of.settled += news.stop - news.first
+        of.settled += events.stop - events.first
 
     # --- the receiver -------------------------------------------------------------------
 
@@ -152,20 +153,20 @@ class Ledger:
         hold(not of.revealed, "channel", channel, "comes twice")
         of.revealed = True
 
-    def delivered(self, side: Side, run: Run) -> list[tuple[Single, Sent]]:
-        """The application of ``side`` got a run; each message with its record."""
-        of = self.channels.get(run.channel)
+    def delivered(self, side: Side, batch: MessageBatch) -> list[tuple[BatchItem, Sent]]:
+        """The application of ``side`` got a batch; each message with its record."""
+        of = self.channels.get(batch.channel)
         if of is None:
-            raise Broken(f"messages of channel {run.channel}, which nobody made")
-        hold(of.receiver_side is side, "messages of", run.channel, "on the wrong side")
-        hold(of.revealed, "messages of", run.channel, "before the channel was known")
-        hold(side not in of.ended, "messages of channel", run.channel, "after its end")
-        ordered = run.reliable and of.mode is Mode.ORDERED
+            raise Broken(f"messages of channel {batch.channel}, which nobody made")
+        hold(of.receiver_side is side, "messages of", batch.channel, "on the wrong side")
+        hold(of.revealed, "messages of", batch.channel, "before the channel was known")
+        hold(side not in of.ended, "messages of channel", batch.channel, "after its end")
+        ordered = batch.reliable and of.mode is Mode.ORDERED
         out = []
-        for single in run.messages():
-            message = self._sent.get((run.channel, run.reliable, single.number))
+        for single in batch.messages():
+            message = self._sent.get((batch.channel, batch.reliable, single.number))
             if message is None:
-                raise Broken(f"message {single.number} of {run} was never sent")
+                raise Broken(f"message {single.number} of {batch} was never sent")
             hold(not message.delivered, message, "is delivered twice")
             hold(
                 message.acked is not False or not self._rooted(of),
@@ -183,13 +184,13 @@ class Ledger:
         self.deliveries += len(out)
         return out
 
-    def nacked(self, side: Side, news: Nacked) -> None:
+    def nacked(self, side: Side, events: Nacked) -> None:
         """The receiver says that it nacked datagram messages."""
         stores = self._stores[side]
-        for number in range(news.first, news.stop):
-            message = self._sent.get((news.channel, False, number))
+        for number in range(events.first, events.stop):
+            message = self._sent.get((events.channel, False, number))
             if message is None:
-                raise Broken(f"a nack of a message never sent: {news}")
+                raise Broken(f"a nack of a message never sent: {events}")
             hold(not message.nacked_here, message, "is nacked twice")
             hold(message.acked is not True, message, "is nacked here and acked there")
             kept = message.stored if stores else message.delivered
@@ -210,39 +211,41 @@ class Ledger:
 
     # --- the ends -----------------------------------------------------------------------
 
-    def ended(self, side: Side, news: Ended, *, at_reveal: bool) -> None:
-        of = self.channels.get(news.channel)
+    def ended(self, side: Side, events: Ended, *, at_reveal: bool) -> None:
+        of = self.channels.get(events.channel)
         if of is None:
-            raise Broken(f"channel {news.channel} ended, which nobody made")
-        hold(side not in of.ended, "channel", news.channel, "ends twice for", side.name)
-        hold(of.creator is side or of.revealed, "channel", news.channel, "ends unknown")
-        of.ended[side] = news
+            raise Broken(f"channel {events.channel} ended, which nobody made")
+        hold(side not in of.ended, "channel", events.channel, "ends twice for", side.name)
+        hold(of.creator is side or of.revealed, "channel", events.channel, "ends unknown")
+        of.ended[side] = events
         of.unseen = of.unseen or at_reveal
         if side is of.sender_side:
-            self._sender_ended(of, news)
-        elif news.end is End.FINISHED:
-            self._complete(of, news)
+            self._sender_ended(of, events)
+        elif events.end is End.FINISHED:
+            self._complete(of, events)
 
-    def _sender_ended(self, of: Channel, news: Ended) -> None:
-        if news.end is End.CONNECTION_LOST:
+    def _sender_ended(self, of: Channel, events: Ended) -> None:
+        if events.end is End.CONNECTION_LOST:
             return
-        hold(of.settled == of.sent, f"{of.sent - of.settled} messages of {news} are unknown")
-        counts = news.counts
-        hold(counts.reliable_sent + counts.unreliable_sent == of.sent, news, "of", of.sent, "sent")
-        told = of.settled_acked, of.settled - of.settled_acked
-        hold((counts.acked, counts.nacked) == told, news, "but told were", told)
-        if news.end is End.FINISHED:
+        hold(of.settled == of.sent, f"{of.sent - of.settled} messages of {events} are unknown")
+        counts = events.counts
+        hold(
+            counts.reliable_sent + counts.unreliable_sent == of.sent, events, "of", of.sent, "sent"
+        )
+        seen = of.settled_acked, of.settled - of.settled_acked
+        hold((counts.acked, counts.nacked) == seen, events, "but told were", seen)
+        if events.end is End.FINISHED:
             for number in range(counts.reliable_sent):
-                message = self._sent[news.channel, True, number]
+                message = self._sent[events.channel, True, number]
                 hold(message.acked is True, message, "is not acked and its channel finished")
 
-    def _complete(self, of: Channel, news: Ended) -> None:
+    def _complete(self, of: Channel, events: Ended) -> None:
         """A finished receiver had every reliable message; with storing, it stored each."""
         stores = self._stores[of.receiver_side]
-        for number in range(news.counts.reliable_sent):
-            message = self._sent.get((news.channel, True, number))
+        for number in range(events.counts.reliable_sent):
+            message = self._sent.get((events.channel, True, number))
             if message is None:
-                raise Broken(f"{news} counts a message that was never sent")
+                raise Broken(f"{events} counts a message that was never sent")
             hold(message.delivered, message, "is missing and its channel finished")
             hold(message.stored or not stores, message, "is not stored and its channel finished")
 

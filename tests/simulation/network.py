@@ -2,7 +2,7 @@
 
 A stream's bytes arrive in order and complete, cut anywhere, within the receiver's window; streams
 overtake each other; a reset may overtake what was written before it, and then that is gone. A
-datagram is lost, overtaken, or refused by the sender's own transport while it carries out orders.
+datagram is lost, overtaken, or refused by the sender's own transport while it carries out actions.
 With a rate, both wait in the sender's transport for the path, which says how far that has come.
 """
 
@@ -13,28 +13,30 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from aqueduct_core.aqueduct.chanid import Side
-from aqueduct_core.aqueduct.codec import VERSION
-from aqueduct_core.aqueduct.connection import Connection
-from aqueduct_core.engine.contract import (
+from aqueduct_core.aqueduct.engine import AqueductEngine
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.aqueduct.wire.codec import VERSION
+from aqueduct_core.engine.actions import (
+    Action,
     CloseLink,
     Consumed,
-    Datagram,
-    DatagramRefused,
-    DatagramsLeft,
-    Fact,
-    LinkLost,
-    LinkRoom,
-    Order,
     ResetStream,
     SendDatagram,
+    WriteStream,
+)
+from aqueduct_core.engine.inputs import (
+    Datagram,
+    DatagramFate,
+    DatagramOutcome,
+    Input,
+    LinkLost,
+    LinkRoom,
     StreamBytes,
     StreamLimit,
     StreamReset,
     StreamStopped,
-    WriteStream,
 )
-from aqueduct_core.transport.memory_path import LEAST_WINDOW, MemoryPath
+from aqueduct_core.transport.in_memory.path import LEAST_WINDOW, MemoryPath
 from tests.simulation.scenario import Fault, Scenario
 
 
@@ -101,14 +103,14 @@ class _End:
 
 
 class Network:
-    """Carries orders of both engines. ``doubled`` counts the datagrams that came twice."""
+    """Carries actions of both engines. ``doubled`` counts the datagrams that came twice."""
 
     def __init__(
         self,
         scenario: Scenario,
         draw: random.Random,
         agenda: Agenda,
-        engines: dict[Side, Connection],
+        engines: dict[Side, AqueductEngine],
     ) -> None:
         self._scenario = scenario
         self._draw = draw
@@ -127,33 +129,36 @@ class Network:
 
     # --- from the engines ---------------------------------------------------------------
 
-    def carry(self, side: Side, orders: list[Order]) -> None:
-        """Carry out one engine's orders; refusals are absorbed at once, as the contract says."""
+    def carry(self, side: Side, actions: list[Action]) -> None:
+        """Carry out one engine's actions; refusals are handled at once, as the contract says."""
         end = self._ends[side]
         if end.dead:
             return
         refused = []
-        for order in orders:
-            if isinstance(order, WriteStream):
-                self._write(side, order)
-            elif isinstance(order, Consumed):
-                self._consumed(side, order)
-            elif isinstance(order, SendDatagram):
-                if len(order.data) > self.datagram_size:
-                    refused.append(DatagramRefused(order.token))
+        for action in actions:
+            if isinstance(action, WriteStream):
+                self._write(side, action)
+            elif isinstance(action, Consumed):
+                self._consumed(side, action)
+            elif isinstance(action, SendDatagram):
+                if len(action.data) > self.datagram_size:
+                    refused.append(DatagramOutcome(action.token, DatagramFate.REFUSED))
                 elif end.path is not None:
-                    end.path.datagrams.append(order)
+                    end.path.datagrams.append(action)
                 else:
-                    self._datagram(side, order.data, self.now + self._scenario.latency)
-            elif isinstance(order, ResetStream):
-                self._reset(side, order.stream_id, order.code)
-            elif isinstance(order, CloseLink):
+                    self._datagram(side, action.data, self.now + self._scenario.latency)
+            elif isinstance(action, ResetStream):
+                self._reset(side, action.stream_id, action.code)
+            elif isinstance(action, CloseLink):
                 self._agenda.add(
-                    self._later(), self._lose, side.other, LinkLost(order.code, order.reason, True)
+                    self._later(),
+                    self._lose,
+                    side.other,
+                    LinkLost(action.code, action.reason, True, action.origin),
                 )
                 end.dead = True
-        for fact in refused:
-            self._engines[side].absorb(fact, self.now)
+        for input in refused:
+            self._engines[side].handle(input, self.now)
         self.advance(side)
 
     def advance(self, side: Side) -> None:
@@ -176,16 +181,16 @@ class Network:
                 self._agenda.add(stream.arrives, self._stream_bytes, side.other, item)
         if path.window != end.room:
             end.room = path.window
-            engine.absorb(LinkRoom(path.window), self.now)
+            engine.handle(LinkRoom(path.window), self.now)
         if left is not None:
-            engine.absorb(DatagramsLeft(left), self.now)
+            engine.handle(DatagramOutcome(left, DatagramFate.LEFT), self.now)
         at = path.next_at
         if at is not None and at != end.path_at:
             end.path_at = at
             self._agenda.add(at, self.advance, side)
 
-    def _write(self, side: Side, order: WriteStream) -> None:
-        stream_id, data, ended = order
+    def _write(self, side: Side, action: WriteStream) -> None:
+        stream_id, data, ended = action
         streams = self._ends[side].streams
         stream = streams.get(stream_id)
         if stream is None:
@@ -223,8 +228,8 @@ class Network:
                 stream.arrives, self._stream_bytes, side.other, StreamBytes(stream_id, piece, last)
             )
 
-    def _consumed(self, side: Side, order: Consumed) -> None:
-        stream_id, count = order
+    def _consumed(self, side: Side, action: Consumed) -> None:
+        stream_id, count = action
         end = self._ends[side]
         end.credited += count
         left = end.owed.get(stream_id, 0) - count
@@ -244,10 +249,10 @@ class Network:
         if self._draw.random() < self._scenario.loss:
             self.lost += 1
             return
-        self._agenda.add(self._later(at), self._fact, side.other, Datagram(data))
+        self._agenda.add(self._later(at), self._input, side.other, Datagram(data))
         if self._scenario.fault is Fault.DOUBLE and self._draw.random() < 0.3:
             self.doubled += 1
-            self._agenda.add(self._later(at), self._fact, side.other, Datagram(data))
+            self._agenda.add(self._later(at), self._input, side.other, Datagram(data))
 
     def _reset(self, side: Side, stream_id: int, code: int) -> None:
         stream = self._ends[side].streams.setdefault(stream_id, _Outgoing(False))
@@ -273,26 +278,26 @@ class Network:
         grain = scenario.grain
         return when if not grain else (when // grain + 1) * grain
 
-    def _fact(self, side: Side, fact: Fact) -> None:
+    def _input(self, side: Side, input: Input) -> None:
         if not self._ends[side].dead:
-            self._engines[side].absorb(fact, self.now)
+            self._engines[side].handle(input, self.now)
 
-    def _stream_bytes(self, side: Side, fact: StreamBytes) -> None:
+    def _stream_bytes(self, side: Side, input: StreamBytes) -> None:
         end = self._ends[side]
         engine = self._engines[side]
-        if end.dead or fact.stream_id in end.done or engine.closed is not None:
+        if end.dead or input.stream_id in end.done or engine.closed is not None:
             return
-        if fact.end:
-            self._stream_over(side, fact.stream_id)
-        end.arrived += len(fact.data)
-        end.owed[fact.stream_id] = end.owed.get(fact.stream_id, 0) + len(fact.data)
-        engine.absorb(fact, self.now)
+        if input.end:
+            self._stream_over(side, input.stream_id)
+        end.arrived += len(input.data)
+        end.owed[input.stream_id] = end.owed.get(input.stream_id, 0) + len(input.data)
+        engine.handle(input, self.now)
 
-    def _stream_reset(self, side: Side, fact: StreamReset) -> None:
+    def _stream_reset(self, side: Side, input: StreamReset) -> None:
         end = self._ends[side]
-        if fact.stream_id not in end.done:
-            self._stream_over(side, fact.stream_id)
-            self._fact(side, fact)
+        if input.stream_id not in end.done:
+            self._stream_over(side, input.stream_id)
+            self._input(side, input)
 
     def _stream_over(self, side: Side, stream_id: int) -> None:
         """The peer may open another stream for each that is over."""
@@ -306,15 +311,15 @@ class Network:
         end = self._ends[side]
         if end.limit is not None and limit > end.limit:
             first, end.limit = end.limit, limit
-            self._fact(side, StreamLimit(limit))
+            self._input(side, StreamLimit(limit))
             for index in range(first, limit):
                 stream = end.streams.get(index << 2 | 2 | side)
                 if stream is not None:
                     self._flow(side, index << 2 | 2 | side, stream)
             self.advance(side)
 
-    def _lose(self, side: Side, fact: LinkLost) -> None:
-        self._fact(side, fact)
+    def _lose(self, side: Side, input: LinkLost) -> None:
+        self._input(side, input)
         self._ends[side].dead = True
 
     # --- faults -------------------------------------------------------------------------
@@ -332,7 +337,7 @@ class Network:
             return
         stream_id = self._draw.choice(running)
         if self._draw.random() < 0.5:
-            self._agenda.add(self._later(), self._fact, side, StreamStopped(stream_id, 0))
+            self._agenda.add(self._later(), self._input, side, StreamStopped(stream_id, 0))
         else:
             self._agenda.add(
                 self._later(), self._stream_reset, side.other, StreamReset(stream_id, 0)

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aqueduct_core.aqueduct.connection import Connection
+from aqueduct_core.aqueduct.engine import AqueductEngine
 from tests.simulation.ledger import hold
 
 _LARGEST_MESSAGE = 30_000
 """One MESSAGE of a simulation, attachments and all; a queue may exceed its limit by one."""
 
 
-def check_bounds(engine: Connection) -> None:
+def check_bounds(engine: AqueductEngine) -> None:
     """After a step: nothing is over its limit, and no count went below zero."""
     config = engine.config
-    channels, inflow, wiring = engine._channels, engine._inflow, engine._wiring
-    credit, lineage, claims = wiring.credit, channels.lineage, channels._claims
+    channels, ingress, context = engine._channels, engine._ingress, engine._context
+    credit, lineage, claims = context.credit, channels.lineage, channels._remote_channels
     hold(len(channels.halves) <= config.max_channels, "too many state machines")
-    hold(0 <= inflow._partial <= config.max_partial_bytes, "partial bytes", inflow._partial)
-    hold(inflow._held_bytes >= 0, "held bytes", inflow._held_bytes)
+    hold(0 <= ingress._partial <= config.max_partial_bytes, "partial bytes", ingress._partial)
+    hold(ingress._held_bytes >= 0, "held bytes", ingress._held_bytes)
     hold(
         0 <= credit.total <= config.max_connection_queue_bytes + _LARGEST_MESSAGE,
         "queued bytes", credit.total,
@@ -33,81 +33,81 @@ def check_bounds(engine: Connection) -> None:
         "carriers", lineage.carriers,
     )  # fmt: skip
     hold(len(channels.forgets._due) <= config.max_pending_forgets, "forgets")
-    queues = wiring.queues
+    queues = context.queues
     most = config.send_queue_connection_bytes + _LARGEST_MESSAGE
     hold(0 <= queues.bytes <= most, "send queues", queues.bytes)
-    hold(wiring.flow.total >= 0, "outstanding", wiring.flow.total)
-    hold(len(wiring.timers._heap) <= 2 * len(wiring.timers._due) + 64, "stale timers")
+    hold(context.flow.total >= 0, "outstanding", context.flow.total)
+    hold(len(context.timers._heap) <= 2 * len(context.timers._due) + 64, "stale timers")
 
 
-def tables(engine: Connection) -> dict[str, int]:
+def tables(engine: AqueductEngine) -> dict[str, int]:
     """How much an engine holds, by table; each entry is gone when what it is for is over."""
-    channels, inflow, wiring, outbox = (
-        engine._channels, engine._inflow, engine._wiring, engine._outbox,
+    channels, ingress, context, outbox = (
+        engine._channels, engine._ingress, engine._context, engine._outbox,
     )  # fmt: skip
-    lineage, claims, forgets = channels.lineage, channels._claims, channels.forgets
+    lineage, claims, forgets = channels.lineage, channels._remote_channels, channels.forgets
     return {
         "state machines": len(channels.halves),
         "lineage records": len(lineage),
         "links": lineage.links,
         "carriers": lineage.carriers,
-        "heirs": len(wiring.heirs),
+        "remote lineage": len(context.remote_lineage),
         "routes to send back": len(channels._route_back),
         "unclaimed machines": len(claims._waiting),
         "unclaimed records": len(claims._records),
         "unclaimed bytes": claims.bytes,
         "forgets": len(forgets._due),
         "lingering streams": len(forgets._lingering),
-        "timers": len(wiring.timers._due),
+        "timers": len(context.timers._due),
         "idle watches": len(channels.idle._last),
-        "channels with acks due": len(wiring.due),
-        "streams of the peer": len(inflow._streams),
-        "held sequences": len(inflow._held),
-        "held bytes": inflow._held_bytes,
-        "partial bytes": inflow._partial,
-        "unread bytes": inflow.unread,
-        "ranges of numbers": wiring.ranges,
-        "withheld credit": len(inflow._withheld),
-        "owed credit": len(wiring.credit._owed),
-        "queued bytes": wiring.credit.total,
-        "send queues": len(wiring.queues._queues),
-        "starved senders": len(wiring.queues.starved),
-        "bytes in send queues": wiring.queues.bytes,
-        "datagrams in the link": len(wiring.link),
-        "bytes in the link": wiring.link.size,
-        "outstanding bytes": wiring.flow.total,
-        "turns": int(wiring.flow.turn is not None),
+        "channels with acks due": len(context.due),
+        "streams of the peer": len(ingress._streams),
+        "held sequences": len(ingress._held),
+        "held bytes": ingress._held_bytes,
+        "partial bytes": ingress._partial,
+        "unread bytes": ingress.unread,
+        "ranges of numbers": context.ranges,
+        "withheld credit": len(ingress._withheld),
+        "owed credit": len(context.credit._owed),
+        "queued bytes": context.credit.total,
+        "send queues": len(context.queues._queues),
+        "starved senders": len(context.queues.awaiting_writable),
+        "bytes in send queues": context.queues.bytes,
+        "datagrams in the link": len(context.link),
+        "bytes in the link": context.link.size,
+        "outstanding bytes": context.flow.total,
+        "heads of line": int(context.flow.head_of_line is not None),
         "streams of ours": len(outbox._live),
         "unwritten streams": len(outbox._pending),
     }
 
 
-def leftovers(engine: Connection) -> Iterator[str]:
+def leftovers(engine: AqueductEngine) -> Iterator[str]:
     """What is left when every channel has ended and time has passed; nothing should be."""
     for name, count in tables(engine).items():
         if count:
             yield f"{name}: {count}"
     if engine._channels.halves:
         yield f"machines of {sorted(engine._channels.halves)}"
-    if engine._inflow._streams:
-        yield f"streams {sorted(engine._inflow._streams)}"
+    if engine._ingress._streams:
+        yield f"streams {sorted(engine._ingress._streams)}"
 
 
-def check_nothing_left(engine: Connection) -> None:
+def check_nothing_left(engine: AqueductEngine) -> None:
     left = list(leftovers(engine))
     hold(not left, f"{engine.side.name} holds", "; ".join(left)[:600])
     hold(engine.wake_at is None, "a deadline is left:", engine.wake_at)
     hold(engine.drained, "not drained")
 
 
-def check_lost(engine: Connection) -> None:
+def check_lost(engine: AqueductEngine) -> None:
     """After the connection is lost: no machine, no deadline, no order."""
     hold(not engine._channels.halves, "state machines of a lost connection")
     hold(engine.wake_at is None, "a deadline of a lost connection")
-    hold(not engine.orders(), "orders of a lost connection")
+    hold(not engine.actions(), "actions of a lost connection")
 
 
-def check_tombstones(engine: Connection) -> None:
+def check_tombstones(engine: AqueductEngine) -> None:
     config = engine.config
     for kind, ranges in engine._channels._tombstones._channels._kinds.items():
         young = sum(channel & 7 == kind for _, channel in engine._channels._tombstones._recent)

@@ -63,7 +63,7 @@ class Scenario:
     drops: float
     """Share of attachments that are dropped unread."""
     refuses: float
-    """Share of datagram runs that the application will not store."""
+    """Share of batches of datagram messages that the application will not store."""
     modes: tuple[Mode, ...]
     large: float
     """Share of messages larger than any datagram."""

@@ -56,13 +56,13 @@ def test_every_operation_has_its_weight() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 3])
 def test_a_broken_promise_is_seen(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that delivers every run twice does not pass."""
-    read = App._run
+    """An engine that delivers every batch twice does not pass."""
+    read = App._batch
 
     def twice(app: App, *arguments: object) -> None:
         read(app, *arguments)  # type: ignore[arg-type]
         read(app, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(App, "_run", twice)
+    monkeypatch.setattr(App, "_batch", twice)
     with pytest.raises(Broken, match="delivered twice"):
         World(scenario(seed)).run()

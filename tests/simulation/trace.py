@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
-from aqueduct_core.aqueduct.chanid import Side
-from aqueduct_core.aqueduct.codec import VERSION
-from aqueduct_core.aqueduct.connection import Connection
-from aqueduct_core.aqueduct.news import News
-from aqueduct_core.engine.contract import (
-    Consumed,
-    Datagram,
-    Fact,
-    Order,
-    SendDatagram,
-    StreamBytes,
-    WriteStream,
-)
+from aqueduct_core.aqueduct.engine import AqueductEngine
+from aqueduct_core.aqueduct.events import Event
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.aqueduct.wire.codec import VERSION
+from aqueduct_core.engine.actions import Action, Consumed, SendDatagram, WriteStream
+from aqueduct_core.engine.inputs import Datagram, Input, StreamBytes
 
 _MOST_BYTES = 60
 
 
-class TracedConnection(Connection):
-    """A connection that prints its facts, orders, news and commands with the time."""
+class TracedConnection(AqueductEngine):
+    """A connection that prints its inputs, actions, events and commands with the time."""
 
-    def absorb(self, fact: Fact, now: float) -> None:
-        self._print(now, "←", fact)
-        super().absorb(fact, now)
+    def handle(self, input: Input, now: float) -> None:
+        self._print(now, "←", input)
+        super().handle(input, now)
 
     def tick(self, now: float) -> None:
         self._print(now, "tick", self.wake_at)
         super().tick(now)
 
-    def orders(self) -> list[Order]:
-        orders = super().orders()
-        for order in orders:
-            if not isinstance(order, Consumed):
-                self._print(self._now, "→", order)
-        return orders
+    def actions(self) -> list[Action]:
+        actions = super().actions()
+        for action in actions:
+            if not isinstance(action, Consumed):
+                self._print(self._now, "→", action)
+        return actions
 
-    def news(self) -> list[News]:
-        items = super().news()
+    def events(self) -> list[Event]:
+        items = super().events()
         for item in items:
-            self._print(self._now, "news", item)
+            self._print(self._now, "event", item)
         return items
 
     def send(self, channel: int, payload: bytes, **how: object):  # type: ignore[no-untyped-def,override]

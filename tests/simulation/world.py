@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from aqueduct_core.aqueduct.chanid import Side
-from aqueduct_core.aqueduct.connection import Connection
+from aqueduct_core.aqueduct.engine import AqueductEngine
 from aqueduct_core.aqueduct.faults import Code
-from aqueduct_core.engine.contract import LinkReady, LinkRtt, StreamLimit
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.engine.inputs import LinkReady, LinkRtt, StreamLimit
 from tests.simulation import rest
 from tests.simulation.app import App
 from tests.simulation.ledger import Broken, Ledger, hold
@@ -33,7 +33,7 @@ class Figures(NamedTuple):
 class World:
     """Both ends, their applications, the link and the clock."""
 
-    def __init__(self, plan: Scenario, engine: type[Connection] = Connection) -> None:
+    def __init__(self, plan: Scenario, engine: type[AqueductEngine] = AqueductEngine) -> None:
         self.plan = plan
         self.now = 0.0
         self.steps = 0
@@ -88,11 +88,11 @@ class World:
 
     def _ready(self, side: Side, size: int) -> None:
         engine = self.engines[side]
-        engine.absorb(LinkReady(size), self.now)
+        engine.handle(LinkReady(size), self.now)
         if self.plan.streams is not None:
-            engine.absorb(StreamLimit(self.plan.streams), self.now)
+            engine.handle(StreamLimit(self.plan.streams), self.now)
         if self.draw.random() < 0.5:
-            engine.absorb(LinkRtt(2 * self.plan.latency), self.now)
+            engine.handle(LinkRtt(2 * self.plan.latency), self.now)
 
     def _resize(self, size: int) -> None:
         self.network.datagram_size = size
@@ -131,7 +131,7 @@ class World:
             return False
         if at > self.now:
             self.now = self.network.now = at
-        # the contract: all facts that are here, and only then the deadlines
+        # the contract: all inputs that are here, and only then the deadlines
         self.agenda.run(self.now)
         for engine in self.engines.values():
             wake = engine.wake_at
@@ -146,14 +146,14 @@ class World:
         return True
 
     def _turns(self) -> None:
-        """Carry out orders and hand over news until neither end has any."""
+        """Carry out actions and hand over events until neither end has any."""
         for _ in range(MOST_TURNS):
             busy = False
             for side, engine in self.engines.items():
-                orders = engine.orders()
-                if orders:
+                actions = engine.actions()
+                if actions:
                     busy = True
-                    self.network.carry(side, orders)
+                    self.network.carry(side, actions)
                 if self.apps[side].read():
                     busy = True
             if not busy:
@@ -162,7 +162,7 @@ class World:
 
     # --- the end ------------------------------------------------------------------------
 
-    def _check_close(self, engine: Connection) -> None:
+    def _check_close(self, engine: AqueductEngine) -> None:
         """Two honest ends never close with an error; what the link did may excuse it."""
         closed = engine.closed
         assert closed is not None
@@ -198,7 +198,7 @@ class World:
             rest.check_lost(engine)
 
 
-def run_seed(seed: int, engine: type[Connection] = Connection) -> Figures:
+def run_seed(seed: int, engine: type[AqueductEngine] = AqueductEngine) -> Figures:
     """Run one seed.
 
     Raises:

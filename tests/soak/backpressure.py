@@ -96,7 +96,7 @@ def _judge(
     early, late = memory[:third], memory[-third:]
     growth = (sum(late) / len(late)) / (sum(early) / len(early)) if memory else 0.0
     books = total(last)
-    facts = [
+    figures = [
         ("spool full after, s", full_at),
         ("spool at most, MB", max(spool, default=0.0)),
         ("cap, MB", CAP / 1e6),
@@ -112,6 +112,6 @@ def _judge(
         and max(spool) < 2 * CAP / 1e6
         and all(verdict.good for verdict in last)
     )
-    parts = ["## Back-pressure\n", table(("what", "value"), facts), "\n```"]
+    parts = ["## Back-pressure\n", table(("what", "value"), figures), "\n```"]
     parts += [*map(str, (*last, books)), "```\n", lives_table(recorder, ("intake", "planner"))]
     return good, "\n".join(parts) + "\n"

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.core.intake.processes import IntakeProcess, Site
 from tests.faults.batches import logged
 from tests.faults.bridged import Received
 from tests.faults.ledger import Entry, Verdict
@@ -24,6 +23,7 @@ from tests.soak import kills
 from tests.soak.progress import Progress
 from tests.soak.world import LEASE_SECONDS, World
 from tests.spark.producing import free_port
+from tests.support.intake_process import IntakeProcess, Site
 from tests.support.waiting import alive, ended
 
 TARGETS = ("intake", "receiver", "driver", "planner", "worker")

@@ -17,7 +17,7 @@ from typing import Any
 from aqueduct_core.aio import Sender, channel, connect
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tls import ClientTls
+from aqueduct_core.transport.tls.credentials import ClientTls
 from tests.faults.ledger import payload
 
 AT_ONCE = 8

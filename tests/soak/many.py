@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aqueduct_core.intake.settings import TlsSettings
-from tests.core.intake.processes import IntakeProcess, Site
+from aqueduct_core.intake.settings.intake import TlsSettings
 from tests.faults.ledger import DIGITS
-from tests.faults.processes import open_files, resident_bytes
 from tests.faults.tables import stored
 from tests.soak.measures import Recorder, draw, table
 from tests.soak.progress import Progress
+from tests.support.intake_process import IntakeProcess, Site
+from tests.support.processes import open_files, resident_bytes
 from tests.support.waiting import environment
 
 PROCESSES = 2
@@ -33,13 +33,13 @@ STEP_SECONDS = 600.0
 def run(home: Path, progress: Progress) -> tuple[bool, str]:
     """Whether all was well, and the report as Markdown."""
     site = Site(home)
-    facts: list[tuple[str, object]] = []
+    figures: list[tuple[str, object]] = []
     with (
         site.intake(lease=3_600.0, tls=TlsSettings(self_signed=("127.0.0.1",))) as intake,
         Recorder(lambda: {"intake": [intake.pid]}) as recorder,
         ExitStack() as stack,
     ):
-        facts.append(("intake at rest, MB", resident_bytes(intake.pid) / 1e6))
+        figures.append(("intake at rest, MB", resident_bytes(intake.pid) / 1e6))
         crowd = [stack.enter_context(_member(intake, number)) for number in range(PROCESSES)]
         for step in ("connect", "attach", "send", "finish"):
             recorder.mark(step)
@@ -49,12 +49,12 @@ def run(home: Path, progress: Progress) -> tuple[bool, str]:
                 f"{step}: {seconds:.1f} s, {status.connections} connections, "
                 f"{status.channels} channels, {status.counters['rows']:,} rows"
             )
-            facts += _facts(step, seconds, intake)
+            figures += _figures(step, seconds, intake)
         books, good = _books(stored(intake))
-        facts += books
+        figures += books
     draw(recorder, home / "many.png", "500 connections, 20,000 channels, one intake")
-    facts.append(("intake at most, MB", max(s.resident for s in recorder.samples) / 1e6))
-    return good, "## Many connections and channels\n\n" + table(("what", "value"), facts) + "\n"
+    figures.append(("intake at most, MB", max(s.resident for s in recorder.samples) / 1e6))
+    return good, "## Many connections and channels\n\n" + table(("what", "value"), figures) + "\n"
 
 
 def _member(intake: IntakeProcess, number: int) -> subprocess.Popen[bytes]:
@@ -83,7 +83,7 @@ def _step(crowd: list[subprocess.Popen[bytes]]) -> float:
     return time.monotonic() - begun
 
 
-def _facts(step: str, seconds: float, intake: IntakeProcess) -> list[tuple[str, object]]:
+def _figures(step: str, seconds: float, intake: IntakeProcess) -> list[tuple[str, object]]:
     memory = resident_bytes(intake.pid) / 1e6
     match step:
         case "connect":
@@ -125,11 +125,11 @@ def _books(rows: pa.Table) -> tuple[list[tuple[str, object]], bool]:
     lost = CHANNELS * MESSAGES - unique
     duplicates = len(numbers) - unique
     breaks = int(np.count_nonzero(numbers != expected)) if not (lost or duplicates) else -1
-    facts: list[tuple[str, object]] = [
+    figures: list[tuple[str, object]] = [
         ("channels with rows", len(codes.dictionary)),
         ("rows", len(numbers)),
         ("lost_after_ack", lost),
         ("duplicates", duplicates),
         ("order_breaks", breaks),
     ]
-    return facts, (lost, duplicates, breaks) == (0, 0, 0)
+    return figures, (lost, duplicates, breaks) == (0, 0, 0)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.faults.processes import open_files, private_bytes, resident_bytes
+from tests.support.processes import open_files, private_bytes, resident_bytes
 
 INTERVAL = 1.0
 WARM_SECONDS = 20.0

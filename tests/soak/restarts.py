@@ -11,12 +11,12 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from tests.core.intake.processes import Site
 from tests.faults.load import load
 from tests.faults.producer import Flow
 from tests.soak.measures import table
 from tests.soak.progress import Progress
 from tests.spark.producing import free_port
+from tests.support.intake_process import Site
 from tests.support.waiting import LONG, wait_until
 
 ACCEPT_SECONDS = 5.0

@@ -21,11 +21,11 @@ from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import IntakeStatus
 from tests.faults.drivers import Driver, Plan
 from tests.faults.ledger import Entry, Verdict, reconcile
-from tests.faults.processes import workers_of
 from tests.faults.producer import entries_below
 from tests.faults.tables import SinkTable
 from tests.spark.producing import free_port
 from tests.spark.scene import running_intake
+from tests.support.processes import workers_of
 from tests.support.waiting import alive, environment
 
 T = TypeVar("T")

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.python_of_spark import set_python_of_spark
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.repository import ROOT
 
 # The JVM hands its environment to the planner and the workers: it must be right before it starts.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
@@ -18,8 +17,9 @@ set_python_of_spark()
 
 from pyspark.sql import SparkSession  # noqa: E402
 
-from aqueduct_spark.write import line  # noqa: E402
-from tests.spark.loop import Yard  # noqa: E402
+from aqueduct_spark.formats.aqueduct.sink import connection as sink_connection  # noqa: E402
+from tests.spark.ground import Ground  # noqa: E402
+from tests.spark.read.stream.loop import Yard  # noqa: E402
 from tests.spark.scene import SPARK_CONF, Scene  # noqa: E402
 from tests.support.waiting import LONG  # noqa: E402
 
@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def patient_sinks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sink in the process of a test takes no receiver for dead because the machine is busy; what
     it does about one that is dead has tests that say how soon."""
-    monkeypatch.setattr(line, "SILENT_SECONDS", LONG)
+    monkeypatch.setattr(sink_connection, "SILENT_SECONDS", LONG)
 
 
 @pytest.fixture(scope="session")
@@ -63,3 +63,11 @@ def yard(tmp_path: Path) -> Iterator[Yard]:
     yard = Yard(tmp_path)
     yield yard
     yard.close()
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Iterator[Ground]:
+    """A rendezvous and an intake to launch."""
+    ground = Ground(tmp_path / "spool")
+    yield ground
+    ground.close()

@@ -4,7 +4,7 @@ what came, and how each ended."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +15,8 @@ from aqueduct_core.aio.message import Message
 from aqueduct_core.aio.outcomes import Cancelled, ConnectionLost, Finished, LostInTransit, Misuse
 from aqueduct_core.aio.serve import Server, serve
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.aqueduct.news import Headers
-from aqueduct_core.transport.tls import ServerTls
+from aqueduct_core.engine.message_batch import Headers
+from aqueduct_core.transport.tls.credentials import ServerTls
 
 ENDS = (Finished, Cancelled, LostInTransit, ConnectionLost, Misuse)
 
@@ -129,9 +129,3 @@ async def listening(
             await asyncio.gather(task, return_exceptions=True)
             await server.close(0.5)
             await peer.stop()
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    """Wait for something that has no event of its own, bounded by the test's own limit."""
-    while not condition():
-        await asyncio.sleep(0.005)

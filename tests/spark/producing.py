@@ -8,11 +8,11 @@ import threading
 from collections.abc import Iterable, Sequence
 
 from aqueduct_core.aio.connect import connect
+from aqueduct_core.aio.deliveries import SenderStatistics
 from aqueduct_core.aio.halves import channel
-from aqueduct_core.aio.ledger import SenderStatistics
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tls import ClientTls
+from aqueduct_core.transport.tls.credentials import ClientTls
 from tests.support.waiting import LONG
 
 TIMEOUT = LONG

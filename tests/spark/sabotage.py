@@ -21,7 +21,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from aqueduct_spark.datasource import AqueductDataSource
+from aqueduct_spark.formats.aqueduct.format import AqueductDataSource
 from tests.support.waiting import ancestors
 
 BATCHES_BEFORE = 2

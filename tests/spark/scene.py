@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from tests.faults.processes import planners_of
+from tests.support.processes import planners_of
 from tests.support.waiting import LONG, alive, ended, send_signal, wait_until
 
 SPARK_CONF = {

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from aqueduct_core.intake.layout import settle_layout
-from aqueduct_core.intake.schema import ATTACHMENTS, HEADERS, SOURCE, SPOOL_SCHEMA
+from aqueduct_core.intake.aqueduct.rows import ATTACHMENTS, HEADERS, ROWS, SOURCE
+from aqueduct_core.intake.storage.layout import settle_layout
 from aqueduct_core.spool import InlineSync, Spool, SpoolSettings
 
 DAY = 86_400_000_000
@@ -49,8 +49,9 @@ def rows(
             pa.RunEndEncodedArray.from_arrays(
                 pa.array(range(1, count + 1), pa.int32()), pa.array(sources, SOURCE)
             ),
+            ROWS.no_events(count),
         ],
-        schema=SPOOL_SCHEMA,
+        schema=ROWS.schema,
     )
 
 
@@ -63,7 +64,7 @@ def open_spool(directory: Path, *, partitions: int = 2, segment_bytes: int = 1 <
     settle_layout(directory, partitions)
     return Spool.open(
         directory,
-        schema=SPOOL_SCHEMA,
+        schema=ROWS.schema,
         partitions=partitions + 1,
         settings=SpoolSettings(segment_bytes=segment_bytes),
         sync=InlineSync,

@@ -12,12 +12,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import channel
-from tests.core.intake.processes import Site
 from tests.faults.batches import logged
 from tests.faults.bridged import Received
 from tests.faults.ledger import Entry, payload
 from tests.spark.producing import INSECURE
 from tests.spark.scene import PATIENCE, Scene
+from tests.support.intake_process import Site
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.spark

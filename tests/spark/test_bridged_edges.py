@@ -13,7 +13,7 @@ from aqueduct_core.aio.connection import Connection
 from aqueduct_core.aio.halves import Sender, channel
 from aqueduct_core.aio.outcomes import ReceiverClosed
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.aqueduct.conventions import (
+from aqueduct_core.aqueduct.conventions.headers import (
     BATCH,
     CHECKSUMS,
     MAX_SEQUENCE,
@@ -25,11 +25,11 @@ from aqueduct_core.aqueduct.conventions import (
     SOURCE,
     SOURCE_OFFSET,
 )
-from aqueduct_core.aqueduct.news import Headers, ReceivedHeaders
-from aqueduct_core.intake.schema import HEADERS
-from tests.core.intake.processes import IntakeProcess, Site
+from aqueduct_core.engine.message_batch import Headers, ReceivedHeaders
+from aqueduct_core.intake.aqueduct.rows import HEADERS
 from tests.spark.producing import INSECURE
-from tests.spark.sinking import Attempt, options, patiently
+from tests.spark.write.sinking import Attempt, options, patiently
+from tests.support.intake_process import IntakeProcess, Site
 
 LIMIT = 64_000
 """Bytes of header data that an intake takes, unless told otherwise."""

@@ -8,20 +8,21 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.__main__ import main
-from aqueduct_core.intake.access_files import write_access
-from aqueduct_core.intake.connect_settings import ConnectSettings, Subscription
-from aqueduct_core.primitives.private_files import make_directories
+from aqueduct_core.intake.settings.config_file import write_access
+from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
+from aqueduct_core.primitives.atomic_file import make_directories
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.skips import Skip, save_skips
-from aqueduct_spark.receivers.process import LOG_FILE, start_intake
+from aqueduct_spark.intakes.process import LOG_FILE, start_intake
 from tests.core.intake.lives import run
-from tests.core.intake.processes import Site
+from tests.support.intake_process import Site
 from tests.support.remote import RemoteThread, Script
 from tests.support.waiting import LONG, ended, wait_until
 
@@ -75,7 +76,7 @@ def test_a_spool_that_was_used_in_every_way(tmp_path: Path) -> None:
         os.kill(launched.pid, signal.SIGTERM)
         ended(launched.pid, LONG)
     with RemoteThread({"a": Script(messages=10)}, tmp_path) as remote:
-        connect = ConnectSettings(
+        connect = AqueductConnect(
             endpoints=(remote.endpoint,),
             subscriptions=(Subscription("a"),),
             ca_file=str(remote.ca_file),
@@ -85,7 +86,7 @@ def test_a_spool_that_was_used_in_every_way(tmp_path: Path) -> None:
         )
         for number in (0, 1):
             dialling = site.settings(spool=str(other / f"intake-{number}"), connect=connect)
-            with site.intake(permissive_main, **vars(dialling)) as intake:
+            with site.intake(permissive_main, **msgspec.structs.asdict(dialling)) as intake:
                 if number == 0:
                     wait_until(lambda: intake.status().complete, LONG, "all channels")
                 assert intake.terminate() == 0

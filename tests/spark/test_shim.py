@@ -6,9 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.repository import ROOT
 from tests.support.waiting import LONG, environment
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(code: str, *, path: Path = ROOT) -> subprocess.CompletedProcess[str]:

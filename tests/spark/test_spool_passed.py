@@ -18,14 +18,15 @@ import pytest
 
 from aqueduct_core.cli.main import main
 from aqueduct_core.errors import AqueductError
-from aqueduct_core.intake.event_rows import expand_events
-from aqueduct_core.spool import Spool, SpoolReader, durable, recovery
+from aqueduct_core.intake.aqueduct.rows import ROWS
+from aqueduct_core.spool import Spool, SpoolReader, recovery
+from aqueduct_core.spool.format import durable
 from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
 from aqueduct_spark.planning.progress import survey
 from aqueduct_spark.read.gaps import passing
 from tests.core.spool.rows import segments
+from tests.spark.planning.test_progress import TERMS, status
 from tests.spark.spools import open_spool, rows, store, value
-from tests.spark.test_planning import TERMS, status
 
 COUNTS = (5, 3)
 """Rows of a group, which has a segment of its own."""
@@ -135,7 +136,7 @@ def told_lost(directory: Path) -> list[set[int]]:
     lost: list[set[int]] = [set(), set()]
     with SpoolReader(directory) as reader:
         for batch in reader.read(2, reader.starts()[2], reader.ends()[2]):
-            for event in expand_events(batch, 0).to_pylist():
+            for event in ROWS.expand_events(batch, 2, 0).to_pylist():
                 assert event["kind"] == "skipped"
                 partition = int(re.match(r"partition (\d+): ", event["reason"])[1])  # type: ignore[index]
                 here = set(range(event["first"], event["last"] + 1))
@@ -326,7 +327,7 @@ def test_after_a_power_cut_no_offset_is_given_out_again_either(
     query = Query(work, READ)
     assert passed(query) == ["CORRUPT"]
     with SpoolReader(work) as reader:
-        assert reader.ends()[:2] == [end + recovery.UNTOLD for end in ENDS]
+        assert reader.ends()[:2] == [end + recovery.MAX_UNREPORTED for end in ENDS]
     assert sum(map(len, query.got)) == sum(ENDS) - sum(READ) - sum(COUNTS)
 
 
@@ -354,7 +355,7 @@ def test_a_segment_is_given_up_once_and_a_crash_between_is_told(
     work = shutil.copytree(killed, tmp_path / "a spool")
     missing(6)(work)
     with monkeypatch.context() as patch:
-        patch.setattr("aqueduct_core.cli.spool_skip.give_up", lambda *_: None)
+        patch.setattr("aqueduct_core.cli.spool.skip.give_up", lambda *_: None)
         assert main(["spool", "skip", str(work), "--segment", "6"]) == 0
     query = Query(work, READ)
     assert passed(query) == list(GONE_TWICE)

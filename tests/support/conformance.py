@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.repository import ROOT
+
 RULES = ROOT / "docs" / "rules.toml"
 REPORT = ROOT / "docs" / "conformance.md"
 UNPROVEN = "**no test yet**"

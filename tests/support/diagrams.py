@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import sys
 from enum import Enum
-from pathlib import Path
 
 from aqueduct_core.aqueduct.receiver import RECEIVER_TABLE, ReceiverState
 from aqueduct_core.aqueduct.sender import SENDER_TABLE, SenderState
 from tests.support import sequencechart, statechart
+from tests.support.repository import ROOT
 from tests.support.statechart import Table
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = ROOT / "docs"
 NOT_ALLOWED = "refused to the application"
 VIOLATION = "closes the connection"
 

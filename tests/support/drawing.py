@@ -15,13 +15,22 @@ class Drawing:
         self._title = title
         self._shapes: list[str] = []
 
-    def box(self, x: float, y: float, width: float, height: float, *, double: bool = False) -> None:
+    def box(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        *,
+        double: bool = False,
+        fill: str = PAPER,
+    ) -> None:
         """A box with round corners about its centre; ``double``: a final state."""
         for inset in (0, 4) if double else (0,):
             self._shapes.append(
                 f'<rect x="{x - width / 2 + inset:g}" y="{y - height / 2 + inset:g}" '
                 f'width="{width - 2 * inset:g}" height="{height - 2 * inset:g}" rx="8" '
-                f'fill="{PAPER}" stroke="{INK}" stroke-width="1.5"/>'
+                f'fill="{fill}" stroke="{INK}" stroke-width="1.5"/>'
             )
 
     def text(

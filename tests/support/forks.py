@@ -2,7 +2,7 @@
 
 A new interpreter takes 0.4 s of CPU until an intake or a command begins, and tests start hundreds
 of them. That ``python -m`` and the installed command begin, too, is shown where Spark, the README
-and ``tests/core/cli/test_send_listen.py`` start them.
+and ``tests/core/cli/test_send.py`` start them.
 """
 
 from __future__ import annotations

@@ -6,21 +6,21 @@ With ``--check`` nothing is written, and a page that is out of date ends with ex
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-from aqueduct_spark.model.option_spec import Kind, OptionSpec
-from aqueduct_spark.model.option_specs import OPTION_SPECS
+from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
+from aqueduct_spark.options.spec import OptionKind, OptionSpec
+from tests.support.repository import ROOT
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "options.md"
+PAGE = ROOT / "docs" / "options.md"
 KINDS = {
-    Kind.STREAM_READ: "`readStream`",
-    Kind.BATCH_READ: "`read`",
-    Kind.STREAM_WRITE: "`writeStream`",
-    Kind.BATCH_WRITE: "`write`",
+    OptionKind.STREAM_READ: "`readStream`",
+    OptionKind.BATCH_READ: "`read`",
+    OptionKind.STREAM_WRITE: "`writeStream`",
+    OptionKind.BATCH_WRITE: "`write`",
 }
 HEAD = """# Options
 
-Made by `python -m tests.support.options_page` from `aqueduct_spark/model/*_specs.py`; do not
+Made by `python -m tests.support.options_page` from `aqueduct_spark/options/*_specs.py`; do not
 edit.
 
 Keys are case-insensitive, values are strings. Durations need a unit (`10s`, `15m`, `20ms`), sizes
@@ -29,7 +29,7 @@ an error at `load()`, `start()` or `save()`, before anything runs.
 """
 
 
-def table(specs: list[OptionSpec], kinds: dict[Kind, str]) -> list[str]:
+def table(specs: list[OptionSpec], kinds: dict[OptionKind, str]) -> list[str]:
     lines = ["| Option | Default | For | Meaning |", "|---|---|---|---|"]
     for spec in specs:
         uses = ", ".join(name for kind, name in kinds.items() if kind in (spec.built or spec.kinds))
@@ -56,7 +56,7 @@ def page(specs: tuple[OptionSpec, ...]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    text = page(OPTION_SPECS)
+    text = page(AQUEDUCT_OPTIONS.specs)
     if "--check" not in arguments:
         PAGE.write_text(text, encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:

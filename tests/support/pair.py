@@ -11,20 +11,11 @@ import heapq
 import random
 from dataclasses import dataclass, field
 
-from aqueduct_core.aqueduct.connection import Config, Connection, Side
-from aqueduct_core.aqueduct.news import Headers, News, Opened
-from aqueduct_core.engine.contract import (
-    CloseLink,
-    Consumed,
-    Datagram,
-    Fact,
-    LinkLost,
-    ResetStream,
-    SendDatagram,
-    StreamBytes,
-    StreamReset,
-    WriteStream,
-)
+from aqueduct_core.aqueduct.engine import AqueductEngine, Config, Side
+from aqueduct_core.aqueduct.events import Event, Opened
+from aqueduct_core.engine.actions import CloseLink, Consumed, ResetStream, SendDatagram, WriteStream
+from aqueduct_core.engine.inputs import Datagram, Input, LinkLost, StreamBytes, StreamReset
+from aqueduct_core.engine.message_batch import Headers
 
 
 @dataclass
@@ -50,11 +41,11 @@ class _Arrival:
     when: float
     serial: int
     to: Side = field(compare=False)
-    fact: Fact = field(compare=False)
+    input: Input = field(compare=False)
 
 
 class Pair:
-    """A client and a server. ``told`` keeps their news; ``settle`` runs until nothing moves."""
+    """A client and a server. ``seen`` keeps their events; ``settle`` runs until nothing moves."""
 
     def __init__(
         self,
@@ -68,10 +59,10 @@ class Pair:
         self.shape = shape or LinkShape()
         self.now = 0.0
         self.engines = {
-            Side.CLIENT: Connection(Side.CLIENT, headers, client or Config()),
-            Side.SERVER: Connection(Side.SERVER, (), server or Config(auto_accept=True)),
+            Side.CLIENT: AqueductEngine(Side.CLIENT, headers, client or Config()),
+            Side.SERVER: AqueductEngine(Side.SERVER, (), server or Config(auto_accept=True)),
         }
-        self.told: dict[Side, list[News]] = {Side.CLIENT: [], Side.SERVER: []}
+        self.seen: dict[Side, list[Event]] = {Side.CLIENT: [], Side.SERVER: []}
         self.tally = {Side.CLIENT: Tally(), Side.SERVER: Tally()}
         self.lost_datagrams = 0
         self._arrivals: list[_Arrival] = []
@@ -80,26 +71,26 @@ class Pair:
         self._resets: set[tuple[Side, int]] = set()
 
     @property
-    def client(self) -> Connection:
+    def client(self) -> AqueductEngine:
         return self.engines[Side.CLIENT]
 
     @property
-    def server(self) -> Connection:
+    def server(self) -> AqueductEngine:
         return self.engines[Side.SERVER]
 
     def connect(self) -> Pair:
         self.settle()
-        assert all(any(isinstance(n, Opened) for n in told) for told in self.told.values())
+        assert all(any(isinstance(n, Opened) for n in seen) for seen in self.seen.values())
         return self
 
-    def news(self, side: Side) -> list[News]:
-        """The news of one side since the last call."""
-        told, self.told[side] = self.told[side], []
-        return told
+    def events(self, side: Side) -> list[Event]:
+        """The events of one side since the last call."""
+        seen, self.seen[side] = self.seen[side], []
+        return seen
 
-    def _post(self, to: Side, fact: Fact, when: float) -> None:
+    def _post(self, to: Side, input: Input, when: float) -> None:
         self._serial += 1
-        heapq.heappush(self._arrivals, _Arrival(when, self._serial, to, fact))
+        heapq.heappush(self._arrivals, _Arrival(when, self._serial, to, input))
 
     def _delay(self) -> float:
         return self.shape.latency + self.random.random() * self.shape.jitter
@@ -117,13 +108,13 @@ class Pair:
             self._post(to, StreamBytes(stream_id, piece, end and i == len(pieces) - 1), when)
 
     def collect(self) -> bool:
-        """Carry out both sides' orders and keep their news; whether there was anything."""
+        """Carry out both sides' actions and keep their events; whether there was anything."""
         moved = False
         for side, engine in self.engines.items():
             to = side.other
-            for order in engine.orders():
+            for action in engine.actions():
                 moved = True
-                match order:
+                match action:
                     case WriteStream(stream_id, data, end):
                         self._write(to, stream_id, data, end)
                     case ResetStream(stream_id, code):
@@ -137,20 +128,20 @@ class Pair:
                         self.tally[side].credited += count
                     case CloseLink(code, reason):
                         self._post(to, LinkLost(code, reason, True), self.now + self._delay())
-            self.told[side] += engine.news()
+            self.seen[side] += engine.events()
         return moved
 
     def _deliver(self, arrival: _Arrival) -> None:
-        fact = arrival.fact
+        input = arrival.input
         engine = self.engines[arrival.to]
-        if isinstance(fact, StreamReset):
-            self._resets.add((arrival.to, fact.stream_id))
-        if isinstance(fact, StreamBytes):
-            if (arrival.to, fact.stream_id) in self._resets:
+        if isinstance(input, StreamReset):
+            self._resets.add((arrival.to, input.stream_id))
+        if isinstance(input, StreamBytes):
+            if (arrival.to, input.stream_id) in self._resets:
                 return  # a reset has overtaken it
             if engine.closed is None:
-                self.tally[arrival.to].arrived += len(fact.data)
-        engine.absorb(fact, self.now)
+                self.tally[arrival.to].arrived += len(input.data)
+        engine.handle(input, self.now)
 
     def step(self) -> bool:
         """On to the next thing that happens; False: nothing will happen any more."""

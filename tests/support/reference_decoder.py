@@ -11,6 +11,7 @@ region before limits and sums.
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 CLIENT, SERVER = 0, 1
@@ -201,7 +202,7 @@ def _frame(
         attachments = source.varbytes(limits.attachments_region)
         length = source.length(limits.payload)
         message = (number, _pairs(headers, limits), _attached(attachments, sender, limits))
-        return ("Message", *message, source.take(length))
+        return ("MessageFrame", *message, source.take(length))
     if tag == 5:
         return ("SentUnreliable", source.number())
     if tag == 6:
@@ -301,3 +302,8 @@ def _varints(region: bytes) -> list[int]:
     if 0 in values[1:]:
         raise BrokenEncoding("a zero behind the first")
     return values
+
+
+def frame_name(kind: str) -> str:
+    """What the specification calls a frame whose class has the name ``kind``."""
+    return re.sub(r"(?<!^)([A-Z])", r"_\1", kind.removesuffix("Frame")).upper()

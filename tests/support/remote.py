@@ -27,11 +27,11 @@ from aqueduct_core.aio.connection import ServerConnection
 from aqueduct_core.aio.halves import Sender, channel
 from aqueduct_core.aio.outcomes import Misuse, Outcome
 from aqueduct_core.aio.serve import Server, bearer, serve
-from aqueduct_core.aqueduct.conventions import connection_headers
-from aqueduct_core.aqueduct.news import Headers
+from aqueduct_core.aqueduct.conventions.headers import connection_headers
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.transport.sessions import SessionTable
 from aqueduct_core.transport.settings import ListenLimits
-from aqueduct_core.transport.tls import ClientTls, ServerTls
+from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
 from tests.support.waiting import LONG
 
 End = Literal["finish", "cancel", "stay", "vanish", "drop", "overcount", "undercount", "hurry"]
@@ -184,13 +184,13 @@ class Remote:
 
     async def _end(self, connection: ServerConnection, sender: Sender, end: End) -> None:
         if end in ("overcount", "undercount"):
-            half = connection._wire.engine._channels.halves[sender.channel_id or 0]
+            half = connection._network.engine._channels.halves[sender.channel_id or 0]
             half.reliable_sent += 1 if end == "overcount" else -1  # type: ignore[union-attr]
         if end in ("finish", "overcount", "undercount"):
             await sender.finish()
             return
         if end == "hurry":
-            sender._core().finish()
+            sender._present().finish()
             await connection._driver.writable(1)
             connection.abort("hurried")
             return
@@ -205,7 +205,7 @@ class Remote:
 
 def _peek(message: Any) -> list[Any]:
     """The halves of a message, without taking them."""
-    return list(message._cargo)
+    return list(message._carried)
 
 
 @contextlib.asynccontextmanager
@@ -213,6 +213,7 @@ async def serving(
     scripts: Scripts,
     *,
     tls: ServerTls | None = None,
+    address: str = "127.0.0.1",
     port: int = 0,
     token: str | None = None,
     producer: str | None = None,
@@ -221,7 +222,7 @@ async def serving(
 ) -> AsyncIterator[Remote]:
     """A remote in this event loop; ``tls`` None: a fresh self-signed certificate."""
     async with serve(
-        "127.0.0.1",
+        address,
         port,
         tls=tls or ServerTls.self_signed(),
         headers=connection_headers(producer=producer, sequence_start=sequence_start),

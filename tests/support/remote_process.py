@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from aqueduct_core.transport.tls import ServerTls
+from aqueduct_core.transport.tls.credentials import ServerTls
 from tests.support.remote import START_SECONDS, Scripts, from_json, serving, to_json
 from tests.support.waiting import environment
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.config import Mode
-from aqueduct_core.aqueduct.connection import Attach
-from aqueduct_core.aqueduct.news import Run
-from aqueduct_core.engine.contract import Datagram, Fact, StreamBytes, StreamReset
+from aqueduct_core.aqueduct.engine import Attach
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.engine.inputs import Datagram, Input, StreamBytes, StreamReset
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support import reference_decoder
 from tests.support.drawing import FAULT, PALE, Drawing
 from tests.support.pair import LinkShape, Pair
@@ -43,24 +43,24 @@ class Recording(Pair):
         self._datagrams = 0
         self._streams: dict[tuple[Side, int], bytes] = {}
 
-    def _post(self, to: Side, fact: Fact, when: float) -> None:
+    def _post(self, to: Side, input: Input, when: float) -> None:
         sender = to.other
         lost = False
-        if isinstance(fact, StreamBytes):
-            key = sender, fact.stream_id
+        if isinstance(input, StreamBytes):
+            key = sender, input.stream_id
             before = self._streams.get(key, b"")
-            self._streams[key] = before + fact.data
-            shown = _read(before + fact.data, sender)[len(_read(before, sender)) :]
-            frames = (*shown, "FIN") if fact.end else shown
-            self._note(sender, f"stream {fact.stream_id}", frames)
-        elif isinstance(fact, StreamReset):
-            self._note(sender, f"stream {fact.stream_id}", ("RESET",))
-        elif isinstance(fact, Datagram):
+            self._streams[key] = before + input.data
+            shown = _read(before + input.data, sender)[len(_read(before, sender)) :]
+            frames = (*shown, "FIN") if input.end else shown
+            self._note(sender, f"stream {input.stream_id}", frames)
+        elif isinstance(input, StreamReset):
+            self._note(sender, f"stream {input.stream_id}", ("RESET",))
+        elif isinstance(input, Datagram):
             lost = self._datagrams in self._drop
             self._datagrams += 1
-            self._note(sender, "datagram", _read(fact.data, sender, datagram=True), lost)
+            self._note(sender, "datagram", _read(input.data, sender, datagram=True), lost)
         if not lost:
-            super()._post(to, fact, when)
+            super()._post(to, input, when)
 
     def _note(self, sender: Side, where: str, frames: tuple[str, ...], lost: bool = False) -> None:
         self.arrows.append(Arrow(self.now, sender, where, frames, lost))
@@ -111,8 +111,8 @@ def lost_channel() -> str:
     ).attached
     pair.client.send(channel, b"too early", now=pair.now)
     pair.run(3.0)
-    told = pair.news(Side.SERVER)
-    assert not [news for news in told if isinstance(news, Run)], "it must not be seen"
+    told = pair.events(Side.SERVER)
+    assert not [event for event in told if isinstance(event, MessageBatch)], "it must not be seen"
     return _draw(pair.arrows, f"Channel {channel} is lost in transit: its carrier never arrived")
 
 
@@ -150,7 +150,7 @@ def _read(data: bytes, sender: Side, *, datagram: bool = False) -> tuple[str, ..
 
 def _name(frame: tuple[Any, ...]) -> str:
     name, *parts = frame
-    words = "".join(f"_{c}" if c.isupper() and i else c for i, c in enumerate(name)).upper()
+    words = reference_decoder.frame_name(name)
     match words:
         case "MESSAGE":
             number, _, attachments, payload = parts

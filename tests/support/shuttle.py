@@ -2,55 +2,46 @@
 
 from __future__ import annotations
 
-from aqueduct_core.aqueduct.chanid import Side
-from aqueduct_core.aqueduct.connection import Config, Connection
-from aqueduct_core.aqueduct.news import News
-from aqueduct_core.engine.contract import (
-    Admit,
-    Consumed,
-    Datagram,
-    LinkReady,
-    ResetStream,
-    SendDatagram,
-    StreamBytes,
-    StreamReset,
-    WriteStream,
-)
+from aqueduct_core.aqueduct.engine import AqueductEngine, Config
+from aqueduct_core.aqueduct.events import Event
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.engine.actions import Admit, Consumed, ResetStream, SendDatagram, WriteStream
+from aqueduct_core.engine.inputs import Datagram, LinkReady, StreamBytes, StreamReset
 from tests.support.turns import proceed
 
 
 class Shuttle:
-    """``turn`` carries everything over and gives the news of both sides."""
+    """``turn`` carries everything over and gives the events of both sides."""
 
     def __init__(self, client: Config | None = None, server: Config | None = None) -> None:
         self.now = 0.0
-        self.client = Connection(Side.CLIENT, (), client or Config())
-        self.server = Connection(Side.SERVER, (), server or Config(auto_accept=True))
+        self.client = AqueductEngine(Side.CLIENT, (), client or Config())
+        self.server = AqueductEngine(Side.SERVER, (), server or Config(auto_accept=True))
         for engine in (self.client, self.server):
-            engine.absorb(LinkReady(1150), self.now)
+            engine.handle(LinkReady(1150), self.now)
         self.turn()
 
-    def turn(self) -> tuple[list[News], list[News]]:
-        """Carry orders over until neither side has any; the news of client and server."""
+    def turn(self) -> tuple[list[Event], list[Event]]:
+        """Carry actions over until neither side has any; the events of client and server."""
         busy = True
         while busy:
             busy = self._carry(self.client, self.server)
             busy = self._carry(self.server, self.client) or busy
-        return self.client.news(), self.server.news()
+        return self.client.events(), self.server.events()
 
-    def _carry(self, engine: Connection, peer: Connection) -> bool:
-        orders = engine.orders()
-        for order in orders:
-            if isinstance(order, WriteStream):
-                peer.absorb(StreamBytes(*order), self.now)
-            elif isinstance(order, SendDatagram):
-                peer.absorb(Datagram(order.data), self.now)
-            elif isinstance(order, ResetStream):
-                peer.absorb(StreamReset(*order), self.now)
+    def _carry(self, engine: AqueductEngine, peer: AqueductEngine) -> bool:
+        actions = engine.actions()
+        for action in actions:
+            if isinstance(action, WriteStream):
+                peer.handle(StreamBytes(*action), self.now)
+            elif isinstance(action, SendDatagram):
+                peer.handle(Datagram(action.data), self.now)
+            elif isinstance(action, ResetStream):
+                peer.handle(StreamReset(*action), self.now)
             else:
-                assert isinstance(order, (Admit, Consumed)), order
+                assert isinstance(action, (Admit, Consumed)), action
         proceed(peer, self.now)
-        return bool(orders)
+        return bool(actions)
 
     def wait(self, seconds: float) -> None:
         """Let time pass, and fire what is due on the way."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from aqueduct_core.aqueduct.connection import Connection
-from aqueduct_core.aqueduct.inflow import SOON
+from aqueduct_core.aqueduct.engine import AqueductEngine
+from aqueduct_core.aqueduct.ingress import SOON
 
 
-def proceed(engine: Connection, now: float) -> None:
+def proceed(engine: AqueductEngine, now: float) -> None:
     """Have it take in all that is here, in as many turns as it needs."""
     while (wake := engine.wake_at) is not None and now < wake <= now + 2 * SOON:
         now = wake
         engine.tick(now)
-        engine._inflow.turn()
+        engine._ingress.turn()

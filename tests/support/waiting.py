@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.support.repository import ROOT
+
 T = TypeVar("T")
 
 LONG = 180.0
@@ -113,6 +115,6 @@ class Output:
 
 def environment(**more: str) -> dict[str, str]:
     """The environment of a process that is to find this checkout."""
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(ROOT)
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **more}

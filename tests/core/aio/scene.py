@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import functools
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +12,8 @@ from aqueduct_core.aio.connection import ClientConnection, ServerConnection
 from aqueduct_core.aio.halves import Half, Receiver, Sender, channel
 from aqueduct_core.aio.serve import Server, serve
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.transport.tls import ClientTls, ServerTls
-from tests.support.waiting import LONG
+from tests.support.event_loop import client_tls, server_tls
 
-TIMEOUT = LONG
 KINDS = (
     "local",
     "receiver leaves",
@@ -30,46 +26,18 @@ KINDS = (
 waits in the engine until the receiver has read."""
 TIGHT = Config(flow_per_channel=4096)
 
-Test = Callable[..., Coroutine[Any, Any, None]]
-
-
-def in_loop(test: Test) -> Callable[..., None]:
-    """Run a test in a fresh event loop, bounded in time; it must leave no task behind."""
-
-    @functools.wraps(test)
-    def run(*args: Any, **kwargs: Any) -> None:
-        async def bounded() -> None:
-            before = asyncio.all_tasks()
-            async with asyncio.timeout(TIMEOUT):
-                await test(*args, **kwargs)
-            left = asyncio.all_tasks() - before
-            assert not left, f"tasks left behind: {left}"
-
-        asyncio.run(bounded())
-
-    return run
-
-
-@functools.cache
-def server_tls() -> ServerTls:
-    return ServerTls.self_signed()
-
-
-def client_tls() -> ClientTls:
-    return ClientTls(ca_pem=server_tls().cert_pem)
-
 
 @dataclass(frozen=True)
 class Scene:
     server: Server
     client: ClientConnection
-    guest: ServerConnection
+    served: ServerConnection
     """The same connection, as the server has it."""
 
     async def carry(self, *halves: Half) -> tuple[Half, ...]:
         """Send halves from the client; what they are at the server."""
         await self.client.entrypoint.send(b"carry", attach=halves)
-        return (await self.guest.entrypoint.receive()).attachments
+        return (await self.served.entrypoint.receive()).attachments
 
     async def carry_back(self, *halves: Half) -> tuple[Half, ...]:
         """Send halves from the server, on a channel that the client made for that."""
@@ -119,9 +87,3 @@ async def _networked(
     (far_receiver,) = await carry(receiver)
     assert isinstance(far_receiver, Receiver)
     return sender, far_receiver
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    """Wait, bounded by the test's own limit, for something that has no event of its own."""
-    while not condition():
-        await asyncio.sleep(0.005)

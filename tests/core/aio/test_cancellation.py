@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from aqueduct_core.aio.halves import Receiver, Sender, channel
-from tests.core.aio.scene import KINDS, eventually, in_loop, pair, scene
+from tests.core.aio.scene import KINDS, pair, scene
+from tests.support.event_loop import eventually, in_loop
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 
@@ -60,12 +61,12 @@ async def _send_slowly(sender: Sender) -> None:
 @in_loop
 async def test_a_send_that_waits_for_room_has_sent_nothing(kind: str) -> None:
     async with pair(kind) as (sender, receiver):
-        portion = bytes(512 * 1024)
+        large = bytes(512 * 1024)
         attached_sender, attached = channel()
 
         async def fill() -> None:
             while True:
-                await sender.send(portion)
+                await sender.send(large)
 
         filling = asyncio.ensure_future(fill())
         await _still(sender)

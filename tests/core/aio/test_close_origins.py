@@ -9,11 +9,12 @@ import pytest
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aio.serve import Server, serve
-from aqueduct_core.aqueduct.news import Closed
+from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed
-from tests.core.aio.scene import client_tls, eventually, in_loop, scene, server_tls
-from tests.core.aio.test_producer import producer, storing
+from tests.core.aio.scene import scene
+from tests.core.aio.storing import producer, storing
+from tests.support.event_loop import client_tls, eventually, in_loop, server_tls
 
 ERRORS = {
     3: "FLOW_CONTROL_ERROR (0x3)",
@@ -81,8 +82,8 @@ async def test_halves_tell_that_it_was_quic_and_not_the_peers_application() -> N
         fail(set_up.server, 3)
         with pytest.raises(ConnectionLost, match=r"was lost: QUIC's FLOW_CONTROL_ERROR \(0x3\)"):
             await set_up.client.entrypoint.finish()
-        await set_up.guest.wait_closed()
-        for connection, by_peer in ((set_up.client, True), (set_up.guest, False)):
+        await set_up.served.wait_closed()
+        for connection, by_peer in ((set_up.client, True), (set_up.served, False)):
             closed = connection.closed
             assert closed == Closed(3, "a test", by_peer, CloseOrigin.TRANSPORT)
             assert "lost: \"QUIC's FLOW_CONTROL_ERROR" in repr(connection)

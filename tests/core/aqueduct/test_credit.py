@@ -5,10 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aqueduct_core.aqueduct.connection import Config, Connection, Side
+from aqueduct_core.aqueduct.engine import AqueductEngine, Config, Side
+from aqueduct_core.aqueduct.events import End, Ended
 from aqueduct_core.aqueduct.faults import Code
-from aqueduct_core.aqueduct.news import End, Ended, Run
-from aqueduct_core.engine.contract import Consumed
+from aqueduct_core.engine.actions import Consumed
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.wire import Wire
 
 
@@ -17,9 +18,9 @@ def test_a_whole_message_waits_for_the_application() -> None:
     before = server.received
     server.stream("030004000000026869")
     assert server.credit == 2
-    (run,) = server.news(Run)
-    assert run.size == 7
-    server.engine.consumed(0, run.size, 0)
+    (batch,) = server.events(MessageBatch)
+    assert batch.size == 7
+    server.engine.consumed(0, batch.size, 0)
     assert server.credit == server.received - before
 
 
@@ -29,8 +30,8 @@ def test_an_incomplete_frame_does_not_wait() -> None:
     assert server.credit == 9
     server.stream("686868", stream)
     assert server.credit == 9  # the rest is owed
-    (run,) = server.news(Run)
-    server.engine.consumed(0, run.size, 0)
+    (batch,) = server.events(MessageBatch)
+    server.engine.consumed(0, batch.size, 0)
     assert server.credit == 12
 
 
@@ -49,10 +50,10 @@ def test_credit_goes_back_to_the_stream_that_the_bytes_came_on() -> None:
     server = Wire.server()
     first = server.stream("0300" + "0400000001" + "61")
     second = server.stream("0300" + "0401000003" + "616161")
-    assert server.engine.orders()[-2:] == [Consumed(first, 2), Consumed(second, 2)]
-    (run,) = server.news(Run)
-    server.engine.consumed(0, run.size, 0)
-    assert server.engine.orders() == [Consumed(first, 6), Consumed(second, 8)]
+    assert server.engine.actions()[-2:] == [Consumed(first, 2), Consumed(second, 2)]
+    (batch,) = server.events(MessageBatch)
+    server.engine.consumed(0, batch.size, 0)
+    assert server.engine.actions() == [Consumed(first, 6), Consumed(second, 8)]
 
 
 def test_of_a_message_that_came_slowly_only_the_rest_is_owed() -> None:
@@ -90,7 +91,7 @@ def test_the_queue_of_a_channel_that_ends_comes_back() -> None:
         server = Wire.server()
         before = server.received
         server.stream("0300040000000161", end=False)
-        (run,) = server.news(Run)
+        (batch,) = server.events(MessageBatch)
         if how == "close":
             server.engine.close(0, 0)
         elif how == "cancel":
@@ -98,10 +99,10 @@ def test_the_queue_of_a_channel_that_ends_comes_back() -> None:
         else:
             server.stream("03000601")
         if how == "finish":
-            assert server.credit == server.received - before - run.size
+            assert server.credit == server.received - before - batch.size
         else:
             assert server.credit == server.received - before
-        server.engine.consumed(0, run.size, 0)
+        server.engine.consumed(0, batch.size, 0)
         assert server.credit == server.received - before
 
 
@@ -115,7 +116,7 @@ def test_an_unclaimed_queue_that_is_forgotten_comes_back() -> None:
 
 
 def test_held_bytes_come_back_when_they_are_processed() -> None:
-    server = Wire(Connection(Side.SERVER))
+    server = Wire(AqueductEngine(Side.SERVER))
     server.stream("V0300" + "0601", 6)
     server.stream("V0300", 10)
     server.reset(10)
@@ -132,7 +133,7 @@ def test_an_application_that_never_consumes_loses_its_channel() -> None:
     server.stream("0300" + "0400000008" + "61" * 8)
     assert server.engine.half_open(0)
     server.stream("0300" + "0401000008" + "61" * 8)
-    (ended,) = server.news(Ended)
+    (ended,) = server.events(Ended)
     assert ended.end is End.OVERFLOW
     assert server.credit == server.received - before
     assert server.engine.statistics.overflows == 1
@@ -144,10 +145,10 @@ def test_datagrams_over_the_queue_limit_are_lost() -> None:
     server.datagram("0300040000000161")
     server.datagram("0300040100000161")
     server.datagram("0300040200000161")
-    (run,) = server.news(Run)
-    assert run.count == 2
+    (batch,) = server.events(MessageBatch)
+    assert batch.count == 2
     assert server.engine.half_open(0)
-    server.engine.consumed(0, run.size, 0)
+    server.engine.consumed(0, batch.size, 0)
     assert server.credit == 0
 
 
@@ -179,8 +180,8 @@ def test_partial_frames_are_bounded_after_the_application_caught_up() -> None:
     for _ in range(3):
         for stream in streams:
             server.stream("61" * 5, stream)  # withheld: the application is behind
-    (run,) = server.news(Run)
-    server.engine.consumed(0, run.size, 0)
+    (batch,) = server.events(MessageBatch)
+    server.engine.consumed(0, batch.size, 0)
     server.pump()
     third = server.stream("0300" + "04030000c801" + "61" * 24)
     assert server.code is None
@@ -201,8 +202,8 @@ def test_an_application_that_catches_up_gives_back_what_was_withheld() -> None:
     server = Wire.server(Config(auto_accept=True, early_credit_bytes=5))
     before = server.received
     server.stream("0300" + "0400000008" + "61" * 8 + "0401000008" + "6161")
-    (run,) = server.news(Run)
-    server.engine.consumed(0, run.size, 0)
+    (batch,) = server.events(MessageBatch)
+    server.engine.consumed(0, batch.size, 0)
     assert server.credit == server.received - before
 
 
@@ -240,7 +241,7 @@ def test_conservation(
             position += 1
             stream = server.stream(text[:cut], stream)
             text = text[cut:]
-            sizes += [run.size for run in server.news(Run)]
+            sizes += [batch.size for batch in server.events(MessageBatch)]
             while eager and sizes:
                 server.engine.consumed(0, sizes.pop(), 0)
     if end == "close":

@@ -6,9 +6,10 @@ from collections import Counter
 
 import pytest
 
-from aqueduct_core.aqueduct.connection import Config, Mode
-from aqueduct_core.aqueduct.news import Delivered, End, Ended, Run
-from aqueduct_core.engine.contract import Consumed
+from aqueduct_core.aqueduct.engine import Config, Mode
+from aqueduct_core.aqueduct.events import Delivered, End, Ended
+from aqueduct_core.engine.actions import Consumed
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.rules import rule
 from tests.support.wire import Wire
 
@@ -25,9 +26,9 @@ def given_back(wire: Wire) -> Counter[int]:
     """Credit that came back for each stream."""
     wire.pump()
     back: Counter[int] = Counter()
-    for order in wire.orders:
-        if isinstance(order, Consumed):
-            back[order.stream_id] += order.count
+    for action in wire.actions:
+        if isinstance(action, Consumed):
+            back[action.stream_id] += action.count
     return back
 
 
@@ -39,11 +40,11 @@ def test_a_block_that_is_good_in_part_gives_each_byte_back_once(early: int) -> N
     frames = "".join(map(message, range(6)))
     stream = wire.stream("0300" + frames[: 2 * early])
     wire.stream(frames[2 * early :], stream)
-    (run,) = wire.news(Run)
-    assert run.count == 3
-    assert [ended.end for ended in wire.news(Ended)] == [End.FINISHED]
+    (batch,) = wire.events(MessageBatch)
+    assert batch.count == 3
+    assert [ended.end for ended in wire.events(Ended)] == [End.FINISHED]
     assert given_back(wire) == {finish: 4, stream: 2 + 3 * 6}
-    wire.engine.consumed(0, run.size, 0)
+    wire.engine.consumed(0, batch.size, 0)
     assert given_back(wire) == {finish: 4, stream: 2 + 6 * 6}
 
 
@@ -54,7 +55,7 @@ def test_a_channel_may_have_as_much_unconsumed_as_its_limit() -> None:
     wire.stream("0300" + message(2))
     assert wire.engine.half_open(0)
     wire.stream("0300" + message(3))
-    assert [ended.end for ended in wire.news(Ended)] == [End.OVERFLOW]
+    assert [ended.end for ended in wire.events(Ended)] == [End.OVERFLOW]
     assert wire.engine.statistics.overflows == 1
     wire.stream("0308" + message(0, 100))
     assert wire.engine.statistics.overflows == 2
@@ -68,15 +69,15 @@ def test_pieces_may_be_as_many_as_their_limit() -> None:
         wire.pump()
     assert wire.engine.half_open(0)
     wire.stream("0300" + message(3))
-    assert [ended.end for ended in wire.news(Ended)] == [End.OVERFLOW]
+    assert [ended.end for ended in wire.events(Ended)] == [End.OVERFLOW]
 
 
 def test_a_datagram_that_has_no_room_on_its_channel_is_lost_and_the_channel_lives() -> None:
     wire = server(max_channel_queue_bytes=12)
     for number in range(4):
         wire.datagram("0300" + message(number))
-    (run,) = wire.news(Run)
-    assert run.count == 2
+    (batch,) = wire.events(MessageBatch)
+    assert batch.count == 2
     assert wire.engine.half_open(0)
     assert wire.engine.statistics.overflows == 2
 
@@ -103,4 +104,4 @@ def test_dequeued_is_ignored_wherever_it_comes_without_flow_control() -> None:
     client.stream("03000c64")
     client.stream("030008020001")
     assert client.code is None
-    assert client.news(Delivered) == [Delivered(0, True, 0, 1, True)]
+    assert client.events(Delivered) == [Delivered(0, True, 0, 1, True)]

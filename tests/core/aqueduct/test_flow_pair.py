@@ -4,6 +4,7 @@ sends more than the rule allows, nothing deadlocks, and everything comes back.""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,11 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aqueduct_core.aqueduct.config import Config, Mode
-from aqueduct_core.aqueduct.connection import Attach, Connection, Side
+from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Side
+from aqueduct_core.aqueduct.events import Dropped, End, Ended, Event, Numbered, Writable
 from aqueduct_core.aqueduct.faults import LocalError
-from aqueduct_core.aqueduct.flow import Verdict, channel_header
-from aqueduct_core.aqueduct.news import Dropped, End, Ended, News, Numbered, Run, Writable
+from aqueduct_core.aqueduct.flow import SendVerdict, channel_header
 from aqueduct_core.aqueduct.sender import SenderHalf
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.pair import LinkShape, Pair
 from tests.support.rules import rule
 
@@ -29,7 +31,7 @@ class End_:
     def __init__(self, pair: Pair, side: Side) -> None:
         self.pair = pair
         self.side = side
-        self.engine: Connection = pair.engines[side]
+        self.engine: AqueductEngine = pair.engines[side]
         self.senders = [0] if side is Side.CLIENT else []
         self.sent: Counter[int] = Counter()
         self.got: dict[int, list[int]] = {}
@@ -40,11 +42,11 @@ class End_:
         self.dropped = 0
 
     def read(self) -> None:
-        for item in self.pair.news(self.side):
+        for item in self.pair.events(self.side):
             self._take(item)
 
-    def _take(self, item: News) -> None:
-        if isinstance(item, Run):
+    def _take(self, item: Event) -> None:
+        if isinstance(item, MessageBatch):
             if item.reliable:
                 self.got.setdefault(item.channel, []).extend(
                     range(item.first, item.first + item.count)
@@ -92,19 +94,54 @@ class End_:
 
 def check(pair: Pair, sender: End_, receiver: End_, per_channel: int, all_channels: int) -> None:
     """The rule, as the sender counts and as the receiver sees it (AQ-FLOW-4, H5)."""
-    flow = sender.engine._wiring.flow
+    flow = sender.engine._context.flow
     halves = [h for h in sender.engine._channels.halves.values() if isinstance(h, SenderHalf)]
     assert flow.total == sum(half.account.outstanding for half in halves)
     for half in halves:
         account = half.account
         limit = per_channel if account.limit is None else account.limit
         assert 0 <= account.outstanding <= (max(limit, LARGEST) if limit else 1 << 40)
-        queued = receiver.engine._wiring.credit.queued(half.channel)
+        queued = receiver.engine._context.credit.queued(half.channel)
         assert queued <= account.outstanding
     if all_channels:
         assert flow.total <= max(all_channels, LARGEST)
     config = sender.engine.config
-    assert sender.engine._wiring.queues.bytes < config.send_queue_connection_bytes + 4 * LARGEST
+    assert sender.engine._context.queues.bytes < config.send_queue_connection_bytes + 4 * LARGEST
+
+
+def operate(
+    ends: tuple[End_, End_], operation: tuple[str, str, int, int, int], look: Callable[[], None]
+) -> None:
+    """What one end's application does, or time that passes."""
+    who, name, which, size, how = operation
+    app, other = ends if who == "client" else ends[::-1]
+    pair = app.pair
+    if name == "send":
+        app.send(which, size, how)
+    elif name == "many" and app.senders:
+        channel = app.senders[which % len(app.senders)]
+        mode = getattr(app.engine._channels.halves.get(channel), "mode", None)
+        if mode is not Mode.UNRELIABLE:
+            payloads = [b"m" * (size // 8)] * which
+            first, stop = app.engine.send_many(
+                channel, payloads, now=pair.now, mode=mode or Mode.ORDERED
+            )
+            app.sent[channel] += stop - first
+    elif name == "consume":
+        app.consume(which)
+    elif name in ("finish", "end") and app.senders:
+        channel = app.senders[which % len(app.senders)]
+        if name == "finish":
+            app.engine.finish(channel, pair.now)
+            app.finished.add(channel)
+        elif how & 1:
+            app.engine.cancel(channel, pair.now)
+        else:
+            other.engine.close(channel, pair.now)
+    else:
+        for _ in range(which):
+            pair.step()
+            look()
 
 
 OPERATION = st.tuples(
@@ -144,35 +181,9 @@ def test_no_deadlock_and_no_excess(
             each.read()
             check(pair, each, other, *bounds[each.side])
 
-    for who, name, which, size, how in operations:
-        app = ends[who == "server"]
+    for operation in operations:
         try:
-            if name == "send":
-                app.send(which, size, how)
-            elif name == "many" and app.senders:
-                channel = app.senders[which % len(app.senders)]
-                mode = getattr(app.engine._channels.halves.get(channel), "mode", None)
-                if mode is not Mode.UNRELIABLE:
-                    first, stop = app.engine.send_many(
-                        channel, [b"m" * (size // 8)] * which, now=pair.now,
-                        mode=mode or Mode.ORDERED,
-                    )  # fmt: skip
-                    app.sent[channel] += stop - first
-            elif name == "consume":
-                app.consume(which)
-            elif name in ("finish", "end") and app.senders:
-                channel = app.senders[which % len(app.senders)]
-                if name == "finish":
-                    app.engine.finish(channel, pair.now)
-                    app.finished.add(channel)
-                elif how & 1:
-                    app.engine.cancel(channel, pair.now)
-                else:
-                    ends[who == "client"].engine.close(channel, pair.now)
-            else:
-                for _ in range(which):
-                    pair.step()
-                    look()
+            operate(ends, operation, look)
         except LocalError:
             pass
         pair.collect()
@@ -228,7 +239,7 @@ def test_a_sender_that_ignores_credit_meets_the_hard_limits(
         max_connection_queue_bytes=most_total,
     )
     pair = Pair(seed, LinkShape(cut=0.2), Config(flow_per_channel=0), server).connect()
-    pair.client._wiring.flow.verdict = lambda *_: Verdict.GO  # type: ignore[method-assign]
+    pair.client._context.flow.verdict = lambda *_: SendVerdict.GO  # type: ignore[method-assign]
     (child,) = pair.client.send(0, b"", now=pair.now, attach=[Attach(True)]).attached
     for i, size in enumerate(sizes):
         for channel, mode in ((0, Mode.ORDERED), (child, list(Mode)[seed % 3])):
@@ -237,11 +248,11 @@ def test_a_sender_that_ignores_credit_meets_the_hard_limits(
         for _ in range(i % 5):
             pair.step()
         assert pair.server.statistics.queued_bytes <= most_total + LARGEST
-        assert pair.server._wiring.credit.queued(child) <= most + LARGEST
+        assert pair.server._context.credit.queued(child) <= most + LARGEST
     pair.settle()
     assert pair.server.closed is None
     assert pair.client.closed is None
-    ends = [news.end for news in pair.news(Side.SERVER) if isinstance(news, Ended)]
+    ends = [event.end for event in pair.events(Side.SERVER) if isinstance(event, Ended)]
     assert set(ends) <= {End.OVERFLOW}
 
 
@@ -263,11 +274,11 @@ def test_a_pair_of_which_one_knows_only_the_specification(knows: Side) -> None:
         assert pair.server.send(back, b"x" * 100, now=pair.now).number == number
     pair.settle()
     for side, engine in pair.engines.items():
-        sizes = [(n.channel, n.size) for n in pair.news(side) if isinstance(n, Run)]
+        sizes = [(n.channel, n.size) for n in pair.events(side) if isinstance(n, MessageBatch)]
         for channel, size in sizes:
             engine.consumed(channel, size, pair.now)
     pair.settle()
     for engine in pair.engines.values():
         assert engine.closed is None
         assert engine.statistics.outstanding == 0
-        assert not engine._wiring.flow.active
+        assert not engine._context.flow.active

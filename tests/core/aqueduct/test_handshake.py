@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.aqueduct.connection import AckMode, Config, Connection, Mode, Side
+from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Config, Mode, Side
+from aqueduct_core.aqueduct.events import Closed, DatagramsUnavailable, End, Ended, Opened
 from aqueduct_core.aqueduct.faults import Code, NotAllowed
-from aqueduct_core.aqueduct.news import Closed, DatagramsUnavailable, End, Ended, Opened, Run
-from aqueduct_core.engine.contract import LinkReady
+from aqueduct_core.engine.inputs import LinkReady
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.rules import rule
 from tests.support.wire import Wire
 
@@ -15,12 +16,12 @@ AUTO = Config(auto_accept=True)
 
 
 def raw_server(config: Config = AUTO) -> Wire:
-    return Wire(Connection(Side.SERVER, ((b"s", b"1"),), config))
+    return Wire(AqueductEngine(Side.SERVER, ((b"s", b"1"),), config))
 
 
 @rule("AQ-VER-1", "AQ-HDR-6")
 def test_a_client_sends_before_it_hears_anything() -> None:
-    client = Wire(Connection(Side.CLIENT, ((b"k", b"v"),)))
+    client = Wire(AqueductEngine(Side.CLIENT, ((b"k", b"v"),)))
     client.engine.send(0, b"hi", now=0)
     assert client.sent() == ["2: V0204016b0176 FIN", "6: V030004000000026869"]
     client.stream("V010200")
@@ -54,7 +55,7 @@ def test_what_does_not_begin_with_version(text: str) -> None:
     server = raw_server()
     server.stream(text, 2, end=True)
     assert server.code == Code.VERSION
-    assert [type(news) for news in server.all_news()][-1] is Closed
+    assert [type(event) for event in server.all_events()][-1] is Closed
     server = raw_server()
     server.datagram(text)
     assert server.code == Code.VERSION
@@ -66,7 +67,7 @@ def test_an_empty_sequence_later_is_nothing() -> None:
     server.stream("", end=True)
     server.datagram("")
     assert server.code is None
-    assert server.all_news() == []
+    assert server.all_events() == []
 
 
 @rule("AQ-VER-5")
@@ -74,7 +75,7 @@ def test_later_sequences_with_and_without_version() -> None:
     server = Wire.server()
     server.stream("030004000000026869")
     server.stream("V030004010000026869")
-    assert [run.count for run in server.news(Run)] == [2]
+    assert [batch.count for batch in server.events(MessageBatch)] == [2]
 
 
 @rule("AQ-VER-7")
@@ -86,7 +87,7 @@ def test_ack_version_before_any_version_of_ours() -> None:
 
 @rule("AQ-VER-7", "AQ-HDR-5")
 def test_ack_version_is_not_held_and_may_repeat() -> None:
-    client = Wire(Connection(Side.CLIENT))
+    client = Wire(AqueductEngine(Side.CLIENT))
     client.pump()
     client.stream("V01", 3)
     client.stream("01", 7)
@@ -101,12 +102,12 @@ def test_the_server_takes_its_time() -> None:
     server = raw_server(Config())
     server.stream("V0204016b0176", 2, end=True)
     server.stream("V030004000000026869", 6)
-    assert server.news(Opened) == [Opened(((b"k", b"v"),))]
+    assert server.events(Opened) == [Opened(((b"k", b"v"),))]
     assert server.sent() == ["3: V01 FIN"]
-    assert server.news(Run) == []
+    assert server.events(MessageBatch) == []
     server.engine.accept(((b"a", b"b"),), 0)
     assert server.sent() == ["7: V020401610162 FIN"]
-    assert [run.payload for run in server.news(Run)] == [b"hi"]
+    assert [batch.payload for batch in server.events(MessageBatch)] == [b"hi"]
 
 
 @rule("AQ-HDR-4", "AQ-LOST-3")
@@ -117,7 +118,7 @@ def test_what_was_held_may_end_in_the_burst_that_lets_it_in() -> None:
     server.stream("V030007", 10)
     server.pump()
     server.engine.accept((), 1.0)
-    assert [(e.channel, e.end) for e in server.news(Ended)] == [(0, End.CANCELLED), (8, End.LOST)]
+    assert [(e.channel, e.end) for e in server.events(Ended)] == [(0, End.CANCELLED), (8, End.LOST)]
     assert server.code is None
 
 
@@ -154,10 +155,10 @@ def test_held_sequences_are_released_in_order_of_arrival() -> None:
     server.stream("V0300040100000162", 6)
     server.datagram("V0300040000000175")
     server.stream("61", 10)
-    assert server.all_news() == []
+    assert server.all_events() == []
     server.stream("V0200", 2)
-    runs = server.news(Run)
-    assert [(run.reliable, run.first, run.payload) for run in runs] == [
+    batches = server.events(MessageBatch)
+    assert [(batch.reliable, batch.first, batch.payload) for batch in batches] == [
         (True, 0, b"ab"),
         (False, 0, b"u"),
     ]
@@ -195,7 +196,7 @@ def test_held_datagrams_over_their_limit_are_lost() -> None:
     for number in range(4):
         server.datagram(f"V030004{number:02x}00000175")
     server.stream("V0200", 2)
-    assert [run.count for run in server.news(Run)] == [2]
+    assert [batch.count for batch in server.events(MessageBatch)] == [2]
     assert server.engine.statistics.datagrams_dropped == 2
 
 
@@ -215,13 +216,13 @@ def test_the_handshake_has_a_deadline() -> None:
 @rule("AQ-HDR-9")
 def test_a_peer_without_datagrams() -> None:
     client = Wire.client()
-    client.engine.absorb(LinkReady(0), 0)
-    assert client.news(DatagramsUnavailable) == [DatagramsUnavailable()]
+    client.engine.handle(LinkReady(0), 0)
+    assert client.events(DatagramsUnavailable) == [DatagramsUnavailable()]
     sent = client.engine.send(0, b"u", now=0, mode=Mode.UNRELIABLE)
     assert sent.reliable
     assert client.sent() == ["10: 0300040000000175 FIN"]
     strict = Wire.client(Config(require_datagrams=True))
-    strict.engine.absorb(LinkReady(0), 0)
+    strict.engine.handle(LinkReady(0), 0)
     assert strict.code == Code.DATAGRAM
 
 

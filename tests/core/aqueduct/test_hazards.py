@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.aqueduct.connection import Attach, Config, Connection, Mode, Side
+from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Config, Mode, Side
+from aqueduct_core.aqueduct.events import Closed, End, Ended, Numbered
 from aqueduct_core.aqueduct.faults import Code, TooMany
-from aqueduct_core.aqueduct.news import Closed, End, Ended, Numbered, Run
-from aqueduct_core.engine.contract import DatagramRefused, LinkReady, StreamLimit
+from aqueduct_core.engine.inputs import DatagramFate, DatagramOutcome, LinkReady, StreamLimit
+from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.primitives import varint
 from tests.support.rules import rule
 from tests.support.wire import Wire
@@ -27,7 +28,7 @@ def n(value: int) -> str:
 def refused(wire: Wire, code: Code = Code.RESOURCE_LIMIT) -> None:
     """The connection is closed, the application was told, and nothing more is held."""
     assert wire.code == code
-    assert wire.all_news()[-1] == wire.engine.closed
+    assert wire.all_events()[-1] == wire.engine.closed
     assert isinstance(wire.engine.closed, Closed)
     assert wire.engine.open_channels == 0
     assert wire.engine.wake_at is None
@@ -51,12 +52,12 @@ def test_h01_a_length_is_refused_before_its_bytes_come(frame: str, limit: str) -
     wire = server()
     wire.stream(frame + n(most))
     assert wire.code is None
-    assert wire.engine._inflow._partial < 20
+    assert wire.engine._ingress._partial < 20
 
 
 @rule("AQ-BYTES-2")
 def test_h01_the_same_for_connection_headers_ranges_and_counts() -> None:
-    wire = Wire(Connection(Side.SERVER))
+    wire = Wire(AqueductEngine(Side.SERVER))
     wire.stream("V02" + n(64_001))
     refused(wire)
     client = Wire.client()
@@ -73,7 +74,7 @@ def test_h02_parts_of_frames_are_counted_over_all_streams() -> None:
     for _ in range(3):
         wire.stream("0300" + "040000" + "00" + n(9_000) + "00" * 3_000)
         assert wire.code is None
-        assert wire.engine._inflow._partial <= 10_000
+        assert wire.engine._ingress._partial <= 10_000
     wire.stream("0300" + "040000" + "00" + n(9_000) + "00" * 3_000)
     refused(wire)
 
@@ -83,23 +84,23 @@ def test_h02_a_reset_gives_its_part_back() -> None:
     for _ in range(20):
         wire.reset(wire.stream("0300" + "040000" + "00" + n(9_000) + "00" * 3_000))
     assert wire.code is None
-    assert wire.engine._inflow._partial == 0
-    assert not wire.engine._inflow._streams
+    assert wire.engine._ingress._partial == 0
+    assert not wire.engine._ingress._streams
 
 
 @rule("AQ-HDR-8")
 def test_h03_what_comes_before_the_headers_is_bounded_and_timed() -> None:
     config = Config(auto_accept=True, max_prehandshake_bytes=1000, max_prehandshake_datagrams=3)
-    wire = Wire(Connection(Side.SERVER, (), config))
+    wire = Wire(AqueductEngine(Side.SERVER, (), config))
     for _ in range(10):
         wire.datagram("V0300040000000175")
-    assert len(wire.engine._inflow._held) == 3
+    assert len(wire.engine._ingress._held) == 3
     assert wire.engine.statistics.datagrams_dropped == 7
     wire.stream("V0300" + "00" * 990)
     assert wire.code is None
     wire.stream("V0300" + "00" * 20)
     refused(wire)
-    late = Wire(Connection(Side.SERVER))
+    late = Wire(AqueductEngine(Side.SERVER))
     late.stream("V")
     late.advance(10.1)
     refused(late, Code.HEADERS)
@@ -132,7 +133,7 @@ def test_h04_bytes_on_channels_that_nobody_carries() -> None:
     wire = server(max_unclaimed_bytes=10_000)
     for index in range(1, 4):
         wire.stream("03" + n(index << 3) + "04000000" + n(3_000) + "61" * 3_000)
-        assert wire.engine._channels._claims.bytes <= 10_000
+        assert wire.engine._channels._remote_channels.bytes <= 10_000
     assert wire.code is None
     wire.stream("03" + n(4 << 3) + "04000000" + n(3_000) + "61" * 3_000)
     refused(wire)
@@ -144,7 +145,7 @@ def test_h05_a_channel_that_nobody_reads_is_closed() -> None:
     for number in range(100):
         wire.stream("04" + n(number) + "0000" + n(1000) + "61" * 1000, stream)
     assert wire.code is None
-    (ended,) = wire.news(Ended)
+    (ended,) = wire.events(Ended)
     assert ended.end is End.OVERFLOW
     assert wire.engine.statistics.overflows == 1
     assert wire.engine.statistics.queued_bytes <= 10_000 + 1_010
@@ -159,33 +160,33 @@ def test_h05_all_channels_together_and_datagrams() -> None:
         channel = n((1 + number % 5) << 3)
         wire.datagram("03" + channel + "04" + n(number // 5) + "0000" + n(1000) + "61" * 1000)
     # datagrams over the limit are lost, and nothing else happens
-    assert wire.news(Ended) == []
-    assert sum(run.size for run in wire.news(Run)) <= 10_000
+    assert wire.events(Ended) == []
+    assert sum(batch.size for batch in wire.events(MessageBatch)) <= 10_000
     assert wire.engine.statistics.overflows > 80
     assert wire.engine.statistics.queued_bytes <= 10_000
 
 
 @pytest.mark.parametrize("carrier", ["streams", "datagrams", "unclaimed"])
 def test_h05_small_messages_count_with_what_they_cost(carrier: str) -> None:
-    """Each of one byte, on its own stream or datagram, in its own burst: a run for each."""
+    """Each of one byte, on its own stream or datagram, in its own burst: a batch for each."""
     wire = server(max_queue_pieces=200)
     channel = "08" if carrier == "unclaimed" else "00"
-    held: list[Run] = []
+    held: list[MessageBatch] = []
     for number in range(1000):
         text = "03" + channel + "04" + n(number) + "00000161"
         if carrier == "datagrams":
             wire.datagram(text)
         else:
             wire.stream(text, end=True)
-        held += wire.news(Run)
+        held += wire.events(MessageBatch)
         if wire.engine.statistics.overflows:
             break
-    book = wire.engine._wiring.credit
+    book = wire.engine._context.credit
     assert wire.engine.statistics.overflows
     assert len(held) <= 201
     assert book.pieces <= 201
-    for run in held:
-        wire.engine.consumed(run.channel, run.size, wire.now)
+    for batch in held:
+        wire.engine.consumed(batch.channel, batch.size, wire.now)
     assert book.pieces == 0
     assert book.total == 0
 
@@ -240,7 +241,7 @@ def test_h07_tombstones_and_claims_with_holes() -> None:
     assert wire.engine.open_channels == 1
     channels = wire.engine._channels
     assert len(channels._tombstones._channels._kinds[0]) <= 11
-    assert len(channels._claims._claimed._kinds[0]) <= 11
+    assert len(channels._remote_channels._claimed._kinds[0]) <= 11
     # a channel that is alive is not attached again, however long ago its claim was
     live = server(max_tombstone_ranges=2)
     for number, index in enumerate(range(2, 22, 2)):
@@ -284,14 +285,14 @@ def test_h08_many_streams_in_few_streams_out() -> None:
 def test_h09_attachments_that_nobody_takes() -> None:
     wire = server()
     wire.stream("0300" + "040000" + "04" + "08000200" + "00")
-    (run,) = wire.news(Run)
+    (batch,) = wire.events(MessageBatch)
     wire.sent()
-    wire.engine.drop(run.attachments[0], wire.now)
+    wire.engine.drop(batch.attachments[0], wire.now)
     assert wire.sent() == ["7: 0a FIN", "11:  FIN", "15: 030207 FIN"]
     # and those inside messages that were thrown away before anybody saw them
     wire.stream("0310" + "040000" + "02" + "1800" + "00" + "07")
     assert "03180a FIN" in " ".join(wire.sent())
-    assert wire.engine._channels._claims.bytes == 0
+    assert wire.engine._channels._remote_channels.bytes == 0
 
 
 def test_h10_channels_whose_fate_is_open() -> None:
@@ -321,7 +322,7 @@ def test_h11_a_peer_that_never_acks() -> None:
 def test_h12_the_last_streams_are_for_control() -> None:
     client = Wire.client(Config(reserved_control_streams=4))
     engine = client.engine
-    engine.absorb(StreamLimit(16), 0)
+    engine.handle(StreamLimit(16), 0)
     engine.send(0, b"", now=0, mode=Mode.UNORDERED, attach=[Attach(True), Attach(True)])
     numbers = [engine.send(0, b"", now=0, mode=Mode.UNORDERED).number for _ in range(20)]
     waiting = numbers.count(None)
@@ -330,8 +331,8 @@ def test_h12_the_last_streams_are_for_control() -> None:
     client.sent()
     engine.cancel(8, 0)
     assert any(text.endswith("030807 FIN") for text in client.sent())
-    engine.absorb(StreamLimit(64), 0)
-    assert sum(news.stop - news.first for news in client.news(Numbered)) == waiting
+    engine.handle(StreamLimit(64), 0)
+    assert sum(event.stop - event.first for event in client.events(Numbered)) == waiting
 
 
 def test_h13_control_streams_are_opened_late_and_ended() -> None:
@@ -350,16 +351,16 @@ def test_h14_no_datagram_is_larger_than_the_link_takes() -> None:
     client = Wire.client()
     engine = client.engine
     for size in (1100, 500, 0):
-        engine.absorb(LinkReady(size), 0)
+        engine.handle(LinkReady(size), 0)
         for length in range(0, 1200, 7):
             engine.send(0, bytes(length), now=0, mode=Mode.UNRELIABLE)
         for text in client.sent():
             if text.startswith("d: "):
                 assert (len(text) - 3) // 2 <= size
-    engine.absorb(LinkReady(1100), 0)
+    engine.handle(LinkReady(1100), 0)
     sent = engine.send(0, bytes(900), now=0, mode=Mode.UNRELIABLE)
     assert not sent.reliable
     client.pump()
     token = engine._outbox._next_token - 1
-    engine.absorb(DatagramRefused(token), 0)
+    engine.handle(DatagramOutcome(token, DatagramFate.REFUSED), 0)
     assert engine.send(0, b"", now=0, mode=Mode.UNRELIABLE).number == sent.number

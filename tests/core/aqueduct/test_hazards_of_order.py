@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.aqueduct import codec
-from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Connection, Mode, Side
+from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Attach, Config, Mode, Side
+from aqueduct_core.aqueduct.events import Closed, Delivered, End, Idle, Nacked
 from aqueduct_core.aqueduct.faults import Code, LocalError
-from aqueduct_core.aqueduct.news import Closed, Delivered, End, Ended, Idle, Nacked, Run
-from aqueduct_core.engine.contract import EarlyReady
+from aqueduct_core.aqueduct.wire import codec
+from aqueduct_core.engine.inputs import EarlyReady
+from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.primitives import varint
 from aqueduct_core.transport.settings import ListenLimits
 from tests.support.rules import rule
-from tests.support.wire import Wire
+from tests.support.wire import Wire, ends
 
 HI = "030004000000026869"
-
-
-def ends(wire: Wire) -> list[tuple[int, End]]:
-    return [(ended.channel, ended.end) for ended in wire.news(Ended)]
 
 
 @rule("AQ-SEND-10", "AQ-LOST-4")
@@ -78,7 +75,7 @@ def test_h19_route_to_back_cannot_draw_a_late_forget() -> None:
     # ROUTE_TO back, acks and the end share one stream, so nothing of ours trails the end
     assert wire.sent() == ["7: 0308" + "08020001" + "0a FIN"]
     wire.stream("0300" + "0400" + "00" + "020800" + "00")
-    assert [run.channel for run in wire.news(Run)] == [0, 8]
+    assert [batch.channel for batch in wire.events(MessageBatch)] == [0, 8]
     client = Wire.client(Config(close_linger=1.0))
     client.engine.send(0, b"", now=0, attach=[Attach(False)])
     client.engine.close(2, 0)
@@ -100,12 +97,12 @@ def test_h20_a_stalled_receiver_does_not_nack_what_is_here() -> None:
     wire.datagram("0300040100000175")
     wire.engine.tick(wire.now)
     assert wire.sent() == ["7: 0300" + "090102"]
-    assert wire.news(Nacked) == []
+    assert wire.events(Nacked) == []
 
 
 @rule("AQ-ACK-6")
 def test_h20_the_deadline_counts_from_processing() -> None:
-    wire = Wire(Connection(Side.SERVER, (), Config(auto_accept=True)))
+    wire = Wire(AqueductEngine(Side.SERVER, (), Config(auto_accept=True)))
     wire.stream("V03000501", 6)
     wire.advance(5)  # held
     wire.stream("V0200", 2)
@@ -123,7 +120,7 @@ def test_h21_what_comes_behind_the_timer_is_ignored() -> None:
     wire.advance(1.1)
     assert wire.sent() == ["7: 0300" + "09020001"]
     wire.datagram("0300040000000175")
-    assert wire.news(Run) == []
+    assert wire.events(MessageBatch) == []
     assert wire.code is None
 
 
@@ -132,8 +129,8 @@ def test_h22_early_data_is_off_and_says_nothing_of_the_handshake() -> None:
     limits = ListenLimits()
     assert not limits.early_data
     assert not limits.resume
-    wire = Wire(Connection(Side.CLIENT))
-    wire.engine.absorb(EarlyReady(900), 0)
+    wire = Wire(AqueductEngine(Side.CLIENT))
+    wire.engine.handle(EarlyReady(900), 0)
     wire.engine.send(0, bytes(870), now=0, mode=Mode.UNRELIABLE)
     assert not any(text.startswith("d: ") for text in wire.sent())  # with VERSION it is too large
 
@@ -145,10 +142,10 @@ def test_h23_headers_are_bytes_within_bounds_and_their_values_are_not_shown() ->
     pair = "0161" + f"{len(secret) // 2:02x}" + secret
     region = pair + pair
     wire.stream("0300" + "0400" + f"{len(region) // 2:02x}" + region + "00" + "00")
-    (run,) = wire.news(Run)
-    assert [key for key, _ in run.headers[0]] == [b"a", b"a"]
-    (single,) = run.messages()
-    assert "Bearer" not in repr(single) + repr(run)
+    (batch,) = wire.events(MessageBatch)
+    assert [key for key, _ in batch.headers[0]] == [b"a", b"a"]
+    (single,) = batch.messages()
+    assert "Bearer" not in repr(single) + repr(batch)
     region += "01610162"
     wire.stream("0300" + "0401" + f"{len(region) // 2:02x}" + region + "00" + "00")
     assert wire.code == Code.RESOURCE_LIMIT
@@ -157,24 +154,24 @@ def test_h23_headers_are_bytes_within_bounds_and_their_values_are_not_shown() ->
 def test_h24_an_application_may_act_on_news_in_any_order() -> None:
     wire = Wire.server()
     wire.stream("0300" + "0400" + "00" + "0408000200" + "00" + "0401000000" + "0602")
-    news = wire.engine.news()
-    before = list(news)
-    for item in news:
-        if not isinstance(item, Run):
+    events = wire.engine.events()
+    before = list(events)
+    for item in events:
+        if not isinstance(item, MessageBatch):
             continue
         for act in (
             lambda: wire.engine.close(8, 0),
             lambda: wire.engine.cancel(2, 0),
             lambda: wire.engine.send(2, b"", now=0, attach=[Attach(True)]),
             lambda: wire.engine.consumed(0, 100, 0),
-            lambda run=item: wire.engine.drop(run.attachments[0], 0),  # type: ignore[misc]
+            lambda batch=item: wire.engine.drop(batch.attachments[0], 0),  # type: ignore[misc]
             lambda: wire.engine.close(0, 0),
         ):
             try:
                 act()
             except LocalError:
                 pass
-    assert news == before  # what was handed over stays as it is
+    assert events == before  # what was handed over stays as it is
     assert wire.code is None
     assert (8, End.CLOSED) in ends(wire)
 
@@ -187,7 +184,7 @@ def test_h25_the_first_error_wins() -> None:
     wire.stream("02000200")
     wire.datagram("ff")
     wire.advance(60)
-    closed = [news for news in wire.all_news() if isinstance(news, Closed)]
+    closed = [event for event in wire.all_events() if isinstance(event, Closed)]
     assert closed == [wire.engine.closed]
     assert wire.code == Code.ENCODING
     assert wire.sent() == ["CLOSE 2"]
@@ -211,8 +208,8 @@ def test_h26_a_large_frame_in_small_pieces_is_parsed_a_few_times(
     stream = wire.stream("0300" + "04000000")
     for byte in varint.encode(size) + bytes(size):
         wire.stream(f"{byte:02x}", stream)
-    (run,) = wire.news(Run)
-    assert len(run.payload) == size
+    (batch,) = wire.events(MessageBatch)
+    assert len(batch.payload) == size
     assert tries < 20
 
 
@@ -221,12 +218,12 @@ def test_h27_a_channel_that_the_peer_abandons_is_told_of_once() -> None:
     stream = wire.stream("0300" + "040000000568")
     wire.reset(stream)
     wire.advance(60)
-    assert wire.news(Idle) == [Idle(0)]
+    assert wire.events(Idle) == [Idle(0)]
     assert wire.code is None
-    assert not wire.engine._inflow._streams
+    assert not wire.engine._ingress._streams
     wire.stream(HI)
     wire.advance(60)
-    assert wire.news(Idle) == [Idle(0)]
+    assert wire.events(Idle) == [Idle(0)]
     wire.engine.close(0, wire.now)
     assert ends(wire) == [(0, End.CLOSED)]
     assert wire.engine.wake_at is None
@@ -240,8 +237,8 @@ def test_h27_without_a_timeout_an_open_channel_costs_its_machine_alone() -> None
         wire.reset(stream)
         wire.reset(wire.stream(f"03{varint.encode(index << 3).hex()}"))
     assert wire.engine.open_channels == 200
-    assert wire.engine._inflow._partial == 0
-    assert not wire.engine._inflow._streams
+    assert wire.engine._ingress._partial == 0
+    assert not wire.engine._ingress._streams
 
 
 def test_h28_a_finish_that_waits_for_a_lost_number_can_be_ended() -> None:
@@ -249,7 +246,7 @@ def test_h28_a_finish_that_waits_for_a_lost_number_can_be_ended() -> None:
     wire.reset(wire.stream("0300" + "040000000568"))
     wire.stream("0300" + "0601")
     wire.advance(30)
-    assert wire.news(Idle) == [Idle(0)]
+    assert wire.events(Idle) == [Idle(0)]
     assert ends(wire) == []
     wire.engine.close(0, wire.now)
     assert ends(wire) == [(0, End.CLOSED)]
@@ -257,7 +254,7 @@ def test_h28_a_finish_that_waits_for_a_lost_number_can_be_ended() -> None:
     oneshot.engine.send(0, b"", now=0, attach=[Attach(True, oneshot=True)])
     oneshot.engine.send(4, b"x", now=0)
     oneshot.advance(30)
-    assert Idle(4) in oneshot.news(Idle)
+    assert Idle(4) in oneshot.events(Idle)
     oneshot.stream("03000a")
     assert (4, End.LOST) in ends(oneshot)
-    assert Delivered(4, True, 0, 1, False) in oneshot.news(Delivered)
+    assert Delivered(4, True, 0, 1, False) in oneshot.events(Delivered)

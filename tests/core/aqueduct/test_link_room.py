@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.aqueduct.connection import Attach, Config, Connection, Mode, Side
-from aqueduct_core.aqueduct.news import Dropped, Ended, Numbered, Rerouted, Writable
-from aqueduct_core.engine.contract import (
-    DatagramRefused,
-    DatagramsLeft,
-    LinkLost,
-    LinkReady,
-    LinkRoom,
-    SendDatagram,
-)
+from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Config, Mode, Side
+from aqueduct_core.aqueduct.events import Dropped, Ended, Numbered, Rerouted, Writable
+from aqueduct_core.engine.actions import SendDatagram
+from aqueduct_core.engine.inputs import DatagramFate, DatagramOutcome, LinkLost, LinkReady, LinkRoom
 from tests.support.rules import rule
 from tests.support.wire import Wire
 
@@ -24,8 +18,8 @@ DATAGRAM = len(bytes.fromhex("03000400000064")) + 100
 
 def client(room: int = 2 * DATAGRAM, **limits: int) -> Wire:
     wire = Wire.client(Config(**limits))  # type: ignore[arg-type]
-    wire.engine.absorb(LinkRoom(room), 0)
-    wire.engine.absorb(LinkReady(1_000), 0)
+    wire.engine.handle(LinkRoom(room), 0)
+    wire.engine.handle(LinkReady(1_000), 0)
     return wire.fresh()
 
 
@@ -39,13 +33,13 @@ def send(wire: Wire, count: int = 1, channel: int = 0) -> list[int | None]:
 def handed_over(wire: Wire) -> list[int]:
     """The tokens of the datagrams that the link got since the last call."""
     wire.pump()
-    tokens = [order.token for order in wire.orders if isinstance(order, SendDatagram)]
-    wire.orders.clear()
+    tokens = [action.token for action in wire.actions if isinstance(action, SendDatagram)]
+    wire.actions.clear()
     return tokens
 
 
 def left(wire: Wire, token: int) -> None:
-    wire.engine.absorb(DatagramsLeft(token), wire.now)
+    wire.engine.handle(DatagramOutcome(token, DatagramFate.LEFT), wire.now)
 
 
 def control(wire: Wire) -> list[str]:
@@ -58,13 +52,13 @@ def test_no_more_than_its_room_is_handed_over_and_the_rest_has_no_number() -> No
     wire = client()
     assert send(wire, 5) == [0, 1, None, None, None]
     assert handed_over(wire) == [0, 1]
-    assert wire.news(Numbered) == []
+    assert wire.events(Numbered) == []
     left(wire, 0)
     assert handed_over(wire) == [2]
-    assert wire.news(Numbered) == [Numbered(0, False, 2, 3)]
+    assert wire.events(Numbered) == [Numbered(0, False, 2, 3)]
     left(wire, 2)
     assert handed_over(wire) == [3, 4]
-    assert wire.news(Numbered) == [Numbered(0, False, 3, 5)]
+    assert wire.events(Numbered) == [Numbered(0, False, 3, 5)]
     assert wire.engine.statistics.waiting == 0
 
 
@@ -73,14 +67,14 @@ def test_one_that_is_larger_than_the_room_goes_when_nothing_waits() -> None:
     assert send(wire, 2) == [0, None]
     left(wire, 0)
     handed_over(wire)
-    assert wire.news(Numbered) == [Numbered(0, False, 1, 2)]
+    assert wire.events(Numbered) == [Numbered(0, False, 1, 2)]
 
 
 def test_more_room_lets_more_go() -> None:
     wire = client()
     send(wire, 5)
     assert handed_over(wire) == [0, 1]
-    wire.engine.absorb(LinkRoom(4 * DATAGRAM), 0)
+    wire.engine.handle(LinkRoom(4 * DATAGRAM), 0)
     assert handed_over(wire) == [2, 3]
 
 
@@ -133,7 +127,7 @@ def test_what_leaves_after_a_cancel_is_not_declared() -> None:
     send(wire, 3)
     wire.pump()
     wire.engine.cancel(0, 0)
-    assert wire.news(Dropped) == [Dropped(0, 1)]
+    assert wire.events(Dropped) == [Dropped(0, 1)]
     wire.sent()
     left(wire, 1)
     wire.advance(5.0)
@@ -145,12 +139,12 @@ def test_a_refused_datagram_goes_on_a_stream_and_the_next_ones_still_leave() -> 
     wire = client()
     send(wire, 2)
     wire.pump()
-    wire.engine.absorb(DatagramRefused(1), 0)
-    assert wire.news(Rerouted) == [Rerouted(0, 1, 0)]
+    wire.engine.handle(DatagramOutcome(1, DatagramFate.REFUSED), 0)
+    assert wire.events(Rerouted) == [Rerouted(0, 1, 0)]
     assert send(wire) == [None]  # it is the next in the line of those that leave
     left(wire, 0)
     wire.pump()
-    assert wire.news(Numbered) == [Numbered(0, False, 1, 2)]
+    assert wire.events(Numbered) == [Numbered(0, False, 1, 2)]
     left(wire, 2)
     wire.advance(0.1)
     wire.engine.finish(0, wire.now)
@@ -162,8 +156,10 @@ def test_a_refused_datagram_that_counts_as_sent_holds_nothing_up() -> None:
     wire = client(room=3 * DATAGRAM)
     send(wire, 3)
     wire.pump()
-    wire.engine.absorb(DatagramRefused(1), 0)  # not the last one: it keeps its number
-    assert wire.news(Rerouted) == []
+    wire.engine.handle(
+        DatagramOutcome(1, DatagramFate.REFUSED), 0
+    )  # not the last one: it keeps its number
+    assert wire.events(Rerouted) == []
     left(wire, 0)
     wire.advance(0.1)
     assert control(wire)[-1].endswith("0502")
@@ -177,30 +173,30 @@ def test_a_full_queue_drops_its_oldest_message() -> None:
     wire = client(send_queue_messages=2)
     assert send(wire, 6) == [0, 1, None, None, None, None]
     wire.pump()
-    assert wire.news(Dropped) == [Dropped(0, 1), Dropped(0, 1)]
+    assert wire.events(Dropped) == [Dropped(0, 1), Dropped(0, 1)]
     left(wire, 1)
     wire.pump()
-    assert wire.news(Numbered) == [Numbered(0, False, 2, 4)]
+    assert wire.events(Numbered) == [Numbered(0, False, 2, 4)]
 
 
 @rule("AQ-SEND-5", "AQ-SEND-8")
 @pytest.mark.parametrize("tells", [True, False])
 def test_a_refused_datagram_is_no_more_on_its_way(tells: bool) -> None:
     wire = client(room=DATAGRAM) if tells else Wire.client()
-    wire.engine.absorb(LinkReady(1_000), 0)
+    wire.engine.handle(LinkReady(1_000), 0)
     send(wire)
     (token,) = handed_over(wire)
-    wire.engine.absorb(DatagramRefused(token), 0)
+    wire.engine.handle(DatagramOutcome(token, DatagramFate.REFUSED), 0)
     wire.engine.finish(0, 0)
     assert any(text.endswith("0601 FIN") for text in control(wire))
 
 
 def test_a_refusal_of_what_was_never_handed_over_changes_nothing() -> None:
     wire = client()
-    wire.engine.absorb(DatagramRefused(0), 0)
+    wire.engine.handle(DatagramOutcome(0, DatagramFate.REFUSED), 0)
     assert send(wire, 3) == [0, 1, None]
     assert handed_over(wire) == [0, 1]
-    assert wire.news(Rerouted) == []
+    assert wire.events(Rerouted) == []
 
 
 def test_acked_datagrams_are_counted_over_all_answers() -> None:
@@ -211,7 +207,7 @@ def test_acked_datagrams_are_counted_over_all_answers() -> None:
     wire.stream("0300" + "0903" + "020101" + "0904" + "00010204", end=True)
     wire.engine.cancel(0, wire.now)
     wire.stream("0300" + "0a", end=True)
-    (ended,) = wire.news(Ended)
+    (ended,) = wire.events(Ended)
     assert ended.counts.acked == 2 + 1 + 2
     assert ended.counts.nacked == 7
 
@@ -225,7 +221,7 @@ def test_channels_share_the_room() -> None:
     for token in range(1, 7):
         left(wire, token)
         wire.pump()
-    numbered = wire.news(Numbered)
+    numbered = wire.events(Numbered)
     counts = [sum(n.stop - n.first for n in numbered if n.channel == c) for c in (0, other)]
     assert min(counts) >= 2
     assert max(counts) - min(counts) <= 1
@@ -239,12 +235,12 @@ def test_an_application_that_would_rather_wait_asks() -> None:
     send(wire, 1)
     assert wire.engine.congested(0)
     wire.pump()
-    assert wire.news(Writable) == []
+    assert wire.events(Writable) == []
     left(wire, 0)
     wire.pump()
-    assert wire.news(Writable) == [Writable(0)]
+    assert wire.events(Writable) == [Writable(0)]
     assert not wire.engine.congested(0)
-    assert wire.news(Dropped) == []
+    assert wire.events(Dropped) == []
 
 
 def test_a_bulk_goes_as_far_as_there_is_room() -> None:
@@ -255,7 +251,7 @@ def test_a_bulk_goes_as_far_as_there_is_room() -> None:
     assert handed_over(wire) == [0, 1]
     left(wire, 0)
     wire.pump()
-    assert wire.news(Writable) == [Writable(0)]
+    assert wire.events(Writable) == [Writable(0)]
     assert wire.engine.send_many(0, payloads, now=0, mode=UNRELIABLE) == (2, 3)
 
 
@@ -270,11 +266,11 @@ def flow(wire: Wire, per_channel: str) -> None:
 def test_nobody_waits_for_credit_with_unreliable_messages(bulk: bool) -> None:
     """The link was what was missing; now it is the receiver: then they are dropped, not held."""
     config = Config(flow_per_channel=0, send_queue_messages=2)
-    wire = Wire(Connection(Side.CLIENT, (), config))
+    wire = Wire(AqueductEngine(Side.CLIENT, (), config))
     wire.pump()
     flow(wire, "fa02")  # 378 bytes: three messages
-    wire.engine.absorb(LinkRoom(2 * DATAGRAM), 0)
-    wire.engine.absorb(LinkReady(1_000), 0)
+    wire.engine.handle(LinkRoom(2 * DATAGRAM), 0)
+    wire.engine.handle(LinkReady(1_000), 0)
     wire.fresh()
     if bulk:
         assert wire.engine.send_many(0, [bytes(100)] * 5, now=0, mode=UNRELIABLE) == (0, 2)
@@ -288,7 +284,7 @@ def test_nobody_waits_for_credit_with_unreliable_messages(bulk: bool) -> None:
         assert wire.engine.send_many(0, [bytes(100)] * 5, now=0, mode=UNRELIABLE) == (2, 3)
     left(wire, tokens[-1])
     wire.pump()
-    assert wire.news(Writable)[-1] == Writable(0)
+    assert wire.events(Writable)[-1] == Writable(0)
     if bulk:
         assert wire.engine.send_many(0, [bytes(100)], now=0, mode=UNRELIABLE) == (3, 3)
     assert not wire.engine.congested(0)
@@ -298,8 +294,8 @@ def test_a_lost_connection_holds_nothing() -> None:
     wire = client()
     send(wire, 4)
     wire.pump()
-    wire.engine.absorb(LinkLost(0, "idle timeout", by_peer=False), 0)
-    (ended,) = wire.news(Ended)
+    wire.engine.handle(LinkLost(0, "idle timeout", by_peer=False), 0)
+    (ended,) = wire.events(Ended)
     assert ended.counts.unreliable_sent == 2
-    assert len(wire.engine._wiring.link) == 0
-    assert wire.engine._wiring.link.size == 0
+    assert len(wire.engine._context.link) == 0
+    assert wire.engine._context.link.size == 0

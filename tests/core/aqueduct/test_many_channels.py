@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Connection
-from aqueduct_core.aqueduct.news import End, Ended, News, Run
+from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Attach, Config
+from aqueduct_core.aqueduct.events import End, Ended, Event
+from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.primitives import varint
 from tests.simulation.rest import tables
 from tests.support.rules import rule
@@ -25,15 +26,15 @@ def roomy(depth: int, ack_mode: AckMode = AckMode.ON_RECEIPT) -> Config:
     )
 
 
-def chain(engine: Connection, depth: int) -> None:
+def chain(engine: AqueductEngine, depth: int) -> None:
     """Each channel carries the next one."""
     parent = 0
     for _ in range(depth):
         (parent,) = engine.send(parent, b"", now=0, attach=[Attach(True)]).attached
 
 
-def lost(news: list[News]) -> int:
-    return sum(isinstance(item, Ended) and item.end is End.LOST for item in news)
+def lost(events: list[Event]) -> int:
+    return sum(isinstance(item, Ended) and item.end is End.LOST for item in events)
 
 
 @rule("AQ-LOST-3", "AQ-LOST-7")
@@ -42,7 +43,7 @@ def test_a_deep_chain_is_lost(depth: int) -> None:
     client = Wire.client(roomy(depth))
     chain(client.engine, depth)
     client.stream("03000a")
-    assert lost(client.all_news()) == depth
+    assert lost(client.all_events()) == depth
     assert client.engine.open_channels == 0
     assert len(client.engine._channels.lineage) == 0
 
@@ -68,12 +69,12 @@ def test_a_deep_chain_becomes_accessible_from_the_top(depth: int) -> None:
 def test_a_deep_chain_that_was_read_and_not_stored_is_lost_on_both_sides() -> None:
     pair = Shuttle(roomy(BOTH_SIDES), roomy(BOTH_SIDES, AckMode.ON_STORED))
     chain(pair.client, BOTH_SIDES)
-    _, news = pair.turn()
-    assert sum(isinstance(item, Run) for item in news) == BOTH_SIDES
+    _, events = pair.turn()
+    assert sum(isinstance(item, MessageBatch) for item in events) == BOTH_SIDES
     assert pair.server.open_channels == BOTH_SIDES + 1
     # all of it hangs on the entrypoint's first message
     pair.server.close(0, pair.now)
-    assert [lost(told) for told in pair.turn()] == [BOTH_SIDES, BOTH_SIDES]
+    assert [lost(seen) for seen in pair.turn()] == [BOTH_SIDES, BOTH_SIDES]
     pair.wait(2)
     for engine in (pair.client, pair.server):
         assert engine.closed is None
@@ -86,9 +87,9 @@ def cycle(pair: Shuttle, count: int) -> None:
         (channel,) = pair.client.send(0, b"", now=pair.now, attach=[Attach(True)]).attached
         pair.client.send(channel, b"message", now=pair.now)
         pair.client.finish(channel, pair.now)
-        _, news = pair.turn()
-        for item in news:
-            if isinstance(item, Run):
+        _, events = pair.turn()
+        for item in events:
+            if isinstance(item, MessageBatch):
                 pair.server.consumed(item.channel, item.size, pair.now)
         pair.now += 0.001
     pair.wait(1.1)
@@ -101,7 +102,7 @@ def test_channels_that_were_leave_nothing() -> None:
     cycle(pair, 2000)
     assert (tables(pair.client), tables(pair.server)) == before
     for engine in (pair.client, pair.server):
-        assert len(engine._wiring.timers._heap) < 200
+        assert len(engine._context.timers._heap) < 200
         kinds = engine._channels._tombstones._channels._kinds.values()
         assert all(len(ranges) == 1 for ranges in kinds)
         assert not engine._channels._tombstones._recent or engine is pair.server

@@ -1,13 +1,13 @@
-"""Orders on their way out."""
+"""Actions on their way out."""
 
 from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.aqueduct.chanid import Side
 from aqueduct_core.aqueduct.faults import Code, PeerFault, ResetCode
 from aqueduct_core.aqueduct.outbox import Outbox, Rank
-from aqueduct_core.engine.contract import (
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.engine.actions import (
     Admit,
     CloseLink,
     Consumed,
@@ -71,7 +71,7 @@ def test_a_stream_leaves_with_the_first_of_what_is_on_it() -> None:
     ]
     box.write(messages, b"m", Rank.MESSAGE)
     box.write(both, b"m", Rank.MESSAGE)
-    assert [order.stream_id for order in box.take()] == [messages, both]  # type: ignore[union-attr]
+    assert [action.stream_id for action in box.take()] == [messages, both]  # type: ignore[union-attr]
 
 
 @rule("AQ-SEND-15")

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aqueduct_core.aqueduct.connection import AckMode, Attach, Config, Mode, Side
+from aqueduct_core.aqueduct.engine import AckMode, Attach, Config, Mode, Side
+from aqueduct_core.aqueduct.events import Delivered, End, Ended, Nacked
 from aqueduct_core.aqueduct.faults import Code, LocalError
-from aqueduct_core.aqueduct.news import Delivered, End, Ended, Nacked, Run
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.pair import LinkShape, Pair
 from tests.support.rules import rule
 
@@ -26,7 +27,7 @@ class App:
         self.engine = pair.engines[side]
         self.side = side
         self.received: dict[int, dict[tuple[bool, int], bytes]] = defaultdict(dict)
-        self.order: dict[int, list[tuple[bool, int]]] = defaultdict(list)
+        self.action: dict[int, list[tuple[bool, int]]] = defaultdict(list)
         self.outcome: dict[int, dict[tuple[bool, int], bool]] = defaultdict(dict)
         self.ended: dict[int, End] = {}
         self.nacked: dict[int, set[int]] = defaultdict(set)
@@ -34,38 +35,38 @@ class App:
         self.to_drop: list[int] = []
 
     def read(self) -> None:
-        for news in self.pair.news(self.side):
-            if isinstance(news, Run):
-                self._run(news)
-            elif isinstance(news, Delivered):
-                for number in range(news.first, news.stop):
-                    key = (news.reliable, number)
-                    assert key not in self.outcome[news.channel], "told twice"
-                    self.outcome[news.channel][key] = news.acked
-            elif isinstance(news, Ended):
-                assert news.channel not in self.ended, "ended twice"
-                self.ended[news.channel] = news.end
-            elif isinstance(news, Nacked):
-                self.nacked[news.channel] |= set(range(news.first, news.stop))
+        for event in self.pair.events(self.side):
+            if isinstance(event, MessageBatch):
+                self._batch(event)
+            elif isinstance(event, Delivered):
+                for number in range(event.first, event.stop):
+                    key = (event.reliable, number)
+                    assert key not in self.outcome[event.channel], "told twice"
+                    self.outcome[event.channel][key] = event.acked
+            elif isinstance(event, Ended):
+                assert event.channel not in self.ended, "ended twice"
+                self.ended[event.channel] = event.end
+            elif isinstance(event, Nacked):
+                self.nacked[event.channel] |= set(range(event.first, event.stop))
 
-    def _run(self, run: Run) -> None:
-        assert run.channel in self.known, "a run of a channel that nobody told of"
-        assert run.channel not in self.ended, "a run after the end"
-        for message in run.messages():
-            key = (run.reliable, message.number)
-            assert key not in self.received[run.channel], "delivered twice"
-            self.received[run.channel][key] = message.payload
-            self.order[run.channel].append(key)
+    def _batch(self, batch: MessageBatch) -> None:
+        assert batch.channel in self.known, "a run of a channel that nobody told of"
+        assert batch.channel not in self.ended, "a run after the end"
+        for message in batch.messages():
+            key = (batch.reliable, message.number)
+            assert key not in self.received[batch.channel], "delivered twice"
+            self.received[batch.channel][key] = message.payload
+            self.action[batch.channel].append(key)
             for attachment in message.attachments:
                 assert attachment.channel not in self.known, "attached twice"
                 self.known.add(attachment.channel)
         if self.engine.closed is None:
             if self.engine.config.ack_mode is AckMode.ON_STORED:
                 self.engine.stored(
-                    run.channel, run.first, run.first + run.count, reliable=run.reliable,
+                    batch.channel, batch.first, batch.first + batch.count, reliable=batch.reliable,
                     now=self.pair.now,
                 )  # fmt: skip
-            self.engine.consumed(run.channel, run.size, self.pair.now)
+            self.engine.consumed(batch.channel, batch.size, self.pair.now)
 
 
 def both(pair: Pair) -> tuple[App, App]:
@@ -76,7 +77,7 @@ def settle(pair: Pair, *apps: App) -> None:
     """Run until the applications have nothing left to answer."""
     while True:
         pair.settle()
-        if not any(pair.told.values()):
+        if not any(pair.seen.values()):
             return
         for app in apps:
             app.read()
@@ -125,7 +126,7 @@ def test_all_messages_in_every_mode(seed: int, mode: Mode, ack_mode: AckMode) ->
     check_accounts(pair, client, server, 0)
     assert {key for key in sent if key[0]} <= server.received[0].keys()
     if mode is Mode.ORDERED:
-        assert server.order[0] == sorted(server.order[0])
+        assert server.action[0] == sorted(server.action[0])
     assert server.nacked[0] == {n for (r, n), acked in client.outcome[0].items() if not acked}
     check_credit(pair)
 
@@ -212,7 +213,7 @@ def check_nothing_left(pair: Pair, *apps: App) -> None:
     for engine in pair.engines.values():
         lineage = engine._channels.lineage
         assert lineage.links == sum(not node.accessible for node in lineage._nodes.values())
-        assert engine._channels._claims.bytes >= 0
+        assert engine._channels._remote_channels.bytes >= 0
 
 
 @rule("AQ-ERR-1", "AQ-ERR-3")
@@ -230,9 +231,9 @@ def test_no_bytes_raise_an_exception(data: bytes, datagram: bool, cut: int) -> N
         wire.advance(2)
         assert wire.code != Code.INTERNAL
         if wire.code is not None:
-            before = wire.all_news()
+            before = wire.all_events()
             wire.stream("030004000000026869")
-            assert wire.all_news() == []
+            assert wire.all_events() == []
             assert before
 
 
@@ -281,9 +282,9 @@ def test_no_frames_raise_an_exception(sequences: list[tuple[str, list[str], str,
             stream = wire.stream(text, end=how == "end")
             if how == "reset":
                 wire.reset(stream)
-        for run in wire.news(Run):
+        for batch in wire.events(MessageBatch):
             if engine.closed is None:
-                engine.consumed(run.channel, run.size, wire.now)
+                engine.consumed(batch.channel, batch.size, wire.now)
         wire.advance(pause)
         assert wire.code != Code.INTERNAL, caught_log()
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.aqueduct.connection import Attach, Config, Connection, Mode, Side
+from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Config, Mode, Side
+from aqueduct_core.aqueduct.events import Delivered, End, Ended
 from aqueduct_core.aqueduct.faults import Code, LocalError
-from aqueduct_core.aqueduct.news import Delivered, End, Ended, Run
-from aqueduct_core.engine.contract import LinkReady, WriteStream
+from aqueduct_core.engine.actions import WriteStream
+from aqueduct_core.engine.inputs import LinkReady
+from aqueduct_core.engine.message_batch import MessageBatch
 from tests.support.rules import rule
 from tests.support.wire import Wire, unhex
 
 
 def payloads(wire: Wire) -> list[bytes]:
-    return [single.payload for run in wire.news(Run) for single in run.messages()]
+    return [single.payload for batch in wire.events(MessageBatch) for single in batch.messages()]
 
 
 @rule("AQ-LIFE-1")
@@ -42,7 +44,7 @@ def test_sequences_that_come_interleaved_are_independent() -> None:
             if at < len(text):
                 server.stream(text[at : at + 2], stream_id)
     assert payloads(server) == [b"a", b"b"]
-    assert [ended.end for ended in server.news(Ended)] == [End.FINISHED]
+    assert [ended.end for ended in server.events(Ended)] == [End.FINISHED]
     server.stream("03020400" + "00" + "020800" + "00")  # the server sends on 2: a breach
     assert server.code == Code.CONTEXT
 
@@ -60,8 +62,8 @@ def test_whole_frames_before_a_reset_count() -> None:
 
 @rule("AQ-VER-1")
 def test_version_is_decided_when_a_sequence_starts() -> None:
-    client = Wire(Connection(Side.CLIENT))
-    client.engine.absorb(LinkReady(1200), 0)
+    client = Wire(AqueductEngine(Side.CLIENT))
+    client.engine.handle(LinkReady(1200), 0)
     assert client.sent() == ["2: V0200 FIN"]
     client.engine.send(0, b"a", now=0)
     (channel,) = client.engine.send(0, b"b", now=0, attach=[Attach(True)]).attached
@@ -79,7 +81,7 @@ def test_version_is_decided_when_a_sequence_starts() -> None:
 
 @rule("AQ-VER-3")
 def test_an_ack_version_that_leaves_before_the_peers_came_has_a_version() -> None:
-    client = Wire(Connection(Side.CLIENT))
+    client = Wire(AqueductEngine(Side.CLIENT))
     client.sent()
     client.stream("V0200")
     assert client.sent() == ["6: V01 FIN"]
@@ -90,9 +92,9 @@ def test_an_ack_version_that_leaves_before_the_peers_came_has_a_version() -> Non
 
 @rule("AQ-HDR-1")
 def test_the_clients_first_stream_holds_its_headers() -> None:
-    client = Connection(Side.CLIENT, ((b"cbor-b3b650", b""),))
-    (order,) = client.orders()
-    assert order == WriteStream(2, unhex("V020d0b63626f722d62336236353000"), True)
+    client = AqueductEngine(Side.CLIENT, ((b"cbor-b3b650", b""),))
+    (action,) = client.actions()
+    assert action == WriteStream(2, unhex("V020d0b63626f722d62336236353000"), True)
 
 
 @rule("AQ-SEND-9")
@@ -158,8 +160,8 @@ def test_a_channel_that_was_read_is_never_lost() -> None:
     server.engine.close(0, 0)
     (answer,) = (line for line in server.sent() if line.endswith("0a FIN"))
     client.stream(answer.split(": ")[1].removesuffix(" FIN"), end=True)
-    assert [news for news in client.news(Delivered) if not news.acked] == []
-    assert [news.channel for news in client.news(Ended)] == [0]
+    assert [event for event in client.events(Delivered) if not event.acked] == []
+    assert [event.channel for event in client.events(Ended)] == [0]
     client.engine.send(channel, b"z", now=0)
 
 
@@ -173,7 +175,7 @@ def test_a_control_stream_that_ends_alone_ends_no_channel(how: str) -> None:
         client.reset(control)
     assert client.engine.half_open(0)
     client.engine.send(0, b"y", now=0)
-    assert client.news(Ended) == []
+    assert client.events(Ended) == []
 
     server = Wire.server()
     control = server.stream("0300040000000161", end=how == "end")
@@ -234,13 +236,13 @@ def test_which_code_for_which_fault(text: str, code: Code) -> None:
 
 @rule("AQ-ERR-2")
 def test_codes_that_need_another_side() -> None:
-    fresh = Wire(Connection(Side.SERVER))
+    fresh = Wire(AqueductEngine(Side.SERVER))
     fresh.stream("0200")
     assert fresh.code == Code.VERSION
     client = Wire.client()
     client.engine.send(0, b"x", now=0)
     client.stream("030008020002")
     assert client.code == Code.ACK
-    strict = Wire(Connection(Side.CLIENT, (), Config(require_datagrams=True)))
-    strict.engine.absorb(LinkReady(0), 0)
+    strict = Wire(AqueductEngine(Side.CLIENT, (), Config(require_datagrams=True)))
+    strict.engine.handle(LinkReady(0), 0)
     assert strict.code == Code.DATAGRAM

@@ -6,32 +6,21 @@ import itertools
 
 import pytest
 
-from aqueduct_core.aqueduct.connection import Attach, Config, Mode
+from aqueduct_core.aqueduct.engine import Attach, Config, Mode
 from aqueduct_core.aqueduct.faults import (
     BadArgument,
     ChannelGone,
-    Code,
     ConnectionOver,
     NotAllowed,
     ResetCode,
     TooLarge,
     TooMany,
 )
-from aqueduct_core.aqueduct.news import Counts, Delivered, End, Ended, Rerouted
 from aqueduct_core.aqueduct.sender import REFUSED, SENDER_TABLE, SenderInput, SenderState
-from aqueduct_core.engine.contract import (
-    DatagramRefused,
-    LinkReady,
-    ResetStream,
-    SendDatagram,
-    StreamStopped,
-)
+from aqueduct_core.engine.actions import ResetStream
+from aqueduct_core.engine.inputs import LinkReady, StreamStopped
 from tests.support.rules import rule
 from tests.support.wire import Wire
-
-
-def ends(wire: Wire) -> list[tuple[int, End]]:
-    return [(ended.channel, ended.end) for ended in wire.news(Ended)]
 
 
 def in_state(state: SenderState) -> Wire:
@@ -59,6 +48,8 @@ def give(wire: Wire, given: SenderInput) -> None:
 
 
 OUTSIDE = {SenderInput.FORGET, SenderInput.LOST}
+
+
 """Never on the entrypoint of a client; shown on other channels in test_channels."""
 
 
@@ -101,112 +92,12 @@ def test_unordered_takes_a_stream_each() -> None:
 @rule("AQ-SEND-4")
 def test_the_carrier_decides_the_number_space() -> None:
     client = Wire.client()
-    client.engine.absorb(LinkReady(50), 0)
+    client.engine.handle(LinkReady(50), 0)
     sent = [
         client.engine.send(0, payload, now=0, mode=Mode.UNRELIABLE)
         for payload in (b"s", b"B" * 60, b"s")
     ]
     assert [(s.number, s.reliable) for s in sent] == [(0, False), (0, True), (1, False)]
-
-
-@rule("AQ-SEND-3")
-def test_a_datagram_is_filled_to_its_last_byte() -> None:
-    client = Wire.client()
-    client.engine.absorb(LinkReady(100), 0)
-    room = client.engine.datagram_room(0)
-    assert not client.engine.send(0, b"x" * room, now=0, mode=Mode.UNRELIABLE).reliable
-    assert client.engine.send(0, b"x" * (room + 1), now=0, mode=Mode.UNRELIABLE).reliable
-    datagram, stream = client.sent()[::-1]
-    assert len(datagram) == len("d: ") + 2 * 100
-    assert stream.startswith("10: ")
-
-
-@rule("AQ-SEND-3")
-def test_the_room_of_datagrams_is_that_of_the_longest_number_among_them() -> None:
-    client = Wire.client()
-    client.engine.absorb(LinkReady(100), 0)
-    room = client.engine.datagram_room(0)
-    for number in range(127):
-        client.engine.send(0, b"", now=0, mode=Mode.UNRELIABLE)
-        if number == 125:
-            assert client.engine.datagram_room(0, 2) == room
-            assert client.engine.datagram_room(0, 3) == room - 1
-        client.pump()
-    assert client.engine.datagram_room(0, 1) == client.engine.datagram_room(0, 0) == room
-    assert client.engine.datagram_room(0, 2) == room - 1
-
-
-@rule("AQ-SEND-3")
-def test_a_link_that_takes_tiny_datagrams_has_no_room_in_them() -> None:
-    for size in (1, 6):
-        client = Wire.client()
-        client.engine.absorb(LinkReady(size), 0)
-        assert client.engine.datagram_room(0) < 0
-        for payload in (b"", b"a"):
-            with pytest.raises(TooLarge):
-                client.engine.send_many(0, [payload], now=0, mode=Mode.UNRELIABLE)
-            assert client.engine.send(0, payload, now=0, mode=Mode.UNRELIABLE).reliable
-
-
-@rule("AQ-SEND-3")
-def test_an_empty_message_may_fill_a_datagram() -> None:
-    client = Wire.client()
-    client.engine.absorb(LinkReady(7), 0)
-    assert client.engine.datagram_room(0) == 0
-    assert client.engine.send_many(0, [b""], now=0, mode=Mode.UNRELIABLE) == (0, 1)
-    assert client.sent() == ["d: 03000400000000"]
-
-
-@rule("AQ-SEND-5")
-def test_a_refused_datagram_gives_its_number_back() -> None:
-    client = Wire.client()
-    client.engine.send(0, b"a", now=0, mode=Mode.UNRELIABLE)
-    client.engine.send(
-        0, b"b", now=0, mode=Mode.UNRELIABLE, headers=((b"k", b"v"),), attach=[Attach(True)]
-    )
-    client.pump()
-    tokens = [order.token for order in client.orders if isinstance(order, SendDatagram)]
-    client.sent()
-    client.engine.absorb(DatagramRefused(tokens[1]), 0)
-    assert client.sent() == ["10: 030004000" + "4016b0176" + "020800" + "0162 FIN"]
-    assert client.news(Rerouted) == [Rerouted(0, 1, 0)]
-    assert client.engine.send(0, b"c", now=0, mode=Mode.UNRELIABLE).number == 1
-    # its attachment hangs on the new number
-    client.stream("030008020001")
-    client.engine.send(8, b"", now=0, attach=[Attach(True)])
-    assert not client.engine._channels.lineage.is_pending(8)
-    # one that is not the last counts as sent
-    client.pump()
-    client.engine.absorb(DatagramRefused(tokens[0]), 0)
-    assert client.news(Rerouted) == []
-
-
-@rule("AQ-SEND-5")
-def test_a_declared_datagram_keeps_its_number() -> None:
-    client = Wire.client()
-    client.engine.send(0, b"a", now=0, mode=Mode.UNRELIABLE)
-    client.pump()
-    token = next(o.token for o in client.orders if isinstance(o, SendDatagram))
-    client.engine.tick(0.1)
-    client.engine.absorb(DatagramRefused(token), 0.1)
-    assert client.news(Rerouted) == []
-    client.engine.absorb(DatagramRefused(99), 0.1)
-    assert client.code is None
-
-
-@rule("AQ-SEND-6", "AQ-SEND-7", "AQ-SEND-8")
-def test_declarations_and_finish_share_a_stream() -> None:
-    client = Wire.client()
-    for _ in range(3):
-        client.engine.send(0, b"", now=0, mode=Mode.UNRELIABLE)
-    client.advance(0.1)
-    client.engine.send(0, b"", now=client.now, mode=Mode.UNRELIABLE)
-    client.engine.finish(0, client.now)
-    sent = [line for line in client.sent() if not line.startswith("d")]
-    assert sent == ["10: 03000503", "10: 05010600 FIN"]
-    assert client.engine.wake_at is None
-    client.advance(1)
-    assert client.sent() == []
 
 
 @rule("AQ-SEND-10", "AQ-ERR-2")
@@ -218,7 +109,7 @@ def test_cancel_resets_what_the_peer_has_not_acked() -> None:
     client.stream("030008020101")
     client.engine.cancel(0, 0)
     client.pump()
-    codes = [order.code for order in client.orders if isinstance(order, ResetStream)]
+    codes = [action.code for action in client.actions if isinstance(action, ResetStream)]
     assert codes == [ResetCode.CANCELLED] * 2
     assert client.sent() == ["22: 030007 FIN", "RESET 10", "RESET 18"]
 
@@ -233,7 +124,7 @@ def test_cancel_ends_an_ordered_stream_that_carries_nothing_under_way(acked: int
         client.stream(f"0300080200{acked:02x}")
     client.engine.cancel(0, 0)
     client.pump()
-    codes = [order.code for order in client.orders if isinstance(order, ResetStream)]
+    codes = [action.code for action in client.actions if isinstance(action, ResetStream)]
     assert codes == ([] if acked == 2 else [ResetCode.CANCELLED])
     ended = "10:  FIN" if acked == 2 else "RESET 10"
     assert client.sent() == sorted(["14: 030007 FIN", ended])
@@ -335,11 +226,11 @@ def test_a_stopped_stream_is_reset_and_written_no_more() -> None:
     client = Wire.client()
     client.engine.send(0, b"a", now=0)
     client.sent()
-    client.engine.absorb(StreamStopped(10, 0), 0)
+    client.engine.handle(StreamStopped(10, 0), 0)
     client.engine.send(0, b"b", now=0)
     assert client.sent() == ["RESET 10"]
     for other in (3, 14, 1000):
-        client.engine.absorb(StreamStopped(other, 0), 0)
+        client.engine.handle(StreamStopped(other, 0), 0)
     assert client.sent() == []
     assert client.code is None
 
@@ -424,129 +315,6 @@ def test_halves_that_are_not_here() -> None:
         client.engine.send(0, b"", now=0)
 
 
-@rule("AQ-ACK-3")
-def test_a_repeated_ack_has_no_effect() -> None:
-    client = Wire.client()
-    client.engine.send_many(0, [b"x"] * 10, now=0)
-    stream = client.stream("030008020103")
-    assert client.news(Delivered) == [Delivered(0, True, 1, 4, True)]
-    client.stream("08020005", stream)
-    assert client.news(Delivered) == [
-        Delivered(0, True, 0, 1, True),
-        Delivered(0, True, 4, 5, True),
-    ]
-    client.stream("08020005", stream)
-    assert client.news(Delivered) == []
-
-
-@rule("AQ-ACK-3", "AQ-ACK-8")
-@pytest.mark.parametrize("ack", ["08020002", "08020101", "090103", "09020002"])
-def test_an_ack_of_what_was_never_sent(ack: str) -> None:
-    client = Wire.client()
-    client.engine.send(0, b"", now=0, mode=Mode.UNRELIABLE)
-    client.stream("0300" + ack)
-    assert client.code == Code.ACK
-
-
-@rule("AQ-ACK-13")
-def test_a_huge_range_costs_nothing() -> None:
-    client = Wire.client()
-    client.engine.send(0, b"", now=0)
-    client.stream("0300080a" + "00" + "808080808080808020")
-    assert client.code == Code.ACK
-
-
-@rule("AQ-ACK-3")
-def test_holes_in_the_acks_are_bounded() -> None:
-    client = Wire.client(Config(max_ranges_per_space=2))
-    client.engine.send_many(0, [b"x"] * 10, now=0)
-    control = client.stream("0300" + "080400010101")
-    assert client.code is None
-    client.stream("08020401", control)
-    assert client.code == Code.RESOURCE_LIMIT
-
-
-def test_holes_in_the_acks_are_charged_until_they_are_filled() -> None:
-    client = Wire.client()
-    client.engine.send(0, b"", now=0, attach=[Attach(True)])
-    client.engine.send_many(8, [b"x"] * 10, now=0)
-    client.stream("030008020001")
-    control = client.stream("0308")
-    sizes = [client.engine.footprint.size]
-    for ack in ("0806000101010101", "08020101", "08020601"):
-        client.stream(ack, control)
-        sizes.append(client.engine.footprint.size)
-    one = sizes[1] - sizes[2]
-    assert one > 0
-    assert [size - sizes[0] for size in sizes] == [0, 3 * one, 2 * one, 3 * one]
-    client.stream("0a", control, end=True)
-    other = Wire.client()
-    other.engine.send(0, b"", now=0)
-    other.stream("030008020001")
-    assert client.engine.footprint == other.engine.footprint
-
-
-@rule("AQ-ACK-9")
-@pytest.mark.parametrize("second", ["08020001", "090101", "0a"])
-def test_acks_on_two_streams(second: str) -> None:
-    client = Wire.client()
-    client.engine.send(0, b"", now=0)
-    client.stream("030008020001")
-    client.stream("0300" + second)
-    assert client.code == Code.STATE
-
-
-@rule("AQ-LIFE-13")
-def test_close_receiver_nacks_the_rest() -> None:
-    client = Wire.client()
-    client.engine.send_many(0, [b"x"] * 5, now=0)
-    client.stream("0300080201020a")
-    assert client.news(Delivered) == [
-        Delivered(0, True, 1, 3, True),
-        Delivered(0, True, 0, 1, False),
-        Delivered(0, True, 3, 5, False),
-    ]
-    (ended,) = client.news(Ended)
-    assert ended.end is End.CLOSED
-    assert ended.counts == Counts(reliable_sent=5, acked=2, nacked=3)
-    assert ResetStream(10, ResetCode.NONE) in client.orders
-
-
-@rule("AQ-LIFE-13")
-def test_close_receiver_nacks_datagrams_by_their_own_numbers() -> None:
-    client = Wire.client()
-    for size in (1, 1, 1, 2000, 2000):
-        client.engine.send(0, b"u" * size, now=0, mode=Mode.UNRELIABLE)
-    client.stream("0300" + "08020001" + "090101" + "0a")
-    assert client.news(Delivered) == [
-        Delivered(0, True, 0, 1, True),
-        Delivered(0, False, 0, 1, True),
-        Delivered(0, True, 1, 2, False),
-        Delivered(0, False, 1, 3, False),
-    ]
-    (ended,) = client.news(Ended)
-    assert ended.counts == Counts(reliable_sent=2, unreliable_sent=3, acked=2, nacked=3)
-    assert client.engine.wake_at is None
-
-
-@rule("AQ-LIFE-13")
-def test_a_finish_that_was_not_acked_in_full_is_closed() -> None:
-    for acked in ("0001", "0101"):
-        client = Wire.client()
-        client.engine.send_many(0, [b"x"] * 2, now=0)
-        client.engine.finish(0, 0)
-        client.stream(f"03000802{acked}0a")
-        assert ends(client) == [(0, End.CLOSED)]
-
-
-@rule("AQ-FLOW-2")
-def test_dequeued_without_flow_control() -> None:
-    client = Wire.client()
-    client.stream("03000c64")
-    assert client.code is None
-    assert client.all_news() == []
-
-
 def test_send_many_in_each_mode() -> None:
     client = Wire.client()
     assert client.engine.send_many(0, [b"a", b"bc"], now=0) == (0, 2)
@@ -558,7 +326,7 @@ def test_send_many_in_each_mode() -> None:
     client = Wire.client()
     assert client.engine.send_many(0, [b"a", b"b"], now=0, mode=Mode.UNRELIABLE) == (0, 2)
     assert client.sent() == ["d: 0300040000000161", "d: 0300040100000162"]
-    client.engine.absorb(LinkReady(0), 0)
+    client.engine.handle(LinkReady(0), 0)
     assert client.engine.send_many(0, [b"c"], now=0, mode=Mode.UNRELIABLE) == (0, 1)
 
 

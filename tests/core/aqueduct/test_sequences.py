@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.aqueduct.connection import Attach, Config, Connection, Mode, Side
+from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Config, Mode, Side
+from aqueduct_core.aqueduct.events import Delivered, End, Nacked, Opened
 from aqueduct_core.aqueduct.faults import Code, NotAllowed
-from aqueduct_core.aqueduct.news import Attachment, Delivered, End, Ended, Nacked, Opened, Run
-from aqueduct_core.engine.contract import LinkReady
+from aqueduct_core.engine.inputs import LinkReady
+from aqueduct_core.engine.message_batch import Attachment, MessageBatch
 from tests.support.rules import rule
-from tests.support.wire import Wire
-
-
-def payloads(wire: Wire) -> list[tuple[int, bytes]]:
-    return [(run.channel, m.payload) for run in wire.news(Run) for m in run.messages()]
-
-
-def ends(wire: Wire) -> list[tuple[int, End]]:
-    return [(ended.channel, ended.end) for ended in wire.news(Ended)]
+from tests.support.wire import Wire, ends, payloads
 
 
 @rule("AQ-VER-1", "AQ-VER-2", "AQ-VER-3", "AQ-HDR-1", "AQ-HDR-2", "AQ-LIFE-1", "AQ-CHANID-3")
 def test_s01_handshake() -> None:
-    client = Wire(Connection(Side.CLIENT))
-    server = Wire(Connection(Side.SERVER, (), Config(auto_accept=True)))
+    client = Wire(AqueductEngine(Side.CLIENT))
+    server = Wire(AqueductEngine(Side.SERVER, (), Config(auto_accept=True)))
     assert client.sent() == ["2: V0200 FIN"]
     assert server.sent() == []
     server.stream("V0200", 2, end=True)
@@ -31,8 +24,8 @@ def test_s01_handshake() -> None:
     client.stream("V020001", 3, end=True)
     assert client.sent() == ["6: 01 FIN"]
     server.stream("01", 6, end=True)
-    assert server.news(Opened) == [Opened(())]
-    assert client.news(Opened) == [Opened(())]
+    assert server.events(Opened) == [Opened(())]
+    assert client.events(Opened) == [Opened(())]
     client.engine.send(0, b"hi", now=0)
     assert client.sent() == ["10: 030004000000026869"]
 
@@ -50,7 +43,7 @@ def test_s02_first_message_and_its_ack() -> None:
     client = Wire.client()
     client.engine.send(0, b"hi", now=0)
     client.stream("030008020001")
-    assert client.news(Delivered) == [Delivered(0, True, 0, 1, True)]
+    assert client.events(Delivered) == [Delivered(0, True, 0, 1, True)]
 
 
 @rule("AQ-ACK-5", "AQ-ACK-6", "AQ-ACK-7", "AQ-ACK-10", "AQ-LIFE-2", "AQ-LIFE-3")
@@ -68,13 +61,13 @@ def test_s03_loss_and_a_late_datagram() -> None:
     assert server.sent() == []
     server.advance(0.001)
     assert server.sent() == ["7: 0903010101"]
-    assert server.news(Nacked) == [Nacked(8, 1, 2)]
+    assert server.events(Nacked) == [Nacked(8, 1, 2)]
     server.datagram("0308040100000162")
     assert payloads(server) == []
     server.stream("0502", control)
     server.advance(1)
     assert server.sent() == ["7: 09020002"]
-    assert server.news(Nacked) == [Nacked(8, 3, 5)]
+    assert server.events(Nacked) == [Nacked(8, 3, 5)]
     assert server.code is None
 
 
@@ -93,7 +86,7 @@ def test_s03_at_the_sender() -> None:
     client.advance(0.001)
     assert client.sent() == ["10: 03000503"]
     acks = client.stream("03000903010101")
-    assert client.news(Delivered) == [
+    assert client.events(Delivered) == [
         Delivered(0, False, 0, 1, True),
         Delivered(0, False, 2, 3, True),
         Delivered(0, False, 1, 2, False),
@@ -103,7 +96,7 @@ def test_s03_at_the_sender() -> None:
     client.advance(0.1)
     assert client.sent()[-1] == "10: 0502"
     client.stream("09020002", acks)
-    assert client.news(Delivered) == [Delivered(0, False, 3, 5, False)]
+    assert client.events(Delivered) == [Delivered(0, False, 3, 5, False)]
 
 
 @rule("AQ-LIFE-2", "AQ-LIFE-3", "AQ-LIFE-8")
@@ -115,10 +108,10 @@ def test_s04_message_before_its_carrier() -> None:
     server.advance(0.02)
     assert server.sent() == ["7: 08020001"]
     server.stream("03000400000208000178")
-    runs = server.news(Run)
-    assert [run.channel for run in runs] == [0, 8]
-    assert runs[0].attachments == {0: (Attachment(8, ()),)}
-    assert runs[1].payload == b"m"
+    batches = server.events(MessageBatch)
+    assert [batch.channel for batch in batches] == [0, 8]
+    assert batches[0].attachments == {0: (Attachment(8, ()),)}
+    assert batches[1].payload == b"m"
     server.advance(0.02)
     assert server.sent() == ["11: 030008020001"]
 
@@ -129,7 +122,7 @@ def test_s05_unknown_locally_created() -> None:
     server.stream("0301040000000" + "17a")
     server.advance(0.02)
     assert server.sent() == ["7: 03010b FIN"]
-    assert server.all_news() == []
+    assert server.all_events() == []
 
 
 @rule("AQ-LIFE-12", "AQ-LIFE-15", "AQ-SEND-8")
@@ -145,7 +138,7 @@ def test_s06_graceful_finish() -> None:
     client.engine.finish(0, 0)
     assert client.sent() == ["10: 03000400000001610401000001620602 FIN"]
     client.stream("0300080200020a", end=True)
-    assert client.news(Delivered) == [Delivered(0, True, 0, 2, True)]
+    assert client.events(Delivered) == [Delivered(0, True, 0, 2, True)]
     assert ends(client) == [(0, End.FINISHED)]
     assert not client.engine.half_open(0)
     assert client.engine.drained
@@ -186,9 +179,9 @@ def test_s08_cancel() -> None:
 
 @rule("AQ-SEND-3", "AQ-SEND-4")
 def test_s09_fallback_to_a_stream() -> None:
-    client = Wire(Connection(Side.CLIENT))
+    client = Wire(AqueductEngine(Side.CLIENT))
     client.sent()
-    client.engine.absorb(LinkReady(1200), 0)
+    client.engine.handle(LinkReady(1200), 0)
     sent = client.engine.send(0, b"p" * 1200, now=0, mode=Mode.UNRELIABLE)
     assert (sent.number, sent.reliable) == (0, True)
     assert client.sent() == ["6: V0300040000" + "00b009" + "70" * 1200 + " FIN"]
@@ -200,9 +193,9 @@ def test_s09_fallback_to_a_stream() -> None:
 def test_s10_unclaimed_attachments() -> None:
     server = Wire.server()
     server.stream("030004000004080002000" + "0")
-    (run,) = server.news(Run)
+    (batch,) = server.events(MessageBatch)
     assert server.sent() == ["7: 0308", "11: 0302"]
-    server.engine.drop(run.attachments[0], server.now)
+    server.engine.drop(batch.attachments[0], server.now)
     assert server.sent() == ["7: 0a FIN", "11:  FIN", "15: 030207 FIN"]
 
 
@@ -227,7 +220,7 @@ def test_s12_forget_of_unknown() -> None:
     server.stream("030804000000016d")
     server.advance(5)
     assert server.sent() == []
-    assert server.all_news() == []
+    assert server.all_events() == []
 
 
 @rule("AQ-LIFE-7")
@@ -237,7 +230,7 @@ def test_s12_in_pieces_takes_the_route_back_back() -> None:
     server.stream("0b", stream)
     server.advance(5)
     assert server.sent() == []
-    assert server.all_news() == []
+    assert server.all_events() == []
     assert not server.engine.half_open(8)
 
 
@@ -258,7 +251,7 @@ def test_s14_reset_in_a_frame() -> None:
     server = Wire.server()
     stream = server.stream("030004000000056869")
     server.reset(stream)
-    assert server.all_news() == []
+    assert server.all_events() == []
     server.stream("030004000000026869")
     assert payloads(server) == [(0, b"hi")]
     assert server.code is None
@@ -266,12 +259,12 @@ def test_s14_reset_in_a_frame() -> None:
 
 @rule("AQ-HDR-4", "AQ-HDR-5")
 def test_s16_held_frames() -> None:
-    server = Wire(Connection(Side.SERVER, (), Config(auto_accept=True)))
+    server = Wire(AqueductEngine(Side.SERVER, (), Config(auto_accept=True)))
     server.stream("V030004000000026869", 6)
     assert server.sent() == ["3: V01 FIN"]
-    assert server.all_news() == []
+    assert server.all_events() == []
     server.stream("V0200", 2, end=True)
-    assert [type(news) for news in server.all_news()] == [Opened, Run]
+    assert [type(event) for event in server.all_events()] == [Opened, MessageBatch]
 
 
 @rule("AQ-LIFE-11", "AQ-LIFE-12")
@@ -296,7 +289,7 @@ def test_s18_oneshot_reply() -> None:
     assert ends(client) == [(6, End.FINISHED)]
     server = Wire.server()
     server.stream("03000400000206000171")
-    server.news(Run)
+    server.events(MessageBatch)
     server.sent()
     server.engine.send(6, b"r", now=0)
     assert server.sent() == ["7: 04000000017206" + "01 FIN"]

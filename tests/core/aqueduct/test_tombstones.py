@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.aqueduct.chanid import Side, make
 from aqueduct_core.aqueduct.tombstones import ChannelSet, Tombstones
+from aqueduct_core.aqueduct.wire.chanid import Side, make
 from aqueduct_core.primitives.ranges import RangeSet
 from tests.support.rules import rule
 

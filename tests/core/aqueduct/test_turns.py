@@ -8,29 +8,31 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from aqueduct_core.aqueduct import codec
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.aqueduct.connection import Connection, Side
-from aqueduct_core.aqueduct.frames import (
+from aqueduct_core.aqueduct.engine import AqueductEngine, Side
+from aqueduct_core.aqueduct.events import Closed, Event
+from aqueduct_core.aqueduct.ingress import ARRIVALS, CHANNEL, SOON
+from aqueduct_core.aqueduct.ingress import _work as work_of
+from aqueduct_core.aqueduct.wire import codec
+from aqueduct_core.aqueduct.wire.frames import (
     AckNackUnreliable,
     AckReliable,
     Block,
     CloseReceiver,
     Frame,
-    Message,
+    MessageFrame,
     RouteTo,
 )
-from aqueduct_core.aqueduct.inflow import ARRIVALS, CHANNEL, SOON
-from aqueduct_core.aqueduct.inflow import _work as work_of
-from aqueduct_core.aqueduct.news import Attachment, Closed, News, Run
-from aqueduct_core.engine.contract import Consumed, StreamBytes, StreamReset
+from aqueduct_core.engine.actions import Consumed
+from aqueduct_core.engine.inputs import StreamBytes, StreamReset
+from aqueduct_core.engine.message_batch import Attachment, MessageBatch
 from tests.support.turns import proceed
 from tests.support.wire import Wire
 
 WORK = 100
 
 
-def server(**limits: int) -> Connection:
+def server(**limits: int) -> AqueductEngine:
     config = Config(auto_accept=True, work_per_turn=WORK, **limits)
     return Wire.server(config).engine
 
@@ -45,27 +47,27 @@ def message(number: int, attached: int = 0) -> bytes:
     return codec.encode_message(number, ((b"k", b"v"),), channels, b"x")
 
 
-def runs(news: list[News]) -> int:
-    return sum(item.count for item in news if isinstance(item, Run))
+def batches(events: list[Event]) -> int:
+    return sum(item.count for item in events if isinstance(item, MessageBatch))
 
 
-def each_turn(engine: Connection, now: float = 0.0) -> list[list[News]]:
+def each_turn(engine: AqueductEngine, now: float = 0.0) -> list[list[Event]]:
     """What each turn tells, until nothing waits."""
-    engine.orders()
-    told = [engine.news()]
+    engine.actions()
+    seen = [engine.events()]
     while (wake := engine.wake_at) is not None and wake <= now + 2 * SOON:
         now = max(now, wake)
         engine.tick(now)
-        engine.orders()
-        told.append(engine.news())
-    return told
+        engine.actions()
+        seen.append(engine.events())
+    return seen
 
 
 def test_a_stream_that_comes_at_once_is_taken_in_by_turns_and_whole() -> None:
     engine = server()
     data = route() + b"".join(message(n) for n in range(1_000))
-    engine.absorb(StreamBytes(6, data, True), 0.0)
-    counts = [runs(told) for told in each_turn(engine)]
+    engine.handle(StreamBytes(6, data, True), 0.0)
+    counts = [batches(seen) for seen in each_turn(engine)]
     assert sum(counts) == 1_000
     assert max(counts) <= WORK
     assert engine.footprint.size < server().footprint.size + 1_000 * 200 + len(data)
@@ -76,8 +78,8 @@ def test_channels_that_messages_bring_count_more_than_messages() -> None:
     engine = server()
     data = route() + b"".join(message(n, attached=10) for n in range(50))
     before = engine.open_channels
-    engine.absorb(StreamBytes(6, data, True), 0.0)
-    engine.orders()
+    engine.handle(StreamBytes(6, data, True), 0.0)
+    engine.actions()
     made = engine.open_channels - before
     assert 0 < made <= WORK / CHANNEL + 10
     proceed(engine, 0.0)
@@ -87,11 +89,11 @@ def test_channels_that_messages_bring_count_more_than_messages() -> None:
 def test_credit_goes_back_with_what_was_taken_in() -> None:
     engine = server()
     data = b"".join([route(), *(b"\x05\x01" for _ in range(10 * WORK))])
-    engine.absorb(StreamBytes(6, data, False), 0.0)
+    engine.handle(StreamBytes(6, data, False), 0.0)
     given = []
     now = 0.0
     while True:
-        given.append(sum(o.count for o in engine.orders() if isinstance(o, Consumed)))
+        given.append(sum(o.count for o in engine.actions() if isinstance(o, Consumed)))
         wake = engine.wake_at
         if wake is None or wake > now + 2 * SOON:
             break
@@ -108,26 +110,26 @@ def test_streams_are_taken_in_in_the_order_in_which_they_came() -> None:
     stream, channel = 10, 0
     for number in range(300):
         carriers += message(number, attached=2)
-        engine.absorb(StreamBytes(6, carriers, False), 0.0)
+        engine.handle(StreamBytes(6, carriers, False), 0.0)
         carriers = b""
         for _ in range(2):
             channel += 1
-            engine.absorb(StreamBytes(stream, route(8 * channel) + b"\x07", True), 0.0)
+            engine.handle(StreamBytes(stream, route(8 * channel) + b"\x07", True), 0.0)
             stream += 4
-    told = [item for news in each_turn(engine) for item in news]
+    seen = [item for event in each_turn(engine) for item in event]
     assert engine.closed is None
-    assert runs(told) == 300
+    assert batches(seen) == 300
 
 
 def test_a_stream_does_not_overtake_others_because_it_goes_on() -> None:
     engine = server()
-    engine.absorb(StreamBytes(6, route() + b"\x05\x01" * (4 * WORK), False), 0.0)
-    engine.absorb(StreamBytes(10, route() + message(0), True), 0.0)
-    now, turns, told = 0.0, 0, 0
-    while not told:
-        engine.absorb(StreamBytes(6, b"\x05\x01" * WORK, False), now)
-        engine.orders()
-        told = runs(engine.news())
+    engine.handle(StreamBytes(6, route() + b"\x05\x01" * (4 * WORK), False), 0.0)
+    engine.handle(StreamBytes(10, route() + message(0), True), 0.0)
+    now, turns, seen = 0.0, 0, 0
+    while not seen:
+        engine.handle(StreamBytes(6, b"\x05\x01" * WORK, False), now)
+        engine.actions()
+        seen = batches(engine.events())
         now += 2 * SOON
         engine.tick(now)
         turns += 1
@@ -137,48 +139,48 @@ def test_a_stream_does_not_overtake_others_because_it_goes_on() -> None:
 def test_a_reset_takes_effect_behind_the_frames_that_came_whole() -> None:
     engine = server()
     data = route() + b"".join(message(n) for n in range(5 * WORK))
-    engine.absorb(StreamBytes(6, data + b"\x04", False), 0.0)
-    engine.absorb(StreamReset(6, 0), 0.0)
-    assert sum(map(runs, each_turn(engine))) == 5 * WORK
+    engine.handle(StreamBytes(6, data + b"\x04", False), 0.0)
+    engine.handle(StreamReset(6, 0), 0.0)
+    assert sum(map(batches, each_turn(engine))) == 5 * WORK
     assert engine.closed is None
-    assert not engine._inflow.streams
-    assert engine._inflow.unread == 0
+    assert not engine._ingress.streams
+    assert engine._ingress.unread == 0
 
 
 def test_what_breaks_the_protocol_ends_the_connection_in_its_turn() -> None:
     engine = server()
     data = route() + b"".join(message(n) for n in range(3 * WORK))
-    engine.absorb(StreamBytes(6, data + b"\xff", False), 0.0)
+    engine.handle(StreamBytes(6, data + b"\xff", False), 0.0)
     assert engine.closed is None
-    told = [item for news in each_turn(engine) for item in news]
-    assert runs(told) == 3 * WORK
-    assert isinstance(told[-1], Closed)
+    seen = [item for event in each_turn(engine) for item in event]
+    assert batches(seen) == 3 * WORK
+    assert isinstance(seen[-1], Closed)
     assert engine.wake_at is None
 
 
 def test_what_waits_goes_on_behind_a_pause() -> None:
     engine = server()
     data = route() + b"".join(message(n) for n in range(5 * WORK))
-    engine.absorb(StreamBytes(6, data, True), 0.0)
+    engine.handle(StreamBytes(6, data, True), 0.0)
     engine.pause()
-    paused = sum(map(runs, each_turn(engine)))
+    paused = sum(map(batches, each_turn(engine)))
     assert paused <= WORK
     assert engine.wake_at is None or engine.wake_at > 2 * SOON
     engine.resume(1.0)
-    assert sum(map(runs, each_turn(engine, 1.0))) == 5 * WORK - paused
+    assert sum(map(batches, each_turn(engine, 1.0))) == 5 * WORK - paused
 
 
 def test_arrivals_that_wait_are_bounded() -> None:
     engine = server()
     engine.pause()
     for stream in (6, 10):
-        engine.absorb(StreamBytes(stream, route(), False), 0.0)
+        engine.handle(StreamBytes(stream, route(), False), 0.0)
     for n in range(2 * ARRIVALS):
-        engine.absorb(StreamBytes((6, 10)[n % 2], message(n), False), 0.0)
-    assert len(engine._inflow._waiting) == ARRIVALS
+        engine.handle(StreamBytes((6, 10)[n % 2], message(n), False), 0.0)
+    assert len(engine._ingress._waiting) == ARRIVALS
     engine.resume(0.0)
-    assert sum(map(runs, each_turn(engine))) == 2 * ARRIVALS
-    assert engine._inflow.unread == 0
+    assert sum(map(batches, each_turn(engine))) == 2 * ARRIVALS
+    assert engine._ingress.unread == 0
     assert engine.closed is None
 
 
@@ -197,9 +199,9 @@ def test_turns_change_nothing_but_the_time(seed: int) -> None:
     now = 0.0
 
     def turn() -> None:
-        engine.orders()
-        for item in engine.news():
-            if isinstance(item, Run):
+        engine.actions()
+        for item in engine.events():
+            if isinstance(item, MessageBatch):
                 got.extend(range(item.first, item.first + item.count))
 
     while rest:
@@ -207,7 +209,7 @@ def test_turns_change_nothing_but_the_time(seed: int) -> None:
         size = rng.randint(1, 200)
         piece, rest[stream] = rest[stream][:size], rest[stream][size:]
         end = not rest[stream]
-        engine.absorb(StreamBytes(stream, piece, end), now)
+        engine.handle(StreamBytes(stream, piece, end), now)
         if end:
             del rest[stream]
         if rng.random() < 0.5:
@@ -215,7 +217,7 @@ def test_turns_change_nothing_but_the_time(seed: int) -> None:
         if rng.random() < 0.5:
             now += 2 * SOON
             engine.tick(now)
-    while engine._inflow._waiting:
+    while engine._ingress._waiting:
         turn()
         now += 2 * SOON
         engine.tick(now)
@@ -223,7 +225,7 @@ def test_turns_change_nothing_but_the_time(seed: int) -> None:
     assert sorted(got) == list(range(200))
     assert engine.closed is None
     assert engine.side is Side.SERVER
-    assert not engine._inflow.streams
+    assert not engine._ingress.streams
 
 
 @pytest.mark.parametrize(
@@ -231,9 +233,9 @@ def test_turns_change_nothing_but_the_time(seed: int) -> None:
     [
         (CloseReceiver(), 1),
         (RouteTo(8), 4),
-        (Message(0, (), (), b"x", 6), 1),
-        (Message(0, (), (Attachment(8, ()), Attachment(16, ())), b"x", 9), 17),
-        (Block(0, b"x" * 16, np.ones(16, np.int64), 99), 3),
+        (MessageFrame(0, (), (), b"x", 6), 1),
+        (MessageFrame(0, (), (Attachment(8, ()), Attachment(16, ())), b"x", 9), 17),
+        (Block(0, np.ones(16, np.int64), b"x" * 16, 99), 3),
         (AckReliable(tuple((4 * n, 4 * n + 1) for n in range(16))), 3),
         (AckNackUnreliable((1,) * 16), 3),
     ],
@@ -246,7 +248,7 @@ def test_routes_to_channels_that_are_not_here_count_more() -> None:
     def turns(channel: Callable[[int], int]) -> int:
         engine = server()
         for n in range(100):
-            engine.absorb(StreamBytes(6 + 4 * n, route(channel(n)), False), 0.0)
+            engine.handle(StreamBytes(6 + 4 * n, route(channel(n)), False), 0.0)
         return len(each_turn(engine))
 
     known, unknown = turns(lambda n: 0), turns(lambda n: 8 * (n + 1))
@@ -256,26 +258,26 @@ def test_routes_to_channels_that_are_not_here_count_more() -> None:
 def test_what_comes_between_two_turns_goes_behind_what_waits() -> None:
     engine = server()
     first = route() + b"".join(message(n) for n in range(3 * WORK))
-    engine.absorb(StreamBytes(6, first, True), 0.0)
+    engine.handle(StreamBytes(6, first, True), 0.0)
     told = []
-    engine.orders()
-    told += engine.news()
-    engine.absorb(StreamBytes(10, route() + message(3 * WORK), True), 0.0)
-    told += engine.news()
-    assert 0 < runs(told) < 3 * WORK
-    told += [news for turn in each_turn(engine) for news in turn]
-    firsts = [item.first for item in told if isinstance(item, Run)]
+    engine.actions()
+    told += engine.events()
+    engine.handle(StreamBytes(10, route() + message(3 * WORK), True), 0.0)
+    told += engine.events()
+    assert 0 < batches(told) < 3 * WORK
+    told += [event for turn in each_turn(engine) for event in turn]
+    firsts = [item.first for item in told if isinstance(item, MessageBatch)]
     assert firsts == sorted(firsts)
-    assert runs(told) == 3 * WORK + 1
+    assert batches(told) == 3 * WORK + 1
 
 
 def test_streams_that_come_before_the_headers_wait_by_turns_and_are_held() -> None:
     """The versions on them use the turn up; the headers come last."""
-    engine = Connection(Side.SERVER, (), Config(auto_accept=True, work_per_turn=WORK))
+    engine = AqueductEngine(Side.SERVER, (), Config(auto_accept=True, work_per_turn=WORK))
     count = 3 * WORK
     for n in range(count):
-        engine.absorb(StreamBytes(6 + 4 * n, codec.VERSION + route() + message(n), True), 0.0)
-    engine.absorb(StreamBytes(2, codec.VERSION + b"\x02\x00", True), 0.0)
-    told = [news for turn in each_turn(engine) for news in turn]
+        engine.handle(StreamBytes(6 + 4 * n, codec.VERSION + route() + message(n), True), 0.0)
+    engine.handle(StreamBytes(2, codec.VERSION + b"\x02\x00", True), 0.0)
+    told = [event for turn in each_turn(engine) for event in turn]
     assert engine.closed is None
-    assert runs(told) == count
+    assert batches(told) == count

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from aqueduct_core.aqueduct.chanid import Side
-from aqueduct_core.aqueduct.codec import VERSION
 from aqueduct_core.aqueduct.faults import Code
+from aqueduct_core.aqueduct.wire.chanid import Side
+from aqueduct_core.aqueduct.wire.codec import VERSION
 
 C, S = Side.CLIENT, Side.SERVER
 
@@ -33,7 +33,7 @@ class Vector(NamedTuple):
 
 
 def message(number: int, payload: bytes, headers: Any = (), attached: Any = ()) -> tuple[Any, ...]:
-    return ("Message", number, headers, attached, payload)
+    return ("MessageFrame", number, headers, attached, payload)
 
 
 VERSION_FRAME = ("Version",)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import os
+import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,11 +20,14 @@ from queue import Empty, Queue
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from aqueduct_core.aio import connect
 from aqueduct_core.cli.main import main
+from aqueduct_core.transport.tls.credentials import ClientTls
 from tests.support.forks import Fork
 from tests.support.waiting import LONG
 
 TIMEOUT = LONG
+TERMINAL_VARIABLES = ("TERM", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "COLORTERM")
 AQUEDUCT = (sys.executable, "-m", "aqueduct_core.cli.main")
 
 
@@ -36,6 +45,32 @@ def aqueduct(*arguments: str | Path, stdin: bytes = b"") -> subprocess.Completed
         out.seek(0)
         errors.seek(0)
         return subprocess.CompletedProcess(words, code, out.read(), errors.read())
+
+
+def seen(*arguments: str | Path, **environment: str) -> tuple[int, str]:
+    """Run a verb on a terminal of its own: the exit code, and what is written there."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
+    inherited = {key: os.environ[key] for key in os.environ if key not in TERMINAL_VARIABLES}
+    process = subprocess.Popen(
+        [*AQUEDUCT, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env=inherited | environment,
+    )
+    os.close(theirs)
+    shown = bytearray()
+    with process, contextlib.suppress(OSError):  # a terminal whose other side is closed
+        while piece := os.read(ours, 1 << 16):
+            shown += piece
+    os.close(ours)
+    return process.wait(TIMEOUT), shown.decode().replace("\r\n", "\n")
+
+
+def plain(shown: str) -> str:
+    """What was drawn, without colours and weights."""
+    return re.sub(r"\x1b\[[\d;]*m", "", shown)
 
 
 class Listener:
@@ -145,3 +180,25 @@ def one_error(done: subprocess.CompletedProcess[bytes], name: str) -> str:
     assert lines[0].startswith(f"[{name}] "), lines
     assert "SQLSTATE: " in lines[0]
     return lines[0]
+
+
+async def send_payloads(url: str, certificates: Path, *payloads: bytes) -> None:
+    """Returns when all are acked."""
+    async with connect(url, tls=ClientTls(ca_file=certificates / "ca.pem")) as connection:
+        await connection.entrypoint.send_many(payloads)
+        await connection.entrypoint.finish()
+
+
+def read_some(descriptor: int) -> bytes:
+    """What there is; nothing at the end."""
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:  # a terminal whose other side is closed
+        return b""
+
+
+def read_all(descriptor: int) -> bytes:
+    got = bytearray()
+    while piece := read_some(descriptor):
+        got += piece
+    return bytes(got)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.cli.main import main
-from aqueduct_core.transport.certificates import self_signed
+from aqueduct_core.transport.tls.credentials import self_signed
 from tests.core.cli.running import AQUEDUCT, aqueduct, listening, one_error, totals
 from tests.support.waiting import LONG
 
@@ -136,29 +136,6 @@ def test_a_file_that_is_missing(certificates: Path, tmp_path: Path) -> None:
     assert done.stderr.decode().splitlines() == [
         f"aqueduct: {tmp_path / 'no-file'}: No such file or directory"
     ]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        (),
-        ("fly",),
-        ("send",),
-        ("send", "aqueduct://h:1", "--reliability", "mostly"),
-        ("send", "aqueduct://h:1", "--ack-timeout", "60"),
-        ("send", "aqueduct://h:1", "-H", "novalue"),
-        ("send", "aqueduct://h:1", "--ca", "x", "--insecure"),
-        ("listen", "127.0.0.1:0", "-c", "0"),
-        ("listen", "127.0.0.1:0", "-J", "-f", "%s"),
-    ],
-)
-def test_wrong_usage_exits_with_2(
-    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert caught.value.code == 2
-    assert "usage: aqueduct" in capsys.readouterr().err
 
 
 def test_a_format_with_an_unknown_token(certificates: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.cli.running import AQUEDUCT, TIMEOUT, aqueduct, totals
 from tests.core.cli.test_send_resume import ca, stored
-from tests.core.intake.processes import Site
+from tests.support.intake_process import Site
 from tests.support.waiting import environment, wait_until
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.core.cli.running import aqueduct, one_error, totals
 from tests.core.cli.test_send_resume import ca, stored
-from tests.core.intake.processes import IntakeProcess, Site
+from tests.support.intake_process import IntakeProcess, Site
 
 LINES = [f"line {number}" for number in range(300)]
 

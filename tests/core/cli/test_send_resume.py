@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.core.cli.running import AQUEDUCT, TIMEOUT, aqueduct, one_error, totals
-from tests.core.intake.processes import IntakeProcess, Site
+from tests.support.intake_process import IntakeProcess, Site
 from tests.support.waiting import environment, wait_until
 
 LINES = 6_000

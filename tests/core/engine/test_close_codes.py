@@ -12,7 +12,7 @@ from aqueduct_core.engine.close_codes import (
     how_lost,
     transport_error,
 )
-from aqueduct_core.engine.contract import LinkLost
+from aqueduct_core.engine.inputs import LinkLost
 
 QUIC = CloseOrigin.TRANSPORT
 

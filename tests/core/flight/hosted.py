@@ -12,11 +12,11 @@ import pyarrow as pa
 from aqueduct_core.errors import DataLoss, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.flight.server import FlightHost
+from aqueduct_core.flight.server import IntakeServer
 from aqueduct_core.flight.status import CursorOwner, IntakeStatus, Rates
-from aqueduct_core.flight.subscriptions import Failure, Subscriptions
+from aqueduct_core.flight.subscription_status import Failure, SubscriptionStatus
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View, require_spool
-from aqueduct_core.spool import Piece, Stretch
+from aqueduct_core.spool import Location, Stretch
 from tests.support.waiting import LONG
 
 SCHEMA = pa.schema(
@@ -68,7 +68,7 @@ class MemoryHost:
             held_bytes=17,
             rates=Rates(1.5, 300.0),
             oldest=(2.5,),
-            subscriptions=Subscriptions(2, 1, 0, (Failure("c", "lost", "gone"),), 1),
+            subscriptions=SubscriptionStatus(2, 1, 0, (Failure("c", "lost", "gone"),), 1),
             complete=False,
             owners={"query": CursorOwner("a1b2", "host box, process 7", 1.5)},
             settings={"listen": "127.0.0.1:0"},
@@ -98,12 +98,12 @@ class MemoryHost:
             yield batch(position, stop - position, self.size, f"run {position // self.grain}")
             position = stop
 
-    def pieces(self, ticket: Ticket) -> list[Piece]:
+    def locations(self, ticket: Ticket) -> list[Location]:
         self.calls.append(ticket)
         middle = (ticket.start + ticket.end) // 2
         return [
-            Piece(ticket.partition, "/spool/a", 8, 100, ticket.start, middle, 1, 2, "s"),
-            Piece(ticket.partition, "/spool/b", 0, 120, middle, ticket.end, 1, 3, "s"),
+            Location(ticket.partition, "/spool/a", 8, 100, ticket.start, middle, 1, 2, "s"),
+            Location(ticket.partition, "/spool/b", 0, 120, middle, ticket.end, 1, 3, "s"),
         ]
 
     def stretches(self, ticket: Ticket) -> list[Stretch]:
@@ -114,7 +114,7 @@ class MemoryHost:
             Stretch(middle, ticket.end, "skipped"),
         ]
 
-    def give_up(self, order: GiveUp) -> None:
+    def skip(self, order: GiveUp) -> None:
         require_spool(SPOOL, order.ticket.spool)
         self.calls.append(order)
 
@@ -155,8 +155,8 @@ class MemoryHost:
 @contextmanager
 def serving(
     host: MemoryHost, refused: Callable[[str], None] = lambda reason: None
-) -> Iterator[FlightHost]:
-    server = FlightHost("127.0.0.1", 0, CREDENTIALS, host, refused)
+) -> Iterator[IntakeServer]:
+    server = IntakeServer("127.0.0.1", 0, CREDENTIALS, host, refused)
     try:
         yield server
     finally:
@@ -165,7 +165,7 @@ def serving(
 
 @contextmanager
 def client_of(
-    server: FlightHost, credentials: Credentials = CREDENTIALS, read_timeout: float = LONG
+    server: IntakeServer, credentials: Credentials = CREDENTIALS, read_timeout: float = LONG
 ) -> Iterator[IntakeClient]:
     with IntakeClient(
         f"127.0.0.1:{server.port}",

@@ -14,11 +14,11 @@ import pytest
 
 from aqueduct_core.errors import AuthFailed, IntakeFailed, TlsFailed
 from aqueduct_core.flight.authenticated import dial
-from aqueduct_core.flight.certificates import TlsIdentity
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.flight.server import FlightHost
+from aqueduct_core.flight.server import IntakeServer
 from aqueduct_core.flight.tickets import Ticket
+from aqueduct_core.primitives.certificates import Issued
 from tests.core.flight.hosted import CREDENTIALS, SPOOL, MemoryHost, client_of, serving
 from tests.support.waiting import LONG
 
@@ -36,7 +36,7 @@ BEARER = b"Bearer " + CREDENTIALS.token.encode()
     [None, Credentials.fresh().client_identity(), CREDENTIALS.server_identity()],
     ids=["no certificate", "of another token", "of the spool's authority"],
 )
-def test_a_stranger_gets_no_call_even_with_the_token_in_it(shown: TlsIdentity | None) -> None:
+def test_a_stranger_gets_no_call_even_with_the_token_in_it(shown: Issued | None) -> None:
     """Calls take a thread each before they can be refused: none may begin."""
     host, refused = MemoryHost(), list[str]()
     with serving(host, refused.append) as server:
@@ -44,8 +44,8 @@ def test_a_stranger_gets_no_call_even_with_the_token_in_it(shown: TlsIdentity | 
             f"grpc+tls://127.0.0.1:{server.port}",
             tls_root_certs=CREDENTIALS.authority,
             override_hostname=CREDENTIALS.server_name,
-            cert_chain=shown and shown.certificate,
-            private_key=shown and shown.key,
+            cert_chain=shown and shown.cert_pem,
+            private_key=shown and shown.key_pem,
         )
         options = fl.FlightCallOptions(timeout=LONG, headers=[(b"authorization", BEARER)])
         with stranger:
@@ -168,7 +168,7 @@ def test_a_port_in_use_is_one_clear_error() -> None:
         serving(MemoryHost()) as server,
         pytest.raises(IntakeFailed, match=rf"127.0.0.1:{server.port} cannot be bound"),
     ):
-        FlightHost("127.0.0.1", server.port, CREDENTIALS, MemoryHost())
+        IntakeServer("127.0.0.1", server.port, CREDENTIALS, MemoryHost())
 
 
 def test_a_client_finds_a_server_that_was_started_again() -> None:
@@ -176,5 +176,5 @@ def test_a_client_finds_a_server_that_was_started_again() -> None:
         port = server.port
         assert client.status().epoch == 3
         server.shutdown()
-        with FlightHost("127.0.0.1", port, CREDENTIALS, MemoryHost()):
+        with IntakeServer("127.0.0.1", port, CREDENTIALS, MemoryHost()):
             assert client.status().epoch == 3

@@ -57,7 +57,7 @@ def test_clients_get_no_signing_key() -> None:
 def test_a_server_certificate_is_signed_by_the_authority_and_named_after_the_token() -> None:
     credentials = Credentials.fresh()
     identity = credentials.server_identity()
-    certificate = x509.load_pem_x509_certificate(identity.certificate)
+    certificate = x509.load_pem_x509_certificate(identity.cert_pem)
     certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(credentials.authority))
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     assert names.value.get_values_for_type(x509.DNSName) == [credentials.server_name]
@@ -67,10 +67,10 @@ def test_whoever_has_the_token_makes_certificates_of_one_authority() -> None:
     mine = Credentials.fresh()
     yours = Credentials(mine.token, b"")
     authority = x509.load_pem_x509_certificate(mine.client_authority())
-    certificate = x509.load_pem_x509_certificate(yours.client_identity().certificate)
+    certificate = x509.load_pem_x509_certificate(yours.client_identity().cert_pem)
     certificate.verify_directly_issued_by(authority)
     assert certificate.public_key() != authority.public_key()
-    stranger = x509.load_pem_x509_certificate(Credentials.fresh().client_identity().certificate)
+    stranger = x509.load_pem_x509_certificate(Credentials.fresh().client_identity().cert_pem)
     with pytest.raises(InvalidSignature):
         stranger.verify_directly_issued_by(authority)
 

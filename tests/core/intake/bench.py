@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from aqueduct_core.errors import AqueductError
-from aqueduct_core.intake.channel_owners import ChannelOwners
-from aqueduct_core.intake.event_rows import expand_events
-from aqueduct_core.intake.groups import GroupCommit
-from aqueduct_core.intake.offers import Receipt
-from aqueduct_core.intake.schema import SPOOL_SCHEMA, expand
+from aqueduct_core.intake.aqueduct.rows import ROWS
+from aqueduct_core.intake.sessions.channel_owners import ChannelOwners
+from aqueduct_core.intake.storage.group_commit import GroupCommit
+from aqueduct_core.intake.storage.pending import Receipt
 from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.spool import InlineSync, Spool, SpoolSettings
 from tests.core.logs.periods import Periods
@@ -54,13 +53,16 @@ class Bench:
         self._events: list[dict[str, Any]] = []
         self.groups = GroupCommit(
             spool,
+            ROWS,
             [0] * spool.partitions,
             group_bytes=group_bytes,
             group_seconds=0.02,
             later=lambda seconds, call: self.timers.append((seconds, call)),
             failed=self.failures.append,
         )
-        self.owners = ChannelOwners(self.groups.owner, lambda *key: self.groups.position(*key).next)
+        self.owners = ChannelOwners(
+            self.groups.numbers.owner, lambda *key: self.groups.numbers.position(*key).next
+        )
         self.refusals = RefusalLog(logging.getLogger(__name__), Periods())
         spool.on_durable = self.groups.made_durable
 
@@ -86,7 +88,7 @@ class Bench:
             row
             for partition, end in enumerate(self.spool.ends()[:-1])
             for batch in self.spool.read(partition, starts[partition], end)
-            for row in expand(batch, partition, 0, True, True).to_pylist()
+            for row in ROWS.expand(batch, partition, 0, True, True).to_pylist()
         ]
 
     def pass_all(self) -> None:
@@ -98,7 +100,7 @@ class Bench:
         """All events that became durable so far."""
         log = self.spool.partitions - 1
         for batch in self.spool.read(log, len(self._events), self.spool.ends()[log]):
-            self._events += expand_events(batch, len(self._events)).to_pylist()
+            self._events += ROWS.expand_events(batch, log, len(self._events)).to_pylist()
         return list(self._events)
 
     def values(self) -> list[Any]:
@@ -117,9 +119,9 @@ def bench(
     """``more``: settings of the spool."""
     spool = Spool.open(
         directory,
-        schema=SPOOL_SCHEMA,
+        schema=ROWS.schema,
         partitions=partitions + 1,
-        settings=SpoolSettings(max_bytes=max_bytes, owed_logs=partitions, **more),
+        settings=SpoolSettings(max_bytes=max_bytes, owed_partitions=partitions, **more),
         sync=InlineSync,
     )
     with spool:

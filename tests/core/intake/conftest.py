@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.intake.processes import Site
+from tests.support.intake_process import Site
 
 
 @pytest.fixture

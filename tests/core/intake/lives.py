@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from tests.core.intake.processes import IntakeProcess, Site
+from tests.support.intake_process import IntakeProcess, Site
 from tests.support.waiting import LONG
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from aqueduct_core.aqueduct.news import Attachment, Headers, Run
+from aqueduct_core.engine.message_batch import Attachment, Headers, MessageBatch
 
 
 def run(
@@ -17,9 +17,9 @@ def run(
     reliable: bool = True,
     headers: Mapping[int, Headers] | None = None,
     attachments: Mapping[int, tuple[Attachment, ...]] | None = None,
-) -> Run:
+) -> MessageBatch:
     ends = np.cumsum([0, *(len(payload) for payload in payloads)], dtype=np.int64)
-    return Run(
+    return MessageBatch(
         channel=channel,
         reliable=reliable,
         first=first,

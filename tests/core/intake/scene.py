@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from aqueduct_core.aqueduct.config import AckMode, Config
-from aqueduct_core.aqueduct.connection import Attach, Connection, Mode, Side
-from aqueduct_core.aqueduct.news import Closed, Delivered, End, Ended, Headers, News
-from aqueduct_core.intake.accepting import Accepting
-from aqueduct_core.intake.session import Session, Surroundings
+from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Mode, Side
+from aqueduct_core.aqueduct.events import Closed, Delivered, End, Ended, Event
+from aqueduct_core.engine.message_batch import Headers
+from aqueduct_core.intake.aqueduct.server_role import ServerRole
+from aqueduct_core.intake.aqueduct.session import AqueductSession
+from aqueduct_core.intake.sessions.context import SessionContext
 from tests.core.intake.bench import Bench
 from tests.support.pair import LinkShape, Pair
 
@@ -40,9 +42,9 @@ class Scene:
     ) -> None:
         self.bench = b
         self.pair = Pair(seed, shape, server=STORED, headers=headers)
-        self.told: list[News] = []
-        self.ended: list[Session] = []
-        self.around = Surroundings(
+        self.told: list[Event] = []
+        self.ended: list[AqueductSession] = []
+        self.context = SessionContext(
             groups=b.groups,
             clock=lambda: self.pair.now,
             wall_microseconds=lambda: NOW + int(self.pair.now * 1_000_000),
@@ -50,28 +52,28 @@ class Scene:
             owners=b.owners,
             refusals=b.refusals,
         )
-        role = Accepting(self.pair.server, refusal, self.around.clock)
-        self.session = Session("peer", self.pair.server, self.around, role)
+        role = ServerRole(self.pair.server, refusal, self.context.clock)
+        self.session = AqueductSession("peer", self.pair.server, self.context, role)
 
     @property
-    def client(self) -> Connection:
+    def client(self) -> AqueductEngine:
         return self.pair.client
 
     def step(self, seconds: float = 0.05) -> None:
-        """A piece of time, then the news, then a group."""
+        """A piece of time, then the events, then a group."""
         self.pair.run(seconds)
-        news = self.pair.news(Side.SERVER)
-        if news:
-            self.session.on_news(Turns(), news)  # type: ignore[arg-type]
+        events = self.pair.events(Side.SERVER)
+        if events:
+            self.session.on_events(Turns(), events)  # type: ignore[arg-type]
         self.bench.settle()
-        self.told += self.pair.news(Side.CLIENT)
+        self.told += self.pair.events(Side.CLIENT)
 
     def take(self, seconds: float = 0.05) -> None:
-        """A piece of time, then the news; the group stays open."""
+        """A piece of time, then the events; the group stays open."""
         self.pair.run(seconds)
-        news = self.pair.news(Side.SERVER)
-        if news:
-            self.session.on_news(Turns(), news)  # type: ignore[arg-type]
+        events = self.pair.events(Side.SERVER)
+        if events:
+            self.session.on_events(Turns(), events)  # type: ignore[arg-type]
 
     def rest(self, seconds: float = 4.0) -> None:
         for _ in range(int(seconds / 0.05)):
@@ -92,14 +94,14 @@ class Scene:
     def delivered(self, channel: int, acked: bool) -> list[int]:
         return sorted(
             number
-            for news in self.told
-            if isinstance(news, Delivered) and news.channel == channel and news.acked is acked
-            for number in range(news.first, news.stop)
+            for event in self.told
+            if isinstance(event, Delivered) and event.channel == channel and event.acked is acked
+            for number in range(event.first, event.stop)
         )
 
     @property
     def closed(self) -> Closed | None:
-        return next((news for news in self.told if isinstance(news, Closed)), None)
+        return next((event for event in self.told if isinstance(event, Closed)), None)
 
 
 def of(b: Bench, channel: str) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.intake.lives import run, through_kills
-from tests.core.intake.processes import IntakeProcess, Site
+from tests.support.intake_process import IntakeProcess, Site
 from tests.support.waiting import LONG, SOON, wait_until
 
 

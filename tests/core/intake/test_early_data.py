@@ -17,15 +17,15 @@ from aqueduct_core.aio.halves import channel
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.errors import TlsFailed
 from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.intake.host_port import address
+from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_core.transport.session_file import SessionFile
+from aqueduct_core.transport.sessions import MemorySessions
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
-from aqueduct_core.transport.ticket_file import FileTickets
-from aqueduct_core.transport.tickets import MemoryTickets
-from tests.core.aio.scene import eventually
+from tests.core.intake.aqueduct.test_dial import connect as dialled
+from tests.core.intake.aqueduct.test_dial import subscriptions, until, until_stored, values
 from tests.core.intake.lives import run
-from tests.core.intake.processes import IntakeProcess, Site
-from tests.core.intake.test_dialing import connect as dialled
-from tests.core.intake.test_dialing import subscriptions, until, until_stored, values
+from tests.support.event_loop import eventually
+from tests.support.intake_process import IntakeProcess, Site
 from tests.support.proxy import Impairment, Proxy
 from tests.support.remote import RemoteThread, Script, payloads
 from tests.support.waiting import LONG, wait_until
@@ -47,18 +47,18 @@ class Recorder(Proxy):
 
 async def recorder(intake: IntakeProcess) -> tuple[Recorder, str]:
     """In front of an intake; and the URL by which it is reached so."""
-    made = Recorder(address(intake.listen, "listen"))
+    made = Recorder(HostPort.parse(intake.listen))
     host, port = await made.open()
     return made, f"aqueduct://{host}:{port}"
 
 
-def sessions(tickets: MemoryTickets) -> int:
+def sessions(tickets: MemorySessions) -> int:
     return sum(len(kept.sessions) for kept in tickets._servers.values())
 
 
 def test_an_intake_gives_no_sessions_unless_it_is_told_to(site: Site) -> None:
     async def main(intake: IntakeProcess) -> int:
-        tickets = MemoryTickets()
+        tickets = MemorySessions()
         async with connect(intake.url, tls=site.client_tls, tickets=tickets) as client:
             sender, receiver = channel(name="c")
             await client.entrypoint.send(b"", attach=receiver)
@@ -76,7 +76,7 @@ def test_a_first_flight_that_is_replayed_stores_nothing(site: Site, restarted: b
     stored twice."""
     rows = [b"%d" % number for number in range(10)]
 
-    async def visit(url: str, tickets: MemoryTickets, name: str) -> bool | None:
+    async def visit(url: str, tickets: MemorySessions, name: str) -> bool | None:
         client = await connect(url, tls=site.client_tls, tickets=tickets, early_data=True)
         sender, receiver = channel(name=name)
         await client.entrypoint.send(b"", attach=receiver)
@@ -87,7 +87,7 @@ def test_a_first_flight_that_is_replayed_stores_nothing(site: Site, restarted: b
         return client.early_data
 
     async def record(intake: IntakeProcess) -> list[bytes]:
-        tickets = MemoryTickets()
+        tickets = MemorySessions()
         between, url = await recorder(intake)
         try:
             assert await visit(url, tickets, "first") is None
@@ -97,7 +97,7 @@ def test_a_first_flight_that_is_replayed_stores_nothing(site: Site, restarted: b
         return list(between.sent.values())[1]
 
     async def replay(intake: IntakeProcess, flight: list[bytes]) -> None:
-        where = address(intake.listen, "listen")
+        where = HostPort.parse(intake.listen)
         loop = asyncio.get_running_loop()
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as attacker:
             attacker.setblocking(False)
@@ -109,7 +109,7 @@ def test_a_first_flight_that_is_replayed_stores_nothing(site: Site, restarted: b
                         await loop.sock_sendall(attacker, packet)
                     await asyncio.wait([answer], timeout=0.2)
         # what comes behind it on the same socket is served behind it
-        assert await visit(intake.url, MemoryTickets(), "third") is None
+        assert await visit(intake.url, MemorySessions(), "third") is None
 
     def stored(intake: IntakeProcess, name: str) -> list[bytes]:
         return [row["value"] for row in intake.rows() if row["channel"] == name]
@@ -132,7 +132,7 @@ def test_a_producer_sends_early_to_an_intake_that_was_killed_and_started_again(
 ) -> None:
     """Its sessions are those of the dead one, so what it sends early is refused, and comes again.
     The path hides the death, or the first dial after it would use the session up."""
-    tickets = FileTickets(tmp_path / "sessions.json")
+    tickets = SessionFile(tmp_path / "sessions.json")
 
     async def main() -> None:
         with site.intake(early_data=True) as intake:
@@ -153,22 +153,22 @@ def test_a_producer_sends_early_to_an_intake_that_was_killed_and_started_again(
             await cpu.send_many([b"%d" % number for number in range(100)])
             await cpu.flush()
             await eventually(lambda: sessions(tickets) > 0)
-            first = producing._connection
+            first = producing.connection
             intake.kill()
         with site.intake(early_data=True, listen=listen) as intake:
             await cpu.send_many([b"%d" % number for number in range(100, 200)])
-            await eventually(lambda: producing.connected and producing._connection is not first)
-            assert producing._connection is not None
-            assert producing._connection.early_data is False
+            await eventually(lambda: producing.connected and producing.connection is not first)
+            assert producing.connection is not None
+            assert producing.connection.early_data is False
             # and the new one gave a session, with which the next connection is taken early
             await cpu.flush()
             await eventually(lambda: sessions(tickets) > 0)
-            second = producing._connection
+            second = producing.connection
             await cpu.send_many([b"%d" % number for number in range(200, 300)])
             second.abort("test")
             await cpu.finish()
-            assert producing._connection is not second
-            assert producing._connection.early_data is True
+            assert producing.connection is not second
+            assert producing.connection.early_data is True
             await producing.close()
             between.close()
             counts = producing.statistics
@@ -183,7 +183,7 @@ def test_a_producer_sends_early_to_an_intake_that_was_killed_and_started_again(
 
 def test_a_new_run_waits_for_what_the_intake_says_of_its_channel(site: Site) -> None:
     """Its first connection is early, and nothing is known yet of where the channel stands."""
-    tickets = MemoryTickets()
+    tickets = MemorySessions()
 
     async def visit(intake: IntakeProcess, *payloads: bytes) -> tuple[int, bool | None]:
         producing = Producer(
@@ -195,8 +195,8 @@ def test_a_new_run_waits_for_what_the_intake_says_of_its_channel(site: Site) -> 
             await cpu.send_many(payloads[1:])
             await cpu.finish()
             await eventually(lambda: sessions(tickets) > 0)
-            assert producing._connection is not None
-            return first, producing._connection.early_data
+            assert producing.connection is not None
+            return first, producing.connection.early_data
 
     with site.intake(early_data=True) as intake:
         assert run(visit(intake, b"0", b"1")) == (0, None)

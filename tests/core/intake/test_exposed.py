@@ -7,10 +7,10 @@ import logging
 import pytest
 
 from aqueduct_core.aio.serve import bearer, serve
-from aqueduct_core.intake import status_file
-from aqueduct_core.intake.settings import AuthSettings
-from tests.core.aio.scene import in_loop, server_tls
-from tests.core.intake.processes import Site
+from aqueduct_core.intake.control import status_file
+from aqueduct_core.intake.settings.intake import AuthSettings
+from tests.support.event_loop import in_loop, server_tls
+from tests.support.intake_process import Site
 
 EVERYBODY = "everybody who reaches"
 

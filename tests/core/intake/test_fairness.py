@@ -14,13 +14,13 @@ from pathlib import Path
 
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import channel
-from aqueduct_core.aqueduct.connection import Mode
-from aqueduct_core.aqueduct.conventions import channel_headers
+from aqueduct_core.aqueduct.conventions.headers import channel_headers
+from aqueduct_core.aqueduct.engine import Mode
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.cli.running import AQUEDUCT
 from tests.core.intake.bench import bench
-from tests.core.intake.processes import IntakeProcess, Site
 from tests.core.intake.scene import Scene
+from tests.support.intake_process import IntakeProcess, Site
 from tests.support.waiting import LONG, environment
 
 GROUP = 100_000

@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import socket
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aqueduct_core.aio import defaults
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Receiver, channel
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aio.producer import Producer
+from aqueduct_core.aqueduct.config import ALPN, DEFAULT_CONFIG
+from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.faults import Code
-from aqueduct_core.aqueduct.news import Closed
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed, ProtocolViolation
-from aqueduct_core.intake.settings import Limits
-from aqueduct_core.intake.surroundings import SessionCounters
+from aqueduct_core.intake.aqueduct.session import fault_of_peer
+from aqueduct_core.intake.sessions.context import Fault
+from aqueduct_core.intake.settings.service import AqueductLimits
 from aqueduct_core.transport import addresses, dialer
 from aqueduct_core.transport.dialer import dial
-from aqueduct_core.transport.port import Address
+from aqueduct_core.transport.link import Address
 from aqueduct_core.transport.settings import LinkSettings
-from tests.core.aio.scene import eventually
 from tests.core.intake.lives import run
-from tests.core.intake.processes import IntakeProcess, Site
 from tests.core.transport.probe import Probe
+from tests.support.event_loop import eventually
+from tests.support.intake_process import IntakeProcess, Site
+from tests.support.processes import resident_bytes
 from tests.support.waiting import LONG
 
 GREEDY = replace(
-    defaults.CONFIG, max_attachments=100_000, max_headers_bytes=10_000_000, max_header_pairs=100_000
+    DEFAULT_CONFIG, max_attachments=100_000, max_headers_bytes=10_000_000, max_header_pairs=100_000
 )
 QUICK = LinkSettings(handshake_timeout=0.6)
 
@@ -91,7 +91,7 @@ def test_connections_are_limited_and_room_is_given_again(site: Site) -> None:
         await third.close()
         await first.close()
 
-    with site.intake(limits=Limits(connections=2)) as intake:
+    with site.intake(limits=AqueductLimits(connections=2)) as intake:
         run(main(intake))
 
 
@@ -121,7 +121,7 @@ def test_connections_of_one_address_are_limited(
         for connection in mine:
             await connection.close()
 
-    with site.intake(limits=Limits(connections_per_address=2)) as intake:
+    with site.intake(limits=AqueductLimits(connections_per_address=2)) as intake:
         run(main(intake))
 
 
@@ -178,7 +178,7 @@ def test_channels_attachments_and_headers_are_limited_and_counted(site: Site) ->
         await good.close()
         del kept
 
-    limits = Limits(channels=20, attachments=4, header_bytes=2000)
+    limits = AqueductLimits(channels=20, attachments=4, header_bytes=2000)
     with site.intake(limits=limits) as intake:
         run(main(intake))
 
@@ -212,10 +212,11 @@ def test_who_does_not_complete_its_handshake_is_let_go(site: Site) -> None:
             driver = await dial(
                 host,
                 int(port),
+                alpn=ALPN,
                 settings=LinkSettings(),
                 tls=site.client_tls,
                 make_engine=lambda now, probe=probe: probe,  # type: ignore[misc]
-                on_news=lambda driver, news: None,
+                on_events=lambda driver, events: None,
             )
             mute.append((driver, probe))
         async with connect(intake.url, tls=site.client_tls) as good:
@@ -226,18 +227,17 @@ def test_who_does_not_complete_its_handshake_is_let_go(site: Site) -> None:
             await works(good, "good")
         assert (await status(intake))["violations"] == 4
 
-    with site.intake(limits=Limits(handshake_seconds=3.0)) as intake:
+    with site.intake(limits=AqueductLimits(handshake_timeout=3.0)) as intake:
         run(main(intake))
 
 
 def test_a_peer_that_falls_silent_breaks_no_rule() -> None:
     """As each producer that was killed, or whose host lost its network."""
-    counters = SessionCounters()
-    counters.note_close(Closed(Code.PROTOCOL, "", False, CloseOrigin.IDLE_TIMEOUT))
-    counters.note_close(Closed(Code.RESOURCE_LIMIT, "", False, CloseOrigin.TRANSPORT))
-    assert counters == SessionCounters()
-    counters.note_close(Closed(Code.PROTOCOL, "a frame of an unknown type", False))
-    assert counters == SessionCounters(violations=1)
+    assert fault_of_peer(Closed(Code.PROTOCOL, "", False, CloseOrigin.IDLE_TIMEOUT)) is None
+    assert fault_of_peer(Closed(Code.RESOURCE_LIMIT, "", False, CloseOrigin.TRANSPORT)) is None
+    assert fault_of_peer(Closed(Code.RESOURCE_LIMIT, "", False)) is Fault.OVER_LIMITS
+    assert fault_of_peer(Closed(Code.PROTOCOL, "an unknown frame", False)) is Fault.VIOLATION
+    assert fault_of_peer(Closed(Code.PROTOCOL, "an unknown frame", True)) is None
 
 
 def garbage(chance: random.Random) -> bytes:
@@ -299,19 +299,13 @@ def test_fault_30_good_traffic_goes_on_exactly_through_a_flood_of_garbage(site: 
         assert found["violations"] == found["over_limits"] == 0
 
     with site.intake() as intake:
-        before = resident(intake.pid)
+        before = resident_bytes(intake.pid)
         run(main(intake))
-        assert resident(intake.pid) - before < 100_000_000
+        assert resident_bytes(intake.pid) - before < 100_000_000
         for number in range(3):
             rows = [row for row in intake.rows() if row["channel"] == f"c{number}"]
             assert [row["messageNum"] for row in rows] == list(range(500))
             assert [int(row["value"]) for row in rows] == list(range(number, 1500, 3))
-
-
-def resident(pid: int) -> int:
-    """Resident bytes of a process."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_channels_are_given_back(site: Site) -> None:
@@ -324,5 +318,5 @@ def test_channels_are_given_back(site: Site) -> None:
             await eventually(lambda: connection.closed is None)
             assert (await status(intake))["over_limits"] == 0
 
-    with site.intake(limits=Limits(channels=8)) as intake:
+    with site.intake(limits=AqueductLimits(channels=8)) as intake:
         run(main(intake))

@@ -17,12 +17,12 @@ from aqueduct_core.errors import AuthFailed
 from aqueduct_core.flight.authenticated import dial
 from aqueduct_core.intake import process
 from aqueduct_core.intake.__main__ import main
-from aqueduct_core.intake.layout import LOG_FILE
-from aqueduct_core.intake.settings import AuthSettings
+from aqueduct_core.intake.settings.intake import AuthSettings
+from aqueduct_core.intake.storage.layout import LOG_FILE
 from aqueduct_core.logs.refusals import LINES
 from aqueduct_core.logs.rotation import older
 from tests.core.intake.lives import run
-from tests.core.intake.processes import Site
+from tests.support.intake_process import Site
 from tests.support.waiting import LONG
 
 BEGINS = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ \S+: ")

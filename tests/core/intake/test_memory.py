@@ -10,20 +10,23 @@ import pytest
 
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.producer import Producer
-from aqueduct_core.aqueduct import codec
-from aqueduct_core.aqueduct.news import Attachment, Run
+from aqueduct_core.aqueduct.config import ALPN
+from aqueduct_core.aqueduct.wire import codec
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import Fact, LinkReady
-from aqueduct_core.intake.engine_settings import engine_config
-from aqueduct_core.intake.listening import listen_limits
-from aqueduct_core.intake.settings import IntakeSettings, Limits
+from aqueduct_core.engine.inputs import Input, LinkReady
+from aqueduct_core.engine.message_batch import Attachment, MessageBatch
+from aqueduct_core.intake.aqueduct.config import engine_config
+from aqueduct_core.intake.sessions.listen import listen_limits
+from aqueduct_core.intake.settings.intake import AqueductIntake
+from aqueduct_core.intake.settings.service import AqueductLimits
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.settings import LEAST_WINDOW, LinkSettings, ListenLimits
 from tests.core.intake.lives import run
-from tests.core.intake.processes import IntakeProcess, Site
-from tests.core.intake.test_limits import counted, resident, status, works
+from tests.core.intake.test_limits import counted, status, works
 from tests.core.transport.probe import Probe
+from tests.support.intake_process import IntakeProcess, Site
+from tests.support.processes import resident_bytes
 from tests.support.waiting import LONG
 from tests.support.wire import Wire
 
@@ -35,8 +38,8 @@ MESSAGE = 12 * MIB
 class Hostile(Probe):
     """A client that says who it is, and then what it likes."""
 
-    def absorb(self, fact: Fact, now: float) -> None:
-        super().absorb(fact, now)
+    def handle(self, fact: Input, now: float) -> None:
+        super().handle(fact, now)
         if isinstance(fact, LinkReady):
             self.sequence(codec.encode_connection_headers(()), end=True)
 
@@ -52,17 +55,18 @@ async def hostile(intake: IntakeProcess, site: Site) -> tuple[Driver, Hostile]:
     driver = await dial(
         host,
         int(port),
+        alpn=ALPN,
         settings=LinkSettings(),
         tls=site.client_tls,
         make_engine=lambda now: probe,
-        on_news=lambda driver, news: None,
+        on_events=lambda driver, events: None,
     )
     return driver, probe
 
 
 def half_a_message(probe: Hostile) -> None:
     """All of it but the last byte, so that it is never whole."""
-    head = codec.encode_route_to(0) + codec.message_head(probe.opened, (), (), MESSAGE)
+    head = codec.encode_route_to(0) + codec.message_head(probe.opened[False], (), (), MESSAGE)
     probe.sequence(head + bytes(MESSAGE - 1))
 
 
@@ -82,7 +86,7 @@ def test_those_that_hold_most_are_closed_and_a_good_producer_goes_on(
     async def main(intake: IntakeProcess) -> None:
         async with connect(intake.url, tls=site.client_tls) as early:
             await works(early, "early")
-        before = resident(intake.pid)
+        before = resident_bytes(intake.pid)
         async with Producer(intake.url, producer="p", tls=site.client_tls) as producing:
             good = producing.channel("good")
             await good.send(b"first")
@@ -110,21 +114,21 @@ def test_those_that_hold_most_are_closed_and_a_good_producer_goes_on(
                 await works(late, "late")
         found = await status(intake)
         assert found["violations"] == found["over_limits"] == 0
-        assert resident(intake.pid) - before < 3 * MEMORY
+        assert resident_bytes(intake.pid) - before < 3 * MEMORY
 
-    with site.intake(limits=Limits(memory=MEMORY)) as intake:
+    with site.intake(limits=AqueductLimits(memory=MEMORY)) as intake:
         run(main(intake))
         rows = [row for row in intake.rows() if row["channel"] == "good"]
         assert [row["messageNum"] for row in rows] == list(range(301))
 
 
-@pytest.mark.parametrize("memory", [8 * MIB, 64 * MIB, 512 * MIB, None])
-def test_windows_and_what_waits_are_parts_of_the_memory(site: Site, memory: int | None) -> None:
-    settings = IntakeSettings(
-        "/s", site.credentials, listen="127.0.0.1:0", limits=Limits(memory=memory)
+@pytest.mark.parametrize("memory", [8 * MIB, 64 * MIB, 512 * MIB])
+def test_windows_and_what_waits_are_parts_of_the_memory(site: Site, memory: int) -> None:
+    settings = AqueductIntake(
+        "/s", site.credentials, listen="127.0.0.1:0", limits=AqueductLimits(memory=memory)
     )
     limits = listen_limits(settings)
-    assert limits.memory == (memory or 512 * MIB)
+    assert limits.memory == memory
     assert limits.shared_window is not None
     assert limits.outgoing is not None
     assert limits.connection_share == ListenLimits().connection_share
@@ -133,10 +137,10 @@ def test_windows_and_what_waits_are_parts_of_the_memory(site: Site, memory: int 
 
 
 def test_a_channel_that_carries_nothing_costs_no_stream(site: Site) -> None:
-    settings = IntakeSettings("/s", site.credentials, listen="127.0.0.1:0")
+    settings = AqueductIntake("/s", site.credentials, listen="127.0.0.1:0")
     wire = Wire.server(replace(engine_config(settings), auto_accept=True))
     opened = {line.split(":")[0] for line in wire.sent()}
     wire.stream("03000400000608001000180000")  # a message that brings the channels 8, 16 and 24
-    assert len(wire.news(Run)) == 1
+    assert len(wire.events(MessageBatch)) == 1
     assert all(wire.engine.half_open(number) for number in (8, 16, 24))
     assert {line.split(":")[0] for line in wire.sent()} == opened

@@ -26,13 +26,13 @@ from aqueduct_core.errors import (
     SpoolFailed,
 )
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake import status_file
 from aqueduct_core.intake.__main__ import main
+from aqueduct_core.intake.control import status_file
 from aqueduct_core.intake.process import MAX_DESCRIPTORS
-from aqueduct_core.intake.settings import AuthSettings, TlsSettings
+from aqueduct_core.intake.settings.intake import AuthSettings, TlsSettings
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.intake.lives import run, through_kills
-from tests.core.intake.processes import Site
+from tests.support.intake_process import Site
 from tests.support.rules import rule
 from tests.support.waiting import LONG, SOON, alive, ended, wait_until
 
@@ -240,11 +240,11 @@ def test_wait_answers_when_rows_are_durable(site: Site) -> None:
             assert client.wait(known, 0.2).ends == known
             assert 0.1 < time.monotonic() - begun < SOON
 
-            def news() -> None:
+            def events() -> None:
                 while client.wait(known, LONG).ends == known:  # each call is cut to MAX_WAIT
                     pass
 
-            waiting = asyncio.create_task(asyncio.to_thread(news))
+            waiting = asyncio.create_task(asyncio.to_thread(events))
             await send_some(url, site, "x", 10)
             await waiting
             return time.monotonic() - begun

@@ -8,8 +8,8 @@ from pathlib import Path
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import Receiver, channel
 from aqueduct_core.aio.outcomes import Cancelled, ConnectionLost
-from aqueduct_core.transport.tls import ClientTls
-from tests.core.aio.scene import client_tls, in_loop, server_tls
+from aqueduct_core.transport.tls.credentials import ClientTls
+from tests.support.event_loop import client_tls, in_loop, server_tls
 from tests.support.remote import RemoteThread, Script, Scripts, payloads, serving
 from tests.support.remote_process import RemoteProcess
 

@@ -12,7 +12,7 @@ from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.intake.lives import run
-from tests.core.intake.processes import Site
+from tests.support.intake_process import Site
 from tests.support.proxy import Impairment, Proxy
 
 NEVER = LinkSettings(idle_timeout=3_600.0)
@@ -36,7 +36,7 @@ def test_fault_01_by_a_stateless_reset_and_not_by_the_idle_timeout(
                     sending = producer.channel("c")
                     await sending.send(b"0")
                     await sending.flush()
-                    first = producer._connection
+                    first = producer.connection
                     assert first is not None
                     await asyncio.to_thread(killed.kill)
                     for number in range(1, 1 + under_way):

@@ -11,12 +11,12 @@ import pytest
 
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aqueduct.config import Mode
-from aqueduct_core.aqueduct.conventions import channel_headers, connection_headers
-from aqueduct_core.aqueduct.news import End
-from aqueduct_core.engine.contract import LinkLost
+from aqueduct_core.aqueduct.conventions.headers import channel_headers, connection_headers
+from aqueduct_core.aqueduct.events import End
+from aqueduct_core.engine.inputs import LinkLost
 from tests.core.intake.bench import Bench, bench
-from tests.core.intake.processes import Site
 from tests.core.intake.scene import Scene, of
+from tests.support.intake_process import Site
 from tests.support.waiting import LONG
 
 
@@ -125,7 +125,7 @@ def test_an_unordered_producer_that_reconnects_below_what_is_stored_leaves_no_ho
         (channel,) = first.attach(channel_headers(name="c", sequence_start=0))
         first.send(channel, *(b"%d" % n for n in range(50)), mode=Mode.UNORDERED)
         first.rest(0.3)
-        first.pair.server.absorb(LinkLost(0, "gone", False), first.pair.now)
+        first.pair.server.handle(LinkLost(0, "gone", False), first.pair.now)
         send(dialled(b), "c", 30, 60)
         assert gaps(b) == []
         assert sorted(numbers(b)) == list(range(60))
@@ -147,7 +147,7 @@ def test_fault_33_history_beyond_the_memory_is_stored_again_and_counted(
         scene = dialled(b)
         for first in (0, 100, 200):
             send(scene, "c", first, first + 10, finish=True)
-        assert b.spool.marks.forgotten == 2  # one of numbers, and one of where runs ended
+        assert b.spool.sequences.forgotten == 2  # one of numbers, and one of where runs ended
         assert b.groups.counters.dedupe_window_exceeded == 0
     with bench(tmp_path, max_ranges=2) as b, caplog.at_level(logging.WARNING):
         again = dialled(b)

@@ -13,7 +13,7 @@ from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.halves import channel
 from aqueduct_core.intake.service import Intake
 from aqueduct_core.spool import Disk
-from tests.core.intake.processes import Site
+from tests.support.intake_process import Site
 from tests.support.waiting import LONG
 
 

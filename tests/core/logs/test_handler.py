@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from aqueduct_core.logs.faults import FaultLimit
+from aqueduct_core.logs.fault_limit import FaultLimit
 from aqueduct_core.logs.handler import QUEUE_BYTES, LogHandler
 from aqueduct_core.logs.refusals import LINES, PERIOD
 from aqueduct_core.logs.rotation import older

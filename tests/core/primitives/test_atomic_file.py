@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and directories for their owner alone."""
 
 from __future__ import annotations
 
@@ -137,3 +137,28 @@ def test_no_file_stays_open(tmp_path: Path, write: Callable[..., object]) -> Non
     write(tmp_path / "a", NEW)
     write(tmp_path / "a", NEW)
     assert os.listdir("/proc/self/fd") == before
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_all_that_is_missing_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    atomic_file.make_directories(tmp_path / "a/b/c")
+    assert [mode(tmp_path / made) for made in ("a", "a/b", "a/b/c")] == [0o700] * 3
+
+
+def test_what_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir(0o755)
+    atomic_file.make_directories(tmp_path / "a/b")
+    atomic_file.make_directories(tmp_path / "a/b")
+    atomic_file.make_directories(tmp_path / "a")
+    assert (mode(tmp_path / "a"), mode(tmp_path / "a/b")) == (0o755, 0o700)
+
+
+def test_one_that_another_process_makes_meanwhile_is_as_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "exists", lambda self: False)
+    atomic_file.make_directories(tmp_path / "a")
+    assert mode(tmp_path / "a") == 0o700

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from aqueduct_core.spool import ContentSum, InlineSync, Mark, Spool, SpoolSettings
+from aqueduct_core.spool import ContentSum, InlineSync, SequenceMark, Spool, SpoolSettings
 
 SCHEMA = pa.schema([("value", pa.binary()), ("number", pa.int64())])
 
@@ -47,11 +47,11 @@ def open_spool(directory: Path, *, partitions: int = 2, **given: Any) -> Spool:
     )
 
 
-def noted(partition: int, first: int, stop: int) -> tuple[list[Mark], list[ContentSum]]:
+def noted(partition: int, first: int, stop: int) -> tuple[list[SequenceMark], list[ContentSum]]:
     """Marks equal to offsets, and sums over `SPACE`."""
     name = "producer", f"channel {partition}"
     sums = [ContentSum(*name, *SPACE, stop - first, content(first, stop))]
-    return [Mark(*name, first, stop)], sums
+    return [SequenceMark(*name, first, stop)], sums
 
 
 def append(spool: Spool, ends: list[int], counts: Sequence[int]) -> None:
@@ -96,9 +96,9 @@ def check_marks(spool: Spool, *, summed: bool = True) -> None:
     """``summed``: no release without sums has written any of it."""
     for partition, end in enumerate(spool.ends()):
         name = "producer", f"channel {partition}"
-        found = list(spool.marks.seen(*name))
+        found = list(spool.sequences.seen(*name))
         assert found == ([(0, end)] if end else [])
-        stored = spool.marks.content(*name, *SPACE)
+        stored = spool.sequences.content(*name, *SPACE)
         if summed and end:
             assert stored == ContentSum(*name, *SPACE, end, content(0, end))
         else:
@@ -107,3 +107,16 @@ def check_marks(spool: Spool, *, summed: bool = True) -> None:
 
 def segments(directory: Path) -> list[Path]:
     return sorted(directory.glob("segment-*.arrows"))
+
+
+def trim_all(spool: Spool, now: float | None = None) -> int:
+    """How many segments went."""
+    before = len(segments(spool.directory))
+    while spool.trim(now):
+        pass
+    return before - len(segments(spool.directory))
+
+
+def lose_catalog(directory: Path) -> None:
+    for name in ("catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm"):
+        (directory / name).unlink(missing_ok=True)

@@ -21,6 +21,7 @@ from tests.core.spool.rows import (
     store,
 )
 from tests.core.spool.stepping import DIED, DONE
+from tests.support.repository import ROOT
 from tests.support.waiting import LONG
 
 MOST = 2000
@@ -38,7 +39,7 @@ def test_nothing_reported_is_lost_and_nothing_is_there_twice(
     root.mkdir()
     subprocess.run(
         [sys.executable, "-m", SCENARIOS_OF, scenario, root, "0", str(MOST), str(stride)],
-        cwd=Path(__file__).parents[3],
+        cwd=ROOT,
         check=True,
         timeout=LONG,
         capture_output=True,
@@ -100,7 +101,7 @@ def test_with_the_real_sync_process_and_a_group_in_flight_behind_another(memory:
     root.mkdir()
     subprocess.run(
         [sys.executable, "-m", "tests.core.spool.syncing_points", root, "0", str(MOST)],
-        cwd=Path(__file__).parents[3],
+        cwd=ROOT,
         check=True,
         timeout=2 * LONG,
         capture_output=True,

@@ -9,8 +9,7 @@ import pytest
 
 from aqueduct_core.errors import DataLoss, InvalidOption
 from aqueduct_core.spool import SpoolReader
-from tests.core.spool.rows import check_all, open_spool, segments, store
-from tests.core.spool.test_retention import trim_all
+from tests.core.spool.rows import check_all, open_spool, segments, store, trim_all
 
 
 def test_a_log_that_is_not_read_holds_nothing_back(tmp_path: Path) -> None:
@@ -44,7 +43,7 @@ def test_data_stays_for_the_slowest_of_each_log(tmp_path: Path) -> None:
 
 
 def test_an_owed_log_waits_for_its_first_reader(tmp_path: Path) -> None:
-    with open_spool(tmp_path, segment_bytes=1, owed_logs=1) as spool:
+    with open_spool(tmp_path, segment_bytes=1, owed_partitions=1) as spool:
         store(spool, [1, 1], groups=3)
         spool.commit("events", [None, 3])
         assert trim_all(spool) == 0
@@ -101,13 +100,13 @@ def test_a_cursor_keeps_to_its_logs(tmp_path: Path) -> None:
             lambda: spool.commit("query", [1, 1]),
             lambda: spool.commit("query", [None, 1]),
         ):
-            with pytest.raises(InvalidOption, match=r"BAD_VALUE.*'query' reads the logs \[0\]"):
+            with pytest.raises(InvalidOption, match=r"'query' reads the partitions \[0\]"):
                 misuse()
         for misuse in (
             lambda: spool.enter_cursor("other", [False, False]),
             lambda: spool.commit("other", [None, None]),
         ):
-            with pytest.raises(InvalidOption, match=r"BAD_VALUE.*'other' would read no log"):
+            with pytest.raises(InvalidOption, match=r"BAD_VALUE.*'other' would read no partition"):
                 misuse()
         with pytest.raises(ValueError, match="1 partitions of 2"):
             spool.enter_cursor("query", [True])

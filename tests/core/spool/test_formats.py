@@ -12,8 +12,15 @@ import pytest
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.spool import Spool, SpoolReader
 from tests.core.spool.fixtures.make import CURSOR, GROUPS, ROWS
-from tests.core.spool.rows import check_all, check_marks, check_rows, open_spool, segments, store
-from tests.core.spool.test_retention import trim_all
+from tests.core.spool.rows import (
+    check_all,
+    check_marks,
+    check_rows,
+    open_spool,
+    segments,
+    store,
+    trim_all,
+)
 
 FIXTURES = Path(__file__).parent / "fixtures"
 FORMATS = ["format_1", "format_2", "format_3"]

@@ -5,34 +5,25 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from aqueduct_core.errors import DataLoss, SpoolFailed
-from aqueduct_core.spool.scan import scan
 from tests.core.spool.rows import (
-    SCHEMA,
     append,
     check_all,
     check_marks,
     check_rows,
+    lose_catalog,
     open_spool,
     segments,
     store,
 )
-
-CATALOG = ("catalog.sqlite", "catalog.sqlite-wal", "catalog.sqlite-shm")
 
 
 def crash_copy(directory: Path, copy: Path) -> Path:
     """The files as a crash of the owner would leave them, while the owner goes on."""
     shutil.copytree(directory, copy)
     return copy
-
-
-def lose_catalog(directory: Path) -> None:
-    for name in CATALOG:
-        (directory / name).unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -133,49 +124,6 @@ def test_pages_that_never_got_to_the_disk_are_cut_with_all_after_them(memory: Pa
         shutil.rmtree(work)
 
 
-def test_a_lost_catalog_loses_nothing_of_the_rows_and_marks(tmp_path: Path) -> None:
-    with open_spool(tmp_path, segment_bytes=3000) as spool:
-        store(spool, [3, 2], groups=6)
-        spool.commit("query", [9, 6])
-        while spool.trim():
-            pass
-        store(spool, [3, 2], groups=12)
-        starts = spool.starts()
-        assert starts != [0, 0]
-    lose_catalog(tmp_path)
-    with open_spool(tmp_path, segment_bytes=3000) as spool:
-        assert spool.ends() == [54, 36]
-        assert spool.starts() == starts
-        # as it was when the newest segment was started
-        assert spool.cursors() == {"query": [9, 6]}
-        check_all(spool)
-        check_marks(spool)
-        store(spool, [1, 1])
-        check_all(spool)
-
-
-def test_a_damaged_catalog_is_built_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with open_spool(tmp_path, segment_bytes=3000) as spool:
-        store(spool, [3, 2], groups=8)
-    (tmp_path / "catalog.sqlite").write_bytes(b"no database at all " * 300)
-    with open_spool(tmp_path) as spool:
-        assert spool.ends() == [24, 16]
-        check_all(spool)
-        check_marks(spool)
-    assert "built anew" in caplog.text
-
-
-def test_a_lost_identity_is_found_in_the_segments(tmp_path: Path) -> None:
-    with open_spool(tmp_path) as spool:
-        store(spool, [1, 1])
-        name, epoch = spool.id, spool.epoch
-    (tmp_path / "spool.json").unlink()
-    with open_spool(tmp_path) as spool:
-        assert spool.id == name
-        assert spool.epoch > epoch
-        check_all(spool)
-
-
 def test_a_missing_segment_is_a_hole_and_the_rest_stays(tmp_path: Path) -> None:
     for catalog in ("kept", "lost"):
         directory = tmp_path / catalog
@@ -211,43 +159,3 @@ def test_without_the_newest_segment_no_offset_is_given_out_again(tmp_path: Path)
             list(spool.read(0, 6, 9))
         store(spool, [1, 1])
         check_rows(spool, 0, 9, 10)
-
-
-def test_a_segment_of_another_spool_is_refused(tmp_path: Path) -> None:
-    for name in ("ours", "theirs"):
-        with open_spool(tmp_path / name) as spool:
-            store(spool, [1, 1])
-    shutil.copy(segments(tmp_path / "theirs")[0], segments(tmp_path / "ours")[0])
-    with pytest.raises(SpoolFailed, match=r"CORRUPT.*belongs to the spool"):
-        open_spool(tmp_path / "ours")
-
-
-def test_openings_without_rows_leave_no_segments(tmp_path: Path) -> None:
-    with open_spool(tmp_path) as spool:
-        store(spool, [1, 1])
-    for _ in range(5):
-        open_spool(tmp_path).close()
-    assert len(segments(tmp_path)) == 1
-
-
-def test_a_payload_that_is_a_segment_is_not_taken_for_one(tmp_path: Path) -> None:
-    """A record inside a payload was written elsewhere: also after damage it is no record."""
-    with open_spool(tmp_path / "a") as spool:
-        store(spool, [2, 2], groups=2)
-    (inner,) = segments(tmp_path / "a")
-    with open_spool(tmp_path / "b") as spool:
-        value = pa.record_batch(
-            [pa.array([inner.read_bytes()], pa.binary()), pa.array([0], pa.int64())], SCHEMA
-        )
-        spool.append(0, value)
-        spool.settle(5)
-        store(spool, [0, 1])
-        spool.commit("q", [1, 1])
-    (outer,) = segments(tmp_path / "b")
-    whole = scan(outer, 1)
-    damaged = bytearray(outer.read_bytes())
-    damaged[whole.rows[0].at + 40] ^= 1
-    outer.write_bytes(damaged)
-    found = scan(outer, 1)
-    assert [record.at for record in found.rows] == [whole.rows[1].at]
-    assert found.damage == [(whole.rows[0].at, whole.rows[1].at)]

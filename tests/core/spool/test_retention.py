@@ -8,16 +8,7 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.errors import DataLoss
-from aqueduct_core.spool import Spool
-from tests.core.spool.rows import check_all, check_marks, check_rows, open_spool, segments, store
-
-
-def trim_all(spool: Spool, now: float | None = None) -> int:
-    """How many segments went."""
-    before = len(segments(spool.directory))
-    while spool.trim(now):
-        pass
-    return before - len(segments(spool.directory))
+from tests.core.spool.rows import check_all, check_marks, open_spool, segments, store, trim_all
 
 
 def test_segments_below_all_cursors_go_one_a_call(tmp_path: Path) -> None:
@@ -80,37 +71,6 @@ def test_what_is_committed_is_kept_for_its_time(tmp_path: Path) -> None:
         assert trim_all(spool) == 0
         assert trim_all(spool, time.time() + 3500) == 0
         assert trim_all(spool, time.time() + 3700) == 3
-
-
-def test_full_never_deletes_unread_rows_and_ends_when_they_are_read(tmp_path: Path) -> None:
-    with open_spool(tmp_path, max_bytes=40_000, retention=3600.0) as spool:
-        while not spool.full:
-            store(spool, [20, 20])
-        assert spool.bytes >= 40_000
-        assert trim_all(spool) == 0
-        check_all(spool)
-        half = [end // 2 for end in spool.ends()]
-        spool.commit("q", half)
-        assert trim_all(spool) > 0
-        assert not spool.full
-        check_rows(spool, 0, half[0], spool.ends()[0])
-
-
-def test_a_segment_in_use_gives_its_space_back_when_all_is_read(tmp_path: Path) -> None:
-    with open_spool(tmp_path, max_bytes=10_000) as spool:
-        for _ in range(3):
-            while not spool.full:
-                store(spool, [5, 5])
-            spool.commit("q", spool.ends())
-            while spool.trim():
-                pass
-            assert spool.bytes < 4_000
-            assert spool.starts() == spool.ends()
-            check_marks(spool)
-    with open_spool(tmp_path) as spool:
-        check_marks(spool)
-        store(spool, [1, 1])
-        check_all(spool)
 
 
 def test_a_cursor_on_an_empty_spool_is_kept(tmp_path: Path) -> None:

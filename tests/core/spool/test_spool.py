@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import select
 import threading
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from aqueduct_core.errors import DataLoss
-from aqueduct_core.spool import InlineSync, Mark, Spool, SyncerProcess
+from aqueduct_core.spool import InlineSync, Spool, SyncerProcess
 from tests.core.spool.rows import (
     SCHEMA,
     append,
@@ -40,52 +38,6 @@ def test_every_range_of_every_partition(tmp_path: Path, sync: type) -> None:
         assert spool.ends() == [24, 40]
         check_all(spool)
         check_marks(spool)
-
-
-def test_nothing_is_durable_before_its_group(tmp_path: Path) -> None:
-    with open_spool(tmp_path) as spool:
-        told: list[int] = []
-        spool.on_durable = told.append
-        ends = [0, 0]
-        group = spool.group
-        append(spool, ends, [2, 1])
-        assert spool.ends() == [0, 0]
-        assert spool.open_bytes > 0
-        assert list(spool.marks.seen("producer", "channel 0")) == [(0, 2)]
-        with pytest.raises(DataLoss, match="OFFSET_AHEAD"):
-            spool.read(0, 0, 1)
-        assert spool.flush()
-        assert spool.ends() == [0, 0]
-        assert spool.group == group + 1
-        assert select.select([spool.fileno()], [], [], 5)[0]
-        spool.pump()
-        assert told == [group]
-        assert spool.ends() == [2, 1]
-        check_all(spool)
-
-
-def test_an_empty_flush_writes_nothing(tmp_path: Path) -> None:
-    with open_spool(tmp_path) as spool:
-        group = spool.group
-        assert spool.flush()
-        assert spool.group == group
-    assert segments(tmp_path) == []
-
-
-def test_many_groups_in_flight_become_durable_in_order(tmp_path: Path) -> None:
-    with open_spool(tmp_path, sync=SyncerProcess, segment_bytes=5000) as spool:
-        told: list[int] = []
-        spool.on_durable = told.append
-        ends = [0, 0]
-        for _ in range(400):
-            append(spool, ends, [1, 2])
-            spool.flush()
-        last = spool.group - 1
-        assert spool.settle(30)
-        assert told == sorted(told)
-        assert told[-1] == last
-        assert spool.ends() == ends
-        check_all(spool)
 
 
 def test_reopening_goes_on_with_the_next_offset_and_group(tmp_path: Path) -> None:
@@ -163,15 +115,6 @@ def test_readers_in_other_threads_see_exact_rows_while_the_owner_appends(tmp_pat
         assert failures == []
         assert min(rounds) > 1
         assert spool.ends() == ends
-
-
-def test_a_batch_without_rows_carries_marks(tmp_path: Path) -> None:
-    with open_spool(tmp_path) as spool:
-        assert spool.append(0, batch(0, 0, 0), [Mark("p", "c", 5, 9)]) == (0, 0)
-        assert spool.settle(5)
-    with open_spool(tmp_path) as spool:
-        assert spool.ends() == [0, 0]
-        assert list(spool.marks.seen("p", "c")) == [(5, 9)]
 
 
 def test_misuse_is_refused(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool import SyncerProcess, syncer
 from aqueduct_core.spool.sync import wait_readable
 from tests.core.spool.rows import append, check_all, open_spool, store
+from tests.support.repository import ROOT
 from tests.support.waiting import LONG
 
 OWNER = """
@@ -168,7 +169,7 @@ def test_it_ends_when_its_owner_is_killed(tmp_path: Path) -> None:
         [sys.executable, "-c", OWNER, str(tmp_path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[3],
+        cwd=ROOT,
     ) as owner:
         assert owner.stdout is not None
         pid = int(owner.stdout.readline())

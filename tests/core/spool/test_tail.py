@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-from aqueduct_core.spool.record import Record
-from aqueduct_core.spool.scan import Scan
+from aqueduct_core.spool.format.record import Record
+from aqueduct_core.spool.format.scan import Scan
 from aqueduct_core.spool.tail import Tail, find_tail
 
 

@@ -5,29 +5,36 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from aqueduct_core.engine.contract import (
+from aqueduct_core.engine.inputs import (
     Datagram,
-    DatagramsLeft,
-    Fact,
+    DatagramFate,
+    DatagramOutcome,
+    Input,
     LinkRoom,
     StreamBytes,
     StreamReset,
 )
-from aqueduct_core.transport.port import Resumption, Terms
-from aqueduct_core.transport.sessions import SessionTable
+from aqueduct_core.transport.link import AcceptTerms, Resumption
+from aqueduct_core.transport.sessions import SessionTable, TlsSession
 from aqueduct_core.transport.settings import LinkSettings
-from aqueduct_core.transport.tickets import Session
 from tests.core.transport.wire import Wire
 
 
-def early_terms(**other: object) -> Terms:
-    return Terms(sessions=SessionTable(16), early_data=True, **other)  # type: ignore[arg-type]
+def early_terms(**other: object) -> AcceptTerms:
+    return AcceptTerms(sessions=SessionTable(16), early_data=True, **other)  # type: ignore[arg-type]
 
 
-def session_of(terms: Terms, settings: LinkSettings | None = None) -> Session:
+def session_of(
+    terms: AcceptTerms, settings: LinkSettings | None = None, **options: object
+) -> TlsSession:
     """What a whole connection on these terms leaves behind."""
-    kept: list[Session] = []
-    wire = Wire(settings=settings, terms=terms, resumption=Resumption(keep_session=kept.append))
+    kept: list[TlsSession] = []
+    wire = Wire(
+        settings=settings,
+        terms=terms,
+        resumption=Resumption(keep_session=kept.append),
+        **options,  # type: ignore[arg-type]
+    )
     wire.connect()
     wire.rest(1.0)
     wire.client.probe.close(0, "")
@@ -38,17 +45,18 @@ def session_of(terms: Terms, settings: LinkSettings | None = None) -> Session:
 
 @dataclass
 class Second:
-    """The second connection, and the facts of both of its ends as they came."""
+    """The second connection, and the inputs of both of its ends as they came."""
 
     wire: Wire
-    client_facts: list[Fact] = field(default_factory=list)
+    client_inputs: list[Input] = field(default_factory=list)
     """What the client learns, but for what waits in the link."""
-    server_facts: list[Fact] = field(default_factory=list)
+    server_inputs: list[Input] = field(default_factory=list)
     sent: dict[int, bytes] = field(default_factory=dict)
 
-    def client_fact(self, fact: Fact) -> None:
-        if not isinstance(fact, DatagramsLeft | LinkRoom):
-            self.client_facts.append(fact)
+    def client_input(self, input: Input) -> None:
+        left = isinstance(input, DatagramOutcome) and input.outcome is DatagramFate.LEFT
+        if not left and not isinstance(input, LinkRoom):
+            self.client_inputs.append(input)
 
     def write(self, data: bytes, *, end: bool = True) -> int:
         probe = self.wire.client.probe
@@ -71,8 +79,8 @@ class Second:
 
 
 def second(
-    session: Session,
-    terms: Terms | None,
+    session: TlsSession,
+    terms: AcceptTerms | None,
     *,
     token: bytes = b"",
     **options: object,
@@ -83,14 +91,14 @@ def second(
         **options,  # type: ignore[arg-type]
     )
     it = Second(wire)
-    wire.client.probe.on_fact = it.client_fact
+    wire.client.probe.on_input = it.client_input
     return it
 
 
 def watch_server(it: Second) -> None:
     """Call after the first flight left: the server's end is there then."""
-    it.wire.server.probe.on_fact = it.server_facts.append
+    it.wire.server.probe.on_input = it.server_inputs.append
 
 
-def carried(facts: list[Fact]) -> list[Fact]:
-    return [f for f in facts if isinstance(f, StreamBytes | StreamReset | Datagram)]
+def carried(inputs: list[Input]) -> list[Input]:
+    return [f for f in inputs if isinstance(f, StreamBytes | StreamReset | Datagram)]

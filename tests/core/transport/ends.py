@@ -11,6 +11,7 @@ from aqueduct_core.transport import (
     ClientTls,
     Driver,
     LinkSettings,
+    ListenedProtocol,
     Listener,
     ListenLimits,
     PeerInfo,
@@ -20,6 +21,8 @@ from aqueduct_core.transport import (
 )
 from tests.core.transport.probe import Probe
 from tests.support.waiting import LONG
+
+ALPN = "test"
 
 _TLS: list[ServerTls] = []
 
@@ -33,6 +36,14 @@ def server_tls() -> ServerTls:
 
 def client_tls() -> ClientTls:
     return ClientTls(ca_pem=server_tls().cert_pem)
+
+
+def counted(settings: LinkSettings | None = None) -> ListenedProtocol:
+    """A protocol whose server ends are probes that nobody asks."""
+    return ListenedProtocol(
+        lambda peer, now: (Probe(client=False), lambda driver, events: None),
+        settings or LinkSettings(),
+    )
 
 
 @dataclass
@@ -50,6 +61,7 @@ class Server:
 async def serving(
     host: str = "127.0.0.1",
     *,
+    alpn: str = ALPN,
     settings: LinkSettings | None = None,
     make: Callable[[], Probe] = lambda: Probe(client=False),
     limits: ListenLimits | None = None,
@@ -59,14 +71,13 @@ async def serving(
     def welcome(peer: PeerInfo, now: float) -> tuple[Probe, Callable[[Driver, list[object]], None]]:
         probe = make()
         server.probes.append(probe)
-        return probe, lambda driver, news: None
+        return probe, lambda driver, events: None
 
     listener = await listen(
         host,
         0,
-        settings=settings or LinkSettings(),
+        {alpn: ListenedProtocol(welcome, settings or LinkSettings())},
         tls=tls or server_tls(),
-        make_engine=welcome,
         limits=limits,
         reset_key=reset_key,
     )
@@ -82,6 +93,7 @@ async def dialled(
     probe: Probe | None = None,
     *,
     host: str = "127.0.0.1",
+    alpn: str = ALPN,
     settings: LinkSettings | None = None,
     tls: ClientTls | None = None,
 ) -> tuple[Driver, Probe]:
@@ -89,10 +101,11 @@ async def dialled(
     driver = await dial(
         host,
         server.port,
+        alpn=alpn,
         settings=settings or LinkSettings(),
         tls=tls or client_tls(),
         make_engine=lambda now: mine,
-        on_news=lambda driver, news: None,
+        on_events=lambda driver, events: None,
     )
     return driver, mine
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from aqueduct_core.aqueduct.connection import Config, Connection, Side
-from aqueduct_core.aqueduct.news import News
-from aqueduct_core.engine.contract import Fact
-from aqueduct_core.transport.aioquic_port.making import client_link, server_link
-from aqueduct_core.transport.port import Address, Link
+from aqueduct_core.aqueduct.engine import AqueductEngine, Config, Side
+from aqueduct_core.aqueduct.events import Event
+from aqueduct_core.engine.inputs import Input
+from aqueduct_core.transport.aioquic.factory import client_link, server_link
+from aqueduct_core.transport.link import Address, Link
 from aqueduct_core.transport.settings import LinkSettings
-from tests.core.transport.ends import client_tls, server_tls
+from tests.core.transport.ends import ALPN, client_tls, server_tls
 from tests.core.transport.wire import CLIENT, SERVER, STACK
 
 N = TypeVar("N")
@@ -22,12 +22,12 @@ N = TypeVar("N")
 
 @dataclass
 class End:
-    """``news``: each with its time. ``free_at``: when the path has carried what this end sent;
+    """``events``: each with its time. ``free_at``: when the path has carried what this end sent;
     ``carried``: bytes of that; ``dropped``: UDP datagrams that the path did not take."""
 
     link: Link
-    engine: Connection
-    news: list[tuple[float, News]] = field(default_factory=list)
+    engine: AqueductEngine
+    events: list[tuple[float, Event]] = field(default_factory=list)
     inbox: list[tuple[float, int, bytes]] = field(default_factory=list)
     free_at: float = 0.0
     carried: int = 0
@@ -61,8 +61,8 @@ class NarrowPath:
         self._agenda: list[tuple[float, int, Callable[[], Any]]] = []
         self._settings = LinkSettings()
         self._server_config = server or Config(auto_accept=True)
-        link = client_link(self._settings, client_tls(), "127.0.0.1", SERVER, self.now)
-        self.client = End(link, Connection(Side.CLIENT, (), client or Config(), now=self.now))
+        link = client_link(ALPN, self._settings, client_tls(), "127.0.0.1", SERVER, self.now)
+        self.client = End(link, AqueductEngine(Side.CLIENT, (), client or Config(), now=self.now))
         self.server: End | None = None
 
     @property
@@ -70,20 +70,20 @@ class NarrowPath:
         return [self.client] if self.server is None else [self.client, self.server]
 
     def told(self, end: End, kind: type[N], channel: int | None = None, since: int = 0) -> list[N]:
-        """The news of one kind, of one channel where it is given, from the news ``since`` on."""
+        """Events of one kind, of one channel where it is given, from the event ``since`` on."""
         return [
-            news
-            for _, news in end.news[since:]
-            if isinstance(news, kind) and channel in (None, getattr(news, "channel", None))
+            events
+            for _, events in end.events[since:]
+            if isinstance(events, kind) and channel in (None, getattr(events, "channel", None))
         ]
 
     def wait_for(self, end: End, kind: type[N], channel: int | None = None) -> N:
-        """Move time until there are such news; the first of them."""
+        """Move time until there are such events; the first of them."""
         seen = 0
 
         def there() -> bool:
             nonlocal seen
-            since, seen = seen, len(end.news)
+            since, seen = seen, len(end.events)
             return bool(self.told(end, kind, channel, since))
 
         self.run(there)
@@ -122,27 +122,27 @@ class NarrowPath:
             burst.append((heapq.heappop(end.inbox)[2], SERVER if end is self.client else CLIENT))
         if burst:
             link.receive(burst, now)
-        self._absorb(end, link.facts())
+        self._handle(end, link.inputs())
         if link.timer is not None and now >= link.timer:
             link.fire(now)
-            self._absorb(end, link.facts())
+            self._handle(end, link.inputs())
         if link.ready and engine.wake_at is not None and now >= engine.wake_at:
             engine.tick(now)
         while True:
             if link.ready:
-                link.apply(engine.orders(), now)
-                self._absorb(end, link.facts())
+                link.apply(engine.actions(), now)
+                self._handle(end, link.inputs())
             out = link.transmit(now)
             self._carry(end, out)
-            facts = link.facts()
-            self._absorb(end, facts)
-            if not facts or link.backlogged:
+            inputs = link.inputs()
+            self._handle(end, inputs)
+            if not inputs or link.backlogged:
                 break
-        end.news += [(now, news) for news in engine.news()]
+        end.events += [(now, event) for event in engine.events()]
 
-    def _absorb(self, end: End, facts: list[Fact]) -> None:
-        for fact in facts:
-            end.engine.absorb(fact, self.now)
+    def _handle(self, end: End, inputs: list[Input]) -> None:
+        for input in inputs:
+            end.engine.handle(input, self.now)
 
     def _carry(self, end: End, datagrams: Sequence[tuple[bytes, Address]]) -> None:
         for data, _ in datagrams:
@@ -162,6 +162,8 @@ class NarrowPath:
         if self.server is None:
             hello = STACK.hello(data)
             assert hello is not None
-            link = server_link(self._settings, server_tls().identity, hello)
-            self.server = End(link, Connection(Side.SERVER, (), self._server_config, now=self.now))
+            link = server_link({ALPN: self._settings}, server_tls().identity, hello)
+            self.server = End(
+                link, AqueductEngine(Side.SERVER, (), self._server_config, now=self.now)
+            )
         return self.server

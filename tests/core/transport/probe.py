@@ -7,38 +7,45 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from aqueduct_core.engine.contract import (
+from aqueduct_core.engine.actions import (
+    Action,
     Admit,
     CloseLink,
     Consumed,
-    Datagram,
-    DatagramRefused,
-    Fact,
-    Footprint,
-    LinkLost,
-    LinkReady,
-    Order,
     ResetStream,
     SendDatagram,
     StopStream,
-    StreamBytes,
-    StreamReset,
-    StreamStopped,
     WriteStream,
 )
+from aqueduct_core.engine.close_codes import CloseOrigin
+from aqueduct_core.engine.engine import Footprint
+from aqueduct_core.engine.inputs import (
+    Datagram,
+    DatagramFate,
+    DatagramOutcome,
+    Input,
+    LinkLost,
+    LinkReady,
+    StreamBytes,
+    StreamLimit,
+    StreamReset,
+    StreamStopped,
+)
+from aqueduct_core.engine.streams import STEP, first_stream, is_bidirectional, is_client
 
 NOTHING = Footprint(0)
 
 
 class Got(NamedTuple):
-    """All news of a probe: one fact as it came."""
+    """All events of a probe: one input as it came."""
 
-    fact: Fact
+    input: Input
 
 
 @dataclass
 class Probe:
-    """Takes in everything, consumes it (or not), and can echo.
+    """Takes in everything, consumes it (or not), and can echo: on a stream of its own, or on the
+    same one where that is bidirectional.
 
     ``streams`` has the number of bytes of each stream, ``digests`` a running hash, ``ended`` the
     ids whose end came.
@@ -48,7 +55,7 @@ class Probe:
     consumes: bool = True
     echoes: bool = False
     admits: bool = True
-    on_fact: Callable[[Fact], None] | None = None
+    on_input: Callable[[Input], None] | None = None
     ready: LinkReady | None = None
     lost: LinkLost | None = None
     streams: dict[int, int] = field(default_factory=dict)
@@ -60,77 +67,81 @@ class Probe:
     refused: list[int] = field(default_factory=list)
     ticks: list[float] = field(default_factory=list)
     wake_at: float | None = None
-    opened: int = 0
+    opened: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
+    limits: dict[bool, int] = field(default_factory=dict)
     owed: list[Consumed] = field(default_factory=list)
     footprint: Footprint = NOTHING
-    _orders: list[Order] = field(default_factory=list)
-    _news: list[Got] = field(default_factory=list)
+    _actions: list[Action] = field(default_factory=list)
+    _events: list[Got] = field(default_factory=list)
     _partners: dict[int, int] = field(default_factory=dict)
 
     # The engine contract
 
-    def absorb(self, fact: Fact, now: float) -> None:
-        if self.on_fact is not None:
-            self.on_fact(fact)
-        match fact:
+    def handle(self, input: Input, now: float) -> None:
+        if self.on_input is not None:
+            self.on_input(input)
+        match input:
             case LinkReady():
-                self.ready = fact
+                self.ready = input
                 if self.admits and not self.client:
-                    self._orders.append(Admit())
+                    self._actions.append(Admit())
             case LinkLost():
-                self.lost = fact
+                self.lost = input
             case StreamBytes(stream_id, data, end):
                 self._bytes(stream_id, data, end)
             case StreamReset(stream_id, code):
                 self.resets[stream_id] = code
             case StreamStopped(stream_id, code):
                 self.stops[stream_id] = code
+            case StreamLimit(streams, bidirectional):
+                self.limits[bidirectional] = streams
             case Datagram(data):
                 self.datagrams.append(data)
                 if self.echoes:
-                    self._orders.append(SendDatagram(data, 0))
-            case DatagramRefused(token):
+                    self._actions.append(SendDatagram(data, 0))
+            case DatagramOutcome(token, DatagramFate.REFUSED):
                 self.refused.append(token)
-        self._news.append(Got(fact))
+        self._events.append(Got(input))
 
     def tick(self, now: float) -> None:
         self.ticks.append(now)
         self.wake_at = None
 
-    def orders(self) -> list[Order]:
-        orders, self._orders = self._orders, []
-        return orders
+    def actions(self) -> list[Action]:
+        actions, self._actions = self._actions, []
+        return actions
 
-    def news(self) -> list[Got]:
-        news, self._news = self._news, []
-        return news
+    def events(self) -> list[Got]:
+        events, self._events = self._events, []
+        return events
 
     # Commands
 
-    def open(self) -> int:
-        """The id of the next stream of ours."""
-        stream_id = 4 * self.opened + (2 if self.client else 3)
-        self.opened += 1
+    def open(self, *, bidirectional: bool = False) -> int:
+        """The id of the next stream of ours of that kind."""
+        first = first_stream(client=self.client, bidirectional=bidirectional)
+        stream_id = first + STEP * self.opened[bidirectional]
+        self.opened[bidirectional] += 1
         return stream_id
 
     def write(self, stream_id: int, data: bytes, end: bool = False) -> None:
-        self._orders.append(WriteStream(stream_id, data, end))
+        self._actions.append(WriteStream(stream_id, data, end))
 
     def datagram(self, data: bytes, token: int = 0) -> None:
-        self._orders.append(SendDatagram(data, token))
+        self._actions.append(SendDatagram(data, token))
 
     def reset(self, stream_id: int, code: int) -> None:
-        self._orders.append(ResetStream(stream_id, code))
+        self._actions.append(ResetStream(stream_id, code))
 
     def stop(self, stream_id: int, code: int) -> None:
-        self._orders.append(StopStream(stream_id, code))
+        self._actions.append(StopStream(stream_id, code))
 
-    def close(self, code: int, reason: str) -> None:
-        self._orders.append(CloseLink(code, reason))
+    def close(self, code: int, reason: str, origin: CloseOrigin = CloseOrigin.APPLICATION) -> None:
+        self._actions.append(CloseLink(code, reason, origin))
 
     def consume_owed(self) -> None:
         """Consume all that was kept back (``consumes=False``)."""
-        self._orders += self.owed
+        self._actions += self.owed
         self.owed = []
 
     @property
@@ -142,8 +153,11 @@ class Probe:
         self.digests.setdefault(stream_id, hashlib.sha256()).update(data)
         if end:
             self.ended.add(stream_id)
-        (self._orders if self.consumes else self.owed).append(Consumed(stream_id, len(data)))
+        (self._actions if self.consumes else self.owed).append(Consumed(stream_id, len(data)))
         if self.echoes:
             if stream_id not in self._partners:
-                self._partners[stream_id] = self.open()
+                both = is_bidirectional(stream_id)
+                if both and is_client(stream_id) == self.client:
+                    return  # the answer on one of ours
+                self._partners[stream_id] = stream_id if both else self.open()
             self.write(self._partners[stream_id], data, end)

@@ -19,7 +19,7 @@ from aqueduct_core.transport import (
     issue,
     make_authority,
 )
-from tests.core.transport.ends import client_tls, dialled, ended, server_tls, serving
+from tests.core.transport.ends import ALPN, client_tls, dialled, ended, server_tls, serving
 from tests.core.transport.probe import Probe
 
 QUICK = LinkSettings(handshake_timeout=0.2)
@@ -32,13 +32,13 @@ def failing(
     *,
     tls: ServerTls | None = None,
     trust: ClientTls | None = None,
-    settings: LinkSettings | None = None,
+    alpn: str = ALPN,
     host: str = "127.0.0.1",
 ) -> AqueductError:
     async def main() -> AqueductError:
         async with serving(tls=tls) as server:
             with pytest.raises(AqueductError) as caught:
-                await dialled(server, host=host, tls=trust, settings=settings)
+                await dialled(server, host=host, tls=trust, alpn=alpn)
         return caught.value
 
     return asyncio.run(main())
@@ -53,10 +53,11 @@ async def dial_port(
     await dial(
         host,
         port,
+        alpn=ALPN,
         settings=settings,
         tls=tls or client_tls(),
         make_engine=lambda now: Probe(client=True),
-        on_news=lambda driver, news: None,
+        on_events=lambda driver, events: None,
     )
 
 
@@ -117,7 +118,7 @@ def test_a_name_with_two_addresses_is_tried_at_both() -> None:
 
 
 def test_another_protocol_name_is_refused_with_a_clear_text() -> None:
-    error = failing(settings=LinkSettings(alpn="other"))
+    error = failing(alpn="other")
     assert isinstance(error, ConnectFailed)
     assert error.subclass == "NO_REPLY"
     assert "another protocol" in str(error)
@@ -198,10 +199,11 @@ def test_an_unknown_transport_is_refused() -> None:
         await dial(
             "127.0.0.1",
             9,
+            alpn=ALPN,
             settings=QUICK,
             tls=client_tls(),
             make_engine=lambda now: Probe(client=True),
-            on_news=lambda driver, news: None,
+            on_events=lambda driver, events: None,
             transport=name,
         )
 

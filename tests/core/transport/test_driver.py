@@ -1,4 +1,4 @@
-"""The driver: kicks, back-pressure, faults of engines and of those who take the news."""
+"""The driver: kicks, back-pressure, faults of engines and of those who take the events."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import cast
 
 import pytest
 
-from aqueduct_core.aqueduct.connection import Connection, Mode, Side
-from aqueduct_core.engine.contract import (
-    DatagramsLeft,
-    Fact,
+from aqueduct_core.aqueduct.engine import AqueductEngine, Mode, Side
+from aqueduct_core.engine.actions import Action, SendDatagram, WriteStream
+from aqueduct_core.engine.inputs import (
+    DatagramFate,
+    DatagramOutcome,
+    Input,
     LinkLost,
     LinkReady,
     LinkRoom,
-    Order,
-    SendDatagram,
-    WriteStream,
 )
 from aqueduct_core.transport import Driver, LinkSettings, dial
-from aqueduct_core.transport.port import Address, Link
-from tests.core.transport.ends import client_tls, dialled, ended, server_tls, serving, until
+from aqueduct_core.transport.link import Address, Link
+from tests.core.transport.ends import ALPN, client_tls, dialled, ended, server_tls, serving, until
 from tests.core.transport.probe import Probe
 from tests.support.waiting import LONG
 
@@ -75,13 +74,13 @@ def test_writable_returns_when_the_link_is_lost() -> None:
     asyncio.run(main())
 
 
-def test_a_program_that_fails_on_news_loses_its_connection(
+def test_a_program_that_fails_on_events_loses_its_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.ERROR)
 
-    def fail(driver: Driver, news: list[object]) -> None:
-        raise RuntimeError("news is bad")
+    def fail(driver: Driver, events: list[object]) -> None:
+        raise RuntimeError("bad events")
 
     async def main() -> None:
         async with serving() as server:
@@ -89,16 +88,17 @@ def test_a_program_that_fails_on_news_loses_its_connection(
             driver = await dial(
                 "127.0.0.1",
                 server.port,
+                alpn=ALPN,
                 settings=LinkSettings(),
                 tls=client_tls(),
                 make_engine=lambda now: probe,
-                on_news=fail,
+                on_events=fail,
             )
             await driver.wait_closed()
             assert driver.lost == LinkLost(10, "internal error", by_peer=False)
 
     asyncio.run(main())
-    assert "news is bad" in caplog.text
+    assert "bad events" in caplog.text
 
 
 def test_an_engine_that_cannot_be_made_fails_the_dial() -> None:
@@ -111,21 +111,22 @@ def test_an_engine_that_cannot_be_made_fails_the_dial() -> None:
                 await dial(
                     "127.0.0.1",
                     server.port,
+                    alpn=ALPN,
                     settings=LinkSettings(),
                     tls=client_tls(),
                     make_engine=make,
-                    on_news=lambda driver, news: None,
+                    on_events=lambda driver, events: None,
                 )
             await until(lambda: not server.listener.drivers)
 
     asyncio.run(main())
 
 
-def test_an_order_that_cannot_be_carried_out_is_the_fault_of_the_engine(
+def test_an_action_that_cannot_be_carried_out_is_the_fault_of_the_engine(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Wrong(Probe):
-        def orders(self) -> list[Order]:
+        def actions(self) -> list[Action]:
             return [WriteStream(3, b"a stream of the peer", False)] if self.ready else []
 
     async def main() -> None:
@@ -135,16 +136,16 @@ def test_an_order_that_cannot_be_carried_out_is_the_fault_of_the_engine(
             assert probe.lost == LinkLost(10, "internal error", by_peer=False)
 
     asyncio.run(main())
-    assert "stream 3 is not" in caplog.text
+    assert "stream 3 is none that we may write" in caplog.text
 
 
 def test_kicks_are_gathered_into_one_turn() -> None:
     class Counting(Probe):
         asked = 0
 
-        def orders(self) -> list[Order]:
+        def actions(self) -> list[Action]:
             self.asked += 1
-            return super().orders()
+            return super().actions()
 
     async def main() -> None:
         async with serving() as server:
@@ -188,29 +189,29 @@ class Narrow:
     closed = False
 
     def __init__(self) -> None:
-        self._facts: list[Fact] = [LinkRoom(1), LinkReady(1_000)]
-        self._orders: list[SendDatagram] = []
+        self._inputs: list[Input] = [LinkRoom(1), LinkReady(1_000)]
+        self._actions: list[SendDatagram] = []
 
-    def facts(self) -> list[Fact]:
-        facts, self._facts = self._facts, []
-        return facts
+    def inputs(self) -> list[Input]:
+        inputs, self._inputs = self._inputs, []
+        return inputs
 
-    def apply(self, orders: list[Order], now: float) -> None:
-        self._orders += [order for order in orders if isinstance(order, SendDatagram)]
+    def apply(self, actions: list[Action], now: float) -> None:
+        self._actions += [action for action in actions if isinstance(action, SendDatagram)]
 
     def transmit(self, now: float) -> list[tuple[bytes, Address]]:
-        orders, self._orders = self._orders, []
-        self._facts += [DatagramsLeft(order.token) for order in orders]
-        return [(order.data, ("127.0.0.1", 1)) for order in orders]
+        actions, self._actions = self._actions, []
+        self._inputs += [DatagramOutcome(action.token, DatagramFate.LEFT) for action in actions]
+        return [(action.data, ("127.0.0.1", 1)) for action in actions]
 
 
 def test_what_has_left_makes_room_for_more_in_the_same_turn() -> None:
     async def main() -> None:
         sent: list[tuple[bytes, Address]] = []
-        engine = Connection(Side.CLIENT)
+        engine = AqueductEngine(Side.CLIENT)
         driver = Driver(
             cast(Link, Narrow()), ("127.0.0.1", 1),
-            make_engine=lambda driver, now: (engine, lambda driver, news: None),
+            make_engine=lambda driver, now: (engine, lambda driver, events: None),
             send=sent.extend, on_turn=lambda driver: None,
         )  # fmt: skip
         driver.turn((), 0.0)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aqueduct_core.engine.contract import Footprint
+from aqueduct_core.engine.engine import Footprint
 from aqueduct_core.transport.memory_budget import MemoryBudget, Proof, Remedy
 
 LIMIT = 8_000

@@ -9,13 +9,14 @@ from collections.abc import Callable
 import pytest
 
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import Fact, Footprint, StreamBytes
+from aqueduct_core.engine.engine import Footprint
+from aqueduct_core.engine.inputs import Input, StreamBytes
 from aqueduct_core.transport import Driver, LinkSettings, ListenLimits
+from aqueduct_core.transport.link import Address
 from aqueduct_core.transport.memory_budget import MemoryBudget
-from aqueduct_core.transport.port import Address
 from tests.core.transport.ends import Server, dialled, ended, serving, until
 from tests.core.transport.probe import Probe
-from tests.core.transport.test_strangers import dialling, seen
+from tests.core.transport.test_datagram_server import dialling, seen
 
 MIB = 1 << 20
 LIMIT = 4 * MIB
@@ -29,16 +30,16 @@ class Hoard(Probe):
     waits = False
     kept = 0
 
-    def absorb(self, fact: Fact, now: float) -> None:
-        super().absorb(fact, now)
-        if isinstance(fact, StreamBytes):
-            self.kept += len(fact.data)
+    def handle(self, input: Input, now: float) -> None:
+        super().handle(input, now)
+        if isinstance(input, StreamBytes):
+            self.kept += len(input.data)
             self.footprint = Footprint(self.kept, self.kept if self.waits else 0)
 
     def let_go(self) -> None:
         """All of it is consumed."""
         self.kept, self.footprint = 0, Footprint(0)
-        self._orders += self.owed
+        self._actions += self.owed
         self.owed.clear()
 
 
@@ -81,7 +82,7 @@ def test_connections_are_charged_from_their_first_packet_and_free_at_their_end()
             for number in range(1, 11):
                 link, first = dialling(server)
                 half_open.append(link)
-                server.listener._burst([(first, (f"192.0.2.{number}", 1))])
+                server.listener.receive([(first, (f"192.0.2.{number}", 1))])
                 await seen(server)
                 await charged(server)
                 assert used.used > number * 90_000
@@ -113,7 +114,7 @@ def test_strangers_give_way_and_a_good_connection_goes_on(caplog: pytest.LogCapt
             for number in range(50):
                 _, first = dialling(server)
                 host = f"192.0.2.{number}"
-                server.listener._burst([(first, (host, 1))])
+                server.listener.receive([(first, (host, 1))])
                 await charged(server)
                 assert budget(server).used <= 2 * MIB
             consistent(server)
@@ -230,14 +231,14 @@ def test_nobody_new_comes_while_nothing_can_be_freed() -> None:
             await until(lambda: server.listener.memory_counts.held_back == 1)
             address: Address = ("192.0.2.1", 1)
             _, first = dialling(server)
-            server.listener._burst([(first, address)])
+            server.listener.receive([(first, address)])
             await seen(server)
             assert server.listener.counts.refused == 1
             assert server.listener.drivers == {mine}
             held.let_go()
             mine.kick()
             await until(lambda: not budget(server).short)
-            server.listener._burst([(first, address)])
+            server.listener.receive([(first, address)])
             await seen(server)
             assert len(server.listener.drivers) == 2
             await ended(good)

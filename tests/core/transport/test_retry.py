@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from aqueduct_core.engine.contract import LinkLost
+from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.transport import ClientTls, Driver, LinkSettings, ListenLimits, dial
 from aqueduct_core.transport.address_tokens import AddressTokens
-from aqueduct_core.transport.aioquic_port.making import client_link
-from aqueduct_core.transport.tickets import DEFAULT_TICKETS, MemoryTickets, server_key
-from tests.core.transport.ends import Server, client_tls, ended, serving, until
+from aqueduct_core.transport.aioquic.factory import client_link
+from aqueduct_core.transport.sessions import DEFAULT_TICKETS, MemorySessions, server_key
+from tests.core.transport.ends import ALPN, Server, client_tls, ended, serving, until
 from tests.core.transport.probe import Probe
 from tests.support.rules import rule
 from tests.support.waiting import LONG
@@ -22,7 +22,7 @@ RETRY = ListenLimits(retry="always")
 
 async def dialled_with(
     server: Server,
-    tickets: MemoryTickets,
+    tickets: MemorySessions,
     *,
     early_data: bool = False,
     tls: ClientTls | None = None,
@@ -32,10 +32,11 @@ async def dialled_with(
     driver = await dial(
         "127.0.0.1",
         server.port,
+        alpn=ALPN,
         settings=settings or LinkSettings(),
         tls=tls or client_tls(),
         make_engine=lambda now: probe,
-        on_news=lambda driver, news: None,
+        on_events=lambda driver, events: None,
         tickets=tickets,
         early_data=early_data,
     )
@@ -50,9 +51,9 @@ async def greeted(server: Server, count: int) -> None:
 @rule("AQ-0RTT-5")
 def test_the_first_connection_is_retried_and_the_next_one_has_a_token() -> None:
     async def main() -> None:
-        tickets = MemoryTickets()
+        tickets = MemorySessions()
         async with serving(limits=RETRY) as server:
-            key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
+            key = server_key(client_tls(), "127.0.0.1", server.port, ALPN)
             counts = server.listener.counts
             for attempt in range(4):
                 driver, probe = await dialled_with(server, tickets)
@@ -77,15 +78,16 @@ def test_without_a_store_of_its_own_a_dial_uses_that_of_the_process() -> None:
                 driver = await dial(
                     "127.0.0.1",
                     server.port,
+                    alpn=ALPN,
                     settings=LinkSettings(),
                     tls=client_tls(),
                     make_engine=lambda now: probe,  # noqa: B023
-                    on_news=lambda driver, news: None,
+                    on_events=lambda driver, events: None,
                 )
                 probe.write(probe.open(), b"hello", end=True)
                 driver.kick()
                 await greeted(server, attempt + 1)
-                key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
+                key = server_key(client_tls(), "127.0.0.1", server.port, ALPN)
                 await until(lambda: key in DEFAULT_TICKETS._servers)  # noqa: B023
                 await ended(driver)
             assert server.listener.counts.retried == 1
@@ -95,9 +97,9 @@ def test_without_a_store_of_its_own_a_dial_uses_that_of_the_process() -> None:
 
 def test_a_wrong_later_token_costs_a_retry_and_nothing_else() -> None:
     async def main() -> None:
-        tickets = MemoryTickets()
+        tickets = MemorySessions()
         async with serving(limits=RETRY) as server:
-            key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
+            key = server_key(client_tls(), "127.0.0.1", server.port, ALPN)
             for wrong in (b"garbage", AddressTokens().for_later(("127.0.0.1", 1), 0.0)):
                 tickets.keep_token(key, wrong)
                 driver, _ = await dialled_with(server, tickets)
@@ -110,9 +112,9 @@ def test_a_wrong_later_token_costs_a_retry_and_nothing_else() -> None:
 
 def test_a_wrong_retry_token_is_refused_at_once() -> None:
     async def main() -> None:
-        tickets = MemoryTickets()
+        tickets = MemorySessions()
         async with serving(limits=RETRY) as server:
-            key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
+            key = server_key(client_tls(), "127.0.0.1", server.port, ALPN)
             forged = AddressTokens().for_retry(("127.0.0.1", 1), b"original", b"source", 0.0)
             tickets.keep_token(key, forged)
             async with asyncio.timeout(LONG):
@@ -132,7 +134,7 @@ def test_a_flood_from_addresses_that_do_not_answer_makes_no_connection() -> None
         async with serving(limits=RETRY) as server:
             listener = server.listener
             hellos = [await _first_datagram(server) for _ in range(50)]
-            listener._burst([(data, ("127.0.0.1", 9)) for data in hellos])
+            listener.receive([(data, ("127.0.0.1", 9)) for data in hellos])
             await until(lambda: not listener._strangers)
             assert listener.counts.retried == 50
             assert not listener.drivers
@@ -142,7 +144,7 @@ def test_a_flood_from_addresses_that_do_not_answer_makes_no_connection() -> None
 
 async def _first_datagram(server: Server) -> bytes:
     now = asyncio.get_running_loop().time()
-    link = client_link(LinkSettings(), client_tls(), "127.0.0.1", ("127.0.0.1", 9), now)
+    link = client_link(ALPN, LinkSettings(), client_tls(), "127.0.0.1", ("127.0.0.1", 9), now)
     ((data, _), *_) = link.transmit(now)
     return data
 
@@ -150,10 +152,10 @@ async def _first_datagram(server: Server) -> bytes:
 @rule("AQ-0RTT-1", "AQ-0RTT-5")
 def test_early_data_with_a_token_is_taken_in_the_first_flight_of_a_listener_with_retry() -> None:
     async def main() -> None:
-        tickets = MemoryTickets()
+        tickets = MemorySessions()
         limits = ListenLimits(retry="always", early_data=True)
         async with serving(limits=limits) as server:
-            key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
+            key = server_key(client_tls(), "127.0.0.1", server.port, ALPN)
             driver, _ = await dialled_with(server, tickets, early_data=True)
             assert driver.link.ready  # Nothing is known of the server: a full handshake.
             await until(
@@ -180,10 +182,10 @@ def test_early_data_with_a_token_is_taken_in_the_first_flight_of_a_listener_with
 @rule("AQ-0RTT-1")
 def test_an_early_dial_to_nobody_ends_the_link_and_says_why() -> None:
     async def main() -> None:
-        tickets = MemoryTickets()
+        tickets = MemorySessions()
         async with serving(limits=ListenLimits(early_data=True)) as server:
             driver, _ = await dialled_with(server, tickets)
-            key = server_key(client_tls(), "127.0.0.1", server.port, "aqueduct")
+            key = server_key(client_tls(), "127.0.0.1", server.port, ALPN)
             await until(lambda: key in tickets._servers)
             await ended(driver)
         driver, probe = await dialled_with(server, tickets, early_data=True)

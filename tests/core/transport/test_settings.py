@@ -16,12 +16,12 @@ from aqueduct_core.transport.settings import LEAST_WINDOW, share
         ("handshake_timeout", -1.0),
         ("stream_window", 100),
         ("connection_window", 0),
-        ("max_streams_uni", 0),
+        ("max_streams_uni", -1),
+        ("max_streams_bidi", -1),
         ("max_datagram_size", 1_199),
         ("max_datagram_size", 66_000),
         ("max_datagram_frame_size", -1),
         ("congestion", "magic"),
-        ("alpn", ""),
     ],
 )
 def test_a_value_out_of_bounds_names_the_setting(name: str, value: object) -> None:
@@ -45,7 +45,7 @@ def test_a_limit_out_of_bounds_is_named(name: str, value: float) -> None:
 
 
 def test_the_defaults_are_legal() -> None:
-    assert LinkSettings().alpn == "aqueduct"
+    assert LinkSettings().max_streams_bidi == 0
     assert ListenLimits().connections >= 1
 
 

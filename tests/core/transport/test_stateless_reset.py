@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.contract import LinkLost
+from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.transport import LinkSettings, ListenLimits, listen
 from aqueduct_core.transport.address_validation import RetryMode
-from aqueduct_core.transport.port import Terms
+from aqueduct_core.transport.link import AcceptTerms
 from aqueduct_core.transport.stateless_reset import (
     LONGEST,
     PER_SECOND,
@@ -23,8 +23,7 @@ from aqueduct_core.transport.stateless_reset import (
     StatelessResets,
     is_reset,
 )
-from tests.core.transport.ends import dialled, ended, server_tls, serving, until
-from tests.core.transport.probe import Probe
+from tests.core.transport.ends import ALPN, counted, dialled, ended, server_tls, serving, until
 from tests.core.transport.wire import SERVER, Wire
 from tests.support.waiting import LONG
 
@@ -92,7 +91,7 @@ class TestResets:
 
 
 def up(key: bytes = KEY) -> Wire:
-    wire = Wire(settings=PATIENT, terms=Terms(reset_token=StatelessResets(key).token))
+    wire = Wire(settings=PATIENT, terms=AcceptTerms(reset_token=StatelessResets(key).token))
     wire.connect()
     wire.rest(1.0)
     return wire
@@ -115,7 +114,7 @@ def test_a_client_takes_a_reset_at_once_and_sends_no_more(seed: int) -> None:
     assert answer is not None
     wire.client.link.receive([(answer, SERVER)], wire.now)
     assert wire.client.link.lost == RESET
-    assert wire.client.link.facts() == [RESET]
+    assert wire.client.link.inputs() == [RESET]
     assert wire.client.link.transmit(wire.now) == []
     wire.client.link.receive([(answer, SERVER)], wire.now)
     assert wire.client.link.transmit(wire.now) == []
@@ -169,9 +168,8 @@ def test_a_listener_in_the_place_of_one_that_is_gone(same: bool, retry: RetryMod
             again = await listen(
                 "127.0.0.1",
                 server.port,
-                settings=PATIENT,
+                {ALPN: counted(PATIENT)},
                 tls=server_tls(),
-                make_engine=lambda peer, now: (Probe(client=False), lambda d, n: None),
                 reset_key=KEY if same else os.urandom(32),
             )
             driver.link.probe()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from aqueduct_core.transport.aioquic_port.link import AioquicLink
-from aqueduct_core.transport.aioquic_port.making import client_link, server_link
-from aqueduct_core.transport.aioquic_port.stack import AioquicStack
-from aqueduct_core.transport.port import Address, Resumption, Terms
+from aqueduct_core.transport.aioquic.factory import client_link, server_link
+from aqueduct_core.transport.aioquic.link import AioquicLink
+from aqueduct_core.transport.aioquic.stack import AioquicStack
+from aqueduct_core.transport.link import AcceptTerms, Address, Resumption
 from aqueduct_core.transport.settings import LinkSettings
-from tests.core.transport.ends import client_tls, server_tls
+from tests.core.transport.ends import ALPN, client_tls, server_tls
 from tests.core.transport.probe import Probe
 
 CLIENT: Address = ("127.0.0.1", 1111)
@@ -42,7 +42,9 @@ class Wire:
         server_echoes: bool = False,
         server_settings: LinkSettings | None = None,
         resumption: Resumption | None = None,
-        terms: Terms | None = None,
+        terms: AcceptTerms | None = None,
+        alpn: str = ALPN,
+        protocols: Mapping[str, LinkSettings] | None = None,
     ) -> None:
         self.now = 100.0
         self.loss = loss
@@ -53,10 +55,10 @@ class Wire:
         self._random = random.Random(seed)
         self._count = 0
         settings = settings or LinkSettings()
-        self._settings = server_settings or settings
+        self._protocols = protocols or {alpn: server_settings or settings}
         self._terms = terms
         self.client = End(
-            client_link(settings, client_tls(), "127.0.0.1", SERVER, self.now, resumption),
+            client_link(alpn, settings, client_tls(), "127.0.0.1", SERVER, self.now, resumption),
             Probe(client=True),
         )
         self.server: End
@@ -113,23 +115,23 @@ class Wire:
         if link.timer is not None and self.now >= link.timer:
             link.fire(self.now)
         for _ in range(10):
-            facts = link.facts()
-            for fact in facts:
-                probe.absorb(fact, self.now)
-            link.apply(probe.orders(), self.now)
-            if not facts:
+            inputs = link.inputs()
+            for input in inputs:
+                probe.handle(input, self.now)
+            link.apply(probe.actions(), self.now)
+            if not inputs:
                 break
         for data, _ in link.transmit(self.now):
             self._carry(end, data)
-        for fact in link.facts():
-            probe.absorb(fact, self.now)
+        for input in link.inputs():
+            probe.handle(input, self.now)
 
     def _carry(self, sender: End, data: bytes) -> None:
         if not self._started:
             hello = STACK.hello(data)
             assert hello is not None
             self.server = End(
-                server_link(self._settings, server_tls().identity, hello, self._terms),
+                server_link(self._protocols, server_tls().identity, hello, self._terms),
                 Probe(client=False, consumes=self._server_consumes, echoes=self._server_echoes),
             )
             self._started = True

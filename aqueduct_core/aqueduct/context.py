@@ -1,0 +1,91 @@
+"""What all channels of a connection share: the way out, timers, events, credit, limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.aqueduct.credit import ReceiveCredit
+from aqueduct_core.aqueduct.datagrams import LinkQueue, Refusable
+from aqueduct_core.aqueduct.event_queue import EventQueue
+from aqueduct_core.aqueduct.flow import Flow
+from aqueduct_core.aqueduct.lineage import RemoteLineage
+from aqueduct_core.aqueduct.outbox import Outbox
+from aqueduct_core.aqueduct.send_queue import SendQueues
+from aqueduct_core.primitives.timers import Timers
+
+
+class Timer(Enum):
+    """What a deadline is for; one of each a channel, or of the connection (channel 0)."""
+
+    HANDSHAKE = auto()
+    ACK = auto()
+    RECEIPT_DEADLINE = auto()
+    DECLARE = auto()
+    FORGET = auto()
+    LINGER = auto()
+    DEQUEUE = auto()
+    IDLE = auto()
+    PROCEED = auto()
+
+
+TimerKey = tuple[Timer, int]
+
+
+@dataclass(slots=True, kw_only=True)
+class ConnectionContext:
+    """What both halves of all channels of a connection work with.
+
+    ``due`` names the channels that have frames to write with the next actions; ``rtt`` is the
+    round-trip time of the link in seconds, as far as it is known; ``ranges`` are those of the
+    numbers of all channels; ``datagram_size`` is the most that fits a datagram, in bytes.
+    """
+
+    config: Config
+    outbox: Outbox
+    timers: Timers[TimerKey]
+    events: EventQueue
+    credit: ReceiveCredit
+    refusable: Refusable
+    datagram_size: int
+    flow: Flow
+    queues: SendQueues
+    link: LinkQueue
+    rtt: float | None = None
+    reserved_streams: int = 0
+    ranges: int = 0
+    due: dict[int, None] = field(default_factory=dict)
+    remote_lineage: RemoteLineage = field(default_factory=RemoteLineage)
+
+    def stream_limit(self, streams: int) -> None:
+        """The peer lets us open so many streams in all. A peer that allows few has fewer of
+        them reserved for control frames, so that messages go at all (H12)."""
+        if self.outbox.stream_limit is None:
+            self.reserved_streams = min(self.config.reserved_control_streams, streams // 4)
+        self.outbox.stream_limit = streams
+        self.flow.changed = True
+
+    @property
+    def message_stream_free(self) -> bool:
+        """Whether a stream for messages may be opened (H12)."""
+        left = self.outbox.streams_left
+        return left is None or left > self.reserved_streams
+
+    @property
+    def declare_delay(self) -> float:
+        """How soon datagram messages are declared: half a round trip, within bounds (B35)."""
+        config = self.config
+        if self.rtt is None:
+            return config.sent_unreliable_delay
+        return min(config.sent_unreliable_delay, max(config.least_delay, self.rtt / 2))
+
+    @property
+    def receipt_deadline(self) -> float:
+        """How long a declared datagram message may still come in (AQ-ACK-6, B35)."""
+        config = self.config
+        if self.rtt is None or not config.receipt_deadline_by_rtt:
+            return config.unreliable_receipt_deadline
+        return min(
+            config.unreliable_receipt_deadline, max(config.least_receipt_deadline, 2 * self.rtt)
+        )

@@ -1,0 +1,64 @@
+"""How a verb runs a protocol: a connection as its options say, ended in good order by signals."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aqueduct_core.aio.connect import connect
+from aqueduct_core.aio.connection import ClientConnection
+from aqueduct_core.aio.outcomes import ConnectionLost
+from aqueduct_core.cli.console import arguments
+
+TERMINATED = 143
+
+
+def run_interruptible(work: Coroutine[Any, Any, int]) -> int:
+    """The exit code of ``work``; 143 when SIGTERM ended it. Raises: KeyboardInterrupt, and
+    whatever ``work`` raises."""
+    return asyncio.run(_guarded(work))
+
+
+@asynccontextmanager
+async def dialled(options: argparse.Namespace) -> AsyncIterator[ClientConnection]:
+    """A connection to ``options.url``; with ``--early-data`` it may not be accepted yet.
+
+    Raises: why the server did not accept it, in place of the ``ConnectionLost`` of what was sent.
+    """
+    async with connect(
+        options.url,
+        tls=arguments.client_tls(options),
+        token=arguments.read_token(options.token_file),
+        tickets=arguments.sessions(options),
+        early_data=options.early_data,
+    ) as connection:
+        try:
+            yield connection
+        except ConnectionLost:
+            await connection.accepted()
+            raise
+
+
+async def _guarded(work: Coroutine[Any, Any, int]) -> int:
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(work)
+    terminated = False
+
+    def terminate() -> None:
+        nonlocal terminated
+        terminated = True
+        task.cancel()
+
+    loop.add_signal_handler(signal.SIGTERM, terminate)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if terminated:
+            return TERMINATED
+        raise
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)

@@ -1,0 +1,157 @@
+"""The spool directories that a command line names, and who owns each."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from aqueduct_core.errors import IntakeFailed, InvalidOption, SpoolFailed
+from aqueduct_core.flight.client import IntakeClient
+from aqueduct_core.flight.credentials import KEYS_FILE, Credentials
+from aqueduct_core.intake.control import status_file
+from aqueduct_core.intake.storage.layout import LAYOUT, layout_of, number_of
+from aqueduct_core.spool import SpoolReader, holder
+from aqueduct_core.spool.identity import IDENTITY
+
+GONE_SECONDS = 10.0
+"""For the last write of an intake that was killed to come to its end."""
+
+PAUSE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The directory of one intake. ``number`` is that of the intake, None when it was named
+    itself."""
+
+    directory: Path
+    number: int | None
+
+    def reader(self) -> SpoolReader:
+        """
+        Raises:
+            SpoolFailed: IO, VERSION, CORRUPT.
+        """
+        return SpoolReader(self.directory)
+
+    def owner(self) -> int | None:
+        """The process that owns it now."""
+        return holder(self.directory)
+
+    def kind(self, partition: int) -> str:
+        """``messages`` or ``events``; a spool from before there were events has none."""
+        partitions = layout_of(self.directory)
+        return "events" if partitions is not None and partition >= partitions else "messages"
+
+    def events(self, partitions: int) -> int | None:
+        """Which of so many partitions holds events; None where none does."""
+        return partitions - 1 if self.kind(partitions - 1) == "events" else None
+
+    def act(self, through: Callable[[IntakeClient], object], alone: Callable[[], object]) -> None:
+        """Do something: through the intake where one runs, otherwise as the owner. It may have been
+        done when the connection broke and is done again then: a second time changes nothing.
+
+        A spool is still owned for a moment when its intake was killed, by the process that syncs
+        for it: an intake that does not answer is waited for, for up to `GONE_SECONDS`.
+
+        Raises:
+            SpoolFailed: LOCKED. IntakeFailed: UNREACHABLE; and what the two raise.
+        """
+        until = time.monotonic() + GONE_SECONDS
+        while self.owner() is not None:
+            try:
+                with self.intake() as intake:
+                    through(intake)
+                return
+            except IntakeFailed as error:
+                if error.subclass != "UNREACHABLE" or time.monotonic() > until:
+                    raise
+            time.sleep(PAUSE)
+        alone()
+
+    @contextmanager
+    def intake(self) -> Iterator[IntakeClient]:
+        """The running intake of the directory.
+
+        Raises:
+            SpoolFailed: LOCKED when it cannot be asked, as its address or keys are not here.
+        """
+        status = status_file.read(self.directory) or {}
+        keys = [
+            place
+            for place in (self.directory, self.directory.parent)
+            # looked at before: reading credentials where there are none would make some
+            if (place / KEYS_FILE).is_file()
+        ]
+        if not status.get("flight") or not keys:
+            raise SpoolFailed(
+                "LOCKED",
+                f"{self.directory} is in use by process {self.owner()}, which tells no address",
+                "Stop that process and try again",
+            )
+        with IntakeClient(
+            str(status["flight"]), Credentials.for_spool(keys[0]).for_clients()
+        ) as client:
+            yield client
+
+
+def add_look(
+    looks: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    help: str,
+    description: str,
+) -> argparse.ArgumentParser:
+    """The parser of one verb, with DIR."""
+    parser = looks.add_parser(name, help=help, description=description)
+    parser.add_argument(
+        "directory",
+        type=Path,
+        metavar="DIR",
+        help="of one intake, or the spool option of a query",
+    )
+    return parser
+
+
+def places(directory: Path) -> list[Place]:
+    """The spool in a directory, or those of the intakes below it, in order.
+
+    Raises:
+        SpoolFailed: IO when there is none.
+    """
+    if (directory / IDENTITY).exists() or (directory / LAYOUT).exists():
+        return [Place(directory, None)]
+    try:
+        below = [number_of(each) for each in directory.iterdir() if each.is_dir()]
+    except OSError as error:
+        raise SpoolFailed(
+            "IO", f"{directory} cannot be read: {error.strerror}", "Name a directory of a spool"
+        ) from None
+    numbers = sorted(number for number in below if number is not None)
+    if not numbers:
+        raise SpoolFailed(
+            "IO",
+            f"{directory} holds no spool, and none of intakes below it",
+            "Name the directory of an intake, or the spool option of a query",
+        )
+    return [Place(directory / f"intake-{number}", number) for number in numbers]
+
+
+def only_place(directory: Path, reason: str) -> Place:
+    """The one spool of a directory.
+
+    Raises:
+        InvalidOption: MISSING when there are several; the reason says what it is needed for.
+        SpoolFailed: IO when there is none.
+    """
+    found = places(directory)
+    if len(found) > 1:
+        raise InvalidOption(
+            "MISSING",
+            f"{directory} has {len(found)} intakes, and {reason} is about one",
+            f"Name the directory of one, such as {found[0].directory}",
+        )
+    return found[0]

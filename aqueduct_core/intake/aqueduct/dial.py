@@ -1,0 +1,145 @@
+"""The frontend of an intake that dials: one connection to each endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from aqueduct_core.aqueduct.config import ALPN
+from aqueduct_core.flight.subscription_status import FAILURES, SubscriptionStatus
+from aqueduct_core.intake.aqueduct.config import engine_config, link_settings
+from aqueduct_core.intake.aqueduct.endpoint_connection import EndpointConnection
+from aqueduct_core.intake.aqueduct.subscriptions import Subscriptions
+from aqueduct_core.intake.control.endpoint_claims import claimed, claims_of
+from aqueduct_core.intake.sessions.context import SessionContext
+from aqueduct_core.intake.sessions.session import Session
+from aqueduct_core.intake.settings.dial import AqueductConnect
+from aqueduct_core.intake.settings.intake import AqueductIntake
+from aqueduct_core.intake.storage.finished_channels import FinishedChannels
+from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_core.primitives.token_file import read_token
+from aqueduct_core.transport.session_file import SessionFile
+from aqueduct_core.transport.sessions import SessionStore
+from aqueduct_core.transport.stacks import stack
+
+log = logging.getLogger(__name__)
+
+
+class DialFrontend:
+    """A `Frontend` that dials. Raises where it is made: InvalidOption (CA file, transport),
+    AuthFailed.MISSING (the token file), SpoolFailed (what an earlier intake left there)."""
+
+    address = ""
+    fingerprint = None
+    warnings: tuple[str, ...] = ()
+
+    def __init__(self, settings: AqueductIntake, connect: AqueductConnect) -> None:
+        if not connect.insecure:
+            connect.tls.authorities()
+        if connect.token_file is not None:
+            read_token(Path(connect.token_file))
+        stack(settings.transport)
+        self._connect = connect
+        self._config = engine_config(settings)
+        self._link = replace(link_settings(settings), idle_timeout=connect.idle_timeout)
+        self._transport = settings.transport
+        self._directory = Path(settings.spool)
+        self._early_data = settings.early_data
+        self._finished = FinishedChannels(self._directory, connect.subscriptions)
+        self._connections: list[EndpointConnection] = []
+        self._claims: tuple[str, ...] = ()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def subscriptions(self) -> SubscriptionStatus:
+        subscribed = [connection.subscriptions for connection in self._connections]
+        failed = [failure for each in subscribed for failure in each.failed]
+        return SubscriptionStatus(
+            requested=sum(each.requested for each in subscribed),
+            open=sum(each.open for each in subscribed),
+            finished=sum(each.finished for each in subscribed),
+            failed=tuple(failed[-FAILURES:]),
+            failures=sum(each.failures for each in subscribed),
+            endpoints=tuple(connection.state for connection in self._connections),
+            settled=bool(self._connections)
+            and all(connection.over for connection in self._connections),
+            claims=self._claims,
+        )
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        return {}
+
+    @property
+    def complete(self) -> bool:
+        connections = self._connections
+        return bool(connections) and all(
+            connection.over
+            and connection.subscriptions.finished == connection.subscriptions.requested
+            for connection in connections
+        )
+
+    async def open(self, context: SessionContext, joined: Callable[[Session[Any]], None]) -> None:
+        endpoints, shared = self._connect.endpoints, self._connect.intakes
+        if shared is not None:
+            endpoints = claimed(self._directory, endpoints, shared, self._connect.elsewhere)
+            self._claims = claims_of(self._directory)
+        tickets: SessionStore | None = None
+        if self._early_data:
+            tickets = SessionFile.in_directory(self._directory, ALPN)
+        for endpoint in endpoints:
+            subscriptions = Subscriptions(
+                endpoint, self._connect, finished=self._finished.of(endpoint)
+            )
+            self._connections.append(
+                EndpointConnection(
+                    HostPort.parse(endpoint),
+                    self._connect,
+                    subscriptions,
+                    config=self._config,
+                    link=self._link,
+                    transport=self._transport,
+                    tickets=tickets,
+                    early_data=self._early_data,
+                    context=context,
+                    joined=joined,
+                    changed=self._changed,
+                )
+            )
+        loop = asyncio.get_running_loop()
+        for connection in self._connections:
+            self._tasks.append(loop.create_task(connection.run(), name=str(connection)))
+            self._tasks[-1].add_done_callback(_report)
+
+    def refuse(self) -> None:
+        for connection, task in zip(self._connections, self._tasks, strict=True):
+            connection.end()
+            if connection.driver is None:
+                task.cancel()
+
+    async def close(self, code: int, reason: str) -> None:
+        self.refuse()
+        for connection in self._connections:
+            driver = connection.driver
+            if driver is not None:
+                driver.close(code, reason)
+                lost = driver.lost
+                if lost is None or lost.by_peer:
+                    driver.abandon()  # the remote has gone, and nothing more is owed to it
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._finished.close()
+
+    def _changed(self) -> None:
+        for connection in self._connections:
+            self._finished.note(str(connection.where), connection.subscriptions.finished_names)
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    """A connection ends by itself or is cancelled; anything else is a fault of ours."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("%s failed", task.get_name(), exc_info=error)

@@ -1,0 +1,257 @@
+"""What the intake offers to its Flight server, whose threads are not the event loop's."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+from msgspec import structs
+
+from aqueduct_core.errors import AqueductError, IntakeFailed
+from aqueduct_core.flight.status import IntakeStatus
+from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View, require_spool
+from aqueduct_core.intake.control.fence import Fence
+from aqueduct_core.intake.storage.rows import RowFormat
+from aqueduct_core.spool import Location, Spool, Stretch
+
+log = logging.getLogger(__name__)
+
+ANSWER_SECONDS = 5.0
+"""Longest wait for the event loop; it never blocks for long unless the host is overloaded."""
+
+Result = TypeVar("Result")
+
+
+class IntakeCommands(Protocol):
+    """What the event loop's thread does for the Flight threads."""
+
+    def status(self) -> IntakeStatus: ...
+
+    def hold(self, hold: Hold) -> None: ...
+
+    def release(self, cursor: str, owner: str) -> None: ...
+
+    def commit(self, commit: Commit) -> None: ...
+
+    def drop_cursor(self, cursor: str, query: str | None) -> None: ...
+
+    def give_cursor(self, cursor: str) -> None: ...
+
+    def record_skip(self, order: GiveUp, recorded: Callable[[], None]) -> None: ...
+
+    def give_up(self, order: GiveUp) -> None: ...
+
+    def renew(self, seconds: float | None) -> None: ...
+
+    def drain(self) -> None: ...
+
+
+class Watch:
+    """The durable ends of all logs, for threads that wait until there is more. Thread-safe."""
+
+    def __init__(self, ends: Sequence[int]) -> None:
+        self._ends = tuple(ends)
+        self._ended = False
+        self._changed = threading.Condition()
+
+    def advance(self, ends: Sequence[int]) -> None:
+        with self._changed:
+            self._ends = tuple(ends)
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Nobody waits from now on."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def wait(self, beyond: Sequence[int], timeout: float, logs: slice) -> None:
+        """Return when one of these logs is past ``beyond``, the watch has ended, or time is up."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while not self._ended and not self._past(beyond, logs):
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._changed.wait(left):
+                    return
+
+    def _past(self, beyond: Sequence[int], logs: slice) -> bool:
+        ends = self._ends[logs]
+        return len(beyond) != len(ends) or any(
+            end > known for end, known in zip(ends, beyond, strict=True)
+        )
+
+
+class SpoolHost:
+    """Reads go straight to the spool, which is thread-safe; everything else to the event loop.
+
+    After `end` every call raises ``IntakeFailed.UNREACHABLE``, and so does a read under way with
+    its next batch. It is called before the spool is given back, so a successor and this one never
+    serve at a time.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        rows: RowFormat,
+        partitions: int,
+        commands: IntakeCommands,
+        watch: Watch,
+        fence: Fence,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.schema: pa.Schema = spool.schema
+        self._spool = spool
+        self._rows = rows
+        self._logs: dict[View, slice] = {
+            "messages": slice(partitions),
+            "events": slice(partitions, partitions + 1),
+        }
+        self._commands = commands
+        self._watch = watch
+        self._fence = fence
+        self._loop = loop
+        self._ended = False
+        self._oldest: dict[int, tuple[int, int]] = {}
+
+    def end(self) -> None:
+        self._ended = True
+
+    def status(self) -> IntakeStatus:
+        status = self._ask(self._commands.status)
+        return structs.replace(status, oldest=self._oldest_of(status))
+
+    def wait(self, beyond: Sequence[int], timeout: float, view: View) -> IntakeStatus:
+        self._watch.wait(beyond, timeout, self._logs[view])
+        return self._ask(self._commands.status)
+
+    def read(self, ticket: Ticket) -> Iterator[pa.RecordBatch]:
+        self._check(ticket)
+        return self._guarded(self._spool.read(ticket.partition, ticket.start, ticket.end))
+
+    def locations(self, ticket: Ticket) -> list[Location]:
+        self._check(ticket)
+        return self._spool.locations(ticket.partition, ticket.start, ticket.end)
+
+    def stretches(self, ticket: Ticket) -> list[Stretch]:
+        self._check(ticket)
+        return self._spool.stretches(ticket.partition, ticket.start, ticket.end)
+
+    def skip(self, order: GiveUp) -> None:
+        """Recorded before it is done: what is passed over without an event would be passed over in
+        silence."""
+        ticket = order.ticket
+        self._check(ticket)
+        if not self._spool.check_unreadable(ticket.partition, ticket.start, ticket.end):
+            return
+        recorded = threading.Event()
+        self._ask(lambda: self._commands.record_skip(order, recorded.set))
+        if not recorded.wait(ANSWER_SECONDS):
+            raise _late()
+        self._ask(lambda: self._commands.give_up(order))
+
+    def sizes(self, partition: int, start: int, end: int, step: int) -> list[tuple[int, int]]:
+        self._check(None)
+        return self._spool.sizes(partition, start, end, step)
+
+    def locate(self, microseconds: int, view: View) -> list[int]:
+        self._check(None)
+        logs = range(self._spool.partitions)[self._logs[view]]
+        return [
+            self._spool.bisect(log, lambda rows: self._rows.newest_timestamp(rows) < microseconds)
+            for log in logs
+        ]
+
+    def hold(self, hold: Hold) -> None:
+        self._ask(lambda: self._commands.hold(hold))
+
+    def release(self, cursor: str, owner: str) -> None:
+        self._ask(lambda: self._commands.release(cursor, owner))
+
+    def commit(self, commit: Commit) -> None:
+        self._ask(lambda: self._commands.commit(commit))
+
+    def drop_cursor(self, cursor: str, query: str | None) -> None:
+        self._ask(lambda: self._commands.drop_cursor(cursor, query))
+
+    def give_cursor(self, cursor: str) -> None:
+        self._ask(lambda: self._commands.give_cursor(cursor))
+
+    def renew(self, seconds: float | None) -> None:
+        self._ask(lambda: self._commands.renew(seconds))
+
+    def drain(self) -> None:
+        self._ask(self._commands.drain)
+
+    def _check(self, ticket: Ticket | None) -> None:
+        if self._ended:
+            raise _ended()
+        self._fence.check()
+        if ticket is not None:
+            require_spool(self._spool.id, ticket.spool)
+
+    def _guarded(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            self._check(None)
+            yield batch
+
+    def _oldest_of(self, status: IntakeStatus) -> tuple[float, ...]:
+        """The age of the first row of each partition that the slowest cursor has not passed."""
+        now = time.time()
+        ages = []
+        for partition, (start, end) in enumerate(zip(status.starts, status.ends, strict=True)):
+            at = max(start, min((ends[partition] for ends in status.committed.values()), default=0))
+            known = self._oldest.get(partition)
+            if at >= end:
+                ages.append(0.0)
+                continue
+            if known is None or known[0] != at:
+                try:
+                    rows = next(self._spool.read(partition, at, at + 1))
+                except AqueductError as error:
+                    # trimmed a moment ago, or damaged: a status is no place to fail for it
+                    log.warning("the oldest row of partition %d: %s", partition, error)
+                    ages.append(0.0)
+                    continue
+                known = self._oldest[partition] = at, self._rows.oldest_timestamp(rows)
+            ages.append(max(0.0, now - known[1] / 1_000_000))
+        return tuple(ages)
+
+    def _ask(self, call: Callable[[], Result]) -> Result:
+        if self._ended:
+            raise _ended()
+        answer: concurrent.futures.Future[Result] = concurrent.futures.Future()
+
+        def run() -> None:
+            if not answer.set_running_or_notify_cancel():
+                return
+            try:
+                answer.set_result(call())
+            except Exception as error:
+                answer.set_exception(error)
+
+        try:
+            self._loop.call_soon_threadsafe(run)
+            return answer.result(ANSWER_SECONDS)
+        except TimeoutError:
+            answer.cancel()
+            raise _late() from None
+        except RuntimeError:
+            raise _ended() from None
+
+
+def _late() -> IntakeFailed:
+    return IntakeFailed(
+        "UNREACHABLE",
+        f"the intake did not answer within {ANSWER_SECONDS:g} s",
+        "Its host may be overloaded, or its disk full; try again",
+    )
+
+
+def _ended() -> IntakeFailed:
+    return IntakeFailed("UNREACHABLE", "the intake has ended", "Start it again")

@@ -1,0 +1,183 @@
+"""The frontend of an intake that producers dial."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from aqueduct_core.engine.engine import StorageEngine
+from aqueduct_core.errors import InvalidOption
+from aqueduct_core.intake.sessions.authentication import Authentication
+from aqueduct_core.intake.sessions.context import SessionContext
+from aqueduct_core.intake.sessions.frontend import AcceptSession
+from aqueduct_core.intake.sessions.session import Session
+from aqueduct_core.intake.settings.certificate_files import LOOK_SECONDS, CertificateFiles
+from aqueduct_core.intake.settings.intake import IntakeSettings
+from aqueduct_core.primitives.host_port import HostPort, is_loopback
+from aqueduct_core.transport.driver import OnEvents
+from aqueduct_core.transport.listener import ListenedProtocol, Listener, PeerInfo, listen
+from aqueduct_core.transport.settings import LEAST_WINDOW, LinkSettings, ListenLimits
+from aqueduct_core.transport.tls.credentials import ServerTls
+
+log = logging.getLogger(__name__)
+
+SHARED_WINDOW = 128 << 20
+"""Bytes. While the spool is full each producer may fill its window, and all of that is in memory:
+8 producers have the full window each, 500 have about 650 MB in all, and those above
+``limits.memory`` are held back. Never more than a part of that limit."""
+
+WINDOW_PART = 4
+"""One in so many bytes of ``limits.memory`` are shared out as windows."""
+
+OUTGOING = 32 << 20
+"""Bytes that may wait for one producer: acks, receipts and answers, with the streams of 65,536
+channels that were attached at once in part. An intake sends nothing else."""
+
+
+class ListenFrontend:
+    """A `Frontend` that listens. Certificate files that are replaced are shown to those who come
+    from then on. Raises where it is made: InvalidOption, TlsFailed (certificate,
+    token file); where it is opened: ConnectFailed (the address)."""
+
+    subscriptions = None
+    complete = False
+
+    def __init__(
+        self,
+        settings: IntakeSettings,
+        where: str,
+        *,
+        alpn: str,
+        link: LinkSettings,
+        accepts: Callable[[Callable[[str | None], str | None]], AcceptSession],
+    ) -> None:
+        self._settings = settings
+        self._where = where
+        self._tls = server_tls(settings)
+        self._tls.checked()
+        self._files = certificate_files(settings)
+        self._looking: asyncio.TimerHandle | None = None
+        self._alpn = alpn
+        self._link = link
+        self._accept = accepts(Authentication(settings.auth).refusal)
+        self._listener: Listener
+        self._context: SessionContext
+        self._joined: Callable[[Session[Any]], None]
+
+    @property
+    def address(self) -> str:
+        return str(HostPort(*self._listener.address))
+
+    @property
+    def fingerprint(self) -> str:
+        return self._listener.fingerprint
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """``connections_refused``: the first packets that found a limit reached (a client repeats
+        them); ``garbage_packets``: those that belong to no connection and open none; and
+        ``stateless_resets``: how many of these were answered so, as they may be of connections
+        that were here before a restart. ``connections_evicted``: those that were closed for want of
+        memory; ``connections_held_back``: how often one was given no credit for it; and
+        ``connections_memory``: the bytes that they take now, of ``limits.memory``."""
+        counts, memory = self._listener.counts, self._listener.memory_counts
+        return {
+            "connections_refused": counts.refused,
+            "garbage_packets": counts.garbage + counts.unknown_version,
+            "stateless_resets": counts.resets,
+            "connections_evicted": memory.evicted,
+            "connections_held_back": memory.held_back,
+            "connections_memory": self._listener.memory,
+        }
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        if self._settings.auth.required or is_loopback(self._listener.address[0]):
+            return ()
+        return (
+            f"everybody who reaches {self.address} may store messages here: the listener is not "
+            "on loopback and demands no token (auth.tokenFile)",
+        )
+
+    async def open(self, context: SessionContext, joined: Callable[[Session[Any]], None]) -> None:
+        self._context = context
+        self._joined = joined
+        host, port = HostPort.parse(self._where)
+        self._listener = await listen(
+            host,
+            port,
+            {self._alpn: ListenedProtocol(self._begin, self._link)},
+            tls=self._tls,
+            limits=listen_limits(self._settings),
+            transport=self._settings.transport,
+            reset_key=self._settings.credentials.reset_key(context.spool_id),
+        )
+        self._look_later()
+
+    def refuse(self) -> None:
+        self._listener.refuse()
+
+    async def close(self, code: int, reason: str) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        await self._listener.close(code, reason)
+
+    def _look_later(self) -> None:
+        if self._files is not None:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        assert self._files is not None
+        renewed = self._files.renewed()
+        if renewed is not None:
+            self._listener.renew(renewed.identity)
+            log.info("a new certificate, SHA-256 %s", renewed.fingerprint)
+        self._look_later()
+
+    def _begin(self, peer: PeerInfo, now: float) -> tuple[StorageEngine[Any], OnEvents]:
+        where = str(HostPort(*peer.address[:2]))
+        engine, session = self._accept(where, self._context, now)
+        self._joined(session)
+        return engine, session.on_events
+
+
+def listen_limits(settings: IntakeSettings) -> ListenLimits:
+    limits = settings.limits
+    part = limits.memory // WINDOW_PART
+    return ListenLimits(
+        connections=limits.connections,
+        connections_per_address=limits.connections_per_address,
+        handshakes=limits.handshakes,
+        handshakes_per_network=limits.handshakes_per_network,
+        retry=limits.retry,
+        memory=limits.memory,
+        connection_share=limits.connection_share,
+        shared_window=max(LEAST_WINDOW, min(SHARED_WINDOW, part)),
+        outgoing=max(LEAST_WINDOW, min(OUTGOING, part)),
+        early_data=settings.early_data,
+    )
+
+
+def server_tls(settings: IntakeSettings) -> ServerTls:
+    """The listener's certificate; raises InvalidOption.MISSING when none is named."""
+    tls = settings.tls
+    if tls.self_signed:
+        return ServerTls.self_signed(tls.self_signed)
+    if tls.cert_file is None or tls.key_file is None:
+        raise InvalidOption(
+            "MISSING",
+            "the listener has no certificate",
+            "Set tls.certFile and tls.keyFile, or tls.selfSigned",
+        )
+    return ServerTls(cert_file=Path(tls.cert_file), key_file=Path(tls.key_file))
+
+
+def certificate_files(settings: IntakeSettings) -> CertificateFiles | None:
+    """The files to keep an eye on; None for a certificate that was made at the start."""
+    tls = settings.tls
+    if tls.self_signed or tls.cert_file is None or tls.key_file is None:
+        return None
+    return CertificateFiles(Path(tls.cert_file), Path(tls.key_file))

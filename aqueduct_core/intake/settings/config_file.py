@@ -1,0 +1,124 @@
+"""The configuration of a standalone intake: a TOML file with the keys of its settings.
+
+What differs from the JSON of `IntakeSettings`: durations and sizes are texts with a unit
+(``groupCommit = "20ms"``, ``spoolMaxBytes = "10g"``), ``keys`` may name a directory with the
+credentials that several intakes share, and tokens stand in files of their own. What queries need to
+read from it are files, too, that their options can name.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from aqueduct_core.errors import InvalidOption, SpoolFailed
+from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.intake.settings.intake import AqueductIntake
+from aqueduct_core.primitives import atomic_file
+from aqueduct_core.primitives.settings import without_units
+
+CA_FILE = "intake-ca.pem"
+TOKEN_FILE = "intake-token"
+
+_SECRETS = ("auth.token", "connect.token", "credentials")
+_OF_QUERIES = (
+    "v",
+    "spoolId",
+    "givenOut",
+    "skipGivenOut",
+    "auth.tokenEnv",
+    "connect.bounded",
+    "connect.intakes",
+    "connect.elsewhere",
+)
+"""What an intake is told by the query that starts it, and by nobody else."""
+
+
+def read(path: Path) -> tuple[AqueductIntake, Path]:
+    """The settings in a file, and the directory of their credentials (made when missing).
+
+    Paths in the file are relative to the working directory of the process.
+
+    Raises:
+        InvalidOption: the file cannot be read or is no TOML; an unknown key, a value of the
+            wrong kind, a missing or conflicting one; the text names the key.
+        SpoolFailed: the credentials cannot be read or made.
+    """
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"the configuration {path} cannot be read: {error.strerror}",
+            "Name a readable TOML file",
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidOption(
+            "BAD_VALUE", f"the configuration {path} is no TOML: {error}", "Correct that line"
+        ) from None
+    for key in _SECRETS:
+        if _at(data, key) is not None:
+            raise InvalidOption(
+                "BAD_VALUE",
+                f"the configuration {path} holds {key}",
+                "Keep secrets in a file of their own, as tokenFile and keys name them",
+            )
+    for key in _OF_QUERIES:
+        if _at(data, key) is not None:
+            raise InvalidOption(
+                "UNKNOWN",
+                f"the configuration {path} holds {key}, which only queries tell their intakes",
+                "Name a file with tokens: tokenFile" if key == "auth.tokenEnv" else "Remove it",
+            )
+    keys = data.pop("keys", None)
+    plain = without_units(data, AqueductIntake)
+    # checked first, so that a mistake in the file leaves no directory behind
+    settings = AqueductIntake.from_mapping({**plain, "credentials": Credentials("", b"")})
+    directory = Path(keys if isinstance(keys, str) else settings.spool)
+    credentials = Credentials.for_spool(directory)
+    return msgspec.structs.replace(settings, credentials=credentials), directory
+
+
+def _at(data: Mapping[str, Any], key: str) -> Any:
+    value: Any = data
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+class AccessFiles(NamedTuple):
+    """For the options ``tls.caFile`` and ``auth.tokenFile`` of a query with ``intakes``."""
+
+    ca_file: Path
+    token_file: Path
+
+
+def write_access(directory: Path, credentials: Credentials) -> AccessFiles:
+    """Keep both files in ``directory`` up to date, for their owner's eyes only.
+
+    Raises: SpoolFailed.IO.
+    """
+    files = AccessFiles((directory / CA_FILE).absolute(), (directory / TOKEN_FILE).absolute())
+    try:
+        _keep(files.ca_file, credentials.authority)
+        _keep(files.token_file, credentials.token.encode() + b"\n")
+    except OSError as error:
+        raise SpoolFailed(
+            "IO",
+            f"the access files in {directory} cannot be written: {error.strerror}",
+            "Make the directory writable for the intake",
+        ) from None
+    return files
+
+
+def _keep(path: Path, content: bytes) -> None:
+    try:
+        if path.read_bytes() == content:
+            return
+    except FileNotFoundError:
+        pass
+    atomic_file.replace(path, content)

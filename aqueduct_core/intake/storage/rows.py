@@ -1,0 +1,194 @@
+"""How messages and events lie in the spool, and what readers make of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from aqueduct_core.intake.storage.batches import BatchSlice
+from aqueduct_core.intake.storage.event_log import EventSchema, LoggedEvent
+from aqueduct_core.primitives.ranges import Numbers
+
+EVENT = "event"
+"""The column of events, behind those of messages."""
+
+
+class RowFormat(ABC):
+    """The rows of one protocol. Frozen: any thread may use it.
+
+    What is the same for all messages of a batch belongs into a run-end encoded column, so that
+    small messages do not carry it each. No column may be dictionary encoded (`Spool`).
+
+    Args:
+        columns: of a stored message.
+        events: of the log of events.
+    """
+
+    def __init__(self, columns: Sequence[pa.Field], events: EventSchema) -> None:
+        self.events = events
+        event = pa.field(EVENT, pa.run_end_encoded(pa.int32(), events.stored))
+        self.schema = pa.schema([*columns, event])
+        """Of everything that the spool stores."""
+        self._messages = tuple(columns)
+        self._no_event = pa.nulls(1, events.stored)
+
+    @abstractmethod
+    def columns(self, slices: Sequence[BatchSlice]) -> list[pa.Array]:
+        """Those of the messages of ``slices`` in their order, without an object per message. The
+        payloads together stay below 2 GiB (the limit of Arrow's ``binary``)."""
+
+    @abstractmethod
+    def received(self, batch: pa.RecordBatch, row: int) -> int:
+        """When a stored message came: microseconds since 1970."""
+
+    @abstractmethod
+    def row_schema(self, include_headers: bool, include_metadata: bool) -> pa.Schema:
+        """Of the rows of `expand`: exactly what Spark makes of the read schema."""
+
+    @abstractmethod
+    def expand(
+        self,
+        batch: pa.RecordBatch,
+        partition: int,
+        first_offset: int,
+        include_headers: bool,
+        include_metadata: bool,
+    ) -> pa.RecordBatch:
+        """The rows of stored messages whose first one has ``first_offset``, as users see them;
+        payloads are not copied."""
+
+    def as_stored(self, schema: pa.Schema | None) -> RowFormat:
+        """In which format to go on writing a spool that has this schema (None: a new one). Where it
+        is none of this protocol, opening the spool refuses it."""
+        return self
+
+    def reads(self, schema: pa.Schema) -> bool:
+        """Whether `expand` and `expand_events` know the rows of a spool with this schema."""
+        return bool(self.as_stored(schema).schema.equals(schema))
+
+    def to_rows(self, slices: Sequence[BatchSlice]) -> pa.RecordBatch:
+        """The messages of ``slices`` as the spool stores them."""
+        columns = self.columns(slices)
+        columns.append(self.no_events(len(columns[0])))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def no_events(self, rows: int) -> pa.Array:
+        """The column ``event`` of rows of messages."""
+        return pa.RunEndEncodedArray.from_arrays(pa.array([rows], pa.int32()), self._no_event)
+
+    def to_events(self, events: Sequence[LoggedEvent], log: int) -> pa.RecordBatch:
+        """Events in their order, as the spool stores them in log ``log``."""
+        count = len(events)
+        ends = pa.array(range(1, count + 1), pa.int32())
+        event = pa.RunEndEncodedArray.from_arrays(ends, self.events.to_array(events))
+        nothing = [_nulls(count, field.type) for field in self._messages]
+        return pa.RecordBatch.from_arrays([*nothing, event], schema=self.schema)
+
+    def expand_events(
+        self, batch: pa.RecordBatch, partition: int, first_offset: int
+    ) -> pa.RecordBatch:
+        """The rows of stored events of log ``partition`` whose first one has ``first_offset``.
+
+        Raises:
+            ValueError: these are rows of messages.
+        """
+        column = batch.column(EVENT)
+        values = column.values
+        if batch.num_rows and values.null_count:
+            raise ValueError("rows of messages are no events")
+        taken = values.take(run_of_each_row(column))
+        fields = {field.name: taken.field(i) for i, field in enumerate(self.events.stored)}
+        return self.events.expand(fields, partition, first_offset, batch.num_rows)
+
+    def oldest_timestamp(self, batch: pa.RecordBatch) -> int:
+        """Microseconds since 1970 of the first row of a stored batch, which has some."""
+        return self._timestamp(batch, 0)
+
+    def newest_timestamp(self, batch: pa.RecordBatch) -> int:
+        """The same of its last row; times never go back inside a log."""
+        return self._timestamp(batch, batch.num_rows - 1)
+
+    def _timestamp(self, batch: pa.RecordBatch, row: int) -> int:
+        column = batch.column(EVENT)
+        event = column.values.field("timestamp")[run_of(column, row)]
+        return int(event.value) if event.is_valid else self.received(batch, row)
+
+
+def payload_array(slices: Sequence[BatchSlice]) -> pa.Array:
+    """The payloads as binary values; copied once where there are several slices."""
+    rows = sum(each.high - each.low for each in slices)
+    offsets = np.empty(rows + 1, np.int32)
+    parts: list[bytes | memoryview] = []
+    row = base = 0
+    for each in slices:
+        batch = each.batch
+        ends = batch.offsets[each.low : each.high + 1]
+        first, stop = int(ends[0]), int(ends[-1])
+        count = each.high - each.low
+        offsets[row : row + count] = ends[:-1] + (base - first)
+        whole = first == 0 and stop == len(batch.payload)
+        parts.append(batch.payload if whole else memoryview(batch.payload)[first:stop])
+        row += count
+        base += stop - first
+    offsets[rows] = base
+    data = parts[0] if len(parts) == 1 else b"".join(parts)
+    return pa.Array.from_buffers(
+        pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+
+
+def number_array(slices: Sequence[BatchSlice]) -> pa.Array:
+    """The numbers of the messages, as their rows show them."""
+    return pa.array(np.concatenate([_numbers(each) for each in slices]))
+
+
+def runs_of_source(slices: Sequence[BatchSlice]) -> tuple[list[BatchSlice], list[int]]:
+    """Neighbours of one channel and one moment share one entry of a run-end encoded column: the
+    first slice of each entry, and the row at which it ends."""
+    firsts: list[BatchSlice] = []
+    ends: list[int] = []
+    rows = 0
+    for each in slices:
+        rows += each.high - each.low
+        last = firsts[-1] if firsts else None
+        if (
+            last is not None
+            and last.source is each.source
+            and last.timestamp == each.timestamp
+            and last.batch.reliable is each.batch.reliable
+        ):
+            ends[-1] = rows
+        else:
+            firsts.append(each)
+            ends.append(rows)
+    return firsts, ends
+
+
+def _numbers(each: BatchSlice) -> Numbers:
+    if each.numbers is not None:
+        return each.numbers[each.low : each.high]
+    first = each.source.number(each.batch, each.low)
+    return np.arange(first, first + each.high - each.low, dtype=np.int64)
+
+
+def run_of(column: pa.RunEndEncodedArray, row: int) -> int:
+    """The index of the run of a row; the column may be a slice of a longer array."""
+    ends = column.run_ends.to_numpy()
+    return int(np.searchsorted(ends, column.offset + row, side="right"))
+
+
+def run_of_each_row(column: pa.RunEndEncodedArray) -> pa.Array:
+    """The same of all rows."""
+    ends = column.run_ends.to_numpy()
+    rows = np.arange(column.offset, column.offset + len(column))
+    return pa.array(np.searchsorted(ends, rows, side="right"))
+
+
+def _nulls(count: int, kind: pa.DataType) -> pa.Array:
+    if not pa.types.is_run_end_encoded(kind):
+        return pa.nulls(count, kind)
+    ends = pa.array([count], kind.run_end_type)
+    return pa.RunEndEncodedArray.from_arrays(ends, pa.nulls(1, kind.value_type))

@@ -1,0 +1,213 @@
+"""Settings, each defined once: an annotated field of a section says its name, type, bounds, unit,
+default and text. From that follow its option, its key in JSON and TOML, and how it is refused.
+
+A name in Python is the option's in snake case; the key is the option's, too, unless the field has
+one of its own. Times are seconds, sizes bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar, Self, TypeVar, get_args
+
+import msgspec
+from msgspec import Meta
+
+from aqueduct_core.errors import InvalidOption
+from aqueduct_core.primitives import units
+
+Value = TypeVar("Value", bound="Section")
+
+
+def size(low: str, high: str, text: str) -> Meta:
+    """Bytes, from ``low`` to ``high`` as people write them."""
+    bounds = {"unit": "size", "low": low, "high": high}
+    return Meta(ge=units.size(low), le=units.size(high), description=text, extra=bounds)
+
+
+def duration(low: str, high: str, text: str) -> Meta:
+    """Seconds, from ``low`` to ``high`` as people write them."""
+    bounds = {"unit": "duration", "low": low, "high": high}
+    return Meta(ge=units.duration(low), le=units.duration(high), description=text, extra=bounds)
+
+
+def number(low: float, high: float, text: str) -> Meta:
+    """From ``low`` to ``high``."""
+    return Meta(ge=low, le=high, description=text, extra={"low": low, "high": high})
+
+
+def plain(text: str) -> Meta:
+    """Whatever its type holds."""
+    return Meta(description=text)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One of them, as its section defines it.
+
+    Args:
+        name: the option, with that of its section before it.
+        key: in JSON and TOML, within its section.
+        field: in Python.
+        kind: its type with the bounds.
+        unit: ``size``, ``duration`` or "".
+        low, high: the bounds as people write them; None: there are none.
+    """
+
+    name: str
+    key: str
+    field: str
+    kind: Any
+    default: Any
+    unit: str
+    low: Any
+    high: Any
+    text: str
+
+    @property
+    def values(self) -> Any:
+        """Its type without the bounds."""
+        return get_args(self.kind)[0]
+
+    @property
+    def written(self) -> str:
+        """The default as people write it."""
+        if self.unit == "size":
+            return units.written_size(self.default)
+        if self.unit == "duration":
+            return units.written_duration(self.default)
+        return str(self.default).lower() if isinstance(self.default, bool) else str(self.default)
+
+
+class Section(msgspec.Struct, frozen=True, rename="camel"):
+    """Settings that belong together, as a frozen value that is legal when it exists.
+
+    Raises: InvalidOption.BAD_VALUE: a value of another type, or outside its bounds.
+    """
+
+    prefix: ClassVar[str] = ""
+    """Of the names of its options."""
+
+    def __post_init__(self) -> None:
+        for setting in settings_of(type(self)):
+            value = getattr(self, setting.field)
+            try:
+                msgspec.convert(value, setting.kind)
+            except msgspec.ValidationError as error:
+                bounds = f", allowed are {setting.low} to {setting.high}" if setting.high else ""
+                raise InvalidOption(
+                    "BAD_VALUE",
+                    f"option {setting.name} is {value!r}: {str(error).lower()}{bounds}",
+                    "Correct it and start again",
+                ) from None
+
+    @classmethod
+    def of_options(cls, found: Mapping[str, Any], **more: Any) -> Self:
+        """From values by option; those that are missing or None have their defaults."""
+        given = {each.field: found.get(each.name) for each in settings_of(cls)}
+        return cls(**{field: value for field, value in given.items() if value is not None}, **more)
+
+
+@cache
+def settings_of(kind: type[Section]) -> tuple[Setting, ...]:
+    """Those that a section defines, in order."""
+    return tuple(
+        Setting(
+            name=kind.prefix + _camel(field.name),
+            key=field.encode_name,
+            field=field.name,
+            kind=field.type,
+            default=field.default,
+            unit=(meta.extra or {}).get("unit", ""),
+            low=(meta.extra or {}).get("low"),
+            high=(meta.extra or {}).get("high"),
+            text=meta.description or "",
+        )
+        for field in msgspec.structs.fields(kind)
+        for each in (field.type, *get_args(field.type))
+        for meta in getattr(each, "__metadata__", ())
+    )
+
+
+def from_mapping(data: Mapping[str, Any], kind: type[Value]) -> Value:
+    """A section of what JSON or TOML had.
+
+    Raises:
+        InvalidOption: UNKNOWN for a key that none of the sections has, BAD_VALUE.
+    """
+    check_known(data, kind)
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at `$.")
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"the settings hold a value of the wrong kind: {where.rstrip('`')}: {what.lower()}",
+            "Correct it and start again",
+        ) from None
+
+
+def without_units(data: Mapping[str, Any], kind: type[Section]) -> dict[str, Any]:
+    """The same with seconds and bytes as numbers: where people write, they write a unit.
+
+    Raises: InvalidOption.BAD_VALUE.
+    """
+    units_of = {each.key: each.unit for each in settings_of(kind)}
+    below = _sections(kind)
+    result: dict[str, Any] = {}
+    for key, value in data.items():
+        if units_of.get(key):
+            result[key] = _parsed(kind.prefix + key, value, units_of[key])
+        elif key in below and isinstance(value, Mapping):
+            result[key] = without_units(value, below[key])
+        else:
+            result[key] = value
+    return result
+
+
+def _parsed(name: str, value: Any, unit: str) -> float:
+    parse = units.size if unit == "size" else units.duration
+    if not isinstance(value, str):
+        example = "64m" if unit == "size" else "10s"
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"{name} is {value!r}, without a unit",
+            f'Write it as text, as in "{example}"',
+        )
+    try:
+        return parse(value)
+    except ValueError as error:
+        raise InvalidOption("BAD_VALUE", f"{name}: {error}", "Correct it and start again") from None
+
+
+def check_known(data: Mapping[str, Any], kind: type[msgspec.Struct], prefix: str = "") -> None:
+    """Raises InvalidOption.UNKNOWN for the first key that no section has."""
+    keys = {field.encode_name for field in msgspec.structs.fields(kind)}
+    below = _sections(kind)
+    for key, value in data.items():
+        if key not in keys:
+            raise InvalidOption(
+                "UNKNOWN",
+                f"the settings hold the unknown key {prefix}{key}",
+                f"Known here: {', '.join(sorted(keys))}",
+            )
+        for each in value if isinstance(value, list | tuple) else (value,):
+            if key in below and isinstance(each, Mapping):
+                check_known(each, below[key], f"{prefix}{key}.")
+
+
+def _sections(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The structs within one, by key."""
+    return {
+        field.encode_name: each
+        for field in msgspec.structs.fields(kind)
+        for each in (field.type, *get_args(field.type))
+        if isinstance(each, type) and issubclass(each, msgspec.Struct)
+    }
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.title() for word in rest)

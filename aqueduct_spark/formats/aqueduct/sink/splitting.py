@@ -1,0 +1,165 @@
+"""From record batches to what goes on each channel: pure, and without one object per row where
+rows have no headers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+import pyarrow as pa
+
+from aqueduct_core.aqueduct.conventions.headers import key_from_text
+from aqueduct_core.errors import SchemaMismatch
+from aqueduct_spark.formats.aqueduct.sink.destinations import destinations
+from aqueduct_spark.formats.aqueduct.sink.sources import Places, SourceColumns
+from aqueduct_spark.write.arrow_cuts import ArrowCutter, ArrowMessage
+from aqueduct_spark.write.batches import Destination, HeaderPairs, RowBatch, RowNumbers
+from aqueduct_spark.write.payloads import payload_column
+
+SLICE_ROWS = 8192
+"""Rows that are turned into Python objects at a time: Spark hands over up to 64 MiB at once."""
+
+SLICE_BYTES = 4 * 1024 * 1024
+"""The same in bytes, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """How rows become messages. ``channel`` beats the column of that name; ``by_source``: they
+    have columns that say where they come from."""
+
+    channel: str | None
+    reliability: str
+    payload_format: str
+    max_message_bytes: int
+    by_source: bool = False
+
+
+class Splitter:
+    """Splits the batches of one task; counts its rows. Ends with `rest`.
+
+    What goes on each channel follows from the rows in their order, and not from the batches.
+    """
+
+    def __init__(self, plan: RowPlan) -> None:
+        self._plan = plan
+        self._next = 0
+        self._sources = SourceColumns() if plan.by_source else None
+        self._cutter: ArrowCutter | None = None
+        if plan.payload_format == "arrow":
+            self._cutter = ArrowCutter(
+                lambda rows: destinations(rows, plan.channel, plan.reliability),
+                plan.max_message_bytes,
+            )
+
+    def split(self, batch: pa.RecordBatch) -> Iterator[list[RowBatch]]:
+        """The messages of a batch by destination, a slice of the batch at a time.
+
+        Raises:
+            SchemaMismatch: REQUIRED for a null value, COLUMN_TYPE for a value that is none.
+            SinkFailed: MESSAGE_TOO_LARGE; ROW_REPEATED for two rows with one place in a source.
+        """
+        if self._cutter is not None:
+            yield from _batches(self._cutter.push(batch))
+            return
+        step = SLICE_ROWS
+        if batch.nbytes > SLICE_BYTES:
+            step = min(step, max(1, batch.num_rows * SLICE_BYTES // batch.nbytes))
+        for first in range(0, batch.num_rows, step):
+            piece = batch.slice(first, step)
+            places = None
+            if self._sources is not None:
+                piece, places = self._sources.take(piece)
+            found = destinations(
+                piece,
+                self._plan.channel,
+                self._plan.reliability,
+                None if places is None else (places.codes, places.names),
+            )
+            yield list(self._plain(piece, found, places))
+
+    def rest(self) -> Iterator[list[RowBatch]]:
+        """What was kept for messages that are not full, when no more batches come. Raises: as
+        `split`."""
+        if self._cutter is not None:
+            yield from _batches(self._cutter.rest())
+
+    def _plain(
+        self,
+        piece: pa.RecordBatch,
+        found: Iterator[tuple[Destination, RowNumbers | None]],
+        origin: Places | None,
+    ) -> Iterator[RowBatch]:
+        plan, base = self._plan, self._next
+        values = payload_column(piece, plan.payload_format, plan.max_message_bytes)
+        headers = _headers(piece)
+        for destination, rows in found:
+            if rows is None:
+                payloads, places = values.to_pylist(), range(base, base + piece.num_rows)
+                yield RowBatch(
+                    destination, payloads, places, headers, self._numbers(destination, origin)
+                )
+                continue
+            chosen = None if headers is None else [headers[row] for row in rows]
+            yield RowBatch(
+                destination,
+                values.take(pa.array(rows)).to_pylist(),
+                (rows + base).tolist(),
+                chosen if chosen is not None and any(chosen) else None,
+                self._numbers(destination, origin, rows),
+            )
+        self._next += piece.num_rows
+
+    def _numbers(
+        self, destination: Destination, origin: Places | None, rows: RowNumbers | None = None
+    ) -> RowNumbers | None:
+        if origin is None or self._sources is None or not destination.source:
+            return None
+        offsets = origin.offsets if rows is None else origin.offsets[rows]
+        self._sources.note(destination, offsets)
+        return offsets
+
+
+def _batches(messages: Iterator[ArrowMessage]) -> Iterator[list[RowBatch]]:
+    """A batch for messages of a destination in a row, about ``SLICE_BYTES`` at a time."""
+    ready: list[ArrowMessage] = []
+    size = 0
+    for message in messages:
+        ready.append(message)
+        size += len(message.payload)
+        if size >= SLICE_BYTES:
+            yield _grouped(ready)
+            ready, size = [], 0
+    if ready:
+        yield _grouped(ready)
+
+
+def _grouped(messages: list[ArrowMessage]) -> list[RowBatch]:
+    return [
+        RowBatch(destination, [one.payload for one in run], [one.row for one in run])
+        for destination, found in groupby(messages, lambda message: message.destination)
+        for run in [list(found)]
+    ]
+
+
+def _headers(piece: pa.RecordBatch) -> list[HeaderPairs] | None:
+    if "headers" not in piece.schema.names:
+        return None
+    column = piece.column("headers")
+    if column.null_count == len(column):
+        return None
+    rows = [
+        tuple((_key(pair["key"]), pair["value"] or b"") for pair in row or () if pair)
+        for row in column.to_pylist()
+    ]
+    return rows if any(rows) else None
+
+
+def _key(text: str | None) -> bytes:
+    """Any text is a key: the source shows whatever a peer sent."""
+    if text is None:
+        raise SchemaMismatch(
+            "REQUIRED", "Column 'headers' holds a key that is null", "Filter such headers"
+        )
+    return key_from_text(text)

@@ -1,0 +1,129 @@
+"""What Spark has to know of a protocol: one description per format.
+
+Imported in every session that uses any Python data source, so it imports little: what needs Arrow
+or a network is imported by the methods that hand it out.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from aqueduct_spark.model.schemas import status_schema
+from aqueduct_spark.options.table import OptionTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from aqueduct_core.intake.settings.dial import ConnectSettings
+    from aqueduct_core.intake.settings.intake import IntakeSettings
+    from aqueduct_spark.options.read_parts import RowOptions
+    from aqueduct_spark.options.source import Dial
+    from aqueduct_spark.write.sink import Sink
+
+
+class RowMapping(ABC):
+    """Makes the rows of a view of what an intake of the format has stored.
+
+    Batches are those of the spool, with its columns; rows are those that Spark gets. No method
+    keeps anything of a batch, and one object serves any number of threads.
+    """
+
+    stored_schema: ClassVar[pa.Schema]
+    """The columns of the spool, those of messages and of events alike."""
+
+    @abstractmethod
+    def messages(
+        self, batch: pa.RecordBatch, partition: int, first_offset: int, rows: RowOptions
+    ) -> pa.RecordBatch:
+        """The rows of ``view=messages``, with exactly the columns of `message_schema`, but for
+        ``spool``. The first row of the batch has ``first_offset``."""
+
+    @abstractmethod
+    def events(self, batch: pa.RecordBatch, partition: int, first_offset: int) -> pa.RecordBatch:
+        """The rows of ``view=events``, with exactly the columns of `event_schema`."""
+
+    @abstractmethod
+    def received_at(self, batch: pa.RecordBatch, row: int) -> int:
+        """When a stored row was received, in microseconds since 1970. Never goes back in a log."""
+
+    @abstractmethod
+    def selectable(self, batch: pa.RecordBatch) -> pa.StructArray | pa.RunEndEncodedArray:
+        """What rows are selected by, ``channel`` and ``producer``: an entry for each stored row,
+        or for each run of them."""
+
+    def payloads(self, messages: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of `messages` whose ``value`` is a payload to decode."""
+        return messages
+
+    def shown(self, message: Mapping[str, Any]) -> str:
+        """How an error names a row of `messages`, apart from its offset."""
+        return f"channel '{message['channel']}'"
+
+    def check_not_cancelled(self, events: pa.RecordBatch, intake: int) -> None:
+        """For ``onCancel=fail``.
+
+        Raises:
+            ChannelEnded: CANCELLED, for the first row of `events` that says so.
+        """
+        return
+
+    def open_channels(self, events: Iterable[pa.RecordBatch], names: Sequence[str]) -> list[str]:
+        """Of the channels that were asked for by ``names``, or opened, those whose end is not among
+        the rows of `events`. For an error that should name them."""
+        return list(names)
+
+
+class FormatDescription(ABC):
+    """One format of Spark. It has no state, so it travels to tasks as the name of its class.
+
+    Args:
+        name: as in ``spark.read.format(name)``.
+        protocol: the adapter of the intakes that are launched: one that the intake knows by name,
+            or ``package.module:NAME``.
+        options: everything that its queries may be told.
+    """
+
+    name: ClassVar[str]
+    protocol: ClassVar[str]
+    options: ClassVar[OptionTable]
+
+    def schema(self, rows: RowOptions) -> StructType:
+        """The columns that a read with these options gives, payloads not decoded."""
+        if rows.view == "events":
+            return self.event_schema()
+        if rows.view == "status":
+            return status_schema()
+        schema = self.message_schema(rows)
+        return schema.add("spool", "string") if rows.include_spool else schema
+
+    @abstractmethod
+    def message_schema(self, rows: RowOptions) -> StructType:
+        """The columns of ``view=messages``; ``partition``, ``offset`` and ``value`` among them."""
+
+    @abstractmethod
+    def event_schema(self) -> StructType:
+        """The columns of ``view=events``."""
+
+    @abstractmethod
+    def rows(self) -> RowMapping:
+        """What makes rows of stored batches; for tasks and planners."""
+
+    def intake_settings(self, **shared: Any) -> IntakeSettings:
+        """Of an intake that a query launches; ``shared`` are those that every protocol has."""
+        from aqueduct_core.intake.settings.intake import IntakeSettings
+
+        return IntakeSettings(protocol=self.protocol, **shared)
+
+    def connect_settings(self, source: Dial, **shared: Any) -> ConnectSettings:
+        """What such an intake is to ask the endpoints for, with the settings that every protocol
+        has."""
+        from aqueduct_core.intake.settings.dial import ConnectSettings
+
+        return ConnectSettings(**shared)
+
+    def sink(self) -> Sink | None:
+        """Where rows are written to; None: the format is for reading alone."""
+        return None

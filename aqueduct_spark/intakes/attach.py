@@ -1,0 +1,211 @@
+"""The intakes of one query run and what keeps them: launched by it, or running on their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from aqueduct_core.errors import AqueductError, AuthFailed, InvalidOption, TlsFailed
+from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.intake.storage.layout import spools_below
+from aqueduct_core.spool.reader import SpoolReader
+from aqueduct_spark.formats.description import FormatDescription
+from aqueduct_spark.intakes.adoption import Adoption
+from aqueduct_spark.intakes.clients import IntakeClients
+from aqueduct_spark.intakes.discovery import LaunchedIntakes, StandaloneIntakes
+from aqueduct_spark.intakes.launch_settings import launch_order
+from aqueduct_spark.intakes.rendezvous import Rendezvous, bind_host, outside_of, reachable_host
+from aqueduct_spark.intakes.renewal import Renewal
+from aqueduct_spark.model.partitions import LaunchOrder
+from aqueduct_spark.options.read import StreamReadOptions
+from aqueduct_spark.options.source import Dial, Listen, Standalone
+from aqueduct_spark.options.tokens import Token
+from aqueduct_spark.planning.launches import Absent
+from aqueduct_spark.planning.views import Reader
+
+
+class AttachedIntakes(Protocol):
+    """What a planner needs of the intakes of its query. Ends with `close`."""
+
+    clients: IntakeClients
+
+    @property
+    def launches(self) -> bool:
+        """Whether a task can start an intake that is missing."""
+
+    def order(
+        self,
+        intake: int,
+        spool: str | None,
+        elsewhere: Sequence[str] = (),
+        given_out: Sequence[int] = (),
+    ) -> LaunchOrder | None:
+        """How a task has the intake running, which leaves the endpoints ``elsewhere`` to others
+        and refuses a spool that would give out again what was ``given_out``;
+        None where it runs on its own."""
+
+    def access(self) -> Credentials | None:
+        """What tasks call an intake with that runs on its own; None where the order holds it."""
+
+    def directory(self, intake: int) -> Path | None:
+        """Where its spool is, for those who can see it; None where that is not known."""
+
+    def take_absent(self) -> Absent:
+        """Hosts on which a spool was looked for in vain since the last call, by intake."""
+
+    def close(self) -> None: ...
+
+
+def attach(
+    description: FormatDescription, options: StreamReadOptions, readers: Sequence[Reader]
+) -> AttachedIntakes:
+    """The intakes of a query; nothing is launched by this.
+
+    Raises:
+        InvalidOption: CONFLICT where the spool has more of them than the query is to read.
+        AqueductError: their credentials cannot be had.
+    """
+    source = options.source
+    if isinstance(source, Standalone):
+        return _Standalone(source, options.launch_timeout, readers)
+    if isinstance(source, Listen | Dial):
+        return _Launched(description, source, options, readers)
+    raise ValueError("a stream needs intakes")
+
+
+class _Launched:
+    """Intakes that tasks start. Tasks find them at a rendezvous, a lease ends them."""
+
+    launches = True
+
+    def __init__(
+        self,
+        description: FormatDescription,
+        source: Listen | Dial,
+        options: StreamReadOptions,
+        readers: Sequence[Reader],
+    ) -> None:
+        self._description = description
+        self._options = options
+        self._spool = Path(source.spool or "")
+        if isinstance(source, Listen):
+            _check_all_are_read(self._spool, options.intakes)
+        self._credentials = Credentials.for_spool(self._spool)
+        outside = outside_of(source)
+        self._rendezvous = Rendezvous(bind_host(outside), self._credentials)
+        self._address = f"{reachable_host(outside)}:{self._rendezvous.port}"
+        discovery = LaunchedIntakes(self._rendezvous, options.intakes)
+        adoption = Adoption(lambda intake, spool: self.order(intake, spool).settings)
+        self.clients = IntakeClients(discovery, lambda: self._credentials, readers, adoption)
+        self._renewal = Renewal(self.clients, options.lease)
+
+    def order(
+        self,
+        intake: int,
+        spool: str | None,
+        elsewhere: Sequence[str] = (),
+        given_out: Sequence[int] = (),
+    ) -> LaunchOrder:
+        access = self._credentials, self._address
+        return launch_order(
+            self._description, self._options, intake, *access, spool, elsewhere, given_out
+        )
+
+    def access(self) -> Credentials | None:
+        return None
+
+    def directory(self, intake: int) -> Path | None:
+        return self._spool / f"intake-{intake}"
+
+    def take_absent(self) -> Absent:
+        return self._rendezvous.take_absent()
+
+    def close(self) -> None:
+        """Intakes stay until their lease is over, to be adopted."""
+        self._renewal.stop()
+        self.clients.close()
+        self._rendezvous.shutdown()
+
+
+class _Standalone:
+    """Intakes that nobody starts or ends for a query."""
+
+    launches = False
+
+    def __init__(self, source: Standalone, timeout: float, readers: Sequence[Reader]) -> None:
+        self._source = source
+        self._token = Token.of(source.auth)
+        self.access()  # what cannot be read is an error at the start
+        addresses = [str(address) for address in source.addresses]
+        self.clients = IntakeClients(StandaloneIntakes(addresses, timeout), self.access, readers)
+        self._renewal = Renewal(self.clients, None)
+
+    def order(
+        self,
+        intake: int,
+        spool: str | None,
+        elsewhere: Sequence[str] = (),
+        given_out: Sequence[int] = (),
+    ) -> LaunchOrder | None:
+        return None
+
+    def access(self) -> Credentials:
+        """Read again each time, so that what was renewed is picked up.
+
+        Raises:
+            AuthFailed: MISSING. TlsFailed: UNKNOWN_CA when the authority cannot be read.
+        """
+        token = self._token.value()
+        if token is None:
+            raise AuthFailed("MISSING", "The intakes want a token", "Set 'auth.tokenFile'")
+        try:
+            authority = Path(self._source.authority).read_bytes()
+        except OSError as error:
+            raise TlsFailed(
+                "UNKNOWN_CA",
+                f"The file {self._source.authority} of option 'tls.caFile' cannot be read: "
+                f"{error.strerror}",
+                "Give the certificate of the authority of the intakes' spools, PEM",
+            ) from None
+        return Credentials(token, authority)
+
+    def directory(self, intake: int) -> Path | None:
+        return None
+
+    def take_absent(self) -> Absent:
+        return {}
+
+    def close(self) -> None:
+        self._renewal.stop()
+        self.clients.close()
+
+
+def _check_all_are_read(spool: Path, intakes: int) -> None:
+    """Intakes that listen share nothing by which the query would miss the rows of another one."""
+    try:
+        left_out = [number for number in spools_below(spool) if number >= intakes]
+    except OSError:
+        return  # out of sight here; where it is needed, that is an error
+    if left_out:
+        directory = spool / f"intake-{left_out[-1]}"
+        raise InvalidOption(
+            "CONFLICT",
+            f"option numIntakes is {intakes}, and the rows of {directory} would not be read",
+            f"Set numIntakes to {left_out[-1] + 1}, or, where nobody needs them any more, remove "
+            "that directory",
+        )
+
+
+def stored_sizes(
+    directory: Path, spool: str, log: int, start: int, end: int, step: int
+) -> list[tuple[int, int]] | None:
+    """As `IntakeClient.sizes`, from the directory of a spool whose intake does not run.
+
+    None where it cannot be seen from here, or is another spool.
+    """
+    try:
+        with SpoolReader(directory) as reader:
+            return reader.sizes(log, start, end, step) if reader.id == spool else None
+    except AqueductError:
+        return None

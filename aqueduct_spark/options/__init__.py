@@ -1,0 +1,4 @@
+"""Options as users write them, to typed values; each refusal names the option and what to do.
+
+One row for each option is all there is of its name, default and text. Asks nobody, opens no file.
+"""

@@ -1,0 +1,248 @@
+"""The options of a read: one typed, frozen object per kind of query, made at the door.
+
+A value of these classes that exists is legal. No class holds a secret: of a token they know only
+where it is. Durations in seconds, sizes in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aqueduct_core.errors import InvalidOption
+from aqueduct_core.intake.settings.service import ServiceSettings
+from aqueduct_spark.options.read_parts import (
+    AdmissionOptions,
+    RowOptions,
+    SplitOptions,
+    bound,
+    service_settings,
+)
+from aqueduct_spark.options.refusals import bad_value, conflict, missing
+from aqueduct_spark.options.source import Dial, Source, Standalone, StoredSpools, find_source
+from aqueduct_spark.options.spec import OptionKind
+from aqueduct_spark.options.starting import Specific, Starting
+from aqueduct_spark.options.table import OptionTable
+from aqueduct_spark.options.until import Until, UntilFinish, UntilOffset
+
+DEFAULT_CURSORS = {"messages": "query", "events": "events"}
+"""By view, where option ``cursor`` names none."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReadOptions:
+    """A streaming read.
+
+    Args:
+        source: never `StoredSpools`; a `Dial` has a spool.
+        intakes: how many there are: to launch, or named as standalone.
+        partitions_per_intake: of the spools of launched intakes; None: as standalone ones have.
+        cursor: the name under which the query's position is kept in each spool.
+        lost_spools: ids of those that somebody has given up.
+    """
+
+    source: Source
+    rows: RowOptions
+    starting: Starting
+    admission: AdmissionOptions
+    split: SplitOptions
+    intake: ServiceSettings
+    intakes: int
+    partitions_per_intake: int | None
+    cursor: str
+    on_cancel: str
+    fail_on_data_loss: bool
+    lost_spools: frozenset[str]
+    launch_timeout: float
+    lease: float
+    fetch_timeout: float
+    own: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], table: OptionTable) -> StreamReadOptions:
+        """Raises InvalidOption."""
+        found, given = table.parse(options, OptionKind.STREAM_READ), table.given(options)
+        if found["view"] == "status":
+            raise bad_value("view", "status", "messages or events (status is for spark.read)")
+        if found["view"] == "events" and found["onCancel"] == "fail":
+            raise conflict(
+                "onCancel=fail and view=events, where each cancel is a row", "Remove 'onCancel'"
+            )
+        source = find_source(found, given, OptionKind.STREAM_READ)
+        rows = RowOptions.of(found, given)
+        starting = bound(found, given, "starting")
+        intakes: int = found["numIntakes"]
+        partitions: int | None = found["partitionsPerIntake"]
+        if isinstance(source, Standalone):
+            intakes, partitions = len(source.addresses), None
+        if rows.view == "events":
+            _check_offsets("startingOffsets", starting, intakes, 1)
+        else:
+            _check_offsets("startingOffsets", starting, intakes, partitions)
+        return cls(
+            source=source,
+            rows=rows,
+            starting=starting,
+            admission=AdmissionOptions.of(found, given),
+            split=SplitOptions.of(found),
+            intake=service_settings(found, table.limits),
+            intakes=intakes,
+            partitions_per_intake=partitions,
+            cursor=found["cursor"] or DEFAULT_CURSORS[rows.view],
+            on_cancel=found["onCancel"],
+            fail_on_data_loss=found["failOnDataLoss"],
+            lost_spools=frozenset(found["lostSpools"] or ()),
+            launch_timeout=found["launchTimeout"],
+            lease=found["lease"],
+            fetch_timeout=found["fetchTimeout"],
+            own=table.own_values(found),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReadOptions:
+    """A bounded read.
+
+    Args:
+        source: `Dial`, `Standalone` or `StoredSpools`.
+        until: what ends it; `UntilOffset` unless intakes run that could bring more.
+        until_timeout: set whenever ``until`` waits for something, else None.
+        on_cancel: ``fail`` unless chosen otherwise where the read is to be whole (`UntilFinish`).
+    """
+
+    source: Source
+    rows: RowOptions
+    starting: Starting
+    ending: Starting
+    until: Until
+    until_timeout: float | None
+    split: SplitOptions
+    intake: ServiceSettings
+    on_cancel: str
+    fail_on_data_loss: bool
+    fetch_timeout: float
+    own: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], table: OptionTable) -> BatchReadOptions:
+        """Raises InvalidOption."""
+        found, given = table.parse(options, OptionKind.BATCH_READ), table.given(options)
+        source = find_source(found, given, OptionKind.BATCH_READ)
+        if found["view"] == "status":
+            _check_status(given, source)
+        until = _until(found, given, source)
+        starting = bound(found, given, "starting")
+        ending = bound(found, given, "ending")
+        intakes = len(source.addresses) if isinstance(source, Standalone) else None
+        for name, position in (("startingOffsets", starting), ("endingOffsets", ending)):
+            _check_offsets(name, position, intakes, None)
+        return cls(
+            source=source,
+            rows=RowOptions.of(found, given),
+            starting=starting,
+            ending=ending,
+            until=until,
+            until_timeout=found["untilTimeout"],
+            split=SplitOptions.of(found),
+            intake=service_settings(found, table.limits),
+            on_cancel=_on_cancel(found, given, until),
+            fail_on_data_loss=found["failOnDataLoss"],
+            fetch_timeout=found["fetchTimeout"],
+            own=table.own_values(found),
+        )
+
+
+def rows_of(options: Mapping[str, str], table: OptionTable) -> tuple[RowOptions, Source]:
+    """What a read gives and from where, when it is not known yet whether it is a stream.
+
+    Raises:
+        InvalidOption: no kind of read has these options; the refusal is of the kind that they
+            are nearer to.
+    """
+    try:
+        stream = StreamReadOptions.parse(options, table)
+    except InvalidOption as refused:
+        as_stream = refused
+    else:
+        return stream.rows, stream.source
+    try:
+        batch = BatchReadOptions.parse(options, table)
+    except InvalidOption as as_batch:
+        foreign = "NOT_FOR_QUERY_TYPE"
+        stored = not {"listen", "endpoint", "intakes"} & table.given(options)
+        nearer_batch = as_stream.subclass == foreign or (stored and as_batch.subclass != foreign)
+        raise (as_batch if nearer_batch else as_stream) from None
+    return batch.rows, batch.source
+
+
+def _check_status(given: frozenset[str], source: Source) -> None:
+    """A status is of all there is, as it is now, and of intakes that run before the read does."""
+    if isinstance(source, Dial):
+        raise conflict(
+            "view=status and endpoint, whose intakes run only while a read lasts",
+            "Name 'intakes' or 'spool'",
+        )
+    for name in sorted(_OF_ROWS & given):
+        raise conflict(f"'{name}' has no meaning with view=status", f"Remove '{name}'")
+
+
+_OF_ROWS = frozenset(
+    {
+        "channels",
+        "channelsPattern",
+        "producers",
+        "startingOffsets",
+        "startingTimestamp",
+        "endingOffsets",
+        "endingTimestamp",
+        "until",
+        "untilTimeout",
+        "minPartitions",
+        "maxRecordsPerPartition",
+        "maxBytesPerPartition",
+    }
+)
+
+
+def _on_cancel(found: Mapping[str, Any], given: frozenset[str], until: Until) -> str:
+    chosen = "onCancel" in given or not isinstance(until, UntilFinish)
+    return str(found["onCancel"]) if chosen else "fail"
+
+
+def _until(found: Mapping[str, Any], given: frozenset[str], source: Source) -> Until:
+    default: Until = UntilFinish() if isinstance(source, Dial) else UntilOffset()
+    until: Until = default if found["until"] is None else found["until"]
+    waits = not isinstance(until, UntilOffset)
+    if isinstance(source, Dial) and not waits:
+        raise conflict("until=offset and endpoint", "Set until=finish or until=idle:<duration>")
+    if isinstance(source, StoredSpools) and waits:
+        raise conflict(
+            "'until' waits for more, and 'spool' alone reads what is stored",
+            "Remove 'until', or name the 'intakes' that bring more",
+        )
+    if waits and found["untilTimeout"] is None:
+        raise missing("untilTimeout", "the longest wait for the end of the read, such as 10m")
+    if not waits and found["untilTimeout"] is not None:
+        raise conflict("untilTimeout and until=offset, which waits for nothing", "Remove one")
+    ends = {"endingOffsets", "endingTimestamp"} & given
+    if waits and ends:
+        raise conflict(f"{sorted(ends)[0]} and an 'until' that waits", "Set one of them")
+    return until
+
+
+def _check_offsets(
+    name: str, position: Starting, intakes: int | None, partitions: int | None
+) -> None:
+    """Offsets as JSON have to name what there is, as far as the options tell; None: they do not."""
+    if not isinstance(position, Specific):
+        return
+    named = {intake: len(offsets) for intake, offsets in position.offsets.items()}
+    if intakes is not None and sorted(named) != list(range(intakes)):
+        allowed = f"offsets of intakes 0 to {intakes - 1}, no more and no less"
+    elif partitions is not None and set(named.values()) != {partitions}:
+        allowed = f"offsets of partitions 0 to {partitions - 1} for each intake"
+    else:
+        return
+    given = str({i: list(o) for i, o in position.offsets.items()})
+    raise bad_value(name, given, allowed)

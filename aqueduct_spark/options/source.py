@@ -1,0 +1,197 @@
+"""Where a read gets its messages from: exactly one of four ways.
+
+An option that only one of the ways knows is refused with the others, never ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_spark.options.access import (
+    DialTls,
+    ListenerTls,
+    TokenSource,
+    dial_tls,
+    listener_tls,
+    token_source,
+)
+from aqueduct_spark.options.refusals import bad_value, conflict, missing
+from aqueduct_spark.options.spec import OptionKind
+from aqueduct_spark.options.values import Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is sent on the entrypoint channel to ask for one name; the intake puts it in where
+    headers and payload have ``{name}``. They may hold secrets."""
+
+    name: str
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    payload: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Intakes of the query accept producers."""
+
+    address: HostPort
+    tls: ListenerTls
+    auth: TokenSource | None
+    spool: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """Intakes of the query dial every address of ``endpoint`` and send each the ``requests``.
+
+    ``spool`` is None where a batch read names none.
+    """
+
+    endpoint: Endpoint
+    requests: tuple[Request, ...]
+    tls: DialTls
+    auth: TokenSource | None
+    spool: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standalone:
+    """Intakes that run on their own, reached over Flight.
+
+    ``authority`` is the file with the certificate that theirs are signed by, ``auth`` the token
+    of their spools.
+    """
+
+    addresses: tuple[HostPort, ...]
+    authority: str
+    auth: TokenSource
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSpools:
+    """What lies in a spool directory; for a batch read."""
+
+    spool: str
+
+
+Source: TypeAlias = Listen | Dial | Standalone | StoredSpools
+
+_OF_INTAKES = {"endpoint", "listen"}
+_TIED: dict[str, set[str]] = {
+    "subscribe": {"endpoint"},
+    "subscribeHeaders": {"endpoint"},
+    "subscribePayload": {"endpoint"},
+    "spool": {"endpoint", "listen", "spool"},
+    "numIntakes": _OF_INTAKES,
+    "partitionsPerIntake": _OF_INTAKES,
+    "spoolMaxBytes": _OF_INTAKES,
+    "retention": _OF_INTAKES,
+    "groupCommit": _OF_INTAKES,
+    "lease": _OF_INTAKES,
+    "transport": _OF_INTAKES,
+    "earlyData": _OF_INTAKES,
+    "maxMessageBytes": _OF_INTAKES,
+    "tls.caFile": {"endpoint", "intakes"},
+    "tls.serverName": {"endpoint"},
+    "tls.insecure": {"endpoint"},
+    "tls.certFile": {"listen"},
+    "tls.keyFile": {"listen"},
+    "tls.selfSigned": {"listen"},
+    "auth.tokenFile": {"endpoint", "listen", "intakes"},
+    "auth.tokenEnv": {"endpoint", "listen", "intakes"},
+    "limits.connections": {"listen"},
+    "limits.connectionsPerAddress": {"listen"},
+    "limits.handshakes": {"listen"},
+    "limits.handshakesPerNetwork": {"listen"},
+    "limits.retry": {"listen"},
+    "limits.memory": {"listen"},
+    "limits.connectionShare": {"listen"},
+}
+
+
+def find_source(found: Mapping[str, Any], given: frozenset[str], kind: OptionKind) -> Source:
+    """The one way that the options name; ``given`` are those the user wrote, by table name.
+
+    Raises InvalidOption: MISSING, CONFLICT or BAD_VALUE.
+    """
+    way = _way(given, kind)
+    for name in sorted(given):
+        allowed = _TIED.get(name, _OF_INTAKES if name.startswith("limits.") else None)
+        if allowed is not None and way not in allowed:
+            raise conflict(
+                f"'{name}' has no meaning with '{way}'",
+                f"Remove '{name}'; it belongs to {' or '.join(sorted(allowed))}",
+            )
+    match way:
+        case "listen":
+            return _listen(found)
+        case "endpoint":
+            return _dial(found, kind)
+        case "intakes":
+            return _standalone(found)
+    return StoredSpools(found["spool"])
+
+
+def _way(given: frozenset[str], kind: OptionKind) -> str:
+    ways = [name for name in ("endpoint", "listen", "intakes") if name in given]
+    if len(ways) > 1:
+        raise conflict(
+            f"'{ways[0]}' and '{ways[1]}' both say where messages come from", "Set one of them"
+        )
+    if ways:
+        return ways[0]
+    if kind is OptionKind.BATCH_READ:
+        if "spool" in given:
+            return "spool"
+        raise missing("spool", "what to read: 'spool', 'intakes' or 'endpoint'")
+    raise missing(
+        "listen",
+        "the address:port to accept producers on, such as 0.0.0.0:4433 (or 'endpoint' to dial, or "
+        "'intakes' that run already)",
+    )
+
+
+def _listen(found: Mapping[str, Any]) -> Listen:
+    address: HostPort = found["listen"]
+    _require_spool(found)
+    if address.port and address.port + found["numIntakes"] - 1 > 65_535:
+        raise bad_value(
+            "numIntakes", str(found["numIntakes"]), "few enough for the ports above 'listen'"
+        )
+    return Listen(address, listener_tls(found, address), token_source(found), found["spool"])
+
+
+def _dial(found: Mapping[str, Any], kind: OptionKind) -> Dial:
+    endpoint: Endpoint = found["endpoint"]
+    if len(set(endpoint.addresses)) != len(endpoint.addresses):
+        raise bad_value("endpoint", str(endpoint), "addresses that differ from each other")
+    if kind is OptionKind.STREAM_READ:
+        _require_spool(found)
+        if found["numIntakes"] > len(endpoint.addresses):
+            raise bad_value(
+                "numIntakes",
+                str(found["numIntakes"]),
+                f"at most the number of addresses in 'endpoint', {len(endpoint.addresses)}",
+            )
+    requests = tuple(
+        Request(name, found["subscribeHeaders"] or (), found["subscribePayload"] or "")
+        for name in found["subscribe"]
+    )
+    return Dial(endpoint, requests, dial_tls(found, endpoint), token_source(found), found["spool"])
+
+
+def _standalone(found: Mapping[str, Any]) -> Standalone:
+    if found["tls.caFile"] is None:
+        raise missing("tls.caFile", "the authority of the intakes' Flight service")
+    auth = token_source(found)
+    if auth is None:
+        raise missing("auth.tokenFile", "the token of the intakes' spools, or 'auth.tokenEnv'")
+    return Standalone(found["intakes"], found["tls.caFile"], auth)
+
+
+def _require_spool(found: Mapping[str, Any]) -> None:
+    if found["spool"] is None:
+        raise missing("spool", "the directory of the durable log")

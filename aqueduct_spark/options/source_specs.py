@@ -1,0 +1,196 @@
+"""Rows of the table of options: where messages come from, and the intake that takes them."""
+
+from __future__ import annotations
+
+from aqueduct_core.intake.settings.service import Limits, ServiceSettings
+from aqueduct_core.primitives.settings import settings_of
+from aqueduct_spark.options import values
+from aqueduct_spark.options.spec import READ, STREAM_READ, WRITE, OptionKind, OptionSpec
+
+_USES: dict[str, frozenset[OptionKind]] = {
+    "retention": STREAM_READ,
+    "transport": READ | WRITE,
+    "earlyData": READ | WRITE,
+    "maxMessageBytes": READ | WRITE,
+}
+_ONLY = {"transport": ("aioquic",)}
+_SERVICE: dict[str, OptionSpec] = {
+    each.name: OptionSpec.of(each, _USES.get(each.name, READ), only=_ONLY.get(each.name, ()))
+    for each in settings_of(ServiceSettings)
+}
+_OF_CONNECTIONS = {"limits.handshakeTimeout", "limits.channels", "limits.attachments"}
+_OF_CONNECTIONS |= {"limits.headerBytes"}
+"""Limits of one connection; the others are those of a listener, which a bounded read has not."""
+
+
+def limit_specs(limits: type[Limits]) -> tuple[OptionSpec, ...]:
+    """A row for each limit of the intakes of a format."""
+    return tuple(
+        OptionSpec.of(each, READ, READ if each.name in _OF_CONNECTIONS else STREAM_READ)
+        for each in settings_of(limits)
+    )
+
+
+SOURCE_SPECS: tuple[OptionSpec, ...] = (
+    OptionSpec(
+        "listen",
+        values.listen_address,
+        None,
+        READ,
+        STREAM_READ,
+        "address:port on which producers are accepted; intake i listens on port + i, port 0 "
+        "lets the system choose. Kept with the spool, as are tls.selfSigned, auth.* and, with "
+        "endpoint, tls.insecure: later queries on it give the same.",
+    ),
+    OptionSpec(
+        "intakes",
+        values.addresses,
+        None,
+        READ,
+        READ,
+        "host:port,… of standalone intakes to read from, as they give their Flight address.",
+    ),
+    OptionSpec(
+        "spool",
+        values.path,
+        None,
+        READ,
+        READ,
+        "Directory of the durable log; executors that may run its intake have to see it. "
+        "Alone in a batch read: what is stored there is read; with endpoint in a batch read: where "
+        "its tasks keep what is on its way (temporary files by default).",
+    ),
+    OptionSpec(
+        "subscribe",
+        values.subscriptions,
+        "",
+        READ,
+        READ,
+        "Names to ask the remote for; one request with one attached channel of that name each. "
+        "By default one request without a name.",
+    ),
+    OptionSpec(
+        "subscribeHeaders",
+        values.header_object,
+        None,
+        READ,
+        READ,
+        "Headers of each request: a JSON object of texts, or lists of texts where a key is "
+        "repeated; {name} is put in.",
+        private=True,
+    ),
+    OptionSpec(
+        "subscribePayload",
+        str,
+        None,
+        READ,
+        READ,
+        "Payload of each request, empty by default; {name} is put in.",
+    ),
+    OptionSpec(
+        "numIntakes",
+        values.integer(1, 1000),
+        "1",
+        STREAM_READ,
+        STREAM_READ,
+        "Intakes to launch on executors. With listen no fewer than the spool has; with endpoint no "
+        "more than it has addresses, and it may be changed at any time: an address that was "
+        "dialled stays with its intake.",
+    ),
+    OptionSpec(
+        "partitionsPerIntake",
+        values.integer(1, 1000),
+        "2",
+        STREAM_READ,
+        STREAM_READ,
+        "Spool partitions of each intake; a channel stays on one of them.",
+    ),
+    _SERVICE["spoolMaxBytes"],
+    _SERVICE["retention"],
+    _SERVICE["groupCommit"],
+    OptionSpec(
+        "launchTimeout",
+        values.positive_duration,
+        "60s",
+        STREAM_READ,
+        STREAM_READ,
+        "The longest wait for an intake to appear.",
+    ),
+    OptionSpec(
+        "lease",
+        values.duration_within("1s", "1d"),
+        "15s",
+        STREAM_READ,
+        STREAM_READ,
+        "An intake without its query ends itself after this time.",
+    ),
+    OptionSpec(
+        "tls.caFile",
+        values.path,
+        None,
+        READ | WRITE,
+        READ | WRITE,
+        "Authorities that the endpoint is verified with, those of the system by default; with"
+        " intakes the authority of their spools, which has to be given.",
+    ),
+    OptionSpec(
+        "tls.serverName",
+        values.text,
+        None,
+        READ | WRITE,
+        READ | WRITE,
+        "The name that the certificate of the endpoint must carry; the host by default.",
+    ),
+    OptionSpec(
+        "tls.insecure",
+        values.boolean,
+        "false",
+        READ | WRITE,
+        READ | WRITE,
+        "Do not verify the endpoint; for loopback addresses only.",
+    ),
+    OptionSpec(
+        "tls.certFile",
+        values.path,
+        None,
+        READ,
+        STREAM_READ,
+        "Certificate chain of the listener, PEM, on the executors.",
+    ),
+    OptionSpec(
+        "tls.keyFile",
+        values.path,
+        None,
+        READ,
+        STREAM_READ,
+        "Private key of the listener, PEM, on the executors.",
+    ),
+    OptionSpec(
+        "tls.selfSigned",
+        values.boolean,
+        None,
+        READ,
+        STREAM_READ,
+        "Make a certificate and tell its fingerprint; the default on a loopback address.",
+    ),
+    OptionSpec(
+        "auth.tokenFile",
+        values.path,
+        None,
+        READ | WRITE,
+        READ | WRITE,
+        "File with the bearer token; of a listener with all that it takes, one a line; with "
+        "intakes that of their spools.",
+    ),
+    OptionSpec(
+        "auth.tokenEnv",
+        values.text,
+        None,
+        READ | WRITE,
+        READ | WRITE,
+        "Environment variable of the driver with the bearer token.",
+    ),
+    _SERVICE["transport"],
+    _SERVICE["earlyData"],
+    _SERVICE["maxMessageBytes"],
+)

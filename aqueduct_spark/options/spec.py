@@ -1,0 +1,69 @@
+"""What a row of the table of options says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from aqueduct_core.primitives.settings import Setting
+from aqueduct_spark.options import values
+
+
+class OptionKind(Enum):
+    """What a query does with the format."""
+
+    STREAM_READ = "a stream read"
+    BATCH_READ = "a batch read"
+    STREAM_WRITE = "a stream write"
+    BATCH_WRITE = "a batch write"
+
+
+READ = frozenset({OptionKind.STREAM_READ, OptionKind.BATCH_READ})
+WRITE = frozenset({OptionKind.STREAM_WRITE, OptionKind.BATCH_WRITE})
+STREAM_READ = frozenset({OptionKind.STREAM_READ})
+BATCH_READ = frozenset({OptionKind.BATCH_READ})
+BATCH_WRITE = frozenset({OptionKind.BATCH_WRITE})
+NOT_YET: frozenset[OptionKind] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class OptionSpec:
+    """One option.
+
+    It is known when it has a row, and usable for the kinds of query in ``built``. The kinds in
+    ``kinds`` but not in ``built`` are planned: the option is refused by its name, never ignored.
+
+    Args:
+        name: as users write it; case does not count.
+        parse: text to value; raises ``ValueError`` with what is allowed.
+        default: as a user would write it; None where there is none.
+        kinds: the kinds of query it is meant for.
+        built: the kinds of query that this version does it for.
+        doc: one sentence for users.
+        only: values that are planned but not built are refused when this is not empty.
+        private: a refusal does not show the value, which may hold a secret.
+    """
+
+    name: str
+    parse: Callable[[str], Any]
+    default: str | None
+    kinds: frozenset[OptionKind]
+    built: frozenset[OptionKind]
+    doc: str
+    only: tuple[str, ...] = ()
+    private: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        setting: Setting,
+        kinds: frozenset[OptionKind],
+        built: frozenset[OptionKind] | None = None,
+        only: tuple[str, ...] = (),
+    ) -> OptionSpec:
+        """The row of a setting of an intake, as its definition says."""
+        found = kinds if built is None else built
+        parse = values.of_setting(setting)
+        return cls(setting.name, parse, setting.written, kinds, found, setting.text, only)

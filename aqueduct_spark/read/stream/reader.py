@@ -1,0 +1,145 @@
+"""The object that Spark calls for a streaming read: thin, lazy, picklable.
+
+Spark makes it in several processes and pickles it in one of them, so making it has no effect.
+What lives, lives in the planner, made by the first call that only the planning process gets.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
+
+from aqueduct_core.logs.lines import LineFormatter
+from aqueduct_spark.formats.description import FormatDescription
+from aqueduct_spark.model.offsets import StreamOffset
+from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
+from aqueduct_spark.model.read_schemas import Decoding
+from aqueduct_spark.options.read import StreamReadOptions
+from aqueduct_spark.read import quiet_grpc
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from aqueduct_spark.read.stream.planner import StreamPlanner
+
+
+GRACE = 2.0
+"""Seconds for an orderly end of the planning process; nothing rests on it."""
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A format as a stream: offsets are positions in the spools of the query's intakes."""
+
+    def __init__(
+        self,
+        description: FormatDescription,
+        options: StreamReadOptions,
+        decode: Decoding | None = None,
+    ) -> None:
+        self._description = description
+        self._options = options
+        self._decode = decode
+        self._planner: StreamPlanner | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        return StreamOffset().to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """The limit on bytes, which always is one. Those of the options count in planning; Spark
+        asks for everything where it means to."""
+        return ReadMaxBytes(self._options.admission.max_bytes or sys.maxsize)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._living_planner().available_now()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        begin = self._offset(start)
+        everything = isinstance(limit, ReadAllAvailable)
+        end = self._living_planner().latest(begin, everything=everything)
+        # Spark compares the text: what is equal goes back as it came.
+        return start if end == begin else end.to_json()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        reach = self._planner.reach() if self._planner else None
+        return None if reach is None else reach.to_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return self._living_planner().partitions(self._offset(start), self._offset(end))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        quiet_grpc()
+        from aqueduct_spark.read import tasks
+
+        match partition:
+            case LaunchPartition():
+                return tasks.launch(partition)
+            case DataPartition():
+                mapping = self._description.rows()
+                rows = tasks.rows(partition, self._options.rows, mapping)
+                if self._decode is None:
+                    return rows
+                from aqueduct_spark.read.payloads.decoding import decoded
+
+                return decoded(rows, self._decode, mapping)
+        raise TypeError(f"not a partition of ours: {type(partition).__name__}")
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._living_planner().commit(self._offset(end))
+
+    def stop(self) -> None:
+        if self._planner is not None:
+            self._planner.stop()
+            self._planner = None
+
+    def _offset(self, raw: dict[str, Any]) -> StreamOffset:
+        return StreamOffset.from_json(raw, self._description.name)
+
+    def _living_planner(self) -> StreamPlanner:
+        if self._planner is None:
+            quiet_grpc()
+            from aqueduct_spark.read.stream.planner import StreamPlanner
+
+            _end_on_sigterm()
+            _log_to_driver()
+            self._planner = StreamPlanner(self._description, self._options)
+        return self._planner
+
+
+def _log_to_driver() -> None:
+    """Standard error of the planning process is that of the driver."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(LineFormatter())
+    logging.basicConfig(handlers=[handler])
+    logging.getLogger("aqueduct_spark").setLevel(logging.INFO)
+
+
+def _end_on_sigterm() -> None:
+    """Spark ends the planning process with SIGTERM, which by default skips ``stop``.
+
+    The exception may come in the middle of anything, so the process ends after `GRACE` seconds
+    also where it meets a lock that nobody gives back.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        last = threading.Timer(GRACE, os._exit, (0,))
+        last.daemon = True
+        last.start()
+        sys.exit(0)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, end)

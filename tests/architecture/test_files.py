@@ -1,0 +1,78 @@
+"""A file is one thing that a reader looks up, and its tests are found by its name."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.architecture.exceptions import EXCEPTIONS, check
+from tests.support.repository import ROOT
+from tests.support.source_tree import Module, product
+
+MOST_LINES = 450
+FEWEST_LINES = 60
+"""Smaller ones join their subject, or say in the exceptions what they are looked up for."""
+WORTH_A_TEST_FILE = 40
+"""Lines of code."""
+MIRRORS = {"aqueduct_core": "core", "aqueduct_spark": "spark", "jobs": "jobs"}
+
+
+def files() -> list[Module]:
+    """All but packages' own, and what ``python -m`` runs."""
+    return [each for each in product().modules.values() if not each.path.name.startswith("__")]
+
+
+@pytest.mark.parametrize("folder", ["product", "tests"])
+def test_no_file_is_longer_than_a_reader_likes(folder: str) -> None:
+    """A file that wants to be 600 lines wants a new idea; 450 is where we look."""
+    if folder == "product":
+        lines = {each.path: each.lines for each in product().modules.values()}
+    else:
+        paths = (ROOT / "tests").rglob("*.py")
+        lines = {path: path.read_text("utf-8").count("\n") for path in paths}
+    check(
+        "long",
+        {
+            path.relative_to(ROOT).as_posix(): f"{count} lines"
+            for path, count in lines.items()
+            if count > MOST_LINES
+        },
+        f"Cut it where the subject changes: {MOST_LINES} lines at most.",
+    )
+
+
+def test_small_files_have_a_reason() -> None:
+    small = {each.name: f"{each.lines} lines" for each in files() if each.lines < FEWEST_LINES}
+    check("small", small, f"Below {FEWEST_LINES} lines a file joins its subject.")
+
+
+def test_a_modules_tests_are_found_by_its_name() -> None:
+    missing = {}
+    for each in files():
+        top, *between, name = each.name.split(".")
+        folder = ROOT.joinpath("tests", MIRRORS[top], *between)
+        if each.code_lines > WORTH_A_TEST_FILE and not any(folder.glob(f"test_{name}*.py")):
+            missing[each.name] = f"no {folder.relative_to(ROOT)}/test_{name}*.py"
+    check("tests", missing, "Name the file with its tests as the module.")
+    for where in EXCEPTIONS["tests"].values():
+        assert (ROOT / where).exists(), f"exceptions [tests] name {where}"
+
+
+def test_every_file_says_what_it_is() -> None:
+    silent = {
+        each.name: "has no docstring"
+        for each in product().modules.values()
+        if not each.text.startswith('"""')
+    }
+    check("silent", silent, "Say what the file or package is for, and what it may not do.")
+
+
+def test_nothing_names_a_machine() -> None:
+    tops = ("work", "farm", "home", "root")
+    for folder in ("aqueduct_core", "aqueduct_spark", "jobs", "tests", "conf", "docs", ".ci"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in {".py", ".toml", ".md", ".conf", ".properties", ".txt", ""} and (
+                path.is_file()
+            ):
+                text = path.read_text("utf-8", errors="replace")
+                for top in tops:
+                    assert f"/{top}/" not in text, f"{path.relative_to(ROOT)} names /{top}/"

@@ -1,0 +1,36 @@
+"""``aqueduct doctor``: what a peer needs, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aqueduct_core.cli.main import main
+from tests.core.cli.running import aqueduct
+
+
+def test_doctor_finds_everything_that_a_peer_needs(certificates: Path) -> None:
+    done = aqueduct("doctor", "--no-spark", certificates / "cert.pem", certificates / "ca.pem")
+    lines = done.stdout.decode().splitlines()
+    graded = {line[6:24].strip(): line[:4].strip() for line in lines}
+    assert graded["python"] == "ok", lines
+    assert graded["aioquic"] == "ok", lines
+    assert "java" not in graded
+    assert "format aqueduct" not in graded
+    assert graded["udp 127.0.0.1"] == "ok", lines
+    assert graded["cert cert.pem"] == "ok", lines
+    assert graded["cert ca.pem"] == "ok", lines
+    assert "bad" not in graded.values()
+    assert done.returncode == 0
+
+
+def test_doctor_tells_what_is_wrong_with_a_certificate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    garbage = tmp_path / "garbage.pem"
+    garbage.write_text("no certificate")
+    assert main(["doctor", "--no-spark", str(garbage), str(tmp_path / "missing.pem")]) == 1
+    out = capsys.readouterr().out
+    assert "garbage.pem holds no certificate in PEM form" in out
+    assert "missing.pem cannot be read: No such file or directory" in out

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from aqueduct_core.errors import InvalidOption
+from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.intake.settings.config_file import read, write_access
+from aqueduct_core.intake.settings.dial import Subscription
+from aqueduct_core.intake.settings.service import AqueductLimits
+from tests.support.repository import ROOT
+
+EXAMPLE = ROOT / "conf" / "intake.toml"
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "intake.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_example_is_complete_and_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings, keys = read(EXAMPLE)
+    assert (settings.listen, settings.flight) == ("0.0.0.0:4433", "0.0.0.0:4434")
+    assert (settings.spool, str(keys)) == ("spool/intake", "spool")
+    assert (settings.group_commit, settings.group_bytes) == (0.02, 1 << 20)
+    assert settings.spool_max_bytes == 10 << 30
+    assert settings.credentials == Credentials.for_spool(tmp_path / "spool")
+
+
+def test_what_the_example_leaves_out_is_right_too(tmp_path: Path) -> None:
+    listens, dials = EXAMPLE.read_text().split("# [connect]  ")
+    option = re.compile(r"# (\w+ = .*)")
+    more = "\n".join(found[1] for found in map(option.fullmatch, dials.splitlines()) if found)
+    settings, _ = read(written(tmp_path, f'spool = "{tmp_path}/s"\n[connect]\n{more}'))
+    assert settings.connect is not None
+    assert settings.connect.subscriptions == (Subscription("orders"), Subscription("prices"))
+    assert (settings.connect.first_wait, settings.connect.idle_timeout) == (0.2, 30.0)
+    limits = listens.partition("[limits]")[2]
+    more = "\n".join(found[1] for found in map(option.fullmatch, limits.splitlines()) if found)
+    text = f'spool = "{tmp_path}/s"\nlisten = "[::1]:0"\n[limits]\n{more}'
+    settings, _ = read(written(tmp_path, text))
+    assert settings.limits == AqueductLimits(
+        connections=4096,
+        connections_per_address=1024,
+        handshakes=512,
+        handshakes_per_network=128,
+        retry="auto",
+        channels=65536,
+        attachments=1024,
+        header_bytes=64 << 10,
+        memory=512 << 20,
+        connection_share=0.5,
+        handshake_timeout=10.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("spool = ", r"BAD_VALUE.*intake\.toml is no TOML"),
+        ("", r"MISSING.*no spool"),
+        ('spool = "s"', r"MISSING.*listens or connects, and neither"),
+        ('spool = "s"\nlisten = "[::1]:0"\n[connect]\nendpoints = ["a:1"]', "CONFLICT.*both"),
+        ('spool = "s"\nlisten = "[::1]:0"\npartitons = 2', "UNKNOWN.*partitons.*partitions"),
+        ('spool = "s"\nlisten = "[::1]:0"\n[tls]\ncert = "x"', r"UNKNOWN.*tls\.cert"),
+        ('spool = "s"\nlisten = "[::1]:0"\ngroupCommit = 20', r"groupCommit is 20, without a unit"),
+        ('spool = "s"\nlisten = "[::1]:0"\nspoolMaxBytes = "10x"', r"spoolMaxBytes: '10x' is no"),
+        ('spool = "s"\nlisten = "[::1]:0"\npartitions = "many"', "wrong kind"),
+        ('spool = "s"\nlisten = "[::1]:0"\n[auth]\ntoken = "hush"', r"holds auth\.token"),
+        ('spool = "s"\nlisten = "[::1]:0"\n[auth]\ntokenEnv = "T"', r"auth\.tokenEnv.*tokenFile"),
+        ('spool = "s"\nlisten = "[::1]:0"\nskipGivenOut = true', "UNKNOWN.*skipGivenOut"),
+        ('spool = "s"\n[connect]\nendpoints = ["a:1"]\nbounded = true', r"connect\.bounded"),
+        ('spool = "s"\n[connect]\nendpoints = ["a"]', "BAD_VALUE.*endpoint is 'a'"),
+        ('spool = "s"\n[connect]\nendpoints = ["a:0"]', "BAD_VALUE.*endpoint is 'a:0'"),
+        ('spool = "s"\n[connect]\nendpoints = []', "MISSING.*no endpoint"),
+        ('spool = "s"\n[connect]\nendpoints = ["a:1", "a:1"]', "names 'a:1' twice"),
+        ('spool = "s"\n[connect]\nendpoints = ["a:1"]\nsubscriptions = ["x", "x"]', "'x' twice"),
+        ('spool = "s"\n[connect]\nendpoints = ["a:1"]\nsubscriptions = [1]', "wrong kind"),
+        ('spool = "s"\n[connect]\nendpoints = ["a:1"]\nfirstWait = "1h"', "waits between"),
+    ],
+)
+def test_a_mistake_is_one_error_that_names_it_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidOption, match=message) as caught:
+        read(written(tmp_path, text))
+    assert "hush" not in str(caught.value)
+    assert os.listdir(tmp_path) == ["intake.toml"]
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match=r"none\.toml cannot be read: No such file"):
+        read(tmp_path / "none.toml")
+
+
+def test_intakes_share_the_credentials_of_a_directory(tmp_path: Path) -> None:
+    made = []
+    for number in range(2):
+        text = f'spool = "{tmp_path}/{number}"\nkeys = "{tmp_path}/keys"\nlisten = "[::1]:0"'
+        made.append(read(written(tmp_path, text)))
+    assert made[0][0].credentials == made[1][0].credentials
+    assert {keys for _, keys in made} == {tmp_path / "keys"}
+
+
+def test_access_files_are_kept_up_to_date(tmp_path: Path) -> None:
+    for credentials in (Credentials.fresh(), Credentials.fresh()):
+        files = write_access(tmp_path, credentials)
+        assert write_access(tmp_path, credentials) == files
+        assert files.token_file.read_text() == credentials.token + "\n"
+        assert files.ca_file.read_bytes() == credentials.authority
+        assert stat.S_IMODE(files.token_file.stat().st_mode) == 0o600
+    assert sorted(os.listdir(tmp_path)) == ["intake-ca.pem", "intake-token"]

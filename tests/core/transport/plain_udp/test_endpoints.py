@@ -1,0 +1,202 @@
+"""Packets of engines over real sockets: a listener with many peers, and those who dial."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from aqueduct_core.engine.close_codes import CloseOrigin
+from aqueduct_core.errors import ConnectFailed
+from aqueduct_core.transport import Driver, ListenLimits
+from aqueduct_core.transport.link import Address
+from aqueduct_core.transport.plain_udp.endpoints import PlainListener, dial, listen
+from aqueduct_core.transport.plain_udp.link import PlainSettings
+from tests.core.transport.ends import ended, until
+from tests.core.transport.probe import Probe
+from tests.support.waiting import LONG
+
+MIB = 1 << 20
+HOST = "127.0.0.1"
+
+
+def nobody(driver: Driver, events: list[Any]) -> None:
+    """Who takes events that are of no interest."""
+
+
+@asynccontextmanager
+async def serving(
+    make: Callable[[], Probe] = lambda: Probe(client=False, echoes=True),
+    limits: ListenLimits | None = None,
+    settings: PlainSettings | None = None,
+) -> AsyncIterator[tuple[PlainListener, list[Probe]]]:
+    probes: list[Probe] = []
+
+    def welcome(peer: Address, now: float) -> tuple[Probe, Callable[[Driver, list[Any]], None]]:
+        probes.append(make())
+        return probes[-1], nobody
+
+    listener = await listen(HOST, 0, make_engine=welcome, limits=limits, settings=settings)
+    try:
+        yield listener, probes
+    finally:
+        await listener.close()
+
+
+async def dialled(port: int, settings: PlainSettings | None = None) -> tuple[Driver, Probe]:
+    probe = Probe(client=True)
+    driver = await dial(
+        HOST, port, make_engine=lambda now: probe, on_events=nobody, settings=settings
+    )
+    return driver, probe
+
+
+def send(driver: Driver, probe: Probe, *packets: bytes) -> None:
+    for packet in packets:
+        probe.datagram(packet)
+    driver.kick()
+
+
+def test_each_peer_has_a_connection_of_its_own() -> None:
+    async def main() -> None:
+        async with serving() as (listener, probes):
+            clients = [await dialled(listener.address[1]) for _ in range(5)]
+            for number, (driver, probe) in enumerate(clients):
+                send(driver, probe, b"hello", b"%d" % number)
+            await until(lambda: all(len(probe.datagrams) == 2 for _, probe in clients))
+            for number, (_, probe) in enumerate(clients):
+                assert probe.datagrams == [b"hello", b"%d" % number]
+            assert len(probes) == len(listener.drivers) == 5
+            assert listener.counts.ready == 5
+            await ended(*(driver for driver, _ in clients))
+
+    asyncio.run(main())
+
+
+def test_a_peer_that_is_silent_is_forgotten() -> None:
+    async def main() -> None:
+        async with serving(settings=PlainSettings(idle_timeout=0.1)) as (listener, probes):
+            driver, probe = await dialled(listener.address[1])
+            send(driver, probe, b"x")
+            await until(lambda: bool(probes) and not listener.drivers)
+            lost = probes[0].lost
+            assert lost is not None
+            assert lost.origin is CloseOrigin.IDLE_TIMEOUT
+            send(driver, probe, b"y")
+            await until(lambda: len(probes) == 2)
+            await ended(driver)
+
+    asyncio.run(main())
+
+
+def test_strangers_are_few_and_get_little() -> None:
+    """From made-up addresses: the oldest gives way, and nobody is sent much for a byte."""
+
+    def generous() -> Probe:
+        probe = Probe(client=False, admits=False)
+        for _ in range(100):
+            probe.datagram(bytes(100))
+        return probe
+
+    async def main() -> None:
+        limits = ListenLimits(handshakes=8, handshakes_per_network=4)
+        async with serving(generous, limits) as (listener, probes):
+            listener.receive([(bytes(100), (HOST, 40_000 + n)) for n in range(40)])
+            await until(lambda: len(probes) == 40)
+            assert len(listener.drivers) == 4
+            assert listener.counts.gave_way == 36
+            for driver in listener.drivers:
+                assert driver.statistics.bytes_sent == 300
+                assert driver.link.backlogged
+
+    asyncio.run(main())
+
+
+def test_a_stranger_that_is_never_admitted_is_given_up() -> None:
+    async def main() -> None:
+        settings = PlainSettings(admission_timeout=0.1)
+        made: Callable[[], Probe] = lambda: Probe(client=False, admits=False)  # noqa: E731
+        async with serving(made, settings=settings) as (listener, probes):
+            driver, probe = await dialled(listener.address[1])
+            send(driver, probe, b"x")
+            await until(lambda: bool(probes) and probes[0].lost is not None)
+            assert not listener.drivers
+            await ended(driver)
+
+    asyncio.run(main())
+
+
+def test_there_is_a_bound_for_all_connections() -> None:
+    async def main() -> None:
+        async with serving(limits=ListenLimits(connections=3)) as (listener, probes):
+            for _ in range(2):
+                listener.receive([(b"x", (HOST, 40_000 + n)) for n in range(10)])
+            await until(lambda: listener.counts.refused == 14)
+            assert len(probes) == 3
+            listener.refuse()
+            listener.receive([(b"x", (HOST, 50_000))])
+            assert listener.counts.refused == 15
+
+    asyncio.run(main())
+
+
+def test_who_makes_us_hold_too_much_is_closed() -> None:
+    async def main() -> None:
+        async with serving(limits=ListenLimits(memory=MIB)) as (listener, probes):
+            driver, probe = await dialled(listener.address[1])
+            send(driver, probe, b"x")
+            await until(lambda: bool(probes))
+            (accepted,) = listener.drivers
+            accepted.held = lambda: 2 * MIB
+            send(driver, probe, b"y")
+            await until(lambda: probes[0].lost is not None)
+            lost = probes[0].lost
+            assert lost is not None
+            assert lost.origin is CloseOrigin.TRANSPORT
+            assert listener.memory_counts.evicted == 1
+            await ended(driver)
+
+    asyncio.run(main())
+
+
+def test_a_closed_port_ends_a_dial_when_the_network_says_so() -> None:
+    async def main() -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+            taken.bind((HOST, 0))
+            port = taken.getsockname()[1]
+        driver, probe = await dialled(port)
+        send(driver, probe, b"anybody?")
+        async with asyncio.timeout(LONG):
+            await driver.wait_closed()
+        assert probe.lost is not None
+        assert probe.lost.reason.startswith("unreachable")
+
+    asyncio.run(main())
+
+
+def test_a_name_that_is_not_known() -> None:
+    async def main() -> None:
+        with pytest.raises(ConnectFailed, match="cannot be resolved"):
+            await dial(
+                "no.such.host.invalid",
+                1,
+                make_engine=lambda now: Probe(client=True),
+                on_events=nobody,
+            )
+
+    asyncio.run(main())
+
+
+def test_an_engine_that_cannot_be_made_fails_the_dial() -> None:
+    def make(now: float) -> Probe:
+        raise RuntimeError("no engine today")
+
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match="today"):
+            await dial(HOST, 1, make_engine=make, on_events=nobody)
+
+    asyncio.run(main())

@@ -1,0 +1,59 @@
+"""What the asyncio interfaces wait with: a wake-up, and something to be opened."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from aqueduct_core.transport.awaiting import Opening, Signal
+
+
+def test_a_signal_wakes_all_who_wait_and_remembers_nothing() -> None:
+    async def run() -> None:
+        signal = Signal()
+        signal.fire()
+        waiting = [asyncio.ensure_future(signal.wait()) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert not any(each.done() for each in waiting)
+        waiting[0].cancel()
+        await asyncio.wait([waiting[0]])
+        signal.fire()
+        await asyncio.gather(*waiting[1:])
+
+    asyncio.run(run())
+
+
+def test_a_condition_is_looked_at_after_each_wake_up() -> None:
+    async def run() -> None:
+        signal, seen = Signal(), [0]
+        waiting = asyncio.ensure_future(signal.until(lambda: seen[0] == 2))
+        for seen[0] in (1, 2):
+            assert not waiting.done()
+            await asyncio.sleep(0)
+            signal.fire()
+        await waiting
+
+    asyncio.run(run())
+
+
+def test_what_is_awaited_is_left_to_its_caller_and_what_is_entered_is_not() -> None:
+    left: list[tuple[str, bool]] = []
+
+    async def start() -> str:
+        return "open"
+
+    async def leave(opened: str, failed: bool) -> None:
+        left.append((opened, failed))
+
+    async def run() -> None:
+        assert await Opening(start, leave) == "open"
+        assert not left
+        async with Opening(start, leave) as opened:
+            assert opened == "open"
+        with pytest.raises(ZeroDivisionError):
+            async with Opening(start, leave):
+                raise ZeroDivisionError
+        assert left == [("open", False), ("open", True)]
+
+    asyncio.run(run())
