@@ -111,7 +111,7 @@ class FormatDataSource(DataSource):
         """The rows of a read, where they can be told before it begins."""
         from aqueduct_spark.read.batch.planner import settle, settles
 
-        return settle(options, token, self.description.rows()) if settles(options) else None
+        return settle(options, token, self.description) if settles(options) else None
 
     def _sink(self) -> Sink:
         sink = self.description.sink()

@@ -43,7 +43,8 @@ class IntakeStatus(JsonForm, frozen=True):
     are those that decide who can bring messages, ``in_force`` the others that the intake was told
     at its start, both by option; no secret is in either. ``opened`` are the ends of all logs, that
     of events last, when it opened the spool, before anybody brought anything to it. ``warnings``
-    are what those who run it should know of its settings.
+    are what those who run it should know of its settings. ``protocol`` is that of its messages;
+    earlier releases knew one and did not say it.
     """
 
     id: str
@@ -74,3 +75,4 @@ class IntakeStatus(JsonForm, frozen=True):
     held: tuple[str, ...] = ()
     opened: tuple[int, ...] = ()
     warnings: tuple[str, ...] = ()
+    protocol: str = "aqueduct"

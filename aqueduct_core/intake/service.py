@@ -134,7 +134,7 @@ class Intake:
         adapter, directory = adapter_named(settings.protocol), Path(settings.spool)
         frontend = _frontend(settings, adapter)
         require_spool_in(directory, settings.spool_id)
-        settle_layout(directory, settings.partitions, adapter.name)
+        settle_layout(directory, settings.partitions, adapter.name, settings.protocol)
         rows = adapter.rows.as_stored(stored_schema(directory))
         spool = Spool.open(
             directory,
@@ -208,6 +208,7 @@ class Intake:
             | {**self._frontend.counters, "marks_forgotten": self._spool.forgotten},
             subscriptions=self._frontend.subscriptions,
             complete=self._frontend.complete and self._groups.idle and not self._groups.holding,
+            protocol=self._adapter.name,
             settings=admission_of(self.settings),
             in_force=self._in_force,
             opened=self._opened,

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from aqueduct_core.errors import InvalidOption
 from aqueduct_spark.model.schemas import status_schema
 from aqueduct_spark.options.table import OptionTable
 
@@ -110,6 +111,28 @@ class FormatDescription(ABC):
     @abstractmethod
     def rows(self) -> RowMapping:
         """What makes rows of stored batches; for tasks and planners."""
+
+    def check_protocol(self, found: str, where: object) -> None:
+        """
+        Args:
+            found: the protocol of messages, as their spool or its intake says.
+            where: for the error: that spool, or intake.
+
+        Raises:
+            InvalidOption: CONFLICT: they are no rows of this format.
+        """
+        if found == self.protocol:
+            return
+        from aqueduct_core.intake.adapter import adapter_named
+
+        own = adapter_named(self.protocol).name
+        if found != own:
+            raise InvalidOption(
+                "CONFLICT",
+                f"{where} holds messages of protocol {found}, and format {self.name} reads those "
+                f"of protocol {own}",
+                f"Read it with a format of protocol {found}, or name another spool",
+            )
 
     def intake_settings(self, **shared: Any) -> IntakeSettings:
         """Of an intake that a query launches; ``shared`` are those that every protocol has."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from aqueduct_core.errors import AqueductError, AuthFailed, InvalidOption, TlsFailed
+from aqueduct_core.errors import AqueductError, AuthFailed, InvalidOption, SpoolFailed, TlsFailed
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.storage.layout import spools_below
+from aqueduct_core.intake.storage.layout import protocol_of, spools_below
 from aqueduct_core.spool.reader import SpoolReader
 from aqueduct_spark.formats.description import FormatDescription
 from aqueduct_spark.intakes.adoption import Adoption
@@ -63,12 +64,13 @@ def attach(
     """The intakes of a query; nothing is launched by this.
 
     Raises:
-        InvalidOption: CONFLICT where the spool has more of them than the query is to read.
+        InvalidOption: CONFLICT where the spool has more of them than the query is to read, or one
+            of another protocol.
         AqueductError: their credentials cannot be had.
     """
     source = options.source
     if isinstance(source, Standalone):
-        return _Standalone(source, options.launch_timeout, readers)
+        return _Standalone(description, source, options.launch_timeout, readers)
     if isinstance(source, Listen | Dial):
         return _Launched(description, source, options, readers)
     raise ValueError("a stream needs intakes")
@@ -89,15 +91,19 @@ class _Launched:
         self._description = description
         self._options = options
         self._spool = Path(source.spool or "")
+        spools = _spools_in_sight(self._spool)
+        _check_protocols(description, self._spool, spools)
         if isinstance(source, Listen):
-            _check_all_are_read(self._spool, options.intakes)
+            _check_all_are_read(self._spool, spools, options.intakes)
         self._credentials = Credentials.for_spool(self._spool)
         outside = outside_of(source)
         self._rendezvous = Rendezvous(bind_host(outside), self._credentials)
         self._address = f"{reachable_host(outside)}:{self._rendezvous.port}"
         discovery = LaunchedIntakes(self._rendezvous, options.intakes)
         adoption = Adoption(lambda intake, spool: self.order(intake, spool).settings)
-        self.clients = IntakeClients(discovery, lambda: self._credentials, readers, adoption)
+        self.clients = IntakeClients(
+            discovery, lambda: self._credentials, readers, description, adoption
+        )
         self._renewal = Renewal(self.clients, options.lease)
 
     def order(
@@ -133,12 +139,19 @@ class _Standalone:
 
     launches = False
 
-    def __init__(self, source: Standalone, timeout: float, readers: Sequence[Reader]) -> None:
+    def __init__(
+        self,
+        description: FormatDescription,
+        source: Standalone,
+        timeout: float,
+        readers: Sequence[Reader],
+    ) -> None:
         self._source = source
         self._token = Token.of(source.auth)
         self.access()  # what cannot be read is an error at the start
         addresses = [str(address) for address in source.addresses]
-        self.clients = IntakeClients(StandaloneIntakes(addresses, timeout), self.access, readers)
+        discovery = StandaloneIntakes(addresses, timeout)
+        self.clients = IntakeClients(discovery, self.access, readers, description)
         self._renewal = Renewal(self.clients, None)
 
     def order(
@@ -181,12 +194,25 @@ class _Standalone:
         self.clients.close()
 
 
-def _check_all_are_read(spool: Path, intakes: int) -> None:
-    """Intakes that listen share nothing by which the query would miss the rows of another one."""
+def _spools_in_sight(spool: Path) -> list[int]:
+    """The numbers of intakes; what is out of sight here is an error where it is needed."""
     try:
-        left_out = [number for number in spools_below(spool) if number >= intakes]
+        return spools_below(spool)
     except OSError:
-        return  # out of sight here; where it is needed, that is an error
+        return []
+
+
+def _check_protocols(description: FormatDescription, spool: Path, intakes: Sequence[int]) -> None:
+    """As their intakes would when they start; what cannot be read here is left to them."""
+    for number in intakes:
+        directory = spool / f"intake-{number}"
+        with suppress(SpoolFailed):
+            description.check_protocol(protocol_of(directory).name, directory)
+
+
+def _check_all_are_read(spool: Path, spools: Sequence[int], intakes: int) -> None:
+    """Intakes that listen share nothing by which the query would miss the rows of another one."""
+    left_out = [number for number in spools if number >= intakes]
     if left_out:
         directory = spool / f"intake-{left_out[-1]}"
         raise InvalidOption(

@@ -13,6 +13,7 @@ from aqueduct_core.errors import AqueductError, IntakeFailed, InvalidOption, Spo
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.status import IntakeStatus
+from aqueduct_spark.formats.description import FormatDescription
 from aqueduct_spark.intakes.adoption import Adoption
 from aqueduct_spark.intakes.cursor_leases import PlannerLeases
 from aqueduct_spark.intakes.discovery import Discovery
@@ -32,8 +33,8 @@ class IntakeClients:
     """Finds the intakes of a query, leases its cursors there, and calls them.
 
     ``readers`` are the cursors; the first is that of the rows. ``credentials`` are called
-    whenever an intake is dialled. ``adoption`` says which may go on; without it all may. May be
-    used from several threads. Ends with `close`.
+    whenever an intake is dialled. ``description`` reads the rows of all of them. ``adoption`` says
+    which may go on; without it all may. May be used from several threads. Ends with `close`.
     """
 
     def __init__(
@@ -41,12 +42,14 @@ class IntakeClients:
         discovery: Discovery,
         credentials: Callable[[], Credentials],
         readers: Sequence[Reader],
+        description: FormatDescription,
         adoption: Adoption | None = None,
     ) -> None:
         self._discovery = discovery
         self._credentials = credentials
         self._reader = readers[0]
         self._leases = PlannerLeases(readers)
+        self._description = description
         self._adoption = adoption
         self._lock = threading.Lock()
         self._clients: dict[str, IntakeClient] = {}
@@ -58,12 +61,14 @@ class IntakeClients:
 
         Raises:
             SpoolFailed: CURSOR_IN_USE.
-            InvalidOption: CONFLICT, as `Adoption.accepts`.
+            InvalidOption: CONFLICT where one is of another protocol than the query reads, and as
+                `Adoption.accepts`.
             AqueductError: as `Discovery.find`.
         """
         found = self._discovery.find(start, self._status_at)
         statuses: dict[int, IntakeStatus] = {}
         for intake, (address, status) in found.items():
+            self._description.check_protocol(status.protocol, f"The intake at {address}")
             client = self._client(address)
             try:
                 if not self._adopted(intake, status, client):

@@ -121,12 +121,6 @@ class Rendezvous(AuthenticatedServer):
             absent, self._absent = self._absent, {}
         return absent
 
-    def dismiss(self, gone: Registration) -> None:
-        """Forget a registration whose intake is not there any more."""
-        with self._lock:
-            if self._held.get(gone.intake) == gone:
-                del self._held[gone.intake]
-
     def register(self, offered: Registration, gone: Registration | None = None) -> Registration:
         """Make an intake known to all tasks; returns the registration that stands.
 

@@ -25,7 +25,6 @@ WRITE = frozenset({OptionKind.STREAM_WRITE, OptionKind.BATCH_WRITE})
 STREAM_READ = frozenset({OptionKind.STREAM_READ})
 BATCH_READ = frozenset({OptionKind.BATCH_READ})
 BATCH_WRITE = frozenset({OptionKind.BATCH_WRITE})
-NOT_YET: frozenset[OptionKind] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

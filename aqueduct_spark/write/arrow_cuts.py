@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from aqueduct_core.primitives.ranges import Numbers
 from aqueduct_spark.write.arrow_payloads import Sizes, arrow_messages, payload_rows, row_sizes
-from aqueduct_spark.write.batches import Destination, RowNumbers
+from aqueduct_spark.write.batches import Destination
 
 MESSAGE_ROWS = 8192
 """Rows of a message at most."""
@@ -22,7 +23,7 @@ HELD_BYTES = 32 * 1024 * 1024
 """Of rows whose messages are not full. Where there are more, as with very many channels, all of
 them are sent as they are, at the row that was too many."""
 
-Destinations = Callable[[pa.RecordBatch], Iterator[tuple[Destination, RowNumbers | None]]]
+Destinations = Callable[[pa.RecordBatch], Iterator[tuple[Destination, Numbers | None]]]
 """Each destination with the places of its rows; None: all rows go there."""
 
 
@@ -30,7 +31,7 @@ class Cut(NamedTuple):
     """A message: the places of its rows in a table, in order. ``full``: it takes no more."""
 
     destination: Destination
-    rows: RowNumbers
+    rows: Numbers
     full: bool
 
 
@@ -55,7 +56,7 @@ class ArrowCutter:
         self._destinations = destinations
         self._most = max_message_bytes
         self._batches: list[pa.RecordBatch] = []
-        self._places: RowNumbers = np.zeros(0, np.int64)  # of the rows that were looked at
+        self._places: Numbers = np.zeros(0, np.int64)  # of the rows that were looked at
         self._unseen = 0
         self._unseen_bytes = 0
         self._next = 0
@@ -114,7 +115,7 @@ class ArrowCutter:
                 first, before = stop, int(ends[stop - 1])
 
     def _messages(
-        self, rows: pa.RecordBatch, places: RowNumbers, cuts: list[Cut]
+        self, rows: pa.RecordBatch, places: Numbers, cuts: list[Cut]
     ) -> Iterator[ArrowMessage]:
         payload = payload_rows(rows)
         for cut in cuts:

@@ -6,11 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import numpy as np
-
-from aqueduct_core.primitives.ranges import RangeSet
-
-RowNumbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+from aqueduct_core.primitives.ranges import Numbers, RangeSet
 
 HeaderPairs = tuple[tuple[bytes, bytes], ...]
 """Header data in wire order, repeats kept."""
@@ -44,7 +40,7 @@ class RowBatch:
     payloads: list[bytes]
     rows: Sequence[int]
     headers: list[HeaderPairs] | None = None
-    numbers: RowNumbers | None = None
+    numbers: Numbers | None = None
 
     @property
     def size(self) -> int:

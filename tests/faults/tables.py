@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from aqueduct_core.errors import IntakeFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import IntakeStatus, Ticket
-from aqueduct_core.intake.aqueduct.rows import ROWS
+from aqueduct_core.intake.aqueduct.rows import ROWS, row_schema
 from tests.faults.ledger import COLUMNS, DIGITS
 from tests.support.intake_process import IntakeProcess
 from tests.support.waiting import LONG
@@ -23,7 +23,7 @@ from tests.support.waiting import LONG
 MANY_CHUNKS = 500
 """Pieces of a table above which it is copied into one, for the sake of speed."""
 
-SCHEMA = pa.schema([ROWS.row_schema(False, False).field(name) for name in COLUMNS])
+SCHEMA = pa.schema([row_schema(False, False).field(name) for name in COLUMNS])
 
 
 def stored(intake: IntakeProcess) -> pa.Table:

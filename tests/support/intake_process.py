@@ -17,7 +17,7 @@ from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import IntakeStatus, Ticket
 from aqueduct_core.intake.__main__ import main
 from aqueduct_core.intake.aqueduct.rows import ROWS
-from aqueduct_core.intake.settings.intake import AqueductIntake, TlsSettings
+from aqueduct_core.intake.settings.intake import AqueductIntake, IntakeSettings, TlsSettings
 from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
 from tests.support.forks import Fork
 from tests.support.waiting import LONG, environment
@@ -67,7 +67,7 @@ class Site:
 
 class IntakeProcess:
     def __init__(
-        self, site: Site, settings: AqueductIntake, program: Callable[[], int] = main
+        self, site: Site, settings: IntakeSettings, program: Callable[[], int] = main
     ) -> None:
         self.site = site
         its_stdin, ours = os.pipe()

@@ -87,9 +87,6 @@ class ToyRows(RowFormat):
         of = batch.column("of")
         return int(of.values.field("received")[run_of(of, row)].value)
 
-    def row_schema(self, include_headers: bool, include_metadata: bool) -> pa.Schema:
-        return ROWS
-
     def expand(
         self,
         batch: pa.RecordBatch,

@@ -34,6 +34,7 @@ from aqueduct_spark.write.pool import Pool
 from aqueduct_spark.write.sink import SentCounts, Sink, WriteIdentity
 from tests.toy.adapter import ADAPTER
 from tests.toy.client import ToyClient
+from tests.toy.spools import PROTOCOL
 
 TOPIC = OptionSpec("topic", values.text, None, WRITE, WRITE, "The topic that rows are sent to.")
 
@@ -121,10 +122,10 @@ class ToySink(Sink):
 
 class ToyFormat(FormatDescription):
     name = "toy"
-    protocol = "tests.toy.adapter:ADAPTER"
+    protocol = PROTOCOL
     options = OptionTable(
         "toy",
-        ("toy",),
+        ("toy", "tin"),
         (*SOURCE_SPECS, *limit_specs(Limits), *READ_SPECS, *WRITE_SPECS),
         own=(TOPIC,),
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.spark.scene import error_line
 from tests.support.waiting import LONG, intake_status, wait_until
 from tests.toy.format import ToyDataSource
 
@@ -53,5 +54,8 @@ def test_what_is_written_to_a_toy_is_read_from_it(spark: SparkSession, tmp_path:
     events = spark.read.format("toy").option("spool", str(spool)).option("view", "events").load()
     finished = events.filter("kind = 'finished'").select("counts.messages").collect()
     assert sum(row.messages for row in finished) == ROWS
+    with pytest.raises(Exception) as refused:
+        spark.read.format("aqueduct").option("spool", str(spool)).load()
+    assert "protocol toy, and format aqueduct" in error_line(refused.value)
     stored = spark.read.format("toy").option("spool", str(spool)).option("channels", "numbers-1")
     assert stored.load().count() == found.filter("topic = 'numbers-1'").count()

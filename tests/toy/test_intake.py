@@ -9,14 +9,12 @@ import pytest
 
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.settings.intake import IntakeSettings, TlsSettings
 from tests.core.intake.lives import run
 from tests.support.intake_process import IntakeProcess, Site
-from tests.support.waiting import LONG
 from tests.toy.adapter import ADAPTER
 from tests.toy.client import toy_client
+from tests.toy.spools import toy_settings
 
-PROTOCOL = "tests.toy.adapter:ADAPTER"
 MESSAGES = [b"%d" % n for n in range(3_000)]
 READINGS = [b"r%d" % n for n in range(40)]
 
@@ -26,20 +24,9 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def settings(site: Site) -> IntakeSettings:
-    return IntakeSettings(
-        str(site.spool),
-        site.credentials,
-        listen="127.0.0.1:0",
-        tls=TlsSettings(str(site._cert), str(site._key)),
-        lease=LONG,
-        protocol=PROTOCOL,
-    )
-
-
 @pytest.fixture
 def intake(site: Site) -> Iterator[IntakeProcess]:
-    process = IntakeProcess(site, settings(site))  # type: ignore[arg-type]
+    process = IntakeProcess(site, toy_settings(site))
     try:
         process.wait_ready()
         yield process
@@ -81,7 +68,7 @@ def test_what_is_stored_is_what_was_sent(intake: IntakeProcess) -> None:
 def test_a_spool_of_another_protocol_is_refused_with_both_names(site: Site) -> None:
     with site.intake():
         pass
-    toy = IntakeProcess(site, settings(site))  # type: ignore[arg-type]
+    toy = IntakeProcess(site, toy_settings(site))
     try:
         with pytest.raises(AqueductError, match=r"(?s)aqueduct.*toy|toy.*aqueduct"):
             toy.wait_ready()

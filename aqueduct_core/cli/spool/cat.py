@@ -1,4 +1,5 @@
-"""``aqueduct spool cat DIR``: stored rows as JSON lines, in the form of ``listen -J``."""
+"""``aqueduct spool cat DIR``: stored rows as JSON lines; those of Aqueduct in the form of
+``listen -J``."""
 
 from __future__ import annotations
 
@@ -9,15 +10,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-import pyarrow as pa
-
 from aqueduct_core.cli.console import arguments
-from aqueduct_core.cli.console.output import json_value
 from aqueduct_core.cli.console.terminal import ProgressBar, is_terminal
 from aqueduct_core.cli.spool.places import Place, add_look, only_place, places
-from aqueduct_core.cli.spool.values import exact
+from aqueduct_core.cli.spool.values import plain
 from aqueduct_core.errors import InvalidOption, SpoolFailed
-from aqueduct_core.intake.aqueduct.rows import ROWS
+from aqueduct_core.intake.storage.rows import RowFormat
 from aqueduct_core.spool import SpoolReader
 
 PROGRESS_ROWS = 1_000
@@ -49,10 +47,11 @@ def run(options: argparse.Namespace) -> int:
     left = options.count
     for place in found:
         with place.reader() as reader:
+            form = _form(place, reader)
             ranges = _ranges(place, reader, options)
             rows = sum(end - start for _, start, end in ranges)
             with _progress(place, rows if left is None else min(rows, left)) as bar:
-                printed = _print(place, reader, ranges, left, bar)
+                printed = _print(place, reader, form, ranges, left, bar)
         if left is not None:
             left -= printed
             if not left:
@@ -70,6 +69,7 @@ def _progress(place: Place, rows: int) -> AbstractContextManager[ProgressBar | N
 def _print(
     place: Place,
     reader: SpoolReader,
+    form: RowFormat,
     ranges: list[tuple[int, int, int]],
     most: int | None,
     bar: ProgressBar | None,
@@ -77,7 +77,7 @@ def _print(
     """Print so many rows at most; how many there were."""
     printed = 0
     for partition, start, end in _stretches(reader, ranges):
-        for line in _lines(place, reader, partition, start, end):
+        for line in _lines(place, reader, form, partition, start, end):
             print(line)
             printed += 1
             if bar is not None and printed % PROGRESS_ROWS == 0:
@@ -88,20 +88,26 @@ def _print(
     return printed
 
 
+def _form(place: Place, reader: SpoolReader) -> RowFormat:
+    """What knows the rows of the spool. Raises SpoolFailed.VERSION."""
+    form = place.row_format()
+    if not form.reads(reader.schema):
+        raise SpoolFailed(
+            "VERSION",
+            f"{place.directory} holds the columns {reader.schema.names}, which are not messages",
+            "Use the release that wrote it",
+        )
+    return form
+
+
 def _ranges(
     place: Place, reader: SpoolReader, options: argparse.Namespace
 ) -> list[tuple[int, int, int]]:
     """(partition, start, end) of all that is asked for.
 
     Raises:
-        InvalidOption, SpoolFailed.
+        InvalidOption: BAD_VALUE, MISSING.
     """
-    if not ROWS.reads(reader.schema):
-        raise SpoolFailed(
-            "VERSION",
-            f"{place.directory} holds the columns {reader.schema.names}, which are not messages",
-            "Use the release that wrote it",
-        )
     kind = "events" if options.events else "messages"
     chosen = [each for each in range(reader.partitions) if place.kind(each) == kind]
     if options.partition is not None:
@@ -146,48 +152,24 @@ def _stretches(
 
 
 def _lines(
-    place: Place, reader: SpoolReader, partition: int, start: int, end: int
+    place: Place, reader: SpoolReader, form: RowFormat, partition: int, start: int, end: int
 ) -> Iterator[str]:
     at = start
-    form = _event if place.kind(partition) == "events" else _message
+    events = place.kind(partition) == "events"
     numbered = {} if place.number is None else {"intake": place.number}
     for batch in reader.read(partition, start, end):
-        for row in _rows(batch, partition, at, form is _event):
-            yield json.dumps(form(row) | numbered)
+        if events:
+            rows = map(_event, form.expand_events(batch, partition, at).to_pylist())
+        else:
+            expanded = form.expand(batch, partition, at, True, True)
+            rows = map(form.listed, expanded.to_pylist())
+        for row in rows:
+            yield json.dumps({"type": "event" if events else "message"} | plain(row) | numbered)
         at += batch.num_rows
-
-
-def _rows(batch: pa.RecordBatch, partition: int, at: int, events: bool) -> list[dict[str, Any]]:
-    expanded = (
-        ROWS.expand_events(batch, partition, at)
-        if events
-        else ROWS.expand(batch, partition, at, True, True)
-    )
-    found: list[dict[str, Any]] = expanded.to_pylist()
-    return found
-
-
-def _message(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "message",
-        "connection": row["connectionId"],
-        "channel": row["channelId"],
-        "name": row["channel"],
-        "producer": row["producer"],
-        "num": row["messageNum"],
-        "reliable": row["reliable"],
-        "headers": [[pair["key"], json_value(pair["value"])] for pair in row["headers"] or ()],
-        "attachments": [each["channelId"] for each in row["attachments"] or ()],
-        "value": None if row["value"] is None else json_value(row["value"]),
-        "timestamp": exact(row["timestamp"]),
-        "partition": row["partition"],
-        "offset": row["offset"],
-    }
 
 
 def _event(row: dict[str, Any]) -> dict[str, Any]:
     return {
-        "type": "event",
         "kind": row["kind"],
         "connection": row["connectionId"],
         "channel": row["channelId"],
@@ -197,6 +179,6 @@ def _event(row: dict[str, Any]) -> dict[str, Any]:
         "counts": row["counts"] or {},
         "first": row["first"],
         "last": row["last"],
-        "timestamp": exact(row["timestamp"]),
+        "timestamp": row["timestamp"],
         "offset": row["offset"],
     }

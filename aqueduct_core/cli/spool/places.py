@@ -12,8 +12,10 @@ from pathlib import Path
 from aqueduct_core.errors import IntakeFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import KEYS_FILE, Credentials
+from aqueduct_core.intake.adapter import adapter_named
 from aqueduct_core.intake.control import status_file
-from aqueduct_core.intake.storage.layout import LAYOUT, layout_of, number_of
+from aqueduct_core.intake.storage.layout import LAYOUT, layout_of, number_of, protocol_of
+from aqueduct_core.intake.storage.rows import RowFormat
 from aqueduct_core.spool import SpoolReader, holder
 from aqueduct_core.spool.identity import IDENTITY
 
@@ -50,6 +52,27 @@ class Place:
     def events(self, partitions: int) -> int | None:
         """Which of so many partitions holds events; None where none does."""
         return partitions - 1 if self.kind(partitions - 1) == "events" else None
+
+    def row_format(self) -> RowFormat:
+        """What knows the rows of its protocol; it may have to be imported.
+
+        Raises:
+            SpoolFailed: VERSION where the protocol is not known here; CORRUPT, IO.
+        """
+        name, where = protocol_of(self.directory)
+        try:
+            adapter = adapter_named(where)
+        except InvalidOption as error:
+            why = error.what
+        else:
+            if adapter.name == name:
+                return adapter.rows
+            why = f"{where} is that of {adapter.name}"
+        raise SpoolFailed(
+            "VERSION",
+            f"{self.directory} holds messages of protocol {name}, which is not known here: {why}",
+            f"Install the package of protocol {name} beside this one",
+        )
 
     def act(self, through: Callable[[IntakeClient], object], alone: Callable[[], object]) -> None:
         """Do something: through the intake where one runs, otherwise as the owner. It may have been

@@ -7,7 +7,6 @@ import argparse
 from aqueduct_core.cli.spool.places import Place, add_look, only_place
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.storage.skipped_rows import give_up
 from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_core.spool.identity import find_identity, stored_schema
@@ -67,10 +66,11 @@ def run(options: argparse.Namespace) -> int:
             raise offset_ahead(place.directory, options.partition, options.end, stop)
 
     def alone() -> None:
+        form = place.row_format().as_stored(schema)
         with Spool.open(
             place.directory, schema=schema, partitions=partitions, sync=InlineSync
         ) as own:
-            give_up(own, ROWS.as_stored(schema), place.events(partitions), *rows, options.reason)
+            give_up(own, form, place.events(partitions), *rows, options.reason)
 
     if left:
         place.act(lambda intake: intake.skip(Ticket(spool, *rows), options.reason), alone)
@@ -87,6 +87,7 @@ def _skip_segment(place: Place, number: int, reason: str) -> int:
             f"nothing in {place.directory} tells which spool it is",
             "Name the directory of an intake, or bring its files back",
         )
+    form = place.row_format().as_stored(identity.schema)
     with Spool.open(
         place.directory,
         schema=identity.schema,
@@ -95,8 +96,7 @@ def _skip_segment(place: Place, number: int, reason: str) -> int:
         lost=number,
     ) as own:
         for rows in own.lost:
-            written = ROWS.as_stored(own.schema)
-            give_up(own, written, place.events(own.partitions), *rows, reason)
+            give_up(own, form, place.events(own.partitions), *rows, reason)
             _print(place, "skipped", *rows)
     return 0
 

@@ -1,4 +1,5 @@
-"""How ranges, skips, moments, ages and sizes are written, by all that looks into a spool."""
+"""How values of rows, ranges, skips, moments, ages and sizes are written, by all that looks into
+a spool."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+from aqueduct_core.cli.console.output import json_value
 from aqueduct_core.escape import escaped
 from aqueduct_core.spool import OffsetRange, Skip
 
@@ -37,10 +39,22 @@ def moment(seconds: float) -> str:
     return stamp.replace("+00:00", "Z")
 
 
-def exact(at: datetime | None) -> str | None:
+def plain(value: Any) -> Any:
+    """A value of a row as JSON has it: bytes as text where they are UTF-8, else in base64."""
+    match value:
+        case bytes():
+            return json_value(value)
+        case datetime():
+            return _exact(value)
+        case list():
+            return [plain(each) for each in value]
+        case dict():
+            return {key: plain(each) for key, each in value.items()}
+    return value
+
+
+def _exact(at: datetime) -> str:
     """ISO 8601 of a time of receipt, to the microsecond."""
-    if at is None:
-        return None
     stamp = at.astimezone(UTC).isoformat(timespec="microseconds")
     return stamp.replace("+00:00", "Z")
 

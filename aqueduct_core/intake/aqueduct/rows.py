@@ -174,9 +174,6 @@ class AqueductRowFormat(RowFormat):
         source = batch.column("source")
         return int(source.values.field("timestamp")[run_of(source, row)].value or 0)
 
-    def row_schema(self, include_headers: bool, include_metadata: bool) -> pa.Schema:
-        return _row_schema(include_headers, include_metadata)
-
     def expand(
         self,
         batch: pa.RecordBatch,
@@ -189,7 +186,7 @@ class AqueductRowFormat(RowFormat):
         source = batch.column("source")
         runs = source.values.flatten()
         positions = run_of_each_row(source)
-        schema = _row_schema(include_headers, include_metadata)
+        schema = row_schema(include_headers, include_metadata)
         columns = []
         for field in schema:
             if field.name == "partition":
@@ -202,6 +199,23 @@ class AqueductRowFormat(RowFormat):
                 column = batch.column(field.name)
             columns.append(column)
         return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def listed(self, row: dict[str, Any]) -> dict[str, Any]:
+        """In the form of ``aqueduct listen -J``."""
+        return {
+            "connection": row["connectionId"],
+            "channel": row["channelId"],
+            "name": row["channel"],
+            "producer": row["producer"],
+            "num": row["messageNum"],
+            "reliable": row["reliable"],
+            "headers": [[pair["key"], pair["value"]] for pair in row["headers"] or ()],
+            "attachments": [each["channelId"] for each in row["attachments"] or ()],
+            "value": row["value"],
+            "timestamp": row["timestamp"],
+            "partition": row["partition"],
+            "offset": row["offset"],
+        }
 
     def expand_events(
         self, batch: pa.RecordBatch, partition: int, first_offset: int
@@ -275,7 +289,8 @@ def _expand_earlier(batch: pa.RecordBatch, partition: int, first_offset: int) ->
 
 
 @cache
-def _row_schema(include_headers: bool, include_metadata: bool) -> pa.Schema:
+def row_schema(include_headers: bool, include_metadata: bool) -> pa.Schema:
+    """Of the rows of messages: exactly what Spark makes of the read schema."""
     fields = _FIRST
     if include_headers:
         fields += _HEADERS

@@ -43,6 +43,7 @@ class IntakeState:
     in_force: Mapping[str, str] = field(default_factory=dict)
     opened: tuple[int, ...] = ()
     warnings: tuple[str, ...] = ()
+    protocol: str = "aqueduct"
 
 
 class Control:
@@ -128,6 +129,7 @@ class Control:
             in_force=state.in_force,
             opened=state.opened,
             warnings=state.warnings,
+            protocol=state.protocol,
             held=self._leases.held(self._clock()),
         )
 

@@ -28,9 +28,17 @@ WITH_EVENTS = 3
 _OF_A_QUERY = re.compile(r"intake-(\d+)")
 
 
+class StoredProtocol(NamedTuple):
+    """Of which protocol messages are. ``adapter`` is what finds those who know it
+    (`aqueduct_core.intake.adapter.adapter_named`)."""
+
+    name: str
+    adapter: str
+
+
 class _Layout(NamedTuple):
     partitions: int
-    protocol: str
+    protocol: StoredProtocol
 
 
 def number_of(directory: Path) -> int | None:
@@ -58,9 +66,11 @@ def named_by_users(directory: Path) -> Path:
     return directory if number_of(directory) is None else directory.parent
 
 
-def settle_layout(directory: Path, partitions: int, protocol: str = OLD_PROTOCOL) -> None:
+def settle_layout(
+    directory: Path, partitions: int, protocol: str = OLD_PROTOCOL, adapter: str | None = None
+) -> None:
     """Make sure that the spool in ``directory`` has, or will have, so many message partitions, and
-    messages of this protocol.
+    messages of this protocol, whose ``adapter`` is found by its name unless another one is given.
 
     Both are kept in a file, for a spool with three logs does not tell whether the last one
     holds events. An old spool without the file is from before there were events; it gets its log of
@@ -81,6 +91,8 @@ def settle_layout(directory: Path, partitions: int, protocol: str = OLD_PROTOCOL
             if made is not None and made != partitions:
                 raise _conflict(directory, made, partitions)
             content = {"v": VERSION, "partitions": partitions, "protocol": protocol}
+            if adapter not in (None, protocol):
+                content["adapter"] = adapter
             # where another intake is first, it will also have the lock
             atomic_file.create(path, json.dumps(content).encode())
             known = _read(path)
@@ -91,11 +103,12 @@ def settle_layout(directory: Path, partitions: int, protocol: str = OLD_PROTOCOL
             "Make the spool directory writable for the user of the intake",
         ) from None
     assert known is not None
-    if known.protocol != protocol:
+    there = known.protocol.name
+    if there != protocol:
         raise InvalidOption(
             "CONFLICT",
-            f"{directory} holds messages of protocol {known.protocol}, not of {protocol}",
-            f"Start an intake of protocol {known.protocol}, or use another directory",
+            f"{directory} holds messages of protocol {there}, not of {protocol}",
+            f"Start an intake of protocol {there}, or use another directory",
         )
     if known.partitions != partitions:
         raise _conflict(directory, known.partitions, partitions)
@@ -115,7 +128,7 @@ def layout_of(directory: Path) -> int | None:
         raise _unreadable(path, error) from None
 
 
-def protocol_of(directory: Path) -> str:
+def protocol_of(directory: Path) -> StoredProtocol:
     """Of which protocol the messages of the spool in ``directory`` are.
 
     Raises:
@@ -126,7 +139,7 @@ def protocol_of(directory: Path) -> str:
         known = _read(path)
     except OSError as error:
         raise _unreadable(path, error) from None
-    return OLD_PROTOCOL if known is None else known.protocol
+    return StoredProtocol(OLD_PROTOCOL, OLD_PROTOCOL) if known is None else known.protocol
 
 
 def _made(directory: Path) -> int | None:
@@ -142,7 +155,9 @@ def _read(path: Path) -> _Layout | None:
     try:
         content = json.loads(path.read_bytes())
         version = int(content["v"])
-        layout = _Layout(int(content["partitions"]), str(content.get("protocol", OLD_PROTOCOL)))
+        name = str(content.get("protocol", OLD_PROTOCOL))
+        protocol = StoredProtocol(name, str(content.get("adapter", name)))
+        layout = _Layout(int(content["partitions"]), protocol)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -45,10 +46,6 @@ class RowFormat(ABC):
         """When a stored message came: microseconds since 1970."""
 
     @abstractmethod
-    def row_schema(self, include_headers: bool, include_metadata: bool) -> pa.Schema:
-        """Of the rows of `expand`: exactly what Spark makes of the read schema."""
-
-    @abstractmethod
     def expand(
         self,
         batch: pa.RecordBatch,
@@ -57,8 +54,13 @@ class RowFormat(ABC):
         include_headers: bool,
         include_metadata: bool,
     ) -> pa.RecordBatch:
-        """The rows of stored messages whose first one has ``first_offset``, as users see them;
-        payloads are not copied."""
+        """The rows of stored messages whose first one has ``first_offset``, as users see them,
+        ``partition`` and ``offset`` among their columns; payloads are not copied."""
+
+    def listed(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Of a row of `expand`, with all that may be included, what ``aqueduct spool cat`` prints
+        and under which names: all of it, unless the protocol has a form of its own."""
+        return row
 
     def as_stored(self, schema: pa.Schema | None) -> RowFormat:
         """In which format to go on writing a spool that has this schema (None: a new one). Where it

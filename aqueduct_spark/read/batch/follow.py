@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from aqueduct_core.errors import AqueductError, ChannelEnded, DataLoss, FinishTimeout, InvalidOption
@@ -38,14 +37,6 @@ MAX_NAMES = 10
 """Channels that an error names."""
 
 _SUBCLASS = {"cancelled": "CANCELLED", "overflow": "OVERFLOW"}
-
-
-@dataclass(slots=True)
-class FollowPosition:
-    """How far each log of a view is read: ``offsets`` of the logs from ``first_log`` on."""
-
-    first_log: int
-    offsets: list[int]
 
 
 class Follower:

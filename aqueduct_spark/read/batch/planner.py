@@ -33,7 +33,7 @@ from aqueduct_spark.read.batch.bounds import bounds, check_known
 if TYPE_CHECKING:
     from aqueduct_core.flight.credentials import Credentials
     from aqueduct_core.flight.tickets import View
-    from aqueduct_spark.formats.description import FormatDescription, RowMapping
+    from aqueduct_spark.formats.description import FormatDescription
     from aqueduct_spark.model.offsets import DataRange
     from aqueduct_spark.options.tokens import Token
     from aqueduct_spark.planning.ranges import SizeIndex
@@ -58,18 +58,19 @@ def settles(options: BatchReadOptions) -> bool:
     return stored and isinstance(options.until, UntilOffset)
 
 
-def settle(options: BatchReadOptions, token: Token, mapping: RowMapping) -> SettledRows:
+def settle(options: BatchReadOptions, token: Token, description: FormatDescription) -> SettledRows:
     """The rows that a read consists of, as of now.
 
     Raises:
         SpoolFailed: there is no spool, or it cannot be read.
         IntakeFailed: UNREACHABLE; AuthFailed, TlsFailed: whom it is not for.
-        InvalidOption: BAD_VALUE for offsets that do not fit the spools.
+        InvalidOption: BAD_VALUE for offsets that do not fit the spools; CONFLICT where one is of
+            another protocol than the format.
         DataLoss: what was asked for is not stored, and failOnDataLoss is set.
     """
     view = cast("View", options.rows.view)
     ranges: list[DataRange] = []
-    with _readable(options, token, mapping) as spools:
+    with _readable(options, token, description) as spools:
         for name, position in (
             ("startingOffsets", options.starting),
             ("endingOffsets", options.ending),
@@ -111,10 +112,10 @@ def plan(
 
         return dial_partitions(source, description)
     if options.rows.view == "status":
-        return _status_partitions(source, token)
+        return _status_partitions(source, token, description)
     if not settles(options):
-        return _follow_partitions(options, cast(Standalone, source), token, description.rows())
-    ranges = (snapshot or settle(options, token, description.rows())).ranges
+        return _follow_partitions(options, cast(Standalone, source), token, description)
+    ranges = (snapshot or settle(options, token, description)).ranges
     if isinstance(source, StoredSpools):
         return [StoredPartition(rows) for rows in ranges]
     access = access_to(source, token)
@@ -150,28 +151,34 @@ def access_to(source: Standalone, token: Token) -> Credentials:
     return Credentials(token.value() or "", authority)
 
 
-def _status_partitions(source: StoredSpools | Standalone, token: Token) -> list[InputPartition]:
+def _status_partitions(
+    source: StoredSpools | Standalone, token: Token, description: FormatDescription
+) -> list[InputPartition]:
     if isinstance(source, Standalone):
         access = access_to(source, token)
         return [
             StatusPartition(intake, str(address), access)
             for intake, address in enumerate(source.addresses)
         ]
+    from aqueduct_core.intake.storage.layout import protocol_of
     from aqueduct_spark.read.batch.spools import spool_directories
 
-    return [
-        StatusPartition(intake, str(directory))
-        for intake, directory in spool_directories(Path(source.spool))
-    ]
+    found = spool_directories(Path(source.spool))
+    for _, directory in found:
+        description.check_protocol(protocol_of(directory).name, directory)
+    return [StatusPartition(intake, str(directory)) for intake, directory in found]
 
 
 def _follow_partitions(
-    options: BatchReadOptions, source: Standalone, token: Token, mapping: RowMapping
+    options: BatchReadOptions,
+    source: Standalone,
+    token: Token,
+    description: FormatDescription,
 ) -> list[InputPartition]:
     view = cast("View", options.rows.view)
     access = access_to(source, token)
     tasks: list[InputPartition] = []
-    with _readable(options, token, mapping) as spools:
+    with _readable(options, token, description) as spools:
         for spool in spools:
             extent = spool.extent(view)
             located = _located(spool, options.starting, view, extent.ends)
@@ -187,14 +194,14 @@ def _follow_partitions(
 
 @contextmanager
 def _readable(
-    options: BatchReadOptions, token: Token, mapping: RowMapping
+    options: BatchReadOptions, token: Token, description: FormatDescription
 ) -> Iterator[list[ReadableSpool]]:
     from aqueduct_spark.read.batch import spools
 
     with ExitStack() as stack:
         if isinstance(options.source, StoredSpools):
             yield [
-                spools.StoredSpool(intake, stack.enter_context(spools.opened(path)), mapping)
+                spools.StoredSpool(intake, stack.enter_context(spools.opened(path)), description)
                 for intake, path in spools.spool_directories(Path(options.source.spool))
             ]
             return
@@ -203,7 +210,9 @@ def _readable(
         source = cast(Standalone, options.source)
         access = access_to(source, token)
         yield [
-            spools.ServedSpool(intake, stack.enter_context(IntakeClient(str(address), access)))
+            spools.ServedSpool(
+                intake, stack.enter_context(IntakeClient(str(address), access)), description
+            )
             for intake, address in enumerate(source.addresses)
         ]
 

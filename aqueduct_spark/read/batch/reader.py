@@ -87,7 +87,7 @@ class BatchReader(DataSourceReader):
             case StatusPartition():
                 from aqueduct_spark.read.batch.status import status_rows
 
-                return status_rows(partition, mapping)
+                return status_rows(partition, self._description)
             case FollowPartition():
                 from aqueduct_spark.read.batch.follow import followed_rows
 

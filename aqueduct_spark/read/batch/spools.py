@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from aqueduct_core.errors import DataLoss, SpoolFailed
-from aqueduct_core.intake.storage.layout import layout_of
+from aqueduct_core.intake.storage.layout import layout_of, protocol_of
 from aqueduct_core.spool.catalog import CATALOG
 from aqueduct_core.spool.identity import IDENTITY
 from aqueduct_core.spool.reader import SpoolReader
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from aqueduct_core.flight.client import IntakeClient
+    from aqueduct_core.flight.status import IntakeStatus
     from aqueduct_core.flight.tickets import View
-    from aqueduct_spark.formats.description import RowMapping
+    from aqueduct_spark.formats.description import FormatDescription
 
 TRIES = 5
 """Times that a spool is opened anew because its owner truncated a segment in that moment."""
@@ -46,12 +47,17 @@ class ReadableSpool(Protocol):
 
 
 class StoredSpool:
-    """A spool directory, as it was when this was made. Takes no lock, changes nothing."""
+    """A spool directory, as it was when this was made. Takes no lock, changes nothing.
 
-    def __init__(self, intake: int, reader: SpoolReader, mapping: RowMapping) -> None:
+    Raises:
+        InvalidOption: CONFLICT where it is of another protocol than the format.
+    """
+
+    def __init__(self, intake: int, reader: SpoolReader, description: FormatDescription) -> None:
+        description.check_protocol(protocol_of(reader.directory).name, reader.directory)
         self.intake = intake
         self.reader = reader
-        self._mapping = mapping
+        self._mapping = description.rows()
         self._partitions = message_partitions(reader)
 
     def extent(self, view: View) -> Extent:
@@ -83,12 +89,13 @@ class StoredSpool:
 class ServedSpool:
     """The spool of an intake, over Flight."""
 
-    def __init__(self, intake: int, client: IntakeClient) -> None:
+    def __init__(self, intake: int, client: IntakeClient, description: FormatDescription) -> None:
         self.intake = intake
         self._client = client
+        self._description = description
 
     def extent(self, view: View) -> Extent:
-        status = self._client.status()
+        status = served(self._client, self._description)
         logs = logs_of(view, len(status.ends))
         starts, ends = status.starts, status.ends
         if view == "events":
@@ -100,6 +107,18 @@ class ServedSpool:
 
     def sizes(self, log: int, start: int, end: int, step: int) -> list[tuple[int, int]]:
         return self._client.sizes(log, start, end, step)
+
+
+def served(client: IntakeClient, description: FormatDescription) -> IntakeStatus:
+    """The status of an intake whose rows the format reads.
+
+    Raises:
+        InvalidOption: CONFLICT where they are of another protocol.
+        IntakeFailed, AuthFailed, TlsFailed: it does not answer.
+    """
+    status = client.status()
+    description.check_protocol(status.protocol, f"The intake at {client.address}")
+    return status
 
 
 def message_partitions(reader: SpoolReader) -> int:

@@ -19,9 +19,9 @@ from aqueduct_core.flight.credentials import KEYS_FILE, Credentials
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.intake.control import status_file
 from aqueduct_core.spool.reader import SpoolReader
-from aqueduct_spark.formats.description import RowMapping
+from aqueduct_spark.formats.description import FormatDescription, RowMapping
 from aqueduct_spark.model.partitions import StatusPartition
-from aqueduct_spark.read.batch.spools import message_partitions, opened
+from aqueduct_spark.read.batch.spools import message_partitions, opened, served
 
 log = logging.getLogger(__name__)
 
@@ -79,15 +79,19 @@ class Partition:
         return min(self.cursors.values(), default=None)
 
 
-def status_rows(partition: StatusPartition, mapping: RowMapping) -> Iterator[pa.RecordBatch]:
+def status_rows(
+    partition: StatusPartition, description: FormatDescription
+) -> Iterator[pa.RecordBatch]:
     """The rows of one intake, in one batch.
 
     Raises:
         IntakeFailed: UNREACHABLE; AuthFailed, TlsFailed: whom it is not for.
         SpoolFailed: IO, CORRUPT, VERSION.
+        InvalidOption: CONFLICT where it is of another protocol than the format.
     """
     if partition.access is not None:
         with IntakeClient(partition.at, partition.access.for_clients()) as client:
+            served(client, description)
             yield _of_intake(partition.intake, client)
         return
     directory = Path(partition.at)
@@ -97,7 +101,7 @@ def status_rows(partition: StatusPartition, mapping: RowMapping) -> Iterator[pa.
             yield _of_intake(partition.intake, client)
         return
     with opened(directory) as reader:
-        yield _of_directory(partition.intake, directory, reader, mapping, time.time())
+        yield _of_directory(partition.intake, directory, reader, description.rows(), time.time())
 
 
 def _living(directory: Path) -> IntakeClient | None:

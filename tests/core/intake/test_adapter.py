@@ -37,7 +37,7 @@ def test_settings_are_those_of_the_protocol(site: Site) -> None:
 
 def test_a_spool_of_another_protocol_is_refused_with_both_names(tmp_path: Path) -> None:
     settle_layout(tmp_path, 2, "gopher")
-    assert protocol_of(tmp_path) == "gopher"
+    assert protocol_of(tmp_path) == ("gopher", "gopher")
     with pytest.raises(InvalidOption, match=r"CONFLICT.*protocol gopher, not of aqueduct"):
         settle_layout(tmp_path, 2, "aqueduct")
 
@@ -51,7 +51,7 @@ def test_an_intake_refuses_a_spool_of_another_protocol(site: Site) -> None:
 def test_a_spool_that_names_no_protocol_is_of_aqueduct(tmp_path: Path) -> None:
     (tmp_path / LAYOUT).write_text('{"v": 1, "partitions": 2}')
     settle_layout(tmp_path, 2, "aqueduct")
-    assert protocol_of(tmp_path) == "aqueduct"
+    assert protocol_of(tmp_path) == ("aqueduct", "aqueduct")
 
 
 def test_a_spool_of_an_earlier_release_is_carried_on_in_its_own_form() -> None:

@@ -13,7 +13,7 @@ from msgspec import structs
 from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.tickets import Ticket
-from aqueduct_core.intake.aqueduct.rows import ROWS
+from aqueduct_core.intake.aqueduct.rows import ROWS, row_schema
 from aqueduct_core.intake.storage.layout import settle_layout
 from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_spark.formats.aqueduct.rows import AqueductRows
@@ -46,7 +46,7 @@ class TestRows:
 
     def read(self, partition: DataPartition) -> pa.Table:
         rows = tasks.rows(partition, RowOptions(), AqueductRows())
-        return pa.Table.from_batches(list(rows), schema=ROWS.row_schema(False, False))
+        return pa.Table.from_batches(list(rows), schema=row_schema(False, False))
 
     def test_a_range_is_its_rows_each_time(self, ground: Ground, held: Registration) -> None:
         partition = self.partition(ground, held)

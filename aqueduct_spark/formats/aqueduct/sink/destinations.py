@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from aqueduct_core.aqueduct.conventions.headers import MAX_NAME_BYTES
 from aqueduct_core.errors import SchemaMismatch
-from aqueduct_spark.write.batches import Destination, RowNumbers
+from aqueduct_core.primitives.ranges import Numbers
+from aqueduct_spark.write.batches import Destination
 
 DEFAULT_CHANNEL = "spark"
 """The name of the channel of rows that name none."""
@@ -21,8 +22,8 @@ def destinations(
     piece: pa.RecordBatch,
     channel: str | None,
     reliability: str,
-    sources: tuple[RowNumbers, list[str]] | None = None,
-) -> Iterator[tuple[Destination, RowNumbers | None]]:
+    sources: tuple[Numbers, list[str]] | None = None,
+) -> Iterator[tuple[Destination, Numbers | None]]:
     """Each destination with the numbers of its rows; None: all rows go there. ``sources``: the name
     of the source of each row, which counts for reliable ones.
 
@@ -57,7 +58,7 @@ def destinations(
         yield destination, None if len(found) == 1 else rows
 
 
-def _encoded(column: pa.Array, default: str) -> tuple[RowNumbers, list[str]]:
+def _encoded(column: pa.Array, default: str) -> tuple[Numbers, list[str]]:
     encoded = column.fill_null(default).dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 from aqueduct_core.aqueduct.conventions.headers import MAX_SEQUENCE
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
 from aqueduct_core.primitives.number_set import NumberSet
-from aqueduct_core.primitives.ranges import stretches
+from aqueduct_core.primitives.ranges import Numbers, stretches
 from aqueduct_spark.options.payloads import SOURCE_COLUMNS
-from aqueduct_spark.write.batches import Destination, RowNumbers
+from aqueduct_spark.write.batches import Destination
 
 MAX_SPOOL_CHARACTERS = 128
 
@@ -20,9 +20,9 @@ MAX_SPOOL_CHARACTERS = 128
 class Places(NamedTuple):
     """For each row ``names[codes[row]]``, ``spool/partition``, and its offset there."""
 
-    codes: RowNumbers
+    codes: Numbers
     names: list[str]
-    offsets: RowNumbers
+    offsets: Numbers
 
 
 class SourceColumns:
@@ -72,7 +72,7 @@ class SourceColumns:
         kept = [name for name in piece.schema.names if name not in SOURCE_COLUMNS]
         return piece.select(kept), places
 
-    def note(self, destination: Destination, offsets: RowNumbers) -> None:
+    def note(self, destination: Destination, offsets: Numbers) -> None:
         """These rows are about to go there.
 
         Raises:

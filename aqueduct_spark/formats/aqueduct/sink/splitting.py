@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from aqueduct_core.aqueduct.conventions.headers import key_from_text
 from aqueduct_core.errors import SchemaMismatch
+from aqueduct_core.primitives.ranges import Numbers
 from aqueduct_spark.formats.aqueduct.sink.destinations import destinations
 from aqueduct_spark.formats.aqueduct.sink.sources import Places, SourceColumns
 from aqueduct_spark.write.arrow_cuts import ArrowCutter, ArrowMessage
-from aqueduct_spark.write.batches import Destination, HeaderPairs, RowBatch, RowNumbers
+from aqueduct_spark.write.batches import Destination, HeaderPairs, RowBatch
 from aqueduct_spark.write.payloads import payload_column
 
 SLICE_ROWS = 8192
@@ -88,7 +89,7 @@ class Splitter:
     def _plain(
         self,
         piece: pa.RecordBatch,
-        found: Iterator[tuple[Destination, RowNumbers | None]],
+        found: Iterator[tuple[Destination, Numbers | None]],
         origin: Places | None,
     ) -> Iterator[RowBatch]:
         plan, base = self._plan, self._next
@@ -112,8 +113,8 @@ class Splitter:
         self._next += piece.num_rows
 
     def _numbers(
-        self, destination: Destination, origin: Places | None, rows: RowNumbers | None = None
-    ) -> RowNumbers | None:
+        self, destination: Destination, origin: Places | None, rows: Numbers | None = None
+    ) -> Numbers | None:
         if origin is None or self._sources is None or not destination.source:
             return None
         offsets = origin.offsets if rows is None else origin.offsets[rows]

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from aqueduct_core.engine.message_batch import Attachment
-from aqueduct_core.intake.aqueduct.rows import ROWS, AqueductSource
+from aqueduct_core.intake.aqueduct.rows import ROWS, AqueductSource, row_schema
 from aqueduct_core.intake.storage.batches import BatchSlice
 from tests.core.intake.runs import run
 
@@ -35,7 +35,7 @@ def test_one_run_becomes_rows_with_all_columns() -> None:
     batch = stored(BatchSlice(PLAIN, run([b"a", b"", b"ccc"], channel=8, first=5), 0, 3, NOW))
     rows = ROWS.expand(batch, 1, 40, False, False)
     rows.validate(full=True)
-    assert rows.schema.equals(ROWS.row_schema(False, False), check_metadata=True)
+    assert rows.schema.equals(row_schema(False, False), check_metadata=True)
     when = datetime.fromtimestamp(NOW // 1_000_000, UTC)
     assert rows.to_pylist() == [
         {
@@ -54,7 +54,7 @@ def test_one_run_becomes_rows_with_all_columns() -> None:
 
 def test_the_columns_and_types_are_those_that_users_are_promised() -> None:
     headers = "list<element: struct<key: string, value: binary>>"
-    assert [f"{field.name} {field.type}" for field in ROWS.row_schema(True, True)] == [
+    assert [f"{field.name} {field.type}" for field in row_schema(True, True)] == [
         "value binary",
         "channel string",
         "producer string",
@@ -73,8 +73,8 @@ def test_the_columns_and_types_are_those_that_users_are_promised() -> None:
         "attachments list<element: struct<channelId: int64, direction: string, "
         f"headers: {headers}>>",
     ]
-    assert len(ROWS.row_schema(True, False)) == 11
-    assert len(ROWS.row_schema(False, True)) == 13
+    assert len(row_schema(True, False)) == 11
+    assert len(row_schema(False, True)) == 13
 
 
 def test_pieces_of_several_runs_keep_their_order_and_their_source() -> None:
@@ -154,7 +154,7 @@ def test_any_slice_expands_to_the_same_rows(start: int, count: int) -> None:
     )
     whole = ROWS.expand(batch, 0, 10, True, True).to_pylist()
     part = ROWS.expand(batch.slice(start, count), 0, 10 + start, True, True)
-    assert part.schema.equals(ROWS.row_schema(True, True))
+    assert part.schema.equals(row_schema(True, True))
     assert part.to_pylist() == whole[start : start + count]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from aqueduct_core.intake.aqueduct.rows import ROWS
+from aqueduct_core.intake.aqueduct.rows import row_schema
 from aqueduct_spark.formats.aqueduct.format import AqueductFormat
 from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
 from aqueduct_spark.formats.aqueduct.rows import AqueductRows
@@ -43,7 +43,7 @@ def stored(payloads: list[bytes], channel: str = "c") -> pa.RecordBatch:
         }
         for number, payload in enumerate(payloads)
     ]
-    return pa.RecordBatch.from_pylist(rows, schema=ROWS.row_schema(False, False))
+    return pa.RecordBatch.from_pylist(rows, schema=row_schema(False, False))
 
 
 def decode(
