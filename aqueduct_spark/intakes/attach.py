@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from aqueduct_core.errors import AqueductError, AuthFailed, InvalidOption, SpoolFailed, TlsFailed
+from aqueduct_core.errors import AqueductError, InvalidOption, SpoolFailed
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.storage.layout import protocol_of, spools_below
 from aqueduct_core.spool.reader import SpoolReader
@@ -21,7 +21,7 @@ from aqueduct_spark.intakes.renewal import Renewal
 from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.options.read import StreamReadOptions
 from aqueduct_spark.options.source import Dial, Listen, Standalone
-from aqueduct_spark.options.tokens import Token
+from aqueduct_spark.options.tokens import Token, standalone_credentials
 from aqueduct_spark.planning.launches import Absent
 from aqueduct_spark.planning.views import Reader
 
@@ -164,24 +164,7 @@ class _Standalone:
         return None
 
     def access(self) -> Credentials:
-        """Read again each time, so that what was renewed is picked up.
-
-        Raises:
-            AuthFailed: MISSING. TlsFailed: UNKNOWN_CA when the authority cannot be read.
-        """
-        token = self._token.value()
-        if token is None:
-            raise AuthFailed("MISSING", "The intakes want a token", "Set 'auth.tokenFile'")
-        try:
-            authority = Path(self._source.authority).read_bytes()
-        except OSError as error:
-            raise TlsFailed(
-                "UNKNOWN_CA",
-                f"The file {self._source.authority} of option 'tls.caFile' cannot be read: "
-                f"{error.strerror}",
-                "Give the certificate of the authority of the intakes' spools, PEM",
-            ) from None
-        return Credentials(token, authority)
+        return standalone_credentials(self._source, self._token)
 
     def directory(self, intake: int) -> Path | None:
         return None

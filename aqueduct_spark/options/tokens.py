@@ -1,14 +1,20 @@
-"""A bearer token and where it comes from; never shown."""
+"""The secrets of options: a bearer token and what standalone intakes are called with; never shown,
+read when they are used."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from aqueduct_core.errors import AuthFailed
+from aqueduct_core.errors import AuthFailed, InvalidOption
 from aqueduct_core.primitives.token_file import read_token
 from aqueduct_spark.options.access import TokenSource
+from aqueduct_spark.options.source import Standalone
+
+if TYPE_CHECKING:
+    from aqueduct_core.flight.credentials import Credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +47,26 @@ class Token:
     def value(self) -> str | None:
         """The token to present. Raises AuthFailed.MISSING when the file holds none."""
         return self.held if self.file is None else read_token(Path(self.file))
+
+
+def standalone_credentials(source: Standalone, token: Token) -> Credentials:
+    """What the intakes are called with; read again each time, so that what was renewed is used.
+
+    Raises:
+        InvalidOption: BAD_VALUE when the authority cannot be read.
+        AuthFailed: MISSING when there is no token.
+    """
+    from aqueduct_core.flight.credentials import Credentials
+
+    presented = token.value()
+    if presented is None:
+        raise AuthFailed("MISSING", "The intakes want a token", "Set 'auth.tokenFile'")
+    try:
+        authority = Path(source.authority).read_bytes()
+    except OSError as error:
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"Option 'tls.caFile' is '{source.authority}', which cannot be read: {error.strerror}",
+            "Name the certificate of the authority of the intakes' spools",
+        ) from None
+    return Credentials(presented, authority)

@@ -26,16 +26,15 @@ from aqueduct_spark.model.partitions import (
 from aqueduct_spark.options.read import BatchReadOptions
 from aqueduct_spark.options.source import Dial, Listen, Standalone, StoredSpools
 from aqueduct_spark.options.starting import AtTime, Starting
+from aqueduct_spark.options.tokens import Token, standalone_credentials
 from aqueduct_spark.options.until import UntilOffset
 from aqueduct_spark.planning.splits import LogKey, split
 from aqueduct_spark.read.batch.bounds import bounds, check_known
 
 if TYPE_CHECKING:
-    from aqueduct_core.flight.credentials import Credentials
     from aqueduct_core.flight.tickets import View
     from aqueduct_spark.formats.description import FormatDescription
     from aqueduct_spark.model.offsets import DataRange
-    from aqueduct_spark.options.tokens import Token
     from aqueduct_spark.planning.ranges import SizeIndex
     from aqueduct_spark.read.batch.spools import ReadableSpool
 
@@ -64,8 +63,8 @@ def settle(options: BatchReadOptions, token: Token, description: FormatDescripti
     Raises:
         SpoolFailed: there is no spool, or it cannot be read.
         IntakeFailed: UNREACHABLE; AuthFailed, TlsFailed: whom it is not for.
-        InvalidOption: BAD_VALUE for offsets that do not fit the spools; CONFLICT where one is of
-            another protocol than the format.
+        InvalidOption: BAD_VALUE for offsets that do not fit the spools, or an authority that
+            cannot be read; CONFLICT where a spool is of another protocol than the format.
         DataLoss: what was asked for is not stored, and failOnDataLoss is set.
     """
     view = cast("View", options.rows.view)
@@ -118,7 +117,7 @@ def plan(
     ranges = (snapshot or settle(options, token, description)).ranges
     if isinstance(source, StoredSpools):
         return [StoredPartition(rows) for rows in ranges]
-    access = access_to(source, token)
+    access = standalone_credentials(source, token)
     return [
         DataPartition(
             rows=rows,
@@ -131,31 +130,11 @@ def plan(
     ]
 
 
-def access_to(source: Standalone, token: Token) -> Credentials:
-    """What the intakes are called with.
-
-    Raises:
-        InvalidOption: BAD_VALUE when the authority cannot be read.
-        AuthFailed: MISSING when there is no token.
-    """
-    from aqueduct_core.flight.credentials import Credentials
-
-    try:
-        authority = Path(source.authority).read_bytes()
-    except OSError as error:
-        raise InvalidOption(
-            "BAD_VALUE",
-            f"Option 'tls.caFile' is '{source.authority}', which cannot be read: {error.strerror}",
-            "Name the certificate of the authority of the intakes' spools",
-        ) from None
-    return Credentials(token.value() or "", authority)
-
-
 def _status_partitions(
     source: StoredSpools | Standalone, token: Token, description: FormatDescription
 ) -> list[InputPartition]:
     if isinstance(source, Standalone):
-        access = access_to(source, token)
+        access = standalone_credentials(source, token)
         return [
             StatusPartition(intake, str(address), access)
             for intake, address in enumerate(source.addresses)
@@ -176,7 +155,7 @@ def _follow_partitions(
     description: FormatDescription,
 ) -> list[InputPartition]:
     view = cast("View", options.rows.view)
-    access = access_to(source, token)
+    access = standalone_credentials(source, token)
     tasks: list[InputPartition] = []
     with _readable(options, token, description) as spools:
         for spool in spools:
@@ -208,7 +187,7 @@ def _readable(
         from aqueduct_core.flight.client import IntakeClient
 
         source = cast(Standalone, options.source)
-        access = access_to(source, token)
+        access = standalone_credentials(source, token)
         yield [
             spools.ServedSpool(
                 intake, stack.enter_context(IntakeClient(str(address), access)), description

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_spark.formats.aqueduct.format import AqueductFormat
 from aqueduct_spark.intakes.clients import IntakeClients
 from aqueduct_spark.intakes.discovery import LaunchedIntakes
 from aqueduct_spark.intakes.rendezvous import Rendezvous
@@ -21,6 +22,11 @@ def launched(
 ) -> IntakeClients:
     discovery = LaunchedIntakes(rendezvous or ground.rendezvous, 1)
     planners.append(
-        IntakeClients(discovery, lambda: credentials or ground.credentials, readers or [QUERY])
+        IntakeClients(
+            discovery,
+            lambda: credentials or ground.credentials,
+            readers or [QUERY],
+            AqueductFormat(),
+        )
     )
     return planners[-1]

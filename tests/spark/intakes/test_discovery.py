@@ -13,6 +13,7 @@ from aqueduct_core.errors import (
     TlsFailed,
 )
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_spark.formats.aqueduct.format import AqueductFormat
 from aqueduct_spark.intakes.clients import IntakeClients
 from aqueduct_spark.intakes.discovery import StandaloneIntakes, numbered
 from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
@@ -63,7 +64,9 @@ def test_standalone_intakes_are_known_by_their_spools(
     known = StreamOffset({0: SpoolPosition(one.id, "h:1", 1, (0, 0))})
     seen = standalone.observe(known)
     assert {number: status.id for number, status in seen.items()} == {0: one.id, 1: two.id}
-    impatient = IntakeClients(StandaloneIntakes([nobody], 0.0), lambda: ground.credentials, [QUERY])
+    impatient = IntakeClients(
+        StandaloneIntakes([nobody], 0.0), lambda: ground.credentials, [QUERY], AqueductFormat()
+    )
     planners.append(impatient)
     assert impatient.observe(known) == {}
     with pytest.raises(IntakeFailed, match=f"{nobody}.*{one.id}") as failed:
@@ -73,7 +76,12 @@ def test_standalone_intakes_are_known_by_their_spools(
     wrong = replace(ground.credentials, token=stranger.token)
     for credentials, error in ((wrong, AuthFailed), (stranger, TlsFailed)):
         planners.append(
-            IntakeClients(StandaloneIntakes([one.at], 60.0), lambda c=credentials: c, [QUERY])  # type: ignore[misc]
+            IntakeClients(
+                StandaloneIntakes([one.at], 60.0),
+                lambda c=credentials: c,
+                [QUERY],
+                AqueductFormat(),
+            )  # type: ignore[misc]
         )
         with pytest.raises(error):
             planners[-1].observe(known)

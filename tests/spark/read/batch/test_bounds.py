@@ -15,7 +15,6 @@ from aqueduct_core.errors import DataLoss, InvalidOption, SpoolFailed
 from aqueduct_core.spool import Spool
 from aqueduct_spark.formats.aqueduct.format import AqueductFormat
 from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
-from aqueduct_spark.formats.aqueduct.rows import AqueductRows
 from aqueduct_spark.options.read import BatchReadOptions
 from aqueduct_spark.options.starting import AtTime, Earliest, Latest, Specific, Starting
 from aqueduct_spark.options.tokens import Token
@@ -97,7 +96,7 @@ def read(spool: Path, **given: str) -> list[tuple[int, int, bytes]]:
 
 def reader_of(spool: Path, **given: str) -> BatchReader:
     asked = options(spool, **given)
-    return BatchReader(AqueductFormat(), asked, Token(), settle(asked, Token(), AqueductRows()))
+    return BatchReader(AqueductFormat(), asked, Token(), settle(asked, Token(), AqueductFormat()))
 
 
 def read_by(reader: BatchReader) -> list[tuple[int, int, bytes]]:

@@ -13,7 +13,6 @@ from aqueduct_core.errors import AuthFailed, FinishTimeout, IntakeFailed, Invali
 from aqueduct_core.intake.settings.config_file import AccessFiles, write_access
 from aqueduct_spark.formats.aqueduct.format import AqueductFormat
 from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
-from aqueduct_spark.formats.aqueduct.rows import AqueductRows
 from aqueduct_spark.options.read import BatchReadOptions
 from aqueduct_spark.options.tokens import Token
 from aqueduct_spark.read.batch.planner import settle, settles
@@ -54,7 +53,7 @@ def reader(options: dict[str, str]) -> BatchReader:
         AqueductFormat(),
         parsed,
         token,
-        settle(parsed, token, AqueductRows()) if settles(parsed) else None,
+        settle(parsed, token, AqueductFormat()) if settles(parsed) else None,
     )
 
 
