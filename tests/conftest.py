@@ -47,10 +47,28 @@ def group(path: str) -> str:
     )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rule", metavar="ID", help="only what proves this rule, such as AQ-ACK-7")
+
+
+def chosen(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave those that name the rule of ``--rule``."""
+    if (rule := config.getoption("rule")) is None:
+        return
+    proofs = [
+        item for item in items if any(rule in each.args for each in item.iter_markers("rule"))
+    ]
+    if not proofs:
+        raise pytest.UsageError(f"--rule {rule}: no test of those given names it")
+    config.hook.pytest_deselected(items=[item for item in items if item not in proofs])
+    items[:] = proofs
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes longest is begun first, so that no process is left alone with it at the end: the
     groups, then the files that start processes. Otherwise the order stays, shuffled or not."""
+    chosen(config, items)
 
     def place(item: pytest.Item) -> int:
         path = item.nodeid.split("::", 1)[0]

@@ -81,7 +81,7 @@ class UnreliableAcks:
 
     Holds: all below ``mark`` were acked or nacked, all below ``frozen`` (≥ mark) are past their
     deadline, so what has not come by then is ignored for good; ``declared`` ≥ frozen is the sum
-    of all SENT_UNRELIABLE. Every answer ends on a declared sum (AQ-ACK-7).
+    of all SENT_UNRELIABLE. Every answer ends on a declared sum (AQ-ACK-7), but for the last one.
     """
 
     __slots__ = ("_config", "_expired", "_pending", "_refused", "declared", "frozen", "mark",

@@ -1,4 +1,4 @@
-"""From the options of a query to what each of its intakes is intake_options."""
+"""From the options of a query to the settings of each intake that it launches."""
 
 from __future__ import annotations
 
