@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -166,11 +166,19 @@ def measured(spans: Iterable[Span], start: int, end: int, step: int) -> list[tup
     return points
 
 
-def coalesced(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in the same order, small neighbours joined to about `BATCH_BYTES`."""
+def coalesced(
+    batches: Iterator[pa.RecordBatch], leave_out: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """The same rows in the same order, small neighbours joined to about `BATCH_BYTES`; without the
+    columns of ``leave_out``, which cost as much as others where they are null."""
     gathered: list[pa.RecordBatch] = []
     size = 0
+    kept: list[str] | None = None
     for batch in batches:
+        if leave_out:
+            if kept is None:
+                kept = [name for name in batch.schema.names if name not in leave_out]
+            batch = batch.select(kept)
         gathered.append(batch)
         size += batch.nbytes
         if size >= BATCH_BYTES:

@@ -8,7 +8,7 @@ intake that cannot be reached, or cannot see its directory, proves nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import pyarrow as pa
 from msgspec import structs
@@ -26,9 +26,15 @@ OffsetBatches = Iterator[tuple[int, pa.RecordBatch]]
 
 
 def stored_rows(
-    client: IntakeClient, ticket: Ticket, schema: pa.Schema, *, lenient: bool = False
+    client: IntakeClient,
+    ticket: Ticket,
+    schema: pa.Schema,
+    *,
+    lenient: bool = False,
+    leave_out: Collection[str] = (),
 ) -> OffsetBatches:
-    """The rows of ``ticket`` in order, from an intake; ``schema`` is that of its spool.
+    """The rows of ``ticket`` in order, from an intake; ``schema`` is that of its spool. Columns of
+    ``leave_out`` may be missing.
 
     Raises:
         DataLoss: SPOOL_REPLACED; RANGE_GONE and OFFSET_AHEAD unless it is ``lenient``.
@@ -47,7 +53,7 @@ def stored_rows(
         str(ticket),
         ticket.start,
         ticket.end,
-        read=lambda start, end: rows_of(client, part(start, end), schema),
+        read=lambda start, end: rows_of(client, part(start, end), schema, leave_out),
         stretches=lambda start, end: client.stretches(part(start, end)),
         durable=ends,
         lenient=lenient,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -33,16 +33,18 @@ FIRST_SPAN, LEAST_SPAN, MOST_SPAN = 32_768, 4_096, 1 << 24
 """Rows that one answer is for: as many as records of the size seen so far make `LOCATIONS` of."""
 
 
-def rows_of(client: IntakeClient, ticket: Ticket, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def rows_of(
+    client: IntakeClient, ticket: Ticket, schema: pa.Schema, leave_out: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
     """As ``client.read(ticket)``: exactly its rows, in order, in batches near 1 MB. ``schema`` is
-    that of the spool.
+    that of the spool; columns of ``leave_out`` may be missing.
 
     What was read stays valid after the intake has truncated it. Raises what ``client.read`` raises.
     """
     position = ticket.start
     if position < ticket.end and is_this_host(client.address):
         try:
-            for batch in _mapped(client, ticket, schema):
+            for batch in _mapped(client, ticket, schema, leave_out):
                 yield batch
                 position += batch.num_rows
         except (SpoolFailed, DataLoss, IntakeFailed, OSError) as error:
@@ -53,7 +55,9 @@ def rows_of(client: IntakeClient, ticket: Ticket, schema: pa.Schema) -> Iterator
         yield from client.read(structs.replace(ticket, start=position))
 
 
-def _mapped(client: IntakeClient, ticket: Ticket, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _mapped(
+    client: IntakeClient, ticket: Ticket, schema: pa.Schema, leave_out: Collection[str]
+) -> Iterator[pa.RecordBatch]:
     """The rows of the ticket up to the first that is not in a file here.
 
     Locations are requested in turns, so that a long range of small records takes little memory.
@@ -65,7 +69,7 @@ def _mapped(client: IntakeClient, ticket: Ticket, schema: pa.Schema) -> Iterator
         if not are_here(found):
             return
         known = stored_schema(Path(found[0].path).parent)  # of an earlier release it is another one
-        yield from coalesced(read_locations(found, known or schema))
+        yield from coalesced(read_locations(found, known or schema), leave_out)
         start = end
         span = max(LEAST_SPAN, min(MOST_SPAN, span * LOCATIONS // max(1, len(found))))
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from aqueduct_core.flight.tickets import VIEWS
+from aqueduct_core.intake.storage.rows import EVENT
 from aqueduct_spark.formats.description import RowMapping
 from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.read.filters import RowFilter
@@ -32,6 +33,8 @@ class RowShaper:
         self._mapping = mapping
         self._options = rows
         self._filter = RowFilter(mapping, rows.selection)
+        self.leave_out = (EVENT,) if rows.view == "messages" else ()
+        """Stored columns that this view does not look at."""
         self._include_spool = rows.include_spool and rows.view == "messages"
 
     def rows(

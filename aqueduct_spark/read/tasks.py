@@ -68,7 +68,11 @@ def rows(
             client = _client(partition, address)
             ticket = Ticket(wanted.spool, wanted.partition, following, wanted.stop)
             for first, batch in stored_rows(
-                client, ticket, mapping.stored_schema, lenient=partition.lenient
+                client,
+                ticket,
+                mapping.stored_schema,
+                lenient=partition.lenient,
+                leave_out=shaper.leave_out,
             ):
                 yield from shaper.rows(batch, wanted.partition, first, wanted.spool)
                 following = first + batch.num_rows

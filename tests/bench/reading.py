@@ -26,6 +26,7 @@ from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.server import IntakeServer
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.aqueduct.rows import ATTACHMENTS, HEADERS, ROWS, SOURCE
+from aqueduct_core.intake.storage.rows import EVENT
 from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_core.spool.locations import Location
 from aqueduct_spark.formats.aqueduct.rows import AqueductRows
@@ -97,7 +98,7 @@ def serve(
 
 
 def mapped(client: IntakeClient, ticket: Ticket) -> Iterator[pa.RecordBatch]:
-    return rows_of(client, ticket, AqueductRows.stored_schema)
+    return rows_of(client, ticket, AqueductRows.stored_schema, (EVENT,))
 
 
 def cpu() -> float:

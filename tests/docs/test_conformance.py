@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,36 @@ def test_the_report_shows_what_is_not_proven() -> None:
     assert "| AQ-X-1 | one | `tests/test_a.py::test_b` |" in text
     assert f"| AQ-X-2 | two | {conformance.UNPROVEN} |" in text
     assert "1 of 2 rules" in text
+
+
+def collected(rule: str) -> subprocess.CompletedProcess[str]:
+    """What pytest finds for ``--rule`` in one file."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-q", "--collect-only"]
+    return subprocess.run(
+        [*command, "--rule", rule, "tests/core/aqueduct/test_acks.py"],
+        cwd=conformance.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_proofs_of_one_rule_run_alone() -> None:
+    run = collected("AQ-ACK-7")
+    found = set(re.findall(r"::(\w+)", run.stdout))
+    assert found == {
+        proof.test
+        for proof in conformance.proofs(conformance.ROOT)
+        if proof.rule == "AQ-ACK-7" and proof.path.endswith("/test_acks.py")
+    }
+    assert found
+    assert "deselected" in run.stdout
+
+
+def test_a_rule_that_nothing_names_runs_nothing() -> None:
+    run = collected("AQ-ACK")
+    assert run.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--rule AQ-ACK: no test of those given names it" in run.stderr
 
 
 def test_check_finds_an_old_report(

@@ -104,7 +104,12 @@ class Follower:
 
     def _read(self, ticket: Ticket, at: list[int], log_number: int) -> Iterator[pa.RecordBatch]:
         unreturned = 0
-        for first, batch in stored_rows(self._client, ticket, self._mapping.stored_schema):
+        for first, batch in stored_rows(
+            self._client,
+            ticket,
+            self._mapping.stored_schema,
+            leave_out=self._shaper.leave_out,
+        ):
             yield from self._shaper.rows(batch, ticket.partition, first, ticket.spool)
             at[log_number] = first + batch.num_rows
             unreturned += batch.nbytes

@@ -41,7 +41,7 @@ def stored_rows(
     while following < wanted.stop:
         try:
             with opened(Path(wanted.at), wanted.spool) as reader:
-                for first, batch in _rows(reader, wanted, following, lenient):
+                for first, batch in _rows(reader, wanted, following, lenient, shaper):
                     yield from shaper.rows(batch, wanted.partition, first, wanted.spool)
                     following = first + batch.num_rows
             return
@@ -52,13 +52,15 @@ def stored_rows(
             log.info("%s: looked at again: %s", wanted, error)
 
 
-def _rows(reader: SpoolReader, wanted: DataRange, start: int, lenient: bool) -> OffsetBatches:
+def _rows(
+    reader: SpoolReader, wanted: DataRange, start: int, lenient: bool, shaper: RowShaper
+) -> OffsetBatches:
     log_number = wanted.partition
     return passing(
         str(wanted),
         start,
         wanted.stop,
-        read=lambda first, stop: coalesced(reader.read(log_number, first, stop)),
+        read=lambda first, stop: coalesced(reader.read(log_number, first, stop), shaper.leave_out),
         stretches=lambda first, stop: reader.stretches(log_number, first, stop),
         durable=lambda: reader.ends()[log_number],
         lenient=lenient,

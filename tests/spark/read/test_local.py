@@ -19,6 +19,7 @@ from aqueduct_core.flight.server import IntakeServer
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.aqueduct.rows import ROWS
+from aqueduct_core.intake.storage.rows import EVENT
 from aqueduct_core.spool import Spool, Stretch
 from aqueduct_core.spool.locations import Location
 from aqueduct_spark.read import local
@@ -115,6 +116,16 @@ def test_any_range_is_the_same(served: Served, client: IntakeClient) -> None:
         asked = ticket(served, partition, start, end)
         assert table(list(rows_of(client, asked, ROWS.schema))) == table(list(client.read(asked)))
     assert list(rows_of(client, ticket(served, 0, 7, 7), ROWS.schema)) == []
+
+
+def test_columns_that_nobody_looks_at_are_left_out(served: Served, client: IntakeClient) -> None:
+    asked = ticket(served, 0, 3, 997)
+    whole = list(rows_of(client, asked, ROWS.schema))
+    bare = list(rows_of(client, asked, ROWS.schema, (EVENT,)))
+    assert served.reads == []
+    without = [batch.drop_columns([EVENT]) for batch in whole]
+    assert [batch.to_pylist() for batch in bare] == [batch.to_pylist() for batch in without]
+    assert bare[0].schema == without[0].schema
 
 
 def test_places_are_asked_for_in_turns(
