@@ -28,9 +28,8 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(options: argparse.Namespace) -> int:
     # gRPC reads it when it is imported; its own lines would bury the one that says what is wrong.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    from aqueduct_core.intake import process
-    from aqueduct_core.intake.settings import config_file
-    from aqueduct_core.intake.settings.config_file import write_access
+    from aqueduct_core.intake import config_file, process
+    from aqueduct_core.intake.config_file import write_access
 
     settings, keys = config_file.read(options.config)
     access = write_access(keys, settings.credentials)

@@ -26,12 +26,16 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
 
 from aqueduct_core.errors import InvalidOption
-from aqueduct_core.intake.sessions.frontend import AcceptSession, Frontend
+from aqueduct_core.intake.sessions.frontend import AcceptSession
+from aqueduct_core.intake.sessions.remote import MakeRemote
 from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.intake.storage.rows import RowFormat
 from aqueduct_core.transport.settings import LinkSettings
 
-_BUILT_IN = {"aqueduct": "aqueduct_core.intake.aqueduct.adapter:ADAPTER"}
+DEFAULT_PROTOCOL = "aqueduct"
+"""Where settings or a spool name none: it was there before others were."""
+
+_BUILT_IN = {DEFAULT_PROTOCOL: "aqueduct_core.intake.aqueduct.adapter:ADAPTER"}
 
 
 SettingsT = TypeVar("SettingsT", bound=IntakeSettings)
@@ -47,7 +51,7 @@ class Adapter(Protocol[SettingsT]):
     """Its name in the TLS handshake."""
 
     settings: type[SettingsT]
-    """What its intakes are told: those of every intake with sections of its own."""
+    """Those of its intakes: those of every intake with sections of its own."""
 
     rows: RowFormat
     """Those of a new spool; it reads those of earlier ones."""
@@ -59,7 +63,7 @@ class Adapter(Protocol[SettingsT]):
     """The code with which one is closed that fails by a fault of ours."""
 
     def link(self, settings: SettingsT) -> LinkSettings:
-        """Of each connection of a listener."""
+        """Of each connection."""
 
     def ack_delay(self, settings: SettingsT) -> float:
         """Seconds in which an ack leaves, once its message is durable."""
@@ -67,7 +71,7 @@ class Adapter(Protocol[SettingsT]):
     def accepts(
         self, settings: SettingsT, refusal: Callable[[str | None], str | None]
     ) -> AcceptSession:
-        """How connections of a listener begin. Asked once, at the start.
+        """How connections of a listener begin. Called once, at the start.
 
         Args:
             refusal: why a client with this bearer token may not connect; None: it may.
@@ -76,11 +80,12 @@ class Adapter(Protocol[SettingsT]):
             InvalidOption: settings that the protocol cannot have.
         """
 
-    def dials(self, settings: SettingsT) -> Frontend:
-        """The frontend of an intake that dials (its settings have ``connect``).
+    def dials(self, settings: SettingsT) -> MakeRemote:
+        """What is wanted of the endpoints of an intake that dials (its settings have ``connect``).
+        Called once, at the start.
 
         Raises:
-            InvalidOption: also where the protocol has none.
+            InvalidOption: also where the protocol has no client.
         """
 
 
@@ -111,8 +116,8 @@ def settings_from(text: str | bytes) -> IntakeSettings:
         InvalidOption: MISSING, UNKNOWN or BAD_VALUE, naming the key; no adapter.
     """
     try:
-        protocol = json.loads(text).get("protocol", "aqueduct")
+        protocol = json.loads(text).get("protocol", DEFAULT_PROTOCOL)
     except (ValueError, AttributeError, RecursionError):
-        protocol = "aqueduct"  # whose settings refuse it
+        protocol = DEFAULT_PROTOCOL  # whose settings refuse it
     settings: IntakeSettings = adapter_named(str(protocol)).settings.from_json(text)
     return settings

@@ -18,12 +18,12 @@ from aqueduct_core.flight.server import IntakeServer
 from aqueduct_core.intake.adapter import Adapter, adapter_named
 from aqueduct_core.intake.control import status_file
 from aqueduct_core.intake.control.commands import Control, IntakeState
-from aqueduct_core.intake.control.fence import Fence
 from aqueduct_core.intake.control.flight_host import SpoolHost, Watch
 from aqueduct_core.intake.control.lease import Lease
 from aqueduct_core.intake.control.rates import Meter
 from aqueduct_core.intake.sessions.channel_owners import ChannelOwners
 from aqueduct_core.intake.sessions.context import SessionContext
+from aqueduct_core.intake.sessions.dial import DialFrontend
 from aqueduct_core.intake.sessions.frontend import Frontend
 from aqueduct_core.intake.sessions.listen import ListenFrontend
 from aqueduct_core.intake.sessions.session import Session
@@ -31,6 +31,7 @@ from aqueduct_core.intake.settings.in_force import in_force
 from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.intake.settings.recorded import admission_of, check_recorded, record
 from aqueduct_core.intake.storage.commit_tracker import CommitTrackers
+from aqueduct_core.intake.storage.fence import Fence
 from aqueduct_core.intake.storage.group_commit import RETRY, GroupCommit
 from aqueduct_core.intake.storage.layout import settle_layout
 from aqueduct_core.intake.storage.rows import RowFormat
@@ -381,7 +382,14 @@ class Intake:
 def _frontend(settings: IntakeSettings, adapter: Adapter[Any]) -> Frontend:
     """Raises: InvalidOption, TlsFailed, AuthFailed where certificates or tokens cannot be had."""
     if settings.connect is not None:
-        return adapter.dials(settings)
+        return DialFrontend(
+            settings,
+            settings.connect,
+            alpn=adapter.alpn,
+            link=adapter.link(settings),
+            no_error=adapter.no_error,
+            make_remote=adapter.dials(settings),
+        )
     assert settings.listen is not None
     return ListenFrontend(
         settings,

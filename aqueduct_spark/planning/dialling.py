@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.intake.control.endpoint_claims import claim_name
+from aqueduct_core.intake.sessions.endpoint_claims import claim_name
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.planning.views import Seen
 

@@ -28,7 +28,8 @@ from typing import Any, NamedTuple
 from pyspark.sql import SparkSession
 
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.intake import AqueductIntake, TlsSettings
+from aqueduct_core.intake.aqueduct.settings import AqueductIntake
+from aqueduct_core.intake.settings.intake import TlsSettings
 from tests.bench.transport import MEGABYTE, calibration, measure
 from tests.support.processes import cpu_seconds
 from tests.support.waiting import environment, intake_status, wait_until

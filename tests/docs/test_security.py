@@ -10,10 +10,9 @@ import pytest
 
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.flight import unauthenticated
-from aqueduct_core.intake import process
+from aqueduct_core.intake import config_file, process
 from aqueduct_core.intake.sessions.authentication import Authentication
 from aqueduct_core.intake.sessions.listen import SHARED_WINDOW, listen_limits
-from aqueduct_core.intake.settings import config_file
 from aqueduct_core.intake.settings.intake import AuthSettings
 from aqueduct_core.logs import refusals
 from aqueduct_core.transport import (

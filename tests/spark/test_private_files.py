@@ -15,8 +15,8 @@ from aqueduct_core.aio.producer import Producer
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.__main__ import main
-from aqueduct_core.intake.settings.config_file import write_access
-from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
+from aqueduct_core.intake.aqueduct.settings import AqueductConnect, Subscription
+from aqueduct_core.intake.config_file import write_access
 from aqueduct_core.primitives.atomic_file import make_directories
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.skips import Skip, save_skips

@@ -17,7 +17,8 @@ from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.tickets import IntakeStatus, Ticket
 from aqueduct_core.intake.__main__ import main
 from aqueduct_core.intake.aqueduct.rows import ROWS
-from aqueduct_core.intake.settings.intake import AqueductIntake, IntakeSettings, TlsSettings
+from aqueduct_core.intake.aqueduct.settings import AqueductIntake
+from aqueduct_core.intake.settings.intake import IntakeSettings, TlsSettings
 from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
 from tests.support.forks import Fork
 from tests.support.waiting import LONG, environment

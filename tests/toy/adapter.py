@@ -12,7 +12,8 @@ from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.adapter import Adapter
 from aqueduct_core.intake.sessions.context import SessionContext
-from aqueduct_core.intake.sessions.frontend import Accepted, AcceptSession, Frontend
+from aqueduct_core.intake.sessions.frontend import Accepted, AcceptSession
+from aqueduct_core.intake.sessions.remote import MakeRemote
 from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.intake.storage.batches import BatchSlice, ChannelSource, ChannelTally
@@ -150,6 +151,9 @@ class ToySession(Session[Toy]):
         for channel in channels:
             self._topics.pop(channel, None)
 
+    def unrepeatable(self, source: ChannelSource, tally: ChannelTally, reason: str) -> None:
+        raise AssertionError("topics have no logical numbers")
+
     def _record(
         self, kind: str, source: ChannelSource | None = None, counts: EventCounts | None = None
     ) -> None:
@@ -194,7 +198,7 @@ class ToyAdapter(Adapter[IntakeSettings]):
 
         return accept
 
-    def dials(self, settings: IntakeSettings) -> Frontend:
+    def dials(self, settings: IntakeSettings) -> MakeRemote:
         raise InvalidOption("CONFLICT", "a toy dials nobody", "Give it listen")
 
 

@@ -11,9 +11,8 @@ from aqueduct_core.aqueduct.conventions.headers import (
     CODE_NOT_REPEATABLE,
     CODE_REJECTED,
 )
-from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.faults import Code
-from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
+from aqueduct_core.engine.close_codes import CloseOrigin, ConnectionEnd, how_lost
 from aqueduct_core.errors import (
     AqueductError,
     AuthFailed,
@@ -24,13 +23,13 @@ from aqueduct_core.errors import (
 )
 
 
-def broke_protocol(closed: Closed) -> bool:
+def broke_protocol(closed: ConnectionEnd) -> bool:
     """Whether we ended a connection because its peer broke the protocol."""
     ours = not closed.by_peer and closed.origin is CloseOrigin.APPLICATION
     return ours and closed.code in set(Code) - {Code.NO_ERROR}
 
 
-def refusal(where: str, closed: Closed) -> AqueductError:
+def refusal(where: str, closed: ConnectionEnd) -> AqueductError:
     """Why a server closed a connection in place of accepting it; or that it was lost before."""
     if closed.origin is not CloseOrigin.APPLICATION:
         return ConnectFailed(
@@ -64,7 +63,7 @@ def refusal(where: str, closed: Closed) -> AqueductError:
     )
 
 
-def refusal_of_producer(where: str, producer: str, closed: Closed) -> SinkFailed | None:
+def refusal_of_producer(where: str, producer: str, closed: ConnectionEnd) -> SinkFailed | None:
     """What a server has against a producer that it had accepted, and no new connection changes."""
     if not closed.by_peer or closed.origin is not CloseOrigin.APPLICATION:
         return None

@@ -10,13 +10,14 @@ from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.intake.adapter import Adapter
 from aqueduct_core.intake.aqueduct.config import engine_config, link_settings
-from aqueduct_core.intake.aqueduct.dial import DialFrontend
+from aqueduct_core.intake.aqueduct.remote import AqueductRemote
 from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.aqueduct.server_role import ServerRole
 from aqueduct_core.intake.aqueduct.session import AqueductSession
+from aqueduct_core.intake.aqueduct.settings import AqueductIntake
 from aqueduct_core.intake.sessions.context import SessionContext
-from aqueduct_core.intake.sessions.frontend import Accepted, AcceptSession, Frontend
-from aqueduct_core.intake.settings.intake import AqueductIntake
+from aqueduct_core.intake.sessions.frontend import Accepted, AcceptSession
+from aqueduct_core.intake.sessions.remote import MakeRemote
 from aqueduct_core.intake.storage.rows import RowFormat
 from aqueduct_core.transport.settings import LinkSettings
 
@@ -49,9 +50,10 @@ class AqueductAdapter(Adapter[AqueductIntake]):
 
         return accept
 
-    def dials(self, settings: AqueductIntake) -> Frontend:
-        assert settings.connect is not None
-        return DialFrontend(settings, settings.connect)
+    def dials(self, settings: AqueductIntake) -> MakeRemote:
+        connect, config = settings.connect, engine_config(settings)
+        assert connect is not None
+        return lambda where, finished: AqueductRemote(where, connect, config, finished)
 
 
 ADAPTER = AqueductAdapter()

@@ -21,6 +21,7 @@ from aqueduct_core.intake.aqueduct.subscriptions import (
     Subscriptions,
     SubscriptionState,
 )
+from aqueduct_core.intake.sessions.remote import ConnectionEvents
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +35,6 @@ class ClientRole(Role):
 
     Args:
         later: ``later(seconds, call)`` as of an event loop.
-        opened: called when the remote accepted the connection.
-        changed: called when something came, or ended; the connection may have nothing to do now.
-        closed: called at the end of the connection.
     """
 
     def __init__(
@@ -46,20 +44,17 @@ class ClientRole(Role):
         *,
         clock: Callable[[], float],
         later: Callable[[float, Callable[[], None]], object],
-        opened: Callable[[], None],
-        changed: Callable[[], None],
-        closed: Callable[[Closed], None],
+        events: ConnectionEvents,
     ) -> None:
-        self.entrypoint_ended = False
+        self.left = False
+        """The entrypoint has ended."""
         self.progress = False
         """Messages came on this connection."""
         self._engine = engine
         self._subscriptions = subscriptions
         self._clock = clock
         self._later = later
-        self._opened = opened
-        self._changed = changed
-        self._on_closed = closed
+        self._events = events
         self._session: AqueductSession | None = None
         self._start: int | None = None
         self._waiting: deque[SubscriptionState] = deque()  # sent, without credit (AQ-FLOW-5)
@@ -72,7 +67,7 @@ class ClientRole(Role):
         """Nothing is open, and nothing can be asked for on this connection any more."""
         if self._subscriptions.open or self._session is None:
             return False
-        return self.entrypoint_ended or self._subscriptions.settled
+        return self.left or self._subscriptions.settled
 
     def opened(self, session: AqueductSession, headers: Headers) -> None:
         try:
@@ -83,14 +78,14 @@ class ClientRole(Role):
         self._session = session
         self._start = claims.sequence_start
         session.admit(headers, claims.producer)
-        self._opened()
+        self._events.opened()
         self.request()
-        self._changed()
+        self._events.changed()
 
     def request(self) -> None:
         """Ask for all that is to be asked for now; come back when more is."""
         session = self._session
-        if session is None or self.entrypoint_ended or self._engine.closed is not None:
+        if session is None or self.left or self._engine.closed is not None:
             return
         now = self._clock()
         self._blocked = False
@@ -101,9 +96,9 @@ class ClientRole(Role):
             session.kick()
         self._request_later(now)
 
-    def finish(self) -> None:
-        """Say on the entrypoint that no more requests come."""
-        if self._session is not None and not self.entrypoint_ended:
+    def leave(self) -> None:
+        """Finish the entrypoint: no more requests come (AQ-LIFE-24)."""
+        if self._session is not None and not self.left:
             try:
                 self._engine.finish(chanid.ENTRYPOINT, self._clock())
                 self._session.kick()
@@ -134,7 +129,7 @@ class ClientRole(Role):
                 self._subscriptions.recorded(channel)
             else:
                 self._subscriptions.settle(tree, channel)
-                self._changed()
+                self._events.changed()
 
     def unread(self, parent: SessionChannel, path: str, reason: str) -> None:
         self._subscriptions.unread(parent.source.channel_id, path, reason)
@@ -149,17 +144,17 @@ class ClientRole(Role):
                 self._clock(),
             )
         elif ended.channel == chanid.ENTRYPOINT:
-            self.entrypoint_ended = True
+            self.left = True
             self._return_waiting()
         self.request()
-        self._changed()
+        self._events.changed()
 
     def closed(self, session: AqueductSession, closed: Closed) -> None:
         self._return_waiting()
         for tree in self._subscriptions.lost(_reason(closed), self._clock()):
             self._completed |= dict.fromkeys(tree.open - tree.durable, tree)
         self._session = None
-        self._on_closed(closed)
+        self._events.closed(closed)
 
     def _request(self, session: AqueductSession, state: SubscriptionState, now: float) -> bool:
         """Whether the request left, or waits for credit."""

@@ -6,7 +6,7 @@ from aqueduct_core.aqueduct.config import CHANNEL_BUFFER, AckMode, Config
 from aqueduct_core.aqueduct.conventions.headers import BadHeader
 from aqueduct_core.aqueduct.wire.codec import headers_size
 from aqueduct_core.engine.message_batch import MessageBatch
-from aqueduct_core.intake.settings.intake import AqueductIntake
+from aqueduct_core.intake.aqueduct.settings import AqueductIntake
 from aqueduct_core.transport.settings import LinkSettings
 
 NUMBER_BYTES = 64

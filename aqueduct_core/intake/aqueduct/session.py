@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 
@@ -51,18 +52,18 @@ from aqueduct_core.intake.storage.pending import PendingBatch
 log = logging.getLogger(__name__)
 
 
-class Role:
+class Role(ABC):
     """What differs between a connection that was accepted and one that was dialled."""
 
+    @abstractmethod
     def opened(self, session: AqueductSession, headers: Headers) -> None:
         """The peer's connection headers are here: `AqueductSession.admit` or `refuse` it."""
-        raise NotImplementedError
 
     def received(self, channel: SessionChannel) -> None:
         """Messages of a channel came, and are to be stored."""
 
     def handle(self, event: Event) -> None:
-        """What the engine says of channels on which we send; and ``Complete``."""
+        """Events of channels on which we send; and ``Complete``."""
 
     def recorded(self, channels: list[int]) -> None:
         """The finishes of these channels are durable, with all their messages. It may come after

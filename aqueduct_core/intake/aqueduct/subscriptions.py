@@ -23,13 +23,14 @@ import heapq
 import itertools
 import random
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from types import MappingProxyType
 
 from aqueduct_core.aqueduct.events import Counts, End
 from aqueduct_core.flight.subscription_status import FAILURES, Failure
-from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
+from aqueduct_core.intake.aqueduct.settings import AqueductConnect, Subscription
 from aqueduct_core.primitives.backoff import Backoff
 
 INCOMPLETE = "incomplete"
@@ -75,7 +76,9 @@ class Subscriptions:
     """Of one endpoint. ``failures`` counts all failures, ``failed`` keeps the newest.
 
     Args:
-        finished: names that were finished in an earlier life of the intake.
+        finished: names that were finished in an earlier life of the intake, with the digests of
+            their requests: another request under the same name has not finished. What an earlier
+            release noted has no digest.
     """
 
     def __init__(
@@ -83,24 +86,23 @@ class Subscriptions:
         endpoint: str,
         settings: AqueductConnect,
         *,
-        finished: Iterable[str] = (),
+        finished: Mapping[str, str | None] = MappingProxyType({}),
     ) -> None:
         self.failures = 0
         self.failed: deque[Failure] = deque(maxlen=FAILURES)
-        self.finished_names: list[str] = []
+        self.finished_requests: dict[str, str] = {}
         self._endpoint = endpoint
         self._bounded = settings.bounded
         self._trees: dict[int, ChannelTree] = {}  # of each channel that has not ended
         self._counts = dict.fromkeys(Phase, 0)
         self._serial = itertools.count()
         self._waiting: list[tuple[float, int, SubscriptionState, bool]] = []
-        known = set(finished)
         for subscription in settings.subscriptions:
             state = SubscriptionState(
                 subscription, Backoff(settings.first_wait, settings.longest_wait, random.random)
             )
             self._counts[Phase.WAITING] += 1
-            if subscription.name in known:
+            if finished.get(subscription.name, "") in (None, subscription.digest):
                 self._finish(state)
             else:
                 self._wait(state, 0.0)
@@ -255,7 +257,8 @@ class Subscriptions:
 
     def _finish(self, state: SubscriptionState) -> None:
         self._move(state, Phase.FINISHED)
-        self.finished_names.append(state.subscription.name)
+        subscription = state.subscription
+        self.finished_requests[subscription.name] = subscription.digest
 
     def _move(self, state: SubscriptionState, phase: Phase) -> None:
         self._counts[state.phase] -= 1

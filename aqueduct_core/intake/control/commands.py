@@ -15,8 +15,8 @@ from aqueduct_core.flight.subscription_status import SubscriptionStatus
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, View, require_spool
 from aqueduct_core.intake.control.cursor_leases import CursorLeases
 from aqueduct_core.intake.control.cursor_owners import CursorOwners
-from aqueduct_core.intake.control.fence import Fence
 from aqueduct_core.intake.control.lease import Lease
+from aqueduct_core.intake.storage.fence import Fence
 from aqueduct_core.intake.storage.pending import PendingEvent
 from aqueduct_core.intake.storage.skipped_rows import SkipListener, skipped_event
 from aqueduct_core.spool import Spool

@@ -16,7 +16,7 @@ from msgspec import structs
 from aqueduct_core.errors import AqueductError, IntakeFailed
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View, require_spool
-from aqueduct_core.intake.control.fence import Fence
+from aqueduct_core.intake.storage.fence import Fence
 from aqueduct_core.intake.storage.rows import RowFormat
 from aqueduct_core.spool import Location, Spool, Stretch
 

@@ -98,9 +98,10 @@ class Session(ABC, Generic[EngineT]):
                 self._engine.confirm(channel, now)
             self.kick()
 
+    @abstractmethod
     def unrepeatable(self, source: ChannelSource, tally: ChannelTally, reason: str) -> None:
-        """A protocol whose producers keep logical numbers closes the connection here."""
-        raise NotImplementedError
+        """A channel has other content under numbers that are stored: close the connection, for it
+        cannot be acked. Only where a batch ``resumes``, or its rows have numbers."""
 
     def pause(self) -> None:
         self._engine.pause()

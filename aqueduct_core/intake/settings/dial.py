@@ -1,30 +1,18 @@
-"""Whom an intake dials, and what it asks for there: frozen values, read from JSON or TOML."""
+"""Whom an intake dials, and how: frozen values, read from JSON or TOML. What it asks for there is
+for its protocol to say."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from hashlib import sha256
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from aqueduct_core.aqueduct.conventions.headers import MAX_NAME_BYTES
-from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.primitives.host_port import HostPort, canonical
 from aqueduct_core.primitives.settings import Section, duration
 from aqueduct_core.transport.tls.credentials import ClientTls
-
-MAX_SUBSCRIPTIONS = 60_000
-"""Channels asked for on one connection; the engine keeps at most 65,536 open."""
-
-PLACE = "{name}"
-"""Stands for the name in the headers and the payload of a request."""
-
-DIGEST = 16
-"""Characters of the digest of a request, one for each name that has finished."""
 
 
 class ConnectSettings(Section, frozen=True):
@@ -45,6 +33,8 @@ class ConnectSettings(Section, frozen=True):
     """
 
     prefix: ClassVar[str] = "connect."
+    scheme: ClassVar[str] = ""
+    """Of its URLs: an endpoint may be given as one."""
 
     endpoints: tuple[str, ...]
     ca_file: str | None = None
@@ -62,7 +52,7 @@ class ConnectSettings(Section, frozen=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("endpoints", "elsewhere"):
-            given = [each.removeprefix("aqueduct://") for each in getattr(self, name)]
+            given = [each.removeprefix(f"{self.scheme}://") for each in getattr(self, name)]
             msgspec.structs.force_setattr(self, name, tuple(map(canonical, given)))
         if not self.endpoints:
             raise InvalidOption("MISSING", "no endpoint to dial is named", "Give host:port")
@@ -97,96 +87,18 @@ class ConnectSettings(Section, frozen=True):
             insecure=self.insecure,
         )
 
+    def in_force(self) -> dict[str, Any]:
+        """What an intake was started with, by option; in any order of endpoints and names."""
+        return {
+            "endpoint": ",".join(sorted(self.endpoints)),
+            "tls.caFile": self.ca_file,
+            "tls.serverName": self.server_name,
+            "auth.tokenFile": self.token_file,
+        }
 
-class Subscription(msgspec.Struct, frozen=True):
-    """One channel to ask for: the request is a message on the entrypoint, with the channel on
-    which the remote is to send attached to it.
-
-    ``name`` becomes the channel's header ``name`` and the name of its rows; "": the channel has
-    no name. ``headers`` and ``payload`` are those of the request; ``{name}`` in the payload and in
-    the values of headers stands for the name.
-    """
-
-    name: str = ""
-    headers: tuple[tuple[str, str], ...] = ()
-    payload: str = ""
-
-    def __post_init__(self) -> None:
-        if len(self.name.encode()) > MAX_NAME_BYTES:
-            raise InvalidOption(
-                "BAD_VALUE",
-                f"option subscribe holds a name of {len(self.name.encode())} bytes",
-                f"A name has at most {MAX_NAME_BYTES} bytes",
-            )
-        for key, _ in self.headers:
-            if not key or not key.isascii():
-                raise InvalidOption(
-                    "BAD_VALUE",
-                    f"option subscribeHeaders holds the key {key!r}",
-                    "Keys of headers are ASCII text",
-                )
-
-    @property
-    def request_headers(self) -> Headers:
-        return tuple((key.encode(), value.encode()) for key, value in self.filled_in.headers)
-
-    @property
-    def request_payload(self) -> bytes:
-        return self.filled_in.payload.encode()
-
-    @property
-    def filled_in(self) -> Subscription:
-        """The same with the name put in."""
-        return Subscription(
-            self.name,
-            tuple((key, value.replace(PLACE, self.name)) for key, value in self.headers),
-            self.payload.replace(PLACE, self.name),
-        )
-
-    @property
-    def digest(self) -> str:
-        """Of the request: another one where its headers or its payload are others."""
-        request = json.dumps([self.filled_in.headers, self.filled_in.payload])
-        return sha256(request.encode()).hexdigest()[:DIGEST]
-
-
-class AqueductConnect(ConnectSettings, frozen=True):
-    """The same of Aqueduct, where every subscription is asked for on each connection.
-
-    Args:
-        subscriptions: what to ask for; without any, one request with an empty payload for a
-            channel without a name.
-    """
-
-    subscriptions: tuple[Subscription, ...] = (Subscription(),)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        names = [subscription.name for subscription in self.subscriptions]
-        check_unique("subscribe", names)
-        if not 1 <= len(names) <= MAX_SUBSCRIPTIONS:
-            raise InvalidOption(
-                "BAD_VALUE",
-                f"{len(names)} channels are to be asked for",
-                f"Give 1 to {MAX_SUBSCRIPTIONS} names, or spread them over several intakes",
-            )
-
-
-def in_full(connect: Mapping[str, Any]) -> dict[str, Any]:
-    """``connect`` as people may write it, with nothing left out: a text in place of a subscription
-    stands for its name, and ``headers`` may be an object."""
-    asked: Any = connect.get("subscriptions") or ({},)
-    if isinstance(asked, list | tuple):
-        asked = [_request_in_full(each) for each in asked]
-    return {**connect, "subscriptions": asked}
-
-
-def _request_in_full(request: Any) -> Any:
-    if isinstance(request, str):
-        return {"name": request}
-    if isinstance(request, Mapping) and isinstance(request.get("headers"), Mapping):
-        return {**request, "headers": list(request["headers"].items())}
-    return request
+    def secrets_in_force(self) -> dict[str, Any]:
+        """The same of what may hold a secret."""
+        return {"auth.tokenEnv": self.token}
 
 
 def checked_address(option: str, text: str, lowest_port: int = 0) -> HostPort:

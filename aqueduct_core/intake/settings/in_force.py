@@ -2,7 +2,7 @@
 finds the difference, instead of an intake that silently goes on as before.
 
 Not all of it is here. What decides who can bring messages is settled for good and refused
-(`recorded_settings`), the number of partitions is that of the spool, each query renews the lease
+(`recorded`), the number of partitions is that of the spool, each query renews the lease
 with its own option, and ``numIntakes`` only says how endpoints are shared that nobody dials yet.
 The order of endpoints and names does not matter.
 """
@@ -15,7 +15,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from aqueduct_core.intake.settings.dial import AqueductConnect, ConnectSettings
 from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.intake.settings.service import ServiceSettings
 from aqueduct_core.primitives.settings import settings_of
@@ -48,28 +47,13 @@ def in_force(settings: IntakeSettings) -> dict[str, str]:
         told |= {"tls.certFile": settings.tls.cert_file, "tls.keyFile": settings.tls.key_file}
         secret["auth.tokenEnv"] = settings.auth.token
     else:
-        told |= _told_to_dial(settings.connect)
-        secret["auth.tokenEnv"] = settings.connect.token
-        if isinstance(settings.connect, AqueductConnect):
-            requests = [each.filled_in for each in settings.connect.subscriptions]
-            told["subscribe"] = ",".join(sorted(each.name for each in requests))
-            # most often the same for all names
-            secret["subscribeHeaders"] = sorted({each.headers for each in requests} - {()})
-            secret["subscribePayload"] = sorted({each.payload for each in requests} - {""})
+        told |= settings.connect.in_force()
+        secret |= settings.connect.secrets_in_force()
     shown = {option: _text(value) for option, value in told.items() if value is not None}
     hidden = {option: digest(_text(value)) for option, value in secret.items() if value}
     return {
         option: text if len(text) <= SHOWN else digest(text) for option, text in shown.items()
     } | hidden
-
-
-def _told_to_dial(connect: ConnectSettings) -> dict[str, Any]:
-    return {
-        "endpoint": ",".join(sorted(connect.endpoints)),
-        "tls.caFile": connect.ca_file,
-        "tls.serverName": connect.server_name,
-        "auth.tokenFile": connect.token_file,
-    }
 
 
 def differing(asked: Mapping[str, str], told: Mapping[str, str]) -> list[str]:

@@ -14,13 +14,8 @@ import msgspec
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.dial import (
-    AqueductConnect,
-    ConnectSettings,
-    checked_address,
-    in_full,
-)
-from aqueduct_core.intake.settings.service import AqueductLimits, ServiceSettings
+from aqueduct_core.intake.settings.dial import ConnectSettings, checked_address
+from aqueduct_core.intake.settings.service import ServiceSettings
 from aqueduct_core.primitives.settings import (
     Section,
     check_known,
@@ -150,8 +145,6 @@ class IntakeSettings(ServiceSettings, frozen=True):
         check_known(told, cls)
         if not isinstance(told.get("spool"), str):
             raise InvalidOption("MISSING", "the settings name no spool", "Give a directory")
-        if isinstance(told.get("connect"), Mapping):
-            told["connect"] = in_full(told["connect"])
         kept = told.get("credentials")
         told["credentials"] = _NONE if kept is None else _credentials(kept)
         settings = from_mapping(told, cls)
@@ -160,13 +153,6 @@ class IntakeSettings(ServiceSettings, frozen=True):
         # made when all else is right, so that a mistake leaves no directory behind
         found = Credentials.for_spool(Path(settings.spool))
         return msgspec.structs.replace(settings, credentials=found)
-
-
-class AqueductIntake(IntakeSettings, frozen=True, kw_only=True):
-    """All settings of an intake of Aqueduct."""
-
-    limits: AqueductLimits = AqueductLimits()
-    connect: AqueductConnect | None = None
 
 
 _NONE = Credentials("", b"")

@@ -64,16 +64,6 @@ class Limits(Section, frozen=True, kw_only=True):
     ] = msgspec.field(name="handshakeSeconds", default=10.0)
 
 
-class AqueductLimits(Limits, frozen=True, kw_only=True):
-    """Those that are of Aqueduct alone."""
-
-    channels: Annotated[int, number(1, 1 << 24, "Channels of one connection at once.")] = 65_536
-    attachments: Annotated[int, number(1, 1 << 16, "Channels attached to one message.")] = 256
-    header_bytes: Annotated[
-        int, size("1k", "16m", "Header data of a connection, channel or message.")
-    ] = 64_000
-
-
 class ServiceSettings(Section, frozen=True, kw_only=True):
     """What is kept how long, and who may take how much. Each of them is an option of a read."""
 

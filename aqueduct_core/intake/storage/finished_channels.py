@@ -6,12 +6,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.intake.settings.dial import Subscription
 from aqueduct_core.primitives import json_file
 from aqueduct_core.primitives.host_port import canonical
 
@@ -25,27 +24,26 @@ class FinishedChannels:
     each with a digest of its request.
 
     Another request under the same name has not finished; what an earlier release wrote without a
-    digest has. ``asked`` is what is asked for now.
+    digest has: None stands for it.
 
     A name is written after the channel's last message is durable. A process that dies in between
     asks for that channel once more. Raises SpoolFailed where it is made: CORRUPT, VERSION, IO.
     """
 
-    def __init__(self, directory: Path, asked: Iterable[Subscription] = ()) -> None:
+    def __init__(self, directory: Path) -> None:
         self._path = directory / FILE
         self._before = finished_in(directory)
-        self._asked = {request.name: request.digest for request in asked}
-        self._now: dict[str, Sequence[str]] = {}
+        self._now: dict[str, Mapping[str, str]] = {}
         self._written: dict[str, int] = {}
         self._writing: asyncio.Task[None] | None = None
 
-    def of(self, endpoint: str) -> Sequence[str]:
-        finished = self._before.get(endpoint, {}).items()
-        return [n for n, digest in finished if digest in (None, self._asked.get(n, digest))]
+    def of(self, endpoint: str) -> Mapping[str, str | None]:
+        """What had finished there when this was made: digests by name."""
+        return self._before.get(endpoint, {})
 
-    def note(self, endpoint: str, names: Sequence[str]) -> None:
-        """All that have finished at ``endpoint``, a list that may grow; written soon."""
-        self._now[endpoint] = names
+    def note(self, endpoint: str, finished: Mapping[str, str]) -> None:
+        """All that have finished at ``endpoint``, with their digests; it may grow. Written soon."""
+        self._now[endpoint] = finished
         if self._writing is None and self._fresh:
             self._writing = asyncio.get_running_loop().create_task(self._write(), name="finished")
 
@@ -60,8 +58,7 @@ class FinishedChannels:
 
     def _content(self) -> dict[str, Any]:
         finished: dict[str, Mapping[str, str | None]] = dict(self._before)
-        for endpoint, names in self._now.items():
-            now = {name: self._asked.get(name) for name in names}
+        for endpoint, now in self._now.items():
             finished[endpoint] = {**finished.get(endpoint, {}), **now}
         return {
             "finished": {endpoint: sorted(names) for endpoint, names in finished.items()},

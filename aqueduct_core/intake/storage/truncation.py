@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aqueduct_core.errors import AqueductError
-from aqueduct_core.intake.control.fence import Fence
+from aqueduct_core.intake.storage.fence import Fence
 from aqueduct_core.spool import Spool
 
 PAUSE = 0.01

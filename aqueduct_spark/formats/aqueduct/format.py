@@ -12,8 +12,7 @@ from aqueduct_spark.formats.description import FormatDescription, RowMapping
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from aqueduct_core.intake.settings.dial import AqueductConnect
-    from aqueduct_core.intake.settings.intake import AqueductIntake
+    from aqueduct_core.intake.aqueduct.settings import AqueductConnect, AqueductIntake
     from aqueduct_spark.options.read_parts import RowOptions
     from aqueduct_spark.options.source import Dial
     from aqueduct_spark.write.sink import Sink
@@ -40,12 +39,12 @@ class AqueductFormat(FormatDescription):
         return AqueductRows()
 
     def intake_settings(self, **shared: Any) -> AqueductIntake:
-        from aqueduct_core.intake.settings.intake import AqueductIntake
+        from aqueduct_core.intake.aqueduct.settings import AqueductIntake
 
         return AqueductIntake(protocol=self.protocol, **shared)
 
     def connect_settings(self, source: Dial, **shared: Any) -> AqueductConnect:
-        from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
+        from aqueduct_core.intake.aqueduct.settings import AqueductConnect, Subscription
 
         subscriptions = tuple(
             Subscription(request.name, request.headers, request.payload)

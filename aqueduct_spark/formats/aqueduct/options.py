@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aqueduct_core.intake.settings.service import AqueductLimits
+from aqueduct_core.intake.aqueduct.limits import AqueductLimits
 from aqueduct_spark.options.read_specs import READ_SPECS
 from aqueduct_spark.options.source_specs import SOURCE_SPECS, limit_specs
 from aqueduct_spark.options.table import OptionTable

@@ -11,7 +11,7 @@ from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.adapter import adapter_named, settings_from
 from aqueduct_core.intake.aqueduct.adapter import ADAPTER
 from aqueduct_core.intake.aqueduct.rows import EARLIER_ROWS, ROWS
-from aqueduct_core.intake.settings.intake import AqueductIntake
+from aqueduct_core.intake.aqueduct.settings import AqueductIntake
 from aqueduct_core.intake.storage.layout import LAYOUT, protocol_of, settle_layout
 from tests.support.intake_process import Site
 

@@ -20,9 +20,9 @@ from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed, ProtocolViolation
+from aqueduct_core.intake.aqueduct.limits import AqueductLimits
 from aqueduct_core.intake.aqueduct.session import fault_of_peer
 from aqueduct_core.intake.sessions.context import Fault
-from aqueduct_core.intake.settings.service import AqueductLimits
 from aqueduct_core.transport import addresses, dialer
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.link import Address

@@ -16,9 +16,9 @@ from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.inputs import Input, LinkReady
 from aqueduct_core.engine.message_batch import Attachment, MessageBatch
 from aqueduct_core.intake.aqueduct.config import engine_config
+from aqueduct_core.intake.aqueduct.limits import AqueductLimits
+from aqueduct_core.intake.aqueduct.settings import AqueductIntake
 from aqueduct_core.intake.sessions.listen import listen_limits
-from aqueduct_core.intake.settings.intake import AqueductIntake
-from aqueduct_core.intake.settings.service import AqueductLimits
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.settings import LEAST_WINDOW, LinkSettings, ListenLimits

@@ -8,7 +8,7 @@ import pytest
 
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.errors import InvalidOption
-from aqueduct_core.intake.settings.service import AqueductLimits
+from aqueduct_core.intake.aqueduct.limits import AqueductLimits
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.settings import ListenLimits
 from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS

@@ -10,9 +10,9 @@ from aqueduct_core.aqueduct.events import Closed, End, Ended, Event, Opened
 from aqueduct_core.engine.message_batch import Headers, MessageBatch
 from aqueduct_core.intake.aqueduct.client_role import ClientRole
 from aqueduct_core.intake.aqueduct.session import AqueductSession
+from aqueduct_core.intake.aqueduct.settings import AqueductConnect, Subscription
 from aqueduct_core.intake.aqueduct.subscriptions import Subscriptions
 from aqueduct_core.intake.sessions.context import SessionContext
-from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
 from tests.core.intake.bench import Bench
 from tests.support.pair import Pair
 
@@ -76,11 +76,18 @@ class AskingScene:
             subscriptions,
             clock=self.context.clock,
             later=lambda seconds, call: self.timers.append((self.pair.now + seconds, call)),
-            opened=lambda: None,
-            changed=lambda: None,
-            closed=self.over.append,
+            events=self,
         )
         self.session = AqueductSession("remote", self.pair.client, self.context, self.asking)
+
+    def opened(self) -> None:
+        """Nobody waits for it."""
+
+    def changed(self) -> None:
+        """The same."""
+
+    def closed(self, end: Closed) -> None:
+        self.over.append(end)
 
     @property
     def server(self) -> AqueductEngine:

@@ -12,8 +12,8 @@ from aqueduct_core.aqueduct.conventions.headers import channel_headers, connecti
 from aqueduct_core.aqueduct.events import Closed, End
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.inputs import LinkLost
+from aqueduct_core.intake.aqueduct.settings import AqueductConnect, Subscription
 from aqueduct_core.intake.aqueduct.subscriptions import Subscriptions
-from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
 from tests.core.intake.aqueduct.client_scene import AskingScene, settings
 from tests.core.intake.bench import Bench, bench
 from tests.support.rules import rule
@@ -79,9 +79,9 @@ def test_rows_are_stored_and_a_finish_ends_the_wish_and_the_connection(tmp_path:
             True,
             True,
         )
-        scene.asking.finish()
+        scene.asking.leave()
         scene.rest()
-        assert scene.asking.entrypoint_ended
+        assert scene.asking.left
         scene.session.shutdown(0, "")
         scene.rest()
         assert scene.over == [Closed(0, "", False)]
@@ -176,7 +176,7 @@ def test_a_request_that_is_thrown_away_is_told(tmp_path: Path) -> None:
         scene.rest()
         assert scene.subscriptions.failures == 1
         assert scene.subscriptions.failed[0].end == "lost"
-        assert (scene.asking.entrypoint_ended, scene.asking.idle) == (True, True)
+        assert (scene.asking.left, scene.asking.idle) == (True, True)
 
 
 def lose(scene: AskingScene) -> None:

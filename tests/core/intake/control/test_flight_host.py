@@ -12,9 +12,9 @@ from aqueduct_core.errors import DataLoss, IntakeFailed, InvalidOption, SpoolFai
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket
 from aqueduct_core.intake.aqueduct.rows import ROWS
-from aqueduct_core.intake.control.fence import Fence
 from aqueduct_core.intake.control.flight_host import IntakeCommands, SpoolHost, Watch
 from aqueduct_core.intake.storage.event_log import LoggedEvent
+from aqueduct_core.intake.storage.fence import Fence
 from aqueduct_core.intake.storage.pending import PendingEvent
 from aqueduct_core.spool import Stretch
 from tests.core.flight.hosted import MemoryHost

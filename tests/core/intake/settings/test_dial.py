@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from aqueduct_core.errors import InvalidOption
-from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription, in_full
+from aqueduct_core.intake.aqueduct.settings import AqueductConnect, Subscription, in_full
 from aqueduct_core.primitives.settings import from_mapping
 
 ENDPOINTS = ("[::1]:4433", "server.example:1")

@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import fields, replace
 
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
+from aqueduct_core.intake.aqueduct.limits import AqueductLimits
+from aqueduct_core.intake.aqueduct.settings import AqueductConnect, AqueductIntake, Subscription
 from aqueduct_core.intake.settings.in_force import differing, in_force
-from aqueduct_core.intake.settings.intake import AqueductIntake, AuthSettings, TlsSettings
-from aqueduct_core.intake.settings.service import AqueductLimits
+from aqueduct_core.intake.settings.intake import AuthSettings, TlsSettings
 
 LISTENS = AqueductIntake("/s", Credentials("t", b"", None), listen="h:1")
 DIALS = replace(

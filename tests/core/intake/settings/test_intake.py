@@ -8,9 +8,9 @@ import pytest
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
-from aqueduct_core.intake.settings.intake import AqueductIntake, AuthSettings, TlsSettings
-from aqueduct_core.intake.settings.service import AqueductLimits
+from aqueduct_core.intake.aqueduct.limits import AqueductLimits
+from aqueduct_core.intake.aqueduct.settings import AqueductConnect, AqueductIntake, Subscription
+from aqueduct_core.intake.settings.intake import AuthSettings, TlsSettings
 
 CREDENTIALS = Credentials.fresh()
 

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from aqueduct_core.cli.main import main
 from aqueduct_core.errors import ConnectFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.dial import AqueductConnect
-from aqueduct_core.intake.settings.intake import AqueductIntake, AuthSettings, TlsSettings
+from aqueduct_core.intake.aqueduct.settings import AqueductConnect, AqueductIntake
+from aqueduct_core.intake.settings.intake import AuthSettings, TlsSettings
 from aqueduct_core.intake.settings.recorded import (
     FILE,
     admission_of,

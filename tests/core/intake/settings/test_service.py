@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from aqueduct_core.aqueduct.config import Config
-from aqueduct_core.intake.settings.service import AqueductLimits, ServiceSettings
+from aqueduct_core.intake.aqueduct.limits import AqueductLimits
+from aqueduct_core.intake.settings.service import ServiceSettings
 from aqueduct_core.primitives.settings import settings_of
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 

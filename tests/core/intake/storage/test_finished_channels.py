@@ -6,61 +6,64 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.intake.settings.dial import Subscription
+from aqueduct_core.intake.aqueduct.settings import AqueductConnect, Subscription
+from aqueduct_core.intake.aqueduct.subscriptions import Subscriptions
 from aqueduct_core.intake.storage.finished_channels import FILE, FinishedChannels
 
 
 def test_names_are_known_to_the_next_intake(tmp_path: Path) -> None:
     async def scenario() -> None:
         kept = FinishedChannels(tmp_path)
-        names = ["a"]
+        names = {"a": "1"}
         kept.note("x:1", names)
-        kept.note("y:2", [])
-        names.append("ü")
+        kept.note("y:2", {})
+        names["ü"] = "2"
         kept.note("x:1", names)
         await kept.close()
 
     asyncio.run(scenario())
     kept = FinishedChannels(tmp_path)
-    assert sorted(kept.of("x:1")) == ["a", "ü"]
-    assert list(kept.of("y:2")) == []
+    assert kept.of("x:1") == {"a": "1", "ü": "2"}
+    assert kept.of("y:2") == {}
 
 
 def test_names_of_an_endpoint_that_is_not_dialled_now_are_kept(tmp_path: Path) -> None:
-    async def note(endpoint: str, name: str) -> None:
-        kept = FinishedChannels(tmp_path)
-        kept.note(endpoint, [name])
-        await kept.close()
-
-    asyncio.run(note("x:1", "a"))
-    asyncio.run(note("y:2", "b"))
-    asyncio.run(note("x:1", "c"))
+    for endpoint, name in (("x:1", "a"), ("y:2", "b"), ("x:1", "c")):
+        asyncio.run(note(tmp_path, endpoint, {name: "1"}))
     kept = FinishedChannels(tmp_path)
-    assert (sorted(kept.of("x:1")), list(kept.of("y:2"))) == (["a", "c"], ["b"])
+    assert (kept.of("x:1"), kept.of("y:2")) == ({"a": "1", "c": "1"}, {"b": "1"})
+
+
+async def note(directory: Path, endpoint: str, finished: dict[str, str]) -> None:
+    kept = FinishedChannels(directory)
+    kept.note(endpoint, finished)
+    await kept.close()
+
+
+def finished_of(directory: Path, payload: str) -> dict[str, str]:
+    """What an intake that comes back need not ask for, of two requests."""
+    requests = (Subscription("a", payload=payload), Subscription("b"))
+    settings = AqueductConnect(("x:1",), subscriptions=requests)
+    before = FinishedChannels(directory).of("x:1")
+    return Subscriptions("x:1", settings, finished=before).finished_requests
 
 
 def test_another_request_under_the_same_name_is_another_one(tmp_path: Path) -> None:
-    def kept(payload: str) -> FinishedChannels:
-        return FinishedChannels(tmp_path, [Subscription("a", payload=payload), Subscription("b")])
+    def digests(payload: str) -> dict[str, str]:
+        return {"a": Subscription("a", payload=payload).digest, "b": Subscription("b").digest}
 
-    async def note(payload: str, *names: str) -> None:
-        now = kept(payload)
-        now.note("x:1", names)
-        await now.close()
-
-    asyncio.run(note("{}", "a", "b"))
-    assert sorted(kept("{}").of("x:1")) == ["a", "b"]
-    assert list(kept("{name}").of("x:1")) == ["b"]
-    asyncio.run(note("{name}", "b", "a"))
-    assert sorted(kept("{name}").of("x:1")) == ["a", "b"]
-    assert list(kept("{}").of("x:1")) == ["b"]
+    asyncio.run(note(tmp_path, "x:1", digests("{}")))
+    assert finished_of(tmp_path, "{}") == digests("{}")
+    assert list(finished_of(tmp_path, "{name}")) == ["b"]
+    asyncio.run(note(tmp_path, "x:1", digests("{name}")))
+    assert finished_of(tmp_path, "{name}") == digests("{name}")
+    assert list(finished_of(tmp_path, "{}")) == ["b"]
 
 
 def test_what_an_earlier_release_noted_is_known_by_its_name(tmp_path: Path) -> None:
     """It kept no requests."""
     (tmp_path / FILE).write_text('{"v": 1, "finished": {"x:1": ["a"]}}')
-    asked = [Subscription("a", payload="any")]
-    assert list(FinishedChannels(tmp_path, asked).of("x:1")) == ["a"]
+    assert list(finished_of(tmp_path, "any")) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +88,7 @@ def test_a_directory_that_takes_no_file_is_only_a_warning(
 ) -> None:
     async def scenario() -> None:
         kept = FinishedChannels(tmp_path / "gone")
-        kept.note("x:1", ["a"])
+        kept.note("x:1", {"a": "1"})
         await kept.close()
 
     asyncio.run(scenario())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aqueduct_core.errors import AuthFailed, FinishTimeout, IntakeFailed, InvalidOption
-from aqueduct_core.intake.settings.config_file import AccessFiles, write_access
+from aqueduct_core.intake.config_file import AccessFiles, write_access
 from aqueduct_spark.formats.aqueduct.format import AqueductFormat
 from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
 from aqueduct_spark.options.read import BatchReadOptions

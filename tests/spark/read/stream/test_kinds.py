@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as f
 
-from aqueduct_core.intake.settings.config_file import write_access
+from aqueduct_core.intake.config_file import write_access
 from aqueduct_spark.formats.aqueduct.columns import event_schema
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import Scene

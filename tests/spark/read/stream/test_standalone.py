@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed, TlsFailed
+from aqueduct_core.intake.config_file import write_access
 from aqueduct_core.intake.control import status_file
-from aqueduct_core.intake.settings.config_file import write_access
 from aqueduct_spark.model.offsets import StreamOffset
 from tests.spark.producing import numbered, produce
 from tests.spark.read.stream.loop import Loop, Yard, values

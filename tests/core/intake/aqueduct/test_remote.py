@@ -10,17 +10,17 @@ from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import ConnectFailed, ProtocolViolation
-from aqueduct_core.intake.aqueduct.endpoint_connection import REFUSALS, _lost
-from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_core.intake.aqueduct.remote import _lost
+from aqueduct_core.intake.sessions.endpoint_connection import REFUSALS
 
-WHERE = HostPort("host", 4433)
+WHERE = "host:4433"
 
 
 @pytest.mark.parametrize("code", [Code.VERSION, CODE_REJECTED])
 def test_after_an_error_of_quic_it_dials_again_as_after_any_loss(code: int) -> None:
     """And does not wait as long as after a refusal."""
-    assert isinstance(refusal(str(WHERE), Closed(code, "", True)), REFUSALS)
-    error = refusal(str(WHERE), Closed(code, "", True, CloseOrigin.TRANSPORT))
+    assert isinstance(refusal(WHERE, Closed(code, "", True)), REFUSALS)
+    error = refusal(WHERE, Closed(code, "", True, CloseOrigin.TRANSPORT))
     assert isinstance(error, ConnectFailed)
     assert not isinstance(error, REFUSALS)
 

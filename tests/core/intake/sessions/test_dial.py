@@ -16,9 +16,9 @@ from aqueduct_core.errors import AuthFailed, ConnectFailed, InvalidOption, TlsFa
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.subscription_status import SubscriptionStatus
 from aqueduct_core.flight.tickets import Ticket
+from aqueduct_core.intake.aqueduct.limits import AqueductLimits
 from aqueduct_core.intake.aqueduct.rows import ROWS
-from aqueduct_core.intake.settings.dial import AqueductConnect, Subscription
-from aqueduct_core.intake.settings.service import AqueductLimits
+from aqueduct_core.intake.aqueduct.settings import AqueductConnect, Subscription
 from tests.support.intake_process import IntakeProcess, Site
 from tests.support.remote import RemoteThread, Script, Scripts, payloads
 from tests.support.remote_process import RemoteProcess

@@ -17,7 +17,8 @@ import msgspec
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.intake import AqueductIntake
+from aqueduct_core.intake.adapter import DEFAULT_PROTOCOL, adapter_named
+from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.primitives import atomic_file
 from aqueduct_core.primitives.settings import without_units
 
@@ -38,7 +39,7 @@ _OF_QUERIES = (
 """What an intake is told by the query that starts it, and by nobody else."""
 
 
-def read(path: Path) -> tuple[AqueductIntake, Path]:
+def read(path: Path) -> tuple[IntakeSettings, Path]:
     """The settings in a file, and the directory of their credentials (made when missing).
 
     Paths in the file are relative to the working directory of the process.
@@ -75,9 +76,10 @@ def read(path: Path) -> tuple[AqueductIntake, Path]:
                 "Name a file with tokens: tokenFile" if key == "auth.tokenEnv" else "Remove it",
             )
     keys = data.pop("keys", None)
-    plain = without_units(data, AqueductIntake)
+    kind = adapter_named(str(data.get("protocol", DEFAULT_PROTOCOL))).settings
+    plain = without_units(data, kind)
     # checked first, so that a mistake in the file leaves no directory behind
-    settings = AqueductIntake.from_mapping({**plain, "credentials": Credentials("", b"")})
+    settings = kind.from_mapping({**plain, "credentials": Credentials("", b"")})
     directory = Path(keys if isinstance(keys, str) else settings.spool)
     credentials = Credentials.for_spool(directory)
     return msgspec.structs.replace(settings, credentials=credentials), directory

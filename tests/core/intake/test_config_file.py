@@ -9,9 +9,9 @@ import pytest
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.intake.settings.config_file import read, write_access
-from aqueduct_core.intake.settings.dial import Subscription
-from aqueduct_core.intake.settings.service import AqueductLimits
+from aqueduct_core.intake.aqueduct.limits import AqueductLimits
+from aqueduct_core.intake.aqueduct.settings import Subscription
+from aqueduct_core.intake.config_file import read, write_access
 from tests.support.repository import ROOT
 
 EXAMPLE = ROOT / "conf" / "intake.toml"

@@ -6,7 +6,7 @@ import pytest
 
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.intake.aqueduct.rows import ROWS
-from aqueduct_core.intake.control.fence import Fence
+from aqueduct_core.intake.storage.fence import Fence
 from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_core.spool.lock import LOCK
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.errors import InvalidOption, SpoolFailed
-from aqueduct_core.intake.control.endpoint_claims import FOLDER, claim_name, claimed, claims_of
-from aqueduct_core.intake.settings.dial import AqueductConnect
+from aqueduct_core.intake.aqueduct.settings import AqueductConnect
+from aqueduct_core.intake.sessions.endpoint_claims import FOLDER, claim_name, claimed, claims_of
 from aqueduct_core.intake.storage import finished_channels
 from aqueduct_core.intake.storage.finished_channels import FinishedChannels
 

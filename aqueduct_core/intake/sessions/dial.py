@@ -1,4 +1,4 @@
-"""The frontend of an intake that dials: one connection to each endpoint."""
+"""The frontend of an intake that dials: a connection to each of its endpoints."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from aqueduct_core.aqueduct.config import ALPN
 from aqueduct_core.flight.subscription_status import FAILURES, SubscriptionStatus
-from aqueduct_core.intake.aqueduct.config import engine_config, link_settings
-from aqueduct_core.intake.aqueduct.endpoint_connection import EndpointConnection
-from aqueduct_core.intake.aqueduct.subscriptions import Subscriptions
-from aqueduct_core.intake.control.endpoint_claims import claimed, claims_of
 from aqueduct_core.intake.sessions.context import SessionContext
+from aqueduct_core.intake.sessions.endpoint_claims import claimed, claims_of
+from aqueduct_core.intake.sessions.endpoint_connection import EndpointConnection
+from aqueduct_core.intake.sessions.remote import MakeRemote
 from aqueduct_core.intake.sessions.session import Session
-from aqueduct_core.intake.settings.dial import AqueductConnect
-from aqueduct_core.intake.settings.intake import AqueductIntake
+from aqueduct_core.intake.settings.dial import ConnectSettings
+from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.intake.storage.finished_channels import FinishedChannels
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.primitives.token_file import read_token
+from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.session_file import SessionFile
 from aqueduct_core.transport.sessions import SessionStore
+from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.stacks import stack
 
 log = logging.getLogger(__name__)
@@ -37,33 +38,44 @@ class DialFrontend:
     fingerprint = None
     warnings: tuple[str, ...] = ()
 
-    def __init__(self, settings: AqueductIntake, connect: AqueductConnect) -> None:
+    def __init__(
+        self,
+        settings: IntakeSettings,
+        connect: ConnectSettings,
+        *,
+        alpn: str,
+        link: LinkSettings,
+        no_error: int,
+        make_remote: MakeRemote,
+    ) -> None:
         if not connect.insecure:
             connect.tls.authorities()
         if connect.token_file is not None:
             read_token(Path(connect.token_file))
         stack(settings.transport)
         self._connect = connect
-        self._config = engine_config(settings)
-        self._link = replace(link_settings(settings), idle_timeout=connect.idle_timeout)
+        self._alpn = alpn
+        self._link = replace(link, idle_timeout=connect.idle_timeout)
+        self._no_error = no_error
+        self._make_remote = make_remote
         self._transport = settings.transport
         self._directory = Path(settings.spool)
         self._early_data = settings.early_data
-        self._finished = FinishedChannels(self._directory, connect.subscriptions)
+        self._finished = FinishedChannels(self._directory)
         self._connections: list[EndpointConnection] = []
         self._claims: tuple[str, ...] = ()
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def subscriptions(self) -> SubscriptionStatus:
-        subscribed = [connection.subscriptions for connection in self._connections]
-        failed = [failure for each in subscribed for failure in each.failed]
+        requests = [connection.requests for connection in self._connections]
+        failed = [failure for each in requests for failure in each.failed]
         return SubscriptionStatus(
-            requested=sum(each.requested for each in subscribed),
-            open=sum(each.open for each in subscribed),
-            finished=sum(each.finished for each in subscribed),
+            requested=sum(each.requested for each in requests),
+            open=sum(each.open for each in requests),
+            finished=sum(each.finished for each in requests),
             failed=tuple(failed[-FAILURES:]),
-            failures=sum(each.failures for each in subscribed),
+            failures=sum(each.failures for each in requests),
             endpoints=tuple(connection.state for connection in self._connections),
             settled=bool(self._connections)
             and all(connection.over for connection in self._connections),
@@ -78,8 +90,7 @@ class DialFrontend:
     def complete(self) -> bool:
         connections = self._connections
         return bool(connections) and all(
-            connection.over
-            and connection.subscriptions.finished == connection.subscriptions.requested
+            connection.over and connection.requests.finished == connection.requests.requested
             for connection in connections
         )
 
@@ -90,21 +101,26 @@ class DialFrontend:
             self._claims = claims_of(self._directory)
         tickets: SessionStore | None = None
         if self._early_data:
-            tickets = SessionFile.in_directory(self._directory, ALPN)
+            tickets = SessionFile.in_directory(self._directory, self._alpn)
         for endpoint in endpoints:
-            subscriptions = Subscriptions(
-                endpoint, self._connect, finished=self._finished.of(endpoint)
-            )
+            where = HostPort.parse(endpoint)
             self._connections.append(
                 EndpointConnection(
-                    HostPort.parse(endpoint),
+                    where,
+                    self._make_remote(endpoint, self._finished.of(endpoint)),
                     self._connect,
-                    subscriptions,
-                    config=self._config,
-                    link=self._link,
-                    transport=self._transport,
-                    tickets=tickets,
-                    early_data=self._early_data,
+                    dial=partial(
+                        dial,
+                        where.host,
+                        where.port,
+                        alpn=self._alpn,
+                        settings=self._link,
+                        tls=self._connect.tls,
+                        transport=self._transport,
+                        tickets=tickets,
+                        early_data=self._early_data,
+                    ),
+                    no_error=self._no_error,
                     context=context,
                     joined=joined,
                     changed=self._changed,
@@ -136,7 +152,7 @@ class DialFrontend:
 
     def _changed(self) -> None:
         for connection in self._connections:
-            self._finished.note(str(connection.where), connection.subscriptions.finished_names)
+            self._finished.note(str(connection.where), connection.requests.finished_requests)
 
 
 def _report(task: asyncio.Task[None]) -> None:
