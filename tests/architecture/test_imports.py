@@ -163,13 +163,13 @@ def test_the_format_modules_are_light() -> None:
 
 
 def test_an_intake_knows_no_protocol() -> None:
-    """But in the rooms that are named after one, which are found by name; settings are next."""
+    """But in the rooms that are named after one, which are found by name."""
     protocols = {"aqueduct", "quicr", "telehash"}
     rooms = {f"aqueduct_core.intake.{each}" for each in protocols}
     banned = (*rooms, *(f"aqueduct_core.{each}" for each in protocols), "aqueduct_core.aio")
     for module in files("aqueduct_core.intake"):
         room = ".".join(module.name.split(".")[:3])
-        if room in rooms or room == "aqueduct_core.intake.settings":
+        if room in rooms:
             continue
         for name in imports(module):
             assert not f"{name}.".startswith(tuple(f"{each}." for each in banned)), (

@@ -41,7 +41,7 @@ REFUSALS = (AuthFailed, TlsFailed, VersionMismatch, ProtocolViolation, InvalidOp
 because tokens and certificates are renewed, and remotes upgraded, while we run."""
 
 
-class Dial(Protocol):
+class DialEndpoint(Protocol):
     """`transport.dialer.dial` of one endpoint, with all but these two arguments."""
 
     async def __call__(
@@ -67,7 +67,7 @@ class EndpointConnection:
         remote: Remote,
         settings: ConnectSettings,
         *,
-        dial: Dial,
+        dial: DialEndpoint,
         no_error: int,
         context: SessionContext,
         joined: Callable[[Session[Any]], None],

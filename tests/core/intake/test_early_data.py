@@ -21,9 +21,9 @@ from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.session_file import SessionFile
 from aqueduct_core.transport.sessions import MemorySessions
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
-from tests.core.intake.aqueduct.test_dial import connect as dialled
-from tests.core.intake.aqueduct.test_dial import subscriptions, until, until_stored, values
 from tests.core.intake.lives import run
+from tests.core.intake.sessions.test_dial import connect as dialled
+from tests.core.intake.sessions.test_dial import subscriptions, until, until_stored, values
 from tests.support.event_loop import eventually
 from tests.support.intake_process import IntakeProcess, Site
 from tests.support.proxy import Impairment, Proxy
