@@ -30,7 +30,7 @@ def test_the_report_shows_what_is_not_proven() -> None:
 
 def collected(rule: str) -> subprocess.CompletedProcess[str]:
     """What pytest finds for ``--rule`` in one file."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-q", "--collect-only"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "--collect-only"]
     return subprocess.run(
         [*command, "--rule", rule, "tests/core/aqueduct/test_acks.py"],
         cwd=conformance.ROOT,
