@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.architecture.exceptions import EXCEPTIONS, check
+from tests.architecture.exceptions import EXCEPTIONS, unexcused
 from tests.support.repository import ROOT
 from tests.support.source_tree import Module, product
 
@@ -29,7 +29,7 @@ def test_no_file_is_longer_than_a_reader_likes(folder: str) -> None:
     else:
         paths = (ROOT / "tests").rglob("*.py")
         lines = {path: path.read_text("utf-8").count("\n") for path in paths}
-    check(
+    assert not unexcused(
         "long",
         {
             path.relative_to(ROOT).as_posix(): f"{count} lines"
@@ -42,7 +42,7 @@ def test_no_file_is_longer_than_a_reader_likes(folder: str) -> None:
 
 def test_small_files_have_a_reason() -> None:
     small = {each.name: f"{each.lines} lines" for each in files() if each.lines < FEWEST_LINES}
-    check("small", small, f"Below {FEWEST_LINES} lines a file joins its subject.")
+    assert not unexcused("small", small, f"Below {FEWEST_LINES} lines a file joins its subject.")
 
 
 def test_a_modules_tests_are_found_by_its_name() -> None:
@@ -52,7 +52,7 @@ def test_a_modules_tests_are_found_by_its_name() -> None:
         folder = ROOT.joinpath("tests", MIRRORS[top], *between)
         if each.code_lines > WORTH_A_TEST_FILE and not any(folder.glob(f"test_{name}*.py")):
             missing[each.name] = f"no {folder.relative_to(ROOT)}/test_{name}*.py"
-    check("tests", missing, "Name the file with its tests as the module.")
+    assert not unexcused("tests", missing, "Name the file with its tests as the module.")
     for where in EXCEPTIONS["tests"].values():
         assert (ROOT / where).exists(), f"exceptions [tests] name {where}"
 
@@ -63,7 +63,9 @@ def test_every_file_says_what_it_is() -> None:
         for each in product().modules.values()
         if not each.text.startswith('"""')
     }
-    check("silent", silent, "Say what the file or package is for, and what it may not do.")
+    assert not unexcused(
+        "silent", silent, "Say what the file or package is for, and what it may not do."
+    )
 
 
 def test_nothing_names_a_machine() -> None:

@@ -39,14 +39,18 @@ def block(heading: str, language: str) -> str:
 
 @pytest.mark.spark
 def test_the_first_stream_runs(plain: PlainPlace) -> None:
-    the_first_stream_runs(plain)
+    session = the_first_stream_runs(plain)
+    assert "SparkSession" in session
 
 
 @pytest.mark.long
 @pytest.mark.spark
 def test_what_the_first_stream_stored_is_shown_and_a_job_ingests_it(plain: PlainPlace) -> None:
-    what_is_stored_is_shown(plain, the_first_stream_runs(plain))
-    the_job_ingests_it(plain)
+    shown = what_is_stored_is_shown(plain, the_first_stream_runs(plain))
+    assert "hello" in shown
+    assert "finished" in shown
+    rows = the_job_ingests_it(plain)
+    assert {"channel": "greetings", "value": "hello"} in rows
 
 
 def the_first_stream_runs(plain: PlainPlace) -> str:
@@ -72,19 +76,17 @@ def the_first_stream_runs(plain: PlainPlace) -> str:
     return code.split("rows = ", 1)[0]
 
 
-def what_is_stored_is_shown(plain: PlainPlace, session: str) -> None:
+def what_is_stored_is_shown(plain: PlainPlace, session: str) -> str:
     (plain.folder / "stored.py").write_text(
         session
         + block("Other ways to read and write", "python")
         + 'stored.selectExpr("CAST(value AS STRING) AS line").show()\n'
         + 'events.select("kind").show()\n'
     )
-    shown = plain.run(".venv/bin/python stored.py").stdout
-    assert "hello" in shown
-    assert "finished" in shown
+    return plain.run(".venv/bin/python stored.py").stdout
 
 
-def the_job_ingests_it(plain: PlainPlace) -> None:
+def the_job_ingests_it(plain: PlainPlace) -> list[dict[str, str]]:
     """The command of the section Jobs, over the spool of the first stream, to its end. It is
     another query and has another certificate, so both are let go by hand first."""
     for act in ("settings first-stream/spool --forget", "cursors first-stream/spool --give query"):
@@ -102,8 +104,10 @@ def the_job_ingests_it(plain: PlainPlace) -> None:
     done = plain.run(command + added)
     told = [line for line in done.stdout.splitlines() if line.startswith("ingest: ")]
     assert told == ["ingest: 2 rows in 1 batches"]  # the entrypoint message and the line
-    table = pq.read_table(plain.folder / "table", columns=["channel", "value"])
-    assert {"channel": "greetings", "value": "hello"} in table.to_pylist()
+    rows: list[dict[str, str]] = pq.read_table(
+        plain.folder / "table", columns=["channel", "value"]
+    ).to_pylist()
+    return rows
 
 
 @pytest.mark.long

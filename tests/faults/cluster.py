@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyspark
 
+from tests.support.ports import free_port
 from tests.support.processes import EXECUTOR, command, descendants
 from tests.support.waiting import LONG, environment, send_signal, wait_until
 
@@ -26,7 +27,7 @@ class Cluster:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._port = _free_tcp_port()
+        self._port = free_port(socket.SOCK_STREAM)
         self.url = f"spark://127.0.0.1:{self._port}"
         self.master = self._start(
             "master", "org.apache.spark.deploy.master.Master",
@@ -92,10 +93,3 @@ def cluster(home: Path, *hosts: str) -> Iterator[Cluster]:
         yield made
     finally:
         made.close()
-
-
-def _free_tcp_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

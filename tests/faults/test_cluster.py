@@ -18,7 +18,7 @@ from tests.faults.load import Load
 from tests.faults.places import places
 from tests.faults.producer import Flow
 from tests.faults.tables import SinkTable
-from tests.spark.producing import free_port
+from tests.support.ports import free_port
 from tests.support.processes import descendants
 from tests.support.waiting import LONG, alive, ended, wait_until
 

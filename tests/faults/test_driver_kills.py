@@ -20,8 +20,8 @@ from tests.faults.load import Load
 from tests.faults.producer import Flow
 from tests.faults.queries import PATIENCE, committed, drained
 from tests.faults.tables import SinkTable
-from tests.spark.producing import free_port
 from tests.spark.scene import Scene
+from tests.support.ports import free_port
 from tests.support.waiting import ended, wait_until
 
 pytestmark = pytest.mark.spark

@@ -23,8 +23,9 @@ from tests.faults.network import Network
 from tests.faults.producer import PATIENT, Flow
 from tests.faults.queries import PATIENCE, drained, intake_says
 from tests.faults.tables import SinkTable
-from tests.spark.producing import INSECURE, free_port
+from tests.spark.producing import INSECURE
 from tests.spark.scene import Scene, error_line
+from tests.support.ports import free_port
 from tests.support.proxy import Impairment
 from tests.support.waiting import wait_until
 

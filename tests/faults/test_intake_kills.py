@@ -10,8 +10,8 @@ import pytest
 
 from tests.faults.load import Load
 from tests.faults.producer import PATIENT, Flow
-from tests.spark.producing import free_port
 from tests.support.intake_process import Site
+from tests.support.ports import free_port
 from tests.support.waiting import LONG, SOON, ended
 
 BOUNCES = 5
@@ -51,7 +51,7 @@ def test_fault_01_an_intake_that_stood_still_goes_on(site: Site, producers: Load
         finally:
             os.kill(intake.pid, signal.SIGCONT)
         producers.more_acks(300)
-        producers.settle(intake)
+        assert len(producers.settle(intake)) == len(before)
 
 
 @pytest.mark.long

@@ -16,8 +16,8 @@ from tests.faults.ledger import balance
 from tests.faults.load import PATIENCE, Load
 from tests.faults.producer import PATIENT, Flow
 from tests.faults.tables import Consumer, stored
-from tests.spark.producing import free_port
 from tests.support.intake_process import IntakeProcess, Site
+from tests.support.ports import free_port
 from tests.support.processes import resident_bytes
 from tests.support.waiting import LONG, wait_until
 

@@ -13,8 +13,8 @@ import pytest
 from tests.faults.load import PATIENCE, Load
 from tests.faults.network import Network, namespaces
 from tests.faults.producer import PATIENT, Flow
-from tests.spark.producing import free_port
 from tests.support.intake_process import IntakeProcess, Site
+from tests.support.ports import free_port
 from tests.support.proxy import Impairment, udp_socket
 from tests.support.waiting import LONG, alive, wait_until
 

@@ -9,7 +9,7 @@ import pytest
 from aqueduct_core.flight.unauthenticated import MAX_WAITING
 from tests.hostile.attacks import Stage
 from tests.hostile.measuring import RATE, attacker
-from tests.hostile.verdict import MB, of_stage, withstood
+from tests.hostile.verdict import MB, broken_by, of_stage
 from tests.support.intake_process import Site
 from tests.support.processes import open_files
 from tests.support.waiting import LONG, wait_until
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.hostile
 def test_fault_29_callers_of_flight_without_the_token_cost_little(
     name: str, tmp_path: Path
 ) -> None:
-    withstood(name, tmp_path)
+    assert not broken_by(name, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["flight_connections_left", "flight_handshakes_left"])

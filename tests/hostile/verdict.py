@@ -87,17 +87,24 @@ def of_stage(stage: Stage) -> list[str]:
     ]
 
 
-def withstood(name: str, directory: Path) -> None:
-    """Run the attack against an intake at default limits, and judge."""
-    judge(in_a_site(name, directory, most=3 * MB, seconds=3.0))
+def broken_by(name: str, directory: Path) -> list[str]:
+    """Which bounds the attack breaks, against an intake at default limits."""
+    return broken(in_a_site(name, directory, most=3 * MB, seconds=3.0))
 
 
-def judge(cost: Cost) -> None:
+def broken(cost: Cost) -> list[str]:
+    """Which bounds it breaks, each with its numbers."""
     print(cost)
-    assert cost.datagrams, "nothing was sent"
-    assert cost.good_acked == cost.good_sent
-    assert cost.good_nacked == 0
-    assert quantile(cost.beside, 0.5) < MEDIAN
+    median = quantile(cost.beside, 0.5)
     allowed = KEPT[cost.stage] * cost.sent + NOISE + HALF_OPEN + HELD.get(cost.name, 0)
-    assert cost.kept <= allowed
-    assert min(cost.packet_ratio, cost.byte_ratio) <= CPU.get(cost.name, DATAGRAM)
+    ratio = min(cost.packet_ratio, cost.byte_ratio)
+    dearest = CPU.get(cost.name, DATAGRAM)
+    holds = {
+        "nothing was sent": cost.datagrams > 0,
+        f"{cost.good_acked} acked of {cost.good_sent}": cost.good_acked == cost.good_sent,
+        f"{cost.good_nacked} nacked": cost.good_nacked == 0,
+        f"half of the acks took {median} s and more, not {MEDIAN}": median < MEDIAN,
+        f"{cost.kept} bytes kept, not {allowed}": cost.kept <= allowed,
+        f"a datagram cost {ratio} good ones, not {dearest}": ratio <= dearest,
+    }
+    return [bound for bound, it_holds in holds.items() if not it_holds]

@@ -15,8 +15,9 @@ import pytest
 
 from jobs import bridge, config, replay
 from jobs.demo.run import spark_submit
-from tests.spark.producing import free_port, numbered, produce
+from tests.spark.producing import numbered, produce
 from tests.support.intake_process import IntakeProcess, Site
+from tests.support.ports import free_port
 from tests.support.repository import ROOT
 from tests.support.waiting import LONG, Output, ended, environment, intake_status
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobs.demo.run import spark_submit
-from tests.spark.producing import free_port
+from tests.support.ports import free_port
 from tests.support.repository import ROOT
 from tests.support.waiting import LONG, Output, environment
 

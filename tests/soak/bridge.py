@@ -22,8 +22,8 @@ from tests.faults.ledger import Entry, Verdict
 from tests.soak import kills
 from tests.soak.progress import Progress
 from tests.soak.world import LEASE_SECONDS, World
-from tests.spark.producing import free_port
 from tests.support.intake_process import IntakeProcess, Site
+from tests.support.ports import free_port
 from tests.support.waiting import alive, ended
 
 TARGETS = ("intake", "receiver", "driver", "planner", "worker")

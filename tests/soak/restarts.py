@@ -15,8 +15,8 @@ from tests.faults.load import load
 from tests.faults.producer import Flow
 from tests.soak.measures import table
 from tests.soak.progress import Progress
-from tests.spark.producing import free_port
 from tests.support.intake_process import Site
+from tests.support.ports import free_port
 from tests.support.waiting import LONG, wait_until
 
 ACCEPT_SECONDS = 5.0

@@ -23,10 +23,9 @@ from tests.faults.drivers import Driver, Plan
 from tests.faults.ledger import Entry, Verdict, reconcile
 from tests.faults.producer import entries_below
 from tests.faults.tables import SinkTable
-from tests.spark.producing import free_port
-from tests.spark.scene import running_intake
+from tests.support.ports import free_port
 from tests.support.processes import workers_of
-from tests.support.waiting import alive, environment
+from tests.support.waiting import alive, environment, running_intake
 
 T = TypeVar("T")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from collections.abc import Iterable, Sequence
 
@@ -51,14 +50,6 @@ def produce(
 
 def numbered(count: int, start: int = 0) -> list[bytes]:
     return [b"message %d" % number for number in range(start, start + count)]
-
-
-def free_port() -> int:
-    """A UDP port that is free now; for an intake that has to come back where it was."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class Flow:

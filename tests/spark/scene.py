@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from tests.support.processes import planners_of
-from tests.support.waiting import LONG, alive, ended, send_signal, wait_until
+from tests.support.waiting import LONG, ended, running_intake, send_signal, wait_until
 
 SPARK_CONF = {
     "spark.ui.enabled": "false",
@@ -131,15 +131,6 @@ class Scene:
             send_signal(pid, signal.SIGTERM)
         for pid in [*planners, *self._intakes]:
             ended(pid, PATIENCE)
-
-
-def running_intake(spool: Path, index: int) -> dict[str, Any] | None:
-    """The status of an intake whose process runs."""
-    try:
-        status: dict[str, Any] = json.loads((spool / f"intake-{index}" / "status.json").read_text())
-    except (FileNotFoundError, ValueError):
-        return None
-    return status if status["state"] == "ready" and alive(status["pid"]) else None
 
 
 def error_line(error: BaseException | None) -> str:

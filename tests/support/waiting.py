@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -66,18 +67,19 @@ def ended(pid: int, seconds: float) -> None:
     wait_until(lambda: not alive(pid), seconds, f"the end of process {pid}")
 
 
+def running_intake(spool: Path, index: int) -> dict[str, Any] | None:
+    """The status of an intake that is ready and whose process runs."""
+    try:
+        status: dict[str, Any] = json.loads((spool / f"intake-{index}" / "status.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return status if status["state"] == "ready" and alive(status["pid"]) else None
+
+
 def intake_status(spool: Path, index: int, seconds: float) -> dict[str, Any]:
-    """The status of intake ``index`` once it is up and its process runs."""
-    path = spool / f"intake-{index}" / "status.json"
-
-    def probe() -> dict[str, Any] | None:
-        try:
-            status: dict[str, Any] = json.loads(path.read_text())
-        except (FileNotFoundError, json.JSONDecodeError):
-            return None
-        return status if alive(status["pid"]) else None
-
-    return wait_until(probe, seconds, f"intake {index} of {spool}")
+    """The same, once there is one."""
+    found = partial(running_intake, spool, index)
+    return wait_until(found, seconds, f"intake {index} of {spool}")
 
 
 class Output:

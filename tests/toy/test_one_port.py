@@ -17,7 +17,7 @@ from aqueduct_core.transport import (
     dial,
     listen,
 )
-from tests.core.transport.ends import client_tls, server_tls
+from tests.support.event_loop import client_tls, server_tls
 from tests.support.waiting import LONG
 from tests.toy.client import LINK, toy_client
 from tests.toy.engine import ALPN, Settled, Stored, TopicFinished, Toy, ToyEvent

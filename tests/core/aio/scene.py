@@ -7,11 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.connection import ClientConnection, ServerConnection
 from aqueduct_core.aio.halves import Half, Receiver, Sender, channel
 from aqueduct_core.aio.serve import Server, serve
 from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.errors import AqueductError
 from tests.support.event_loop import client_tls, server_tls
 
 KINDS = (
@@ -87,3 +90,15 @@ async def _networked(
     (far_receiver,) = await carry(receiver)
     assert isinstance(far_receiver, Receiver)
     return sender, far_receiver
+
+
+async def refused(url: str, **options: Any) -> AqueductError:
+    """Why a server does not let us in, in one line."""
+    options.setdefault("tls", client_tls())
+    with pytest.raises(AqueductError) as caught:
+        async with connect(url, **options):
+            pass
+    text = str(caught.value)
+    assert text.startswith("[AQUEDUCT_")
+    assert "\n" not in text
+    return caught.value

@@ -9,6 +9,7 @@ import pytest
 from aqueduct_core.aio.halves import Receiver, Sender, channel
 from tests.core.aio.scene import KINDS, pair, scene
 from tests.support.event_loop import eventually, in_loop
+from tests.support.virtual_loop import let_happen
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 
@@ -69,7 +70,7 @@ async def test_a_send_that_waits_for_room_has_sent_nothing(kind: str) -> None:
                 await sender.send(large)
 
         filling = asyncio.ensure_future(fill())
-        await _still(sender)
+        await let_happen()
         await cancelled_while_waiting(filling)
         task = asyncio.ensure_future(sender.send(b"never", attach=attached))
         await cancelled_while_waiting(task)
@@ -79,16 +80,6 @@ async def test_a_send_that_waits_for_room_has_sent_nothing(kind: str) -> None:
         await attached_sender.send(b"x")
         await sender.finish()
         assert await reading == sent + 1
-
-
-async def _still(sender: Sender) -> None:
-    """Wait until a sender has sent nothing more for a while: it waits for room. On a busy machine
-    the other end may be slow to give what room it has."""
-    last, same = -1, 0
-    while same < 10:
-        same = same + 1 if last == sender.statistics.sent else 0
-        last = sender.statistics.sent
-        await asyncio.sleep(0.1)
 
 
 async def _count(receiver: Receiver) -> int:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime
 import socket
-from typing import Any
 
 import pytest
 
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.serve import serve
 from aqueduct_core.aqueduct.conventions.headers import CODE_ABORTED
-from aqueduct_core.errors import AqueductError, ConnectFailed, TlsFailed
+from aqueduct_core.errors import ConnectFailed, TlsFailed
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls.credentials import (
     ClientTls,
@@ -20,25 +19,14 @@ from aqueduct_core.transport.tls.credentials import (
     make_authority,
     self_signed,
 )
+from tests.core.aio.scene import refused
 from tests.support.event_loop import client_tls, in_loop, server_tls
-
-
-async def refused(url: str, **options: Any) -> AqueductError:
-    options.setdefault("tls", client_tls())
-    with pytest.raises(AqueductError) as caught:
-        async with connect(url, **options):
-            pass
-    text = str(caught.value)
-    assert text.startswith("[AQUEDUCT_")
-    assert "\n" not in text
-    return caught.value
+from tests.support.ports import free_port
 
 
 @in_loop
 async def test_nobody_listens() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = free_port()
     error = await refused(f"aqueduct://127.0.0.1:{port}")
     assert isinstance(error, ConnectFailed)
     assert str(port) in str(error)

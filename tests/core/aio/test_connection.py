@@ -15,6 +15,7 @@ from aqueduct_core.aqueduct.conventions.headers import CODE_ABORTED
 from tests.core.aio.scene import scene
 from tests.support.event_loop import client_tls, eventually, in_loop, server_tls
 from tests.support.rules import rule
+from tests.support.virtual_loop import let_happen
 
 
 @in_loop
@@ -81,7 +82,7 @@ async def test_an_unacked_message_makes_close_give_up_in_time() -> None:
         await set_up.carry(receiver)
         # nobody reads: the far receiver's credit is used up, so acks for the rest never come
         filling = asyncio.ensure_future(_fill(sender))
-        await _still(sender)
+        await let_happen()
         filling.cancel()
         await asyncio.gather(filling, return_exceptions=True)
         await set_up.client.close(drain_timeout=0.2)
@@ -93,13 +94,6 @@ async def test_an_unacked_message_makes_close_give_up_in_time() -> None:
 async def _fill(sender: Sender) -> None:
     while True:
         await sender.send(bytes(512 * 1024))
-
-
-async def _still(sender: Sender) -> None:
-    last = -1
-    while last != sender.statistics.sent:
-        last = sender.statistics.sent
-        await asyncio.sleep(0.2)
 
 
 @rule("AQ-ERR-1", "AQ-ERR-3")

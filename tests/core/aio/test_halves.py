@@ -12,6 +12,7 @@ from aqueduct_core.aio.outcomes import Cancelled, Finished, Misuse, ReceiverClos
 from tests.core.aio.scene import KINDS, pair
 from tests.support.event_loop import eventually, in_loop
 from tests.support.rules import rule
+from tests.support.virtual_loop import let_happen
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 modes = pytest.mark.parametrize("mode", ["ordered", "unordered", "unreliable"])
@@ -180,7 +181,7 @@ async def test_a_sender_waits_while_nobody_reads(kind: str) -> None:
             await sender.finish()
 
         filling = asyncio.ensure_future(fill())
-        await _settled(lambda: sent)
+        await let_happen()
         assert 4 <= sent < 40
         assert not filling.done()
         assert receiver.statistics.queued_bytes <= 6 * 1024 * 1024
@@ -189,14 +190,6 @@ async def test_a_sender_waits_while_nobody_reads(kind: str) -> None:
             got += len(message.payload)
         await filling
         assert got == 64 * len(large)
-
-
-async def _settled(value) -> None:  # type: ignore[no-untyped-def]
-    """Wait until a value has not changed for a while."""
-    last = None
-    while last != value():
-        last = value()
-        await asyncio.sleep(0.3)
 
 
 @kinds

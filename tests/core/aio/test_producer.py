@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from aqueduct_core.aio.halves import Receiver
@@ -14,6 +12,7 @@ from aqueduct_core.aio.serve import serve
 from aqueduct_core.aqueduct.conventions.headers import read_channel
 from tests.core.aio.storing import producer, storing
 from tests.support.event_loop import eventually, in_loop, server_tls
+from tests.support.virtual_loop import let_happen
 
 
 @pytest.mark.parametrize("mode", ["ordered", "unordered"])
@@ -50,7 +49,7 @@ async def test_lost_connections_lose_nothing_and_keep_the_numbers(mode: str) -> 
                 await cpu.send(b"%d" % i)
                 await disk.send_many([b"d%d" % i, b"e%d" % i])
                 if i % 100 == 50:
-                    await asyncio.sleep(0.01)
+                    await let_happen(0.01)
                     store.connections[-1].abort("test")
                     await eventually(lambda n=i: len(store.connections) > n // 100 + 1)
             await cpu.finish()

@@ -14,6 +14,7 @@ from aqueduct_core.transport.settings import LinkSettings
 from tests.core.aio.storing import producer, storing
 from tests.support.event_loop import client_tls, eventually, in_loop
 from tests.support.proxy import Impairment, Proxy
+from tests.support.virtual_loop import let_happen
 
 
 def acked_beyond(producing: Producer, count: int) -> bool:
@@ -79,7 +80,7 @@ async def test_holes_survive_lost_connections() -> None:
                 wanted.append(number)
                 number += 1
                 if step % 60 == 30:
-                    await asyncio.sleep(0.02)
+                    await let_happen(0.02)
                     store.connections[-1].abort("test")
             await cpu.finish()
             assert cpu.statistics.sent == cpu.statistics.acked == 300

@@ -11,6 +11,7 @@ from aqueduct_core.aio.outcomes import (
 )
 from tests.core.aio.storing import producer, storing
 from tests.support.event_loop import eventually, in_loop
+from tests.support.virtual_loop import let_happen
 
 
 @in_loop
@@ -20,7 +21,7 @@ async def test_unreliable_messages_are_sent_once_and_all_counted() -> None:
             load = producing.channel("load", "unreliable")
             for i in range(50):
                 await load.send(b"%d" % i)
-            await asyncio.sleep(0.01)
+            await let_happen(0.01)
             store.connections[-1].abort("test")
             await eventually(lambda: not producing.connected or len(store.connections) == 2)
             for i in range(50, 100):

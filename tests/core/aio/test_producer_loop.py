@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 
 import pytest
 
@@ -17,6 +16,7 @@ from aqueduct_core.aio.serve import bearer, serve
 from aqueduct_core.errors import AuthFailed, ConnectFailed
 from tests.core.aio.storing import producer, storing
 from tests.support.event_loop import eventually, in_loop, server_tls
+from tests.support.ports import free_port
 
 
 @in_loop
@@ -41,9 +41,7 @@ async def test_a_server_that_comes_back_is_found_again() -> None:
 
 @in_loop
 async def test_it_gives_up_after_a_while_with_the_reason_and_the_count() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        url = f"aqueduct://127.0.0.1:{sock.getsockname()[1]}"
+    url = f"aqueduct://127.0.0.1:{free_port()}"
     with pytest.raises(ConnectFailed, match=r"gave up after 0\.1 s") as caught:
         async with producer(url, give_up_after=0.1):
             pass
@@ -76,9 +74,7 @@ async def test_a_refusal_is_final() -> None:
 
 @in_loop
 async def test_the_first_connection_may_be_wanted_at_once() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        url = f"aqueduct://127.0.0.1:{sock.getsockname()[1]}"
+    url = f"aqueduct://127.0.0.1:{free_port()}"
     with pytest.raises(ConnectFailed):
         async with producer(url, wait_for_server=False):
             pass

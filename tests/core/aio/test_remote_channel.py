@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -20,6 +19,7 @@ from aqueduct_core.transport.settings import LinkSettings
 from tests.core.aio.scene import Scene
 from tests.support.event_loop import client_tls, eventually, in_loop, server_tls
 from tests.support.rules import rule
+from tests.support.virtual_loop import let_happen
 
 BUFFER = 20_000
 
@@ -46,15 +46,6 @@ async def pair(set_up: Scene, mode: str = "ordered") -> tuple[Sender, Receiver]:
     return sender, far
 
 
-async def still(task: asyncio.Future[Any], sender: Sender) -> None:
-    """Let things happen until the sender gets no further."""
-    before = -1
-    while before != sender.statistics.acked:
-        before = sender.statistics.acked
-        await asyncio.sleep(0.1)
-    assert not task.done()
-
-
 @rule("AQ-FLOW-4", "AQ-FLOW-5", "AQ-FLOW-6")
 @pytest.mark.parametrize("mode", ["ordered", "unordered"])
 @in_loop
@@ -70,7 +61,8 @@ async def test_a_sender_waits_for_a_reader_that_is_slow(mode: str) -> None:
             await sender.finish()
 
         task = asyncio.ensure_future(fill())
-        await still(task, sender)
+        await let_happen()
+        assert not task.done()
         # the far queue is full, and what waits here is bounded
         assert 15 <= far.statistics.received <= 20
         assert len(numbers) <= 20 + 10 + 1
@@ -89,7 +81,8 @@ async def test_bulk_sends_wait_too_and_large_messages_go_alone() -> None:
         sender, far = await pair(set_up)
         payloads = [bytes([i % 256]) * (1 + i * 997 % 30_000) for i in range(60)]
         task = asyncio.ensure_future(sender.send_many(payloads))
-        await still(task, sender)
+        await let_happen()
+        assert not task.done()
         assert far.statistics.queued_bytes <= BUFFER + 30_010
         got: list[bytes] = []
         while len(got) < len(payloads):
@@ -167,7 +160,8 @@ async def test_a_finish_goes_behind_what_waits_and_a_cancel_drops_it() -> None:
         for i in range(30):
             await sender.send(b"%03d" % i + bytes(997))
         finish = asyncio.ensure_future(sender.finish())
-        await still(finish, sender)
+        await let_happen()
+        assert not finish.done()
         assert [int(m.payload[:3]) async for m in far] == list(range(30))
         await finish
         sender, far = await pair(set_up)

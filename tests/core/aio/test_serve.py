@@ -6,28 +6,16 @@ import asyncio
 import logging
 import socket
 import sys
-from typing import Any
 
 import pytest
 
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.serve import bearer, serve
 from aqueduct_core.engine.message_batch import Headers
-from aqueduct_core.errors import AqueductError, AuthFailed, ConnectFailed
+from aqueduct_core.errors import AuthFailed, ConnectFailed
 from aqueduct_core.logs.refusals import LINES
-from tests.core.aio.scene import scene
+from tests.core.aio.scene import refused, scene
 from tests.support.event_loop import client_tls, eventually, in_loop, server_tls
-
-
-async def refused(url: str, **options: Any) -> AqueductError:
-    options.setdefault("tls", client_tls())
-    with pytest.raises(AqueductError) as caught:
-        async with connect(url, **options):
-            pass
-    text = str(caught.value)
-    assert text.startswith("[AQUEDUCT_")
-    assert "\n" not in text
-    return caught.value
 
 
 @in_loop

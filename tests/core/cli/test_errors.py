@@ -13,18 +13,12 @@ import pytest
 from aqueduct_core.cli.main import main
 from aqueduct_core.transport.tls.credentials import self_signed
 from tests.core.cli.running import AQUEDUCT, aqueduct, listening, one_error, totals
+from tests.support.ports import free_port
 from tests.support.waiting import LONG
 
 
-def unused_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
-
-
 def test_nobody_listens_there(certificates: Path) -> None:
-    url = f"aqueduct://127.0.0.1:{unused_port()}"
+    url = f"aqueduct://127.0.0.1:{free_port()}"
     done = aqueduct("send", url, "--ca", certificates / "ca.pem", stdin=b"x")
     assert url.removeprefix("aqueduct://") in one_error(done, "AQUEDUCT_CONNECT.REFUSED")
 

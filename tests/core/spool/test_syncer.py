@@ -61,6 +61,7 @@ def test_it_answers_with_the_highest_group(port: SyncerProcess, tmp_path: Path) 
             os.write(files[-1], b"x" * 1000)
             port.request(number * 10 + group)
     answer(port, 25)
+    assert port.answered() == 25
     for fd in (directory, *files):
         os.close(fd)
 
@@ -76,6 +77,7 @@ def test_a_slow_syncer_makes_nobody_wait(port: SyncerProcess, tmp_path: Path) ->
         port.request(group)  # returns, though nobody reads
     os.kill(port.pid, signal.SIGCONT)
     answer(port, 4999)
+    assert port.answered() == 4999
     os.close(file)
     os.close(directory)
 
@@ -195,6 +197,7 @@ def test_it_starts_from_its_source_where_there_is_no_file(
     monkeypatch.setattr(syncer, "__file__", str(tmp_path / "archive.zip" / "syncer.py"))
     with open_spool(tmp_path / "spool", sync=SyncerProcess) as spool:
         store(spool, [1, 1])
+        assert spool.ends() == [1, 1, 0]
 
 
 def test_the_owner_that_hangs_up_ends_it() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,22 +19,9 @@ from aqueduct_core.transport import (
     listen,
 )
 from tests.core.transport.probe import Probe
-from tests.support.waiting import LONG
+from tests.support.event_loop import client_tls, server_tls
 
 ALPN = "test"
-
-_TLS: list[ServerTls] = []
-
-
-def server_tls() -> ServerTls:
-    """One self-signed certificate for all tests of a run: making one takes a moment."""
-    if not _TLS:
-        _TLS.append(ServerTls.self_signed())
-    return _TLS[0]
-
-
-def client_tls() -> ClientTls:
-    return ClientTls(ca_pem=server_tls().cert_pem)
 
 
 def counted(settings: LinkSettings | None = None) -> ListenedProtocol:
@@ -108,13 +94,6 @@ async def dialled(
         on_events=lambda driver, events: None,
     )
     return driver, mine
-
-
-async def until(condition: Callable[[], bool], timeout: float = LONG) -> None:
-    """Wait for a condition on state that only this event loop changes."""
-    async with asyncio.timeout(timeout):
-        while not condition():
-            await asyncio.sleep(0.002)
 
 
 async def ended(*drivers: Driver) -> None:

@@ -14,8 +14,9 @@ from aqueduct_core.engine.inputs import Input
 from aqueduct_core.transport.aioquic.factory import client_link, server_link
 from aqueduct_core.transport.link import Address, Link
 from aqueduct_core.transport.settings import LinkSettings
-from tests.core.transport.ends import ALPN, client_tls, server_tls
+from tests.core.transport.ends import ALPN
 from tests.core.transport.wire import CLIENT, SERVER, STACK
+from tests.support.event_loop import client_tls, server_tls
 
 N = TypeVar("N")
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from aqueduct_core.transport.awaiting import Opening, Signal
+from tests.support.virtual_loop import run_virtually
 
 
 def test_a_signal_wakes_all_who_wait_and_remembers_nothing() -> None:
@@ -21,7 +22,7 @@ def test_a_signal_wakes_all_who_wait_and_remembers_nothing() -> None:
         signal.fire()
         await asyncio.gather(*waiting[1:])
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_a_condition_is_looked_at_after_each_wake_up() -> None:
@@ -34,7 +35,7 @@ def test_a_condition_is_looked_at_after_each_wake_up() -> None:
             signal.fire()
         await waiting
 
-    asyncio.run(run())
+    run_virtually(run())
 
 
 def test_what_is_awaited_is_left_to_its_caller_and_what_is_entered_is_not() -> None:
@@ -56,4 +57,4 @@ def test_what_is_awaited_is_left_to_its_caller_and_what_is_entered_is_not() -> N
                 raise ZeroDivisionError
         assert left == [("open", False), ("open", True)]
 
-    asyncio.run(run())
+    run_virtually(run())

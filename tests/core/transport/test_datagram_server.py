@@ -14,8 +14,9 @@ from aqueduct_core.transport.aioquic.factory import STREAMS_OF_STRANGERS, client
 from aqueduct_core.transport.fair_turns import FairTurns
 from aqueduct_core.transport.link import Address, Link
 from aqueduct_core.transport.settings import LARGEST_DATAGRAM
-from tests.core.transport.ends import ALPN, Server, client_tls, dialled, ended, serving, until
+from tests.core.transport.ends import ALPN, Server, dialled, ended, serving
 from tests.core.transport.probe import Probe
+from tests.support.event_loop import client_tls, eventually
 
 FROM: Address = ("192.0.2.1", 9)
 
@@ -39,7 +40,7 @@ def padded(server: Server, size: int) -> bytes:
 
 async def seen(server: Server) -> None:
     """Nobody waits any more."""
-    await until(lambda: not server.listener._strangers)
+    await eventually(lambda: not server.listener._strangers)
 
 
 @pytest.mark.parametrize("at", [30, 200, 500])
@@ -80,7 +81,7 @@ def test_strangers_wait_for_their_share_and_the_known_go_first(
     async def main() -> None:
         async with serving() as server:
             driver, probe = await dialled(server)
-            await until(lambda: bool(server.probes))
+            await eventually(lambda: bool(server.probes))
             (mine,) = server.listener.drivers
             turns: list[object] = []
             turn = mine.turn
@@ -96,7 +97,7 @@ def test_strangers_wait_for_their_share_and_the_known_go_first(
             assert server.listener.counts.overrun == 10
             probe.write(probe.open(), b"hello", end=True)
             driver.kick()
-            await until(lambda: bool(server.probes[0].ended))
+            await eventually(lambda: bool(server.probes[0].ended))
             await seen(server)
             assert server.listener.counts.accepted == accepted + 20
             assert turns
@@ -178,7 +179,7 @@ def test_who_has_proved_its_address_gives_way_to_no_stranger() -> None:
         limits = ListenLimits(handshakes=4, retry="never")
         async with serving(limits=limits, make=lambda: Probe(client=False, admits=False)) as server:
             good, _ = await dialled(server)
-            await until(lambda: bool(server.probes))
+            await eventually(lambda: bool(server.probes))
             (driver,) = server.listener.drivers
             assert driver in server.listener._half_open
             for number in range(2, 20):
@@ -196,16 +197,16 @@ def test_who_is_not_admitted_has_few_streams() -> None:
     async def main() -> None:
         async with serving(make=lambda: Probe(client=False, admits=False)) as server:
             driver, probe = await dialled(server)
-            await until(lambda: bool(server.probes))
+            await eventually(lambda: bool(server.probes))
             for _ in range(STREAMS_OF_STRANGERS + 50):
                 probe.write(probe.open(), b"x", end=False)
             driver.kick()
             there = server.probes[0]
-            await until(lambda: len(there.streams) == STREAMS_OF_STRANGERS)
+            await eventually(lambda: len(there.streams) == STREAMS_OF_STRANGERS)
             there._actions.append(Admit())
             (mine,) = server.listener.drivers
             mine.kick()
-            await until(lambda: len(there.streams) == STREAMS_OF_STRANGERS + 50)
+            await eventually(lambda: len(there.streams) == STREAMS_OF_STRANGERS + 50)
             assert mine not in server.listener._half_open
             await ended(driver)
 
@@ -234,19 +235,19 @@ def test_the_known_have_their_share_while_strangers_wait(monkeypatch: pytest.Mon
     async def main() -> None:
         async with serving(limits=ListenLimits(connection_share=0.25)) as server:
             driver, probe = await dialled(server)
-            await until(lambda: bool(server.probes))
+            await eventually(lambda: bool(server.probes))
             assert shares == [0.25]
             server.listener.receive([(initial(server), FROM) for _ in range(5)])
             others.clear()
             probe.write(probe.open(), b"hello", end=True)
             driver.kick()
-            await until(lambda: bool(server.probes[0].ended))
+            await eventually(lambda: bool(server.probes[0].ended))
             await seen(server)
             assert others[0] is True
             others.clear()
             driver.kick()
             probe.write(probe.open(), b"alone", end=True)
-            await until(lambda: len(server.probes[0].ended) == 2)
+            await eventually(lambda: len(server.probes[0].ended) == 2)
             assert not any(others)
             await ended(driver)
 

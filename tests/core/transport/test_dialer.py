@@ -19,8 +19,11 @@ from aqueduct_core.transport import (
     issue,
     make_authority,
 )
-from tests.core.transport.ends import ALPN, client_tls, dialled, ended, server_tls, serving
+from tests.core.transport.ends import ALPN, dialled, ended, serving
 from tests.core.transport.probe import Probe
+from tests.support.event_loop import client_tls, server_tls
+from tests.support.ports import free_port
+from tests.support.virtual_loop import let_happen, run_virtually
 
 QUICK = LinkSettings(handshake_timeout=0.2)
 """For what is never answered."""
@@ -41,7 +44,7 @@ def failing(
                 await dialled(server, host=host, tls=trust, alpn=alpn)
         return caught.value
 
-    return asyncio.run(main())
+    return run_virtually(main())
 
 
 async def dial_port(
@@ -61,23 +64,16 @@ async def dial_port(
     )
 
 
-def unused_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
-
-
 def test_a_port_where_nobody_listens_refuses_at_once() -> None:
     async def main() -> None:
-        port = unused_port()
+        port = free_port()
         loop = asyncio.get_running_loop()
         begin = loop.time()
         with pytest.raises(ConnectFailed, match=rf"REFUSED.*127\.0\.0\.1:{port}"):
             await dial_port(port)
         assert loop.time() - begin < PATIENT.handshake_timeout
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_port_that_is_silent_gives_no_reply() -> None:
@@ -87,12 +83,12 @@ def test_a_port_that_is_silent_gives_no_reply() -> None:
             with pytest.raises(ConnectFailed, match=r"NO_REPLY.*UDP"):
                 await dial_port(silent.getsockname()[1], settings=QUICK)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_an_unknown_host_is_a_dns_error() -> None:
     with pytest.raises(ConnectFailed, match=r"DNS.*no-such-host\.invalid"):
-        asyncio.run(dial_port(4433, "no-such-host.invalid"))
+        run_virtually(dial_port(4433, "no-such-host.invalid"))
 
 
 def test_a_cancelled_dial_leaves_nothing_behind() -> None:
@@ -100,21 +96,22 @@ def test_a_cancelled_dial_leaves_nothing_behind() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
             silent.bind(("127.0.0.1", 0))
             task = asyncio.create_task(dial_port(silent.getsockname()[1]))
-            await asyncio.sleep(0.02)
+            await let_happen(0.02)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_name_with_two_addresses_is_tried_at_both() -> None:
     async def main() -> None:
         async with serving("127.0.0.1") as server:
-            driver, _ = await dialled(server, host="localhost")
+            driver, probe = await dialled(server, host="localhost")
+            assert probe.ready is not None
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_another_protocol_name_is_refused_with_a_clear_text() -> None:
@@ -154,7 +151,7 @@ def test_a_certificate_for_another_name() -> None:
             driver, _ = await dialled(server, tls=trust)
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_certificate_that_expired_while_the_listener_ran() -> None:
@@ -169,7 +166,7 @@ def test_a_certificate_that_expired_while_the_listener_ran() -> None:
             with pytest.raises(TlsFailed, match="EXPIRED"):
                 await dialled(server, tls=ClientTls(ca_pem=authority.cert_pem))
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_insecure_is_for_loopback_only() -> None:
@@ -182,7 +179,7 @@ def test_insecure_is_for_loopback_only() -> None:
         with pytest.raises(InvalidOption, match=r"192\.0\.2\.1.*loopback"):
             await dial_port(9, "192.0.2.1", ClientTls(insecure=True))
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_ca_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
@@ -191,7 +188,7 @@ def test_a_ca_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     empty.write_text("nothing")
     for path in (missing, empty):
         with pytest.raises(InvalidOption, match=path.name):
-            asyncio.run(dial_port(9, tls=ClientTls(ca_file=path)))
+            run_virtually(dial_port(9, tls=ClientTls(ca_file=path)))
 
 
 def test_an_unknown_transport_is_refused() -> None:
@@ -208,9 +205,9 @@ def test_an_unknown_transport_is_refused() -> None:
         )
 
     with pytest.raises(InvalidOption, match="carrier pigeon"):
-        asyncio.run(main("carrier pigeon"))
+        run_virtually(main("carrier pigeon"))
     with pytest.raises(InvalidOption, match="qh3"):
-        asyncio.run(main("qh3"))
+        run_virtually(main("qh3"))
 
 
 def test_the_fingerprint_is_that_of_the_leaf() -> None:

@@ -11,7 +11,9 @@ from aqueduct_core.transport import dialled_socket
 from aqueduct_core.transport.dialled_socket import LivenessProbe
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.udp_socket import UdpSocket
-from tests.core.transport.ends import dialled, ended, serving, until
+from tests.core.transport.ends import dialled, ended, serving
+from tests.support.event_loop import eventually
+from tests.support.virtual_loop import let_happen, run_virtually
 from tests.support.waiting import LONG
 
 
@@ -64,7 +66,7 @@ def test_fault_01_a_server_that_is_gone_without_a_word_is_noticed(
     async def main() -> None:
         async with serving() as server:
             driver, probe = await dialled(server)
-            await until(lambda: bool(server.listener.drivers))
+            await eventually(lambda: bool(server.listener.drivers))
             server.listener._socket.close()
             if busy:
                 probe.write(probe.open(), bytes(100_000), end=True)
@@ -80,7 +82,7 @@ def test_fault_01_a_server_that_is_gone_without_a_word_is_noticed(
             for accepted in list(server.listener.drivers):
                 accepted.abandon()
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_fault_01_a_server_that_was_started_again_on_its_port_is_noticed(
@@ -91,13 +93,13 @@ def test_fault_01_a_server_that_was_started_again_on_its_port_is_noticed(
     async def main() -> None:
         async with serving() as server:
             driver, probe = await dialled(server)
-            await until(lambda: bool(server.listener.drivers))
+            await eventually(lambda: bool(server.listener.drivers))
             port = server.port
             server.listener._socket.close()
             driver.link.probe()
             driver.kick()
             attempt = udp(driver)._on_error.__self__  # type: ignore[attr-defined]
-            await until(lambda: attempt._probe is not None)
+            await eventually(lambda: attempt._probe is not None)
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as deaf:
                 deaf.bind(("127.0.0.1", port))
                 async with asyncio.timeout(LONG):
@@ -107,7 +109,7 @@ def test_fault_01_a_server_that_was_started_again_on_its_port_is_noticed(
             for accepted in list(server.listener.drivers):
                 accepted.abandon()
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_forged_refusals_do_not_end_a_connection_that_is_up(
@@ -124,11 +126,11 @@ def test_forged_refusals_do_not_end_a_connection_that_is_up(
             while driver.statistics.datagrams_sent < asked + 12:  # pings, each with its answer
                 forged(ConnectionRefusedError(111, "Connection refused"))
                 forged(OSError(113, "No route to host"))
-                await asyncio.sleep(0.01)
+                await let_happen(0.01)
             assert probe.lost is None
             probe.write(probe.open(), b"still here", end=True)
             driver.kick()
-            await until(lambda: bool(server.probes[0].streams))
+            await eventually(lambda: bool(server.probes[0].streams))
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())

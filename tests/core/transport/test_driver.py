@@ -20,8 +20,10 @@ from aqueduct_core.engine.inputs import (
 )
 from aqueduct_core.transport import Driver, LinkSettings, dial
 from aqueduct_core.transport.link import Address, Link
-from tests.core.transport.ends import ALPN, client_tls, dialled, ended, server_tls, serving, until
+from tests.core.transport.ends import ALPN, dialled, ended, serving
 from tests.core.transport.probe import Probe
+from tests.support.event_loop import client_tls, eventually, server_tls
+from tests.support.virtual_loop import let_happen, run_virtually
 from tests.support.waiting import LONG
 
 WINDOW = 64 * 1024
@@ -38,8 +40,8 @@ def test_writable_holds_a_writer_back_until_the_peer_consumes() -> None:
             driver.kick()
             waiting = asyncio.create_task(driver.writable(2 * WINDOW))
             given_up = asyncio.create_task(driver.writable(1))
-            await until(lambda: [p.received for p in server.probes] == [WINDOW])
-            await asyncio.sleep(0.05)
+            await eventually(lambda: [p.received for p in server.probes] == [WINDOW])
+            await let_happen()
             assert server.probes[0].received == WINDOW
             assert driver.unsent == 3 * WINDOW
             assert not waiting.done()
@@ -52,10 +54,10 @@ def test_writable_holds_a_writer_back_until_the_peer_consumes() -> None:
             accepted.kick()
             await asyncio.wait_for(waiting, LONG)
             assert driver.unsent < 2 * WINDOW
-            await until(lambda: theirs.received == 4 * WINDOW)
+            await eventually(lambda: theirs.received == 4 * WINDOW)
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_writable_returns_when_the_link_is_lost() -> None:
@@ -66,12 +68,14 @@ def test_writable_returns_when_the_link_is_lost() -> None:
             probe.write(probe.open(), bytes(4 * WINDOW))
             driver.kick()
             waiting = asyncio.create_task(driver.writable(1))
-            await until(lambda: [p.received for p in server.probes] == [WINDOW])
+            await eventually(lambda: [p.received for p in server.probes] == [WINDOW])
             await server.listener.close()
             await asyncio.wait_for(waiting, LONG)
             await driver.wait_closed()
+            assert probe.lost is not None
+            assert server.probes[0].received == WINDOW
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_program_that_fails_on_events_loses_its_connection(
@@ -97,7 +101,7 @@ def test_a_program_that_fails_on_events_loses_its_connection(
             await driver.wait_closed()
             assert driver.lost == LinkLost(10, "internal error", by_peer=False)
 
-    asyncio.run(main())
+    run_virtually(main())
     assert "bad events" in caplog.text
 
 
@@ -117,9 +121,9 @@ def test_an_engine_that_cannot_be_made_fails_the_dial() -> None:
                     make_engine=make,
                     on_events=lambda driver, events: None,
                 )
-            await until(lambda: not server.listener.drivers)
+            await eventually(lambda: not server.listener.drivers)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_an_action_that_cannot_be_carried_out_is_the_fault_of_the_engine(
@@ -135,7 +139,7 @@ def test_an_action_that_cannot_be_carried_out_is_the_fault_of_the_engine(
             await driver.wait_closed()
             assert probe.lost == LinkLost(10, "internal error", by_peer=False)
 
-    asyncio.run(main())
+    run_virtually(main())
     assert "stream 3 is none that we may write" in caplog.text
 
 
@@ -151,8 +155,8 @@ def test_kicks_are_gathered_into_one_turn() -> None:
         async with serving() as server:
             probe = Counting(client=True)
             driver, _ = await dialled(server, probe)
-            await until(lambda: bool(server.probes))
-            await asyncio.sleep(0.1)
+            await eventually(lambda: bool(server.probes))
+            await let_happen()
             before = probe.asked
             for _ in range(100):
                 driver.kick()
@@ -161,7 +165,7 @@ def test_kicks_are_gathered_into_one_turn() -> None:
             assert probe.asked - before <= 3
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_driver_shows_its_peer_and_no_more() -> None:
@@ -174,7 +178,7 @@ def test_a_driver_shows_its_peer_and_no_more() -> None:
             await ended(driver)
             assert repr(driver) == f"<Driver 127.0.0.1:{server.port} closed>"
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 class Narrow:
@@ -220,4 +224,4 @@ def test_what_has_left_makes_room_for_more_in_the_same_turn() -> None:
         driver.turn((), 0.0)
         assert [data[-1] for data, _ in sent] == [0, 1, 2, 3, 4]
 
-    asyncio.run(main())
+    run_virtually(main())

@@ -19,17 +19,10 @@ from aqueduct_core.logs.refusals import LINES
 from aqueduct_core.transport import Driver, LinkSettings, ListenLimits, listen
 from aqueduct_core.transport.aioquic.factory import client_link
 from aqueduct_core.transport.aioquic.link import AioquicLink
-from tests.core.transport.ends import (
-    ALPN,
-    client_tls,
-    counted,
-    dialled,
-    ended,
-    server_tls,
-    serving,
-    until,
-)
+from tests.core.transport.ends import ALPN, counted, dialled, ended, serving
 from tests.core.transport.probe import Probe
+from tests.support.event_loop import client_tls, eventually, server_tls
+from tests.support.virtual_loop import let_happen, run_virtually
 from tests.support.waiting import LONG
 
 QUICK = LinkSettings(idle_timeout=0.3, handshake_timeout=0.3)
@@ -46,13 +39,13 @@ def test_many_streams_and_datagrams_both_ways() -> None:
             for i in range(50):
                 probe.datagram(bytes([i]) * 20)
             driver.kick()
-            await until(lambda: len(probe.ended) == 500)
-            await until(lambda: len(probe.datagrams) == 50)
+            await eventually(lambda: len(probe.ended) == 500)
+            await eventually(lambda: len(probe.datagrams) == 50)
             assert sorted(probe.datagrams) == [bytes([i]) * 20 for i in range(50)]
             assert sum(probe.streams.values()) == sum(i * 7 for i in range(500))
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_datagram_too_large_is_refused_and_blocks_nothing() -> None:
@@ -67,14 +60,14 @@ def test_a_datagram_too_large_is_refused_and_blocks_nothing() -> None:
             probe.datagram(bytes(largest), token=7)
             probe.datagram(b"small", token=8)
             driver.kick()
-            await until(lambda: [len(p.datagrams) for p in server.probes] == [2])
+            await eventually(lambda: [len(p.datagrams) for p in server.probes] == [2])
             assert server.probes[0].datagrams == [bytes(largest), b"small"]
             assert probe.refused == [5, 6]
             assert driver.statistics.datagram_frames_refused == 2
             assert driver.unsent < 10
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_peer_without_datagrams_is_told_apart() -> None:
@@ -86,10 +79,10 @@ def test_a_peer_without_datagrams_is_told_apart() -> None:
             probe.datagram(b"", token=1)
             probe.datagram(b"x", token=2)
             driver.kick()
-            await until(lambda: 2 in probe.refused)
+            await eventually(lambda: 2 in probe.refused)
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 @pytest.mark.parametrize("by_client", [True, False])
@@ -97,7 +90,7 @@ def test_a_close_tells_the_peer_code_and_reason_and_frees_everything(by_client: 
     async def main() -> None:
         async with serving() as server:
             driver, probe = await dialled(server)
-            await until(lambda: len(server.listener.drivers) == 1 and bool(server.probes))
+            await eventually(lambda: len(server.listener.drivers) == 1 and bool(server.probes))
             (accepted,) = server.listener.drivers
             theirs = server.probes[0]
             first, second = (probe, theirs) if by_client else (theirs, probe)
@@ -116,7 +109,7 @@ def test_a_close_tells_the_peer_code_and_reason_and_frees_everything(by_client: 
             driver.close()
             await driver.writable()
 
-    asyncio.run(main())
+    run_virtually(main())
     gc.collect()
 
 
@@ -130,13 +123,13 @@ def test_bytes_that_came_before_a_close_are_delivered_before_it() -> None:
             stream = probe.open()
             probe.write(stream, b"last words", end=True)
             driver.kick()
-            await until(lambda: [p.received for p in server.probes] == [10])
+            await eventually(lambda: [p.received for p in server.probes] == [10])
             probe.close(0, "done")
             driver.kick()
-            await until(lambda: server.probes[0].lost is not None)
+            await eventually(lambda: server.probes[0].lost is not None)
             await driver.wait_closed()
 
-    asyncio.run(main())
+    run_virtually(main())
     kinds = [type(input) for input in seen]
     assert kinds.index(StreamBytes) < kinds.index(LinkLost)
     assert kinds[-1] is LinkLost
@@ -147,7 +140,7 @@ def test_a_listener_that_closes_ends_all_links_in_order() -> None:
     async def main() -> None:
         async with serving() as server:
             ends = [await dialled(server) for _ in range(5)]
-            await until(lambda: len(server.probes) == 5)
+            await eventually(lambda: len(server.probes) == 5)
             await server.listener.close(3, "going home")
             for driver, probe in ends:
                 await driver.wait_closed()
@@ -155,14 +148,14 @@ def test_a_listener_that_closes_ends_all_links_in_order() -> None:
             with pytest.raises(ConnectFailed, match="REFUSED"):
                 await dialled(server)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_silence_longer_than_the_idle_timeout_loses_the_link() -> None:
     async def main() -> None:
         async with serving(settings=DROWSY) as server:
             driver, probe = await dialled(server, settings=DROWSY)
-            await until(lambda: bool(server.probes))
+            await eventually(lambda: bool(server.probes))
             (accepted,) = server.listener.drivers
             for end in (driver, accepted):
                 end._send = lambda datagrams: None
@@ -172,7 +165,7 @@ def test_silence_longer_than_the_idle_timeout_loses_the_link() -> None:
             lost = LinkLost(0, "idle timeout", by_peer=False, origin=silent)
             assert probe.lost == server.probes[0].lost == lost
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_link_that_is_abandoned_was_closed_by_nobody() -> None:
@@ -183,7 +176,7 @@ def test_a_link_that_is_abandoned_was_closed_by_nobody() -> None:
             left = CloseOrigin.ABANDONED
             assert probe.lost == LinkLost(0, "no use", by_peer=False, origin=left)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 @pytest.mark.parametrize("by_client", [True, False])
@@ -191,7 +184,7 @@ def test_an_error_of_quic_comes_with_its_code_and_side(by_client: bool) -> None:
     async def main() -> None:
         async with serving() as server:
             driver, probe = await dialled(server)
-            await until(lambda: bool(server.probes))
+            await eventually(lambda: bool(server.probes))
             (accepted,) = server.listener.drivers
             theirs = server.probes[0]
             ends = [(driver, probe), (accepted, theirs)]
@@ -205,18 +198,18 @@ def test_an_error_of_quic_comes_with_its_code_and_side(by_client: bool) -> None:
             assert first.lost == LinkLost(3, "too much", by_peer=False, origin=quic)
             assert second.lost == LinkLost(3, "too much", by_peer=True, origin=quic)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_pings_keep_an_idle_link_alive() -> None:
     async def main() -> None:
         async with serving(settings=DROWSY) as server:
             driver, probe = await dialled(server, settings=DROWSY)
-            await asyncio.sleep(1.5 * DROWSY.idle_timeout)
+            await let_happen(1.5 * DROWSY.idle_timeout)
             assert probe.lost is None
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_two_hundred_connections_at_once() -> None:
@@ -231,7 +224,7 @@ def test_two_hundred_connections_at_once() -> None:
                     driver, probe = await dialled(server, settings=patient)
                     probe.write(probe.open(), number.to_bytes(4, "big") * 500, end=True)
                     driver.kick()
-                    await until(lambda: bool(probe.ended), 60)
+                    await eventually(lambda: bool(probe.ended))
                 assert probe.streams == {3: 2_000}
                 drivers.append(driver)
 
@@ -239,10 +232,10 @@ def test_two_hundred_connections_at_once() -> None:
             await asyncio.gather(*(one(i) for i in range(200)))
             assert len(server.listener.drivers) == 200
             await ended(*drivers)
-            await until(lambda: not server.listener.drivers)
+            await eventually(lambda: not server.listener.drivers)
             assert server.listener.counts.ready == 200
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_garbage_is_counted_and_harms_nobody() -> None:
@@ -265,13 +258,13 @@ def test_garbage_is_counted_and_harms_nobody() -> None:
             probe.write(probe.open(), bytes(100_000), end=True)
             driver.kick()
             counts = server.listener.counts
-            await until(lambda: counts.garbage + counts.unknown_version >= len(pieces))
-            await until(lambda: [p.received for p in server.probes] == [100_000])
+            await eventually(lambda: counts.garbage + counts.unknown_version >= len(pieces))
+            await eventually(lambda: [p.received for p in server.probes] == [100_000])
             stranger.close()
             assert len(server.listener.drivers) == 1
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_an_unknown_version_is_answered_with_the_known_ones() -> None:
@@ -292,7 +285,7 @@ def test_an_unknown_version_is_answered_with_the_known_ones() -> None:
             assert server.listener.counts.unknown_version == 1
             assert not server.listener.drivers
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_limits_on_connections_and_addresses_refuse_without_a_reply() -> None:
@@ -304,11 +297,11 @@ def test_limits_on_connections_and_addresses_refuse_without_a_reply() -> None:
                 await dialled(server, settings=QUICK)
             assert server.listener.counts.refused >= 1
             await ended(ends[0][0])
-            await until(lambda: len(server.listener.drivers) == 1)
+            await eventually(lambda: len(server.listener.drivers) == 1)
             third, _ = await dialled(server)
             await ended(third, ends[1][0])
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_refusals_are_logged_with_a_bound_and_a_count(caplog: pytest.LogCaptureFixture) -> None:
@@ -321,14 +314,14 @@ def test_refusals_are_logged_with_a_bound_and_a_count(caplog: pytest.LogCaptureF
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
                 for _ in range(pieces):
                     sock.sendto(b"\x40garbage", ("127.0.0.1", server.port))
-            await until(lambda: counts.garbage == pieces)
+            await eventually(lambda: counts.garbage == pieces)
             driver, _ = await dialled(server)
             with pytest.raises(ConnectFailed, match="NO_REPLY"):
                 await dialled(server, settings=QUICK)
             assert counts.refused >= 1
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
     lines = [line for line in caplog.messages if "belongs to no connection" in line]
     assert len(lines) == LINES
     assert (
@@ -347,12 +340,12 @@ def test_unfinished_handshakes_end_by_their_timeout() -> None:
             link = client_link(ALPN, LinkSettings(), client_tls(), "127.0.0.1", address, now)
             for data, to in link.transmit(now):
                 sock.sendto(data, to)
-            await until(lambda: server.listener.counts.accepted == 1)
-            await until(lambda: not server.listener.drivers)
+            await eventually(lambda: server.listener.counts.accepted == 1)
+            await eventually(lambda: not server.listener.drivers)
             assert not server.probes
             sock.close()
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_an_engine_that_fails_loses_its_own_connection_only(
@@ -374,30 +367,34 @@ def test_an_engine_that_fails_loses_its_own_connection_only(
             assert bad_probe.lost == LinkLost(10, "internal error", by_peer=True)
             good_probe.write(good_probe.open(), b"fine", end=True)
             good.kick()
-            await until(lambda: 4 in [p.received for p in server.probes])
+            await eventually(lambda: 4 in [p.received for p in server.probes])
             await ended(good)
 
-    asyncio.run(main())
+    run_virtually(main())
     assert "a bug" in caplog.text
 
 
+def has_ipv6_loopback() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sock:
+            sock.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not has_ipv6_loopback(), reason="no IPv6 loopback here")
 def test_one_end_only_over_ipv6() -> None:
-    if not socket.has_ipv6:
-        pytest.skip("no IPv6 here")
-
     async def main() -> None:
-        try:
-            context = serving("::1")
-            async with context as server:
-                driver, probe = await dialled(server, host="::1")
-                probe.write(probe.open(), bytes(50_000), end=True)
-                driver.kick()
-                await until(lambda: [p.received for p in server.probes] == [50_000])
-                await ended(driver)
-        except ConnectFailed as error:
-            pytest.skip(f"no IPv6 loopback: {error.what}")
+        async with serving("::1") as server:
+            driver, probe = await dialled(server, host="::1")
+            probe.write(probe.open(), bytes(50_000), end=True)
+            driver.kick()
+            await eventually(lambda: bool(server.probes) and bool(server.probes[0].ended))
+            assert [p.received for p in server.probes] == [50_000]
+            await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_an_engine_is_woken_when_it_asked_to_be() -> None:
@@ -407,11 +404,11 @@ def test_an_engine_is_woken_when_it_asked_to_be() -> None:
             at = driver.now() + 0.03
             probe.wake_at = at
             driver.kick()
-            await until(lambda: bool(probe.ticks))
+            await eventually(lambda: bool(probe.ticks))
             assert 0 <= probe.ticks[0] - at < 1.0
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_listening_twice_on_a_port_says_that_it_is_in_use() -> None:
@@ -425,4 +422,4 @@ def test_listening_twice_on_a_port_says_that_it_is_in_use() -> None:
                     tls=server_tls(),
                 )
 
-    asyncio.run(main())
+    run_virtually(main())

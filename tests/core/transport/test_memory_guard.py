@@ -14,9 +14,10 @@ from aqueduct_core.engine.inputs import Input, StreamBytes
 from aqueduct_core.transport import Driver, LinkSettings, ListenLimits
 from aqueduct_core.transport.link import Address
 from aqueduct_core.transport.memory_budget import MemoryBudget
-from tests.core.transport.ends import Server, dialled, ended, serving, until
+from tests.core.transport.ends import Server, dialled, ended, serving
 from tests.core.transport.probe import Probe
 from tests.core.transport.test_datagram_server import dialling, seen
+from tests.support.event_loop import eventually
 
 MIB = 1 << 20
 LIMIT = 4 * MIB
@@ -59,7 +60,7 @@ def budget(server: Server) -> MemoryBudget[Driver]:
 async def charged(server: Server) -> None:
     """All that was taken in is seen, and charged."""
     await seen(server)
-    await until(lambda: not server.listener._guard._touched)
+    await eventually(lambda: not server.listener._guard._touched)
 
 
 def consistent(server: Server) -> None:
@@ -89,14 +90,16 @@ def test_connections_are_charged_from_their_first_packet_and_free_at_their_end()
                 consistent(server)
             good, probe = await dialled(server)
             await write(good, probe, 100_000)
-            await until(lambda: bool(server.probes) and sum(server.probes[0].streams.values()) > 0)
+            await eventually(
+                lambda: bool(server.probes) and sum(server.probes[0].streams.values()) > 0
+            )
             await charged(server)
             consistent(server)
             assert len(used) == 11
             await ended(good)
             for driver in list(server.listener.drivers):
                 driver.abandon()
-            await until(lambda: not server.listener.drivers)
+            await eventually(lambda: not server.listener.drivers)
             assert (used.used, len(used)) == (0, 0)
 
     asyncio.run(main())
@@ -109,7 +112,7 @@ def test_strangers_give_way_and_a_good_connection_goes_on(caplog: pytest.LogCapt
         limits = ListenLimits(memory=2 * MIB, retry="never")
         async with serving(limits=limits) as server:
             good, probe = await dialled(server)
-            await until(lambda: bool(server.probes))
+            await eventually(lambda: bool(server.probes))
             (mine,) = server.listener.drivers
             for number in range(50):
                 _, first = dialling(server)
@@ -122,7 +125,7 @@ def test_strangers_give_way_and_a_good_connection_goes_on(caplog: pytest.LogCapt
             counts = server.listener.memory_counts
             assert counts.evicted + server.listener.counts.refused >= 30
             await write(good, probe, 50_000)
-            await until(lambda: sum(server.probes[0].streams.values()) == 50_000)
+            await eventually(lambda: sum(server.probes[0].streams.values()) == 50_000)
             late, _ = await dialled(server)
             await ended(good, late)
         ours = [each for each in caplog.records if each.name.startswith("aqueduct_core")]
@@ -142,7 +145,7 @@ def test_one_that_hoards_is_told_why_and_the_others_are_not_touched() -> None:
             greedy, probe = await dialled(server)
             await write(good, friend, 10_000)
             await write(greedy, probe, 6 * MIB)
-            await until(lambda: probe.lost is not None)
+            await eventually(lambda: probe.lost is not None)
             lost = probe.lost
             assert lost is not None
             assert (lost.by_peer, lost.origin) == (True, CloseOrigin.TRANSPORT)
@@ -150,11 +153,11 @@ def test_one_that_hoards_is_told_why_and_the_others_are_not_touched() -> None:
             assert lost.reason.startswith("[AQUEDUCT_CONNECT.NO_MEMORY] ")
             assert f"of {LIMIT} bytes" in lost.reason
             assert "limits.memory" in lost.reason
-            await until(lambda: len(server.listener.drivers) == 1)
+            await eventually(lambda: len(server.listener.drivers) == 1)
             consistent(server)
             assert budget(server).used < MIB
             await write(good, friend, 10_000)
-            await until(lambda: sum(server.probes[0].streams.values()) == 20_000)
+            await eventually(lambda: sum(server.probes[0].streams.values()) == 20_000)
             again, _ = await dialled(server)
             await ended(good, greedy, again)
 
@@ -170,8 +173,10 @@ def test_who_waits_for_us_is_held_back_and_goes_on_when_we_are_done() -> None:
             for driver, probe in ends:
                 await write(driver, probe, 4 * MIB)
             counts = server.listener.memory_counts
-            await until(lambda: counts.held_back > 0)
-            await until(lambda: all(isinstance(p, Hoard) and p.kept > MIB for p in server.probes))
+            await eventually(lambda: counts.held_back > 0)
+            await eventually(
+                lambda: all(isinstance(p, Hoard) and p.kept > MIB for p in server.probes)
+            )
             consistent(server)
             seen_most = 0
             while any(sum(probe.streams.values()) < 4 * MIB for probe in server.probes):
@@ -201,7 +206,7 @@ def test_a_peer_that_gives_no_credit_has_a_bound_on_what_waits_for_it() -> None:
         async with serving(limits=limits, make=make) as server:
             good, friend = await dialled(server)
             driver, probe = await dialled(server, Probe(client=True, consumes=False), settings=deaf)
-            await until(lambda: len(server.probes) == 2)
+            await eventually(lambda: len(server.probes) == 2)
             while probe.lost is None:
                 await write(driver, probe, 20_000)
                 await driver.writable(100_000)
@@ -210,7 +215,7 @@ def test_a_peer_that_gives_no_credit_has_a_bound_on_what_waits_for_it() -> None:
             assert "wait here for this peer" in probe.lost.reason
             assert server.listener.memory_counts.evicted == 1
             await write(good, friend, 2_000)
-            await until(lambda: sum(server.probes[0].streams.values()) == 2_000)
+            await eventually(lambda: sum(server.probes[0].streams.values()) == 2_000)
             await ended(good, driver)
 
     asyncio.run(main())
@@ -221,14 +226,14 @@ def test_nobody_new_comes_while_nothing_can_be_freed() -> None:
         limits = ListenLimits(memory=LIMIT, retry="never")
         async with serving(settings=SMALL, limits=limits, make=hoard(waits=True)) as server:
             good, _ = await dialled(server)
-            await until(lambda: bool(server.probes))
+            await eventually(lambda: bool(server.probes))
             (held,) = server.probes
             assert isinstance(held, Hoard)
             held.footprint = Footprint(LIMIT - 200_000, LIMIT - 200_000)
             (mine,) = server.listener.drivers
             mine.kick()
-            await until(lambda: budget(server).short)
-            await until(lambda: server.listener.memory_counts.held_back == 1)
+            await eventually(lambda: budget(server).short)
+            await eventually(lambda: server.listener.memory_counts.held_back == 1)
             address: Address = ("192.0.2.1", 1)
             _, first = dialling(server)
             server.listener.receive([(first, address)])
@@ -237,7 +242,7 @@ def test_nobody_new_comes_while_nothing_can_be_freed() -> None:
             assert server.listener.drivers == {mine}
             held.let_go()
             mine.kick()
-            await until(lambda: not budget(server).short)
+            await eventually(lambda: not budget(server).short)
             server.listener.receive([(first, address)])
             await seen(server)
             assert len(server.listener.drivers) == 2
@@ -255,8 +260,8 @@ def test_who_is_closed_for_want_of_memory_takes_none_from_then_on() -> None:
         async with serving(settings=settings, limits=limits, make=hoard()) as server:
             greedy, probe = await dialled(server)
             await write(greedy, probe, 6 * MIB)
-            await until(lambda: probe.lost is not None)
-            await until(lambda: not server.listener.drivers)
+            await eventually(lambda: probe.lost is not None)
+            await eventually(lambda: not server.listener.drivers)
             assert budget(server).used == 0
             assert not budget(server).short
             await ended(greedy)

@@ -12,9 +12,11 @@ from aqueduct_core.transport import ClientTls, Driver, LinkSettings, ListenLimit
 from aqueduct_core.transport.address_tokens import AddressTokens
 from aqueduct_core.transport.aioquic.factory import client_link
 from aqueduct_core.transport.sessions import DEFAULT_TICKETS, MemorySessions, server_key
-from tests.core.transport.ends import ALPN, Server, client_tls, ended, serving, until
+from tests.core.transport.ends import ALPN, Server, ended, serving
 from tests.core.transport.probe import Probe
+from tests.support.event_loop import client_tls, eventually
 from tests.support.rules import rule
+from tests.support.virtual_loop import run_virtually
 from tests.support.waiting import LONG
 
 RETRY = ListenLimits(retry="always")
@@ -45,7 +47,7 @@ async def dialled_with(
 
 async def greeted(server: Server, count: int) -> None:
     """So many connections came, and the last one's stream has ended."""
-    await until(lambda: len(server.probes) == count and server.probes[-1].ended == {2})
+    await eventually(lambda: len(server.probes) == count and server.probes[-1].ended == {2})
 
 
 @rule("AQ-0RTT-5")
@@ -61,13 +63,15 @@ def test_the_first_connection_is_retried_and_the_next_one_has_a_token() -> None:
                 driver.kick()
                 await greeted(server, attempt + 1)
                 # The token comes right behind the handshake.
-                await until(lambda: bool(tickets._servers.get(key) and tickets._kept(key).tokens))
+                await eventually(
+                    lambda: bool(tickets._servers.get(key) and tickets._kept(key).tokens)
+                )
                 await ended(driver)
                 assert counts.retried == 1, attempt
             assert counts.accepted == counts.ready == 4
             assert counts.tokens_refused == 0
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_without_a_store_of_its_own_a_dial_uses_that_of_the_process() -> None:
@@ -88,11 +92,11 @@ def test_without_a_store_of_its_own_a_dial_uses_that_of_the_process() -> None:
                 driver.kick()
                 await greeted(server, attempt + 1)
                 key = server_key(client_tls(), "127.0.0.1", server.port, ALPN)
-                await until(lambda: key in DEFAULT_TICKETS._servers)  # noqa: B023
+                await eventually(lambda: key in DEFAULT_TICKETS._servers)  # noqa: B023
                 await ended(driver)
             assert server.listener.counts.retried == 1
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_wrong_later_token_costs_a_retry_and_nothing_else() -> None:
@@ -107,7 +111,7 @@ def test_a_wrong_later_token_costs_a_retry_and_nothing_else() -> None:
                 tickets.take_token(key)
             assert server.listener.counts.retried == 2
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_wrong_retry_token_is_refused_at_once() -> None:
@@ -126,7 +130,7 @@ def test_a_wrong_retry_token_is_refused_at_once() -> None:
             driver, _ = await dialled_with(server, tickets)
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_flood_from_addresses_that_do_not_answer_makes_no_connection() -> None:
@@ -135,11 +139,11 @@ def test_a_flood_from_addresses_that_do_not_answer_makes_no_connection() -> None
             listener = server.listener
             hellos = [await _first_datagram(server) for _ in range(50)]
             listener.receive([(data, ("127.0.0.1", 9)) for data in hellos])
-            await until(lambda: not listener._strangers)
+            await eventually(lambda: not listener._strangers)
             assert listener.counts.retried == 50
             assert not listener.drivers
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 async def _first_datagram(server: Server) -> bytes:
@@ -158,7 +162,7 @@ def test_early_data_with_a_token_is_taken_in_the_first_flight_of_a_listener_with
             key = server_key(client_tls(), "127.0.0.1", server.port, ALPN)
             driver, _ = await dialled_with(server, tickets, early_data=True)
             assert driver.link.ready  # Nothing is known of the server: a full handshake.
-            await until(
+            await eventually(
                 lambda: (
                     key in tickets._servers
                     and bool(tickets._kept(key).tokens)
@@ -170,13 +174,13 @@ def test_early_data_with_a_token_is_taken_in_the_first_flight_of_a_listener_with
             assert driver.link.early
             probe.write(probe.open(), b"early", end=True)
             driver.kick()
-            await until(lambda: len(server.probes) == 2 and server.probes[1].ended == {2})
+            await eventually(lambda: len(server.probes) == 2 and server.probes[1].ended == {2})
             assert driver.link.early_accepted is True
             assert server.listener.counts.retried == 1
             assert server.probes[1].streams == {2: 5}
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 @rule("AQ-0RTT-1")
@@ -186,7 +190,7 @@ def test_an_early_dial_to_nobody_ends_the_link_and_says_why() -> None:
         async with serving(limits=ListenLimits(early_data=True)) as server:
             driver, _ = await dialled_with(server, tickets)
             key = server_key(client_tls(), "127.0.0.1", server.port, ALPN)
-            await until(lambda: key in tickets._servers)
+            await eventually(lambda: key in tickets._servers)
             await ended(driver)
         driver, probe = await dialled_with(server, tickets, early_data=True)
         assert not driver.link.ready
@@ -199,4 +203,4 @@ def test_an_early_dial_to_nobody_ends_the_link_and_says_why() -> None:
         assert isinstance(error, ConnectFailed)
         assert "cannot be reached" in str(error)
 
-    asyncio.run(main())
+    run_virtually(main())

@@ -18,7 +18,7 @@ from aqueduct_core.transport.sessions import (
 )
 from aqueduct_core.transport.tls.credentials import ClientTls
 from tests.core.transport.early import early_terms, session_of
-from tests.core.transport.ends import client_tls
+from tests.support.event_loop import client_tls
 from tests.support.rules import rule
 
 HERE = ServerKey("localhost", 4433, "aqueduct", "some authority")

@@ -23,8 +23,10 @@ from aqueduct_core.transport.stateless_reset import (
     StatelessResets,
     is_reset,
 )
-from tests.core.transport.ends import ALPN, counted, dialled, ended, server_tls, serving, until
+from tests.core.transport.ends import ALPN, counted, dialled, ended, serving
 from tests.core.transport.wire import SERVER, Wire
+from tests.support.event_loop import eventually, server_tls
+from tests.support.virtual_loop import run_virtually
 from tests.support.waiting import LONG
 
 KEY = bytes(range(32))
@@ -162,7 +164,7 @@ def test_a_listener_in_the_place_of_one_that_is_gone(same: bool, retry: RetryMod
         limits = ListenLimits(retry=retry)
         async with serving(settings=PATIENT, limits=limits, reset_key=KEY) as server:
             driver, probe = await dialled(server, settings=PATIENT)
-            await until(lambda: bool(server.probes))
+            await eventually(lambda: bool(server.probes))
             (forgotten,) = server.listener.drivers
             server.listener._socket.close()
             again = await listen(
@@ -174,7 +176,7 @@ def test_a_listener_in_the_place_of_one_that_is_gone(same: bool, retry: RetryMod
             )
             driver.link.probe()
             driver.kick()
-            await until(lambda: again.counts.resets > 0)
+            await eventually(lambda: again.counts.resets > 0)
             if same:
                 await driver.wait_closed()
                 assert probe.lost == RESET
@@ -185,7 +187,7 @@ def test_a_listener_in_the_place_of_one_that_is_gone(same: bool, retry: RetryMod
             forgotten.abandon()
             await again.close()
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_strangers_get_less_than_they_send() -> None:
@@ -200,4 +202,4 @@ def test_strangers_get_less_than_they_send() -> None:
             assert len(answer) == 29
             assert (server.listener.counts.garbage, server.listener.counts.resets) == (1, 1)
 
-    asyncio.run(main())
+    run_virtually(main())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 
-from tests.core.transport.ends import dialled, ended, serving, until
+from tests.core.transport.ends import dialled, ended, serving
 from tests.core.transport.probe import Probe
+from tests.support.event_loop import eventually
+from tests.support.virtual_loop import run_virtually
 
 
 def test_twenty_megabytes_there_and_back() -> None:
@@ -24,10 +25,10 @@ def test_twenty_megabytes_there_and_back() -> None:
                 driver.kick()
                 await driver.writable()
                 assert driver.unsent < 4 << 20
-            await until(lambda: 3 in probe.ended)
+            await eventually(lambda: 3 in probe.ended)
             assert probe.streams == {3: 20 << 20}
             assert probe.digests[3].digest() == digest.digest()
-            await until(lambda: driver.unsent == 0)
+            await eventually(lambda: driver.unsent == 0)
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())

@@ -11,7 +11,8 @@ import pytest
 from aqueduct_core.transport import udp_socket
 from aqueduct_core.transport.link import Address
 from aqueduct_core.transport.udp_socket import UdpSocket
-from tests.core.transport.ends import until
+from tests.support.event_loop import eventually
+from tests.support.virtual_loop import run_virtually
 
 Burst = list[tuple[bytes, Address]]
 
@@ -42,7 +43,7 @@ def test_what_is_sent_arrives_as_it_was(coalesced: bool, monkeypatch: pytest.Mon
         sizes = [1_200] * 70 + [300] + [1_200, 1_200, 7] + [1] * 5 + [1_400] * 3 + [60_000, 1_200]
         data = [bytes([i % 251]) * size for i, size in enumerate(sizes)]
         sender.send([(piece, receiver.address) for piece in data])
-        await until(lambda: len(got) == len(data))
+        await eventually(lambda: len(got) == len(data))
         assert [piece for piece, _ in got] == data
         assert {address for _, address in got} == {sender.address}
         assert receiver.counts.datagrams_received == sender.counts.datagrams_sent == len(data)
@@ -51,7 +52,7 @@ def test_what_is_sent_arrives_as_it_was(coalesced: bool, monkeypatch: pytest.Mon
         sender.close()
         sender.send([(b"late", receiver.address)])
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_full_kernel_buffer_keeps_order_and_bounds_memory(
@@ -80,7 +81,7 @@ def test_a_full_kernel_buffer_keeps_order_and_bounds_memory(
         sender.close()
         theirs.close()
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_an_answer_that_nobody_listens_is_reported() -> None:
@@ -92,11 +93,11 @@ def test_an_answer_that_nobody_listens_is_reported() -> None:
         sock.connect(address)
         sender, errors = opened(sock, lambda burst: None, address)
         sender.send([(b"hello", address)])
-        await until(lambda: bool(errors))
+        await eventually(lambda: bool(errors))
         assert isinstance(errors[0], ConnectionRefusedError)
         sender.close()
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_one_turn_reads_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,9 +111,9 @@ def test_one_turn_reads_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> Non
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             for i in range(50):
                 sender.sendto(bytes([i]), receiver.address)
-        await until(lambda: sum(bursts) == 50)
+        await eventually(lambda: sum(bursts) == 50)
         assert max(bursts) <= 8
         receiver.close()
 
     for gro in (104, -1):
-        asyncio.run(main(gro))
+        run_virtually(main(gro))

@@ -7,13 +7,17 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.connection import QuicConnection
+
 from aqueduct_core.transport.aioquic.factory import client_link, server_link
 from aqueduct_core.transport.aioquic.link import AioquicLink
 from aqueduct_core.transport.aioquic.stack import AioquicStack
 from aqueduct_core.transport.link import AcceptTerms, Address, Resumption
 from aqueduct_core.transport.settings import LinkSettings
-from tests.core.transport.ends import ALPN, client_tls, server_tls
+from tests.core.transport.ends import ALPN
 from tests.core.transport.probe import Probe
+from tests.support.event_loop import client_tls, server_tls
 
 CLIENT: Address = ("127.0.0.1", 1111)
 SERVER: Address = ("127.0.0.1", 2222)
@@ -142,3 +146,18 @@ class Wire:
         for piece in self.mangle(data):
             self._count += 1
             heapq.heappush(other.inbox, (at, self._count, piece))
+
+
+def stock_client(settings: LinkSettings) -> tuple[QuicConnection, AioquicLink, list[bytes]]:
+    """A client end that is the library's own, a server end of ours, and the client's first
+    datagrams."""
+    configuration = QuicConfiguration(
+        is_client=True, alpn_protocols=[ALPN], cadata=server_tls().cert_pem
+    )
+    configuration.server_name = "localhost"
+    peer = QuicConnection(configuration=configuration)
+    peer.connect(SERVER, now=1.0)
+    out = [data for data, _ in peer.datagrams_to_send(1.0)]
+    hello = STACK.hello(out[0])
+    assert hello is not None
+    return peer, server_link({ALPN: settings}, server_tls().identity, hello), out

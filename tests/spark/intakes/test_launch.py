@@ -172,4 +172,6 @@ def test_a_planner_that_is_gone_ends_the_task(ground: Ground) -> None:
 def test_an_intake_nobody_renews_ends_itself(ground: Ground) -> None:
     order = ground.order(settings=structs.replace(ground.order().settings, lease=1.0))
     held = ground.ensure(order)
+    assert alive(held.pid)
     ended(held.pid, LONG)
+    assert "lease" in (ground.home / "intake-0" / LOG_FILE).read_text()

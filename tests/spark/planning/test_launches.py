@@ -22,6 +22,8 @@ def test_an_intake_that_came_counts_anew() -> None:
     launches = Launches(60.0)
     for n in range(3 * MAX_LAUNCHES):
         launches.note([0] if n % 3 else [], {}, {}, float(n))
+        assert launches.copies(0) == 1
+        assert launches.pause() == (0.4 if n % 3 == 2 else 0.0)
 
 
 def test_pauses_grow() -> None:

@@ -181,11 +181,14 @@ class Run:
         self._answers = deduplicates and not choices.below(2)
         self.network = MemoryNetwork(deduplicates=deduplicates, answers=self._answers)
         self.failed = 0
+        self.judged = 0
         self.refused = False
 
-    def __call__(self) -> None:
+    def __call__(self) -> int:
+        """How often a batch came to an end, and its rows were found where they belong."""
         with small_bounds():
             run_virtually(self._main())
+        return self.judged
 
     async def _main(self) -> None:
         acting = asyncio.ensure_future(Adversary(self.network, self._ports, self._choices).act())
@@ -210,6 +213,7 @@ class Run:
                     changed = self._changed
                     counts = await self._attempt(batch, rows)
                 others = self._holds_others(batch, rows)
+                self.judged += 1
                 if counts is None:
                     assert others, "the same rows are taken for other ones"
                     break

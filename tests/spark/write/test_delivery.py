@@ -26,9 +26,9 @@ from aqueduct_spark.write.delivery import RETURN_SECONDS
 from aqueduct_spark.write.pool import Pool
 from tests.core.transport.ends import serving
 from tests.spark.plain_peer import Peer, listening
-from tests.spark.producing import free_port
 from tests.spark.write.sinking import Attempt, numbered, options
 from tests.support.event_loop import eventually, in_loop, server_tls
+from tests.support.ports import free_port
 from tests.support.proxy import Impairment, Proxy
 
 

@@ -9,8 +9,8 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from tests.spark.producing import free_port
 from tests.spark.scene import Scene, error_line
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.spark
 
@@ -76,7 +76,10 @@ def test_text_in_each_reliability(scene: Scene) -> None:
 
 def test_an_empty_frame_dials_nobody(scene: Scene) -> None:
     empty = scene.spark.createDataFrame([], "value string")
-    write(empty, f"aqueduct://127.0.0.1:{free_port()}")
+    nobody = f"aqueduct://127.0.0.1:{free_port()}"
+    write(empty, nobody)
+    row = scene.spark.createDataFrame([("x",)], "value string")
+    assert refusal(row, nobody).startswith("[AQUEDUCT_CONNECT.")
 
 
 @pytest.mark.long

@@ -91,11 +91,13 @@ def test_cat_numbers_the_intakes_below(ended: Path, capsys: pytest.CaptureFixtur
 def test_cat_refuses(
     live: Stored, capsys: pytest.CaptureFixture[str], name: str, arguments: list[str]
 ) -> None:
-    error(capsys, name, "cat", live.directory, *arguments)
+    line = error(capsys, name, "cat", live.directory, *arguments)
+    assert "SQLSTATE: " in line
 
 
 def test_cat_of_other_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    error(capsys, "AQUEDUCT_SPOOL.VERSION", "cat", FIXTURES / "format_2")
+    line = error(capsys, "AQUEDUCT_SPOOL.VERSION", "cat", FIXTURES / "format_2")
+    assert "holds the columns ['value', 'number']" in line
 
 
 def test_cat_tells_damage_after_the_rows_before_it(

@@ -15,7 +15,7 @@ from aqueduct_core.intake.control.cursor_owners import CursorOwners
 from aqueduct_core.spool import InlineSync, Spool, SpoolReader
 from tests.core.cli.running import seen
 from tests.core.cli.spool.stored import ROWS, Stored, error, rows, run
-from tests.spark.producing import free_port
+from tests.support.ports import free_port
 
 
 def test_cursors_and_their_lag(live: Stored, capsys: pytest.CaptureFixture[str]) -> None:

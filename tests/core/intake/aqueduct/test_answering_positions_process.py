@@ -17,8 +17,8 @@ from aqueduct_core.aio.producer_state import ProducerPositions
 from aqueduct_core.aqueduct.conventions.headers import CODE_FENCED, channel_headers
 from aqueduct_core.aqueduct.conventions.positions import ChannelPosition
 from aqueduct_core.errors import InvalidOption, SinkFailed
-from tests.spark.producing import free_port
 from tests.support.intake_process import IntakeProcess, Site
+from tests.support.ports import free_port
 from tests.support.waiting import LONG
 
 

@@ -94,7 +94,10 @@ def test_what_changes_in_the_course_of_things_is_no_other_setting(
     tmp_path: Path, renewed: dict[str, Any]
 ) -> None:
     record(settings(tmp_path))
+    first = recorded_in(tmp_path)
     check_recorded(settings(tmp_path, **renewed))
+    record(settings(tmp_path, **renewed))
+    assert recorded_in(tmp_path) == first
 
 
 def test_any_port_that_was_settled_is_any_port(tmp_path: Path) -> None:

@@ -12,15 +12,11 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from aioquic.quic.configuration import QuicConfiguration
-from aioquic.quic.connection import QuicConnection
 from aioquic.tls import Epoch
 
 from aqueduct_core.transport.aioquic.connection import LONGEST_CLOSING, MOST_ANSWERS
-from aqueduct_core.transport.aioquic.factory import server_link
 from aqueduct_core.transport.settings import LinkSettings
-from tests.core.transport.ends import ALPN, server_tls
-from tests.core.transport.wire import CLIENT, SERVER, STACK, Wire
+from tests.core.transport.wire import CLIENT, SERVER, Wire, stock_client
 
 KB = 1024
 
@@ -135,6 +131,7 @@ def test_streams_beyond_the_limit_wait_until_others_end() -> None:
     for _ in range(100):
         probe.write(probe.open(), b"x" * 100, end=True)
     wire.run(lambda: len(wire.server.probe.ended) == 100)
+    assert wire.server.probe.received == 100 * 100
 
 
 def test_open_streams_beyond_the_limit_wait_unopened() -> None:
@@ -183,16 +180,7 @@ def test_packets_that_only_acknowledge_are_not_remembered_without_bound() -> Non
 
 
 def test_a_bidirectional_stream_of_a_stock_peer_is_an_error() -> None:
-    configuration = QuicConfiguration(
-        is_client=True, alpn_protocols=[ALPN], cadata=server_tls().cert_pem
-    )
-    configuration.server_name = "localhost"
-    peer = QuicConnection(configuration=configuration)
-    peer.connect(SERVER, now=1.0)
-    out = [data for data, _ in peer.datagrams_to_send(1.0)]
-    hello = STACK.hello(out[0])
-    assert hello is not None
-    link = server_link({ALPN: LinkSettings()}, server_tls().identity, hello)
+    peer, link, out = stock_client(LinkSettings())
     now = 1.0
     while link.lost is None and now < 2.0:
         link.receive([(data, CLIENT) for data in out], now)

@@ -20,9 +20,10 @@ from aqueduct_core.transport.aioquic.incoming import EARLY_DATAGRAMS
 from aqueduct_core.transport.link import AcceptTerms, Resumption
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.early import carried, early_terms, second, session_of, watch_server
-from tests.core.transport.ends import ALPN, server_tls
+from tests.core.transport.ends import ALPN
 from tests.core.transport.probe import Probe
 from tests.core.transport.wire import CLIENT, STACK, End, Wire
+from tests.support.event_loop import server_tls
 from tests.support.rules import rule
 
 KB = 1024

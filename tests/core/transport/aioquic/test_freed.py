@@ -10,7 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from aqueduct_core.transport import Driver, LinkSettings
-from tests.core.transport.ends import Server, dialled, ended, serving, until
+from tests.core.transport.ends import Server, dialled, ended, serving
+from tests.support.event_loop import eventually
+from tests.support.virtual_loop import run_virtually
 
 QUICK = LinkSettings(idle_timeout=0.2, handshake_timeout=0.5)
 
@@ -32,7 +34,7 @@ async def a_life(server: Server, *, by_server: bool) -> dict[str, weakref.ref[ob
     driver, probe = await dialled(server)
     probe.write(probe.open(), bytes(100_000), end=True)
     driver.kick()
-    await until(lambda: bool(server.probes) and bool(server.probes[0].ended))
+    await eventually(lambda: bool(server.probes) and bool(server.probes[0].ended))
     (there,) = server.listener.drivers
     found = {f"client {k}": v for k, v in parts(driver).items()}
     found |= {f"server {k}": v for k, v in parts(there).items()}
@@ -46,12 +48,12 @@ def test_after_its_end_nothing_of_a_connection_is_left(by_server: bool) -> None:
         async with serving() as server:
             found = await a_life(server, by_server=by_server)
             server.probes.clear()
-            await until(lambda: not server.listener.drivers)
+            await eventually(lambda: not server.listener.drivers)
             await asyncio.sleep(0)  # the loop holds what it ran last
             left = [name for name, part in found.items() if part() is not None]
             assert not left
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_what_it_knew_of_its_end_is_still_there() -> None:
@@ -73,4 +75,4 @@ def test_what_it_knew_of_its_end_is_still_there() -> None:
             driver.kick()
             await driver.writable()
 
-    asyncio.run(main())
+    run_virtually(main())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from aqueduct_core.engine.close_codes import CONNECTION_REFUSED, CloseOrigin
@@ -11,9 +9,11 @@ from aqueduct_core.errors import ConnectFailed, InvalidOption
 from aqueduct_core.transport import Driver, LinkSettings, ListenedProtocol, PeerInfo, dial, listen
 from aqueduct_core.transport.listener import Listener
 from tests.core.transport.early import early_terms, second, session_of
-from tests.core.transport.ends import client_tls, ended, server_tls, until
+from tests.core.transport.ends import ended
 from tests.core.transport.probe import Probe
 from tests.core.transport.wire import Wire
+from tests.support.event_loop import client_tls, eventually, server_tls
+from tests.support.virtual_loop import run_virtually
 
 ONE = LinkSettings(max_streams_uni=20, idle_timeout=40.0)
 TWO = LinkSettings(
@@ -101,14 +101,14 @@ def test_one_listener_serves_them_and_refuses_others() -> None:
         made: list[str] = []
         listener = await listening(made)
         drivers = [(await dialled(listener, alpn))[0] for alpn in ("two", "one", "two")]
-        await until(lambda: len(made) == 3)
+        await eventually(lambda: len(made) == 3)
         assert sorted(made) == ["one", "two", "two"]
         with pytest.raises(ConnectFailed, match="another protocol"):
             await dialled(listener, "three")
         await ended(*drivers)
         await listener.close()
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_protocols_that_do_not_fit_together_are_refused() -> None:
@@ -125,7 +125,7 @@ def test_protocols_that_do_not_fit_together_are_refused() -> None:
         ({"one": ONE, "two": LinkSettings(handshake_timeout=1.0)}, "handshake_timeout"),
     ):
         with pytest.raises(InvalidOption, match=text):
-            asyncio.run(main(table))
+            run_virtually(main(table))
 
 
 def test_an_engine_closes_with_a_code_of_the_transport() -> None:

@@ -7,20 +7,17 @@ import random
 from functools import partial
 
 import pytest
-from aioquic.quic.configuration import QuicConfiguration
-from aioquic.quic.connection import QuicConnection
 from aioquic.quic.events import StreamDataReceived
 
 from aqueduct_core.engine.actions import WriteStream
 from aqueduct_core.engine.inputs import StreamReset, StreamStopped
 from aqueduct_core.transport.aioquic.connection import STREAM_BYTES
-from aqueduct_core.transport.aioquic.factory import STREAMS_OF_STRANGERS, server_link
+from aqueduct_core.transport.aioquic.factory import STREAMS_OF_STRANGERS
 from aqueduct_core.transport.link import AcceptTerms
 from aqueduct_core.transport.settings import LinkSettings
 from tests.core.transport.early import early_terms, second, session_of
-from tests.core.transport.ends import ALPN, server_tls
 from tests.core.transport.probe import Probe
-from tests.core.transport.wire import CLIENT, SERVER, STACK, End, Wire
+from tests.core.transport.wire import CLIENT, SERVER, End, Wire, stock_client
 
 KB = 1024
 
@@ -91,16 +88,7 @@ def test_a_server_opens_them_as_well() -> None:
 
 
 def test_the_library_s_own_end_speaks_them_both_ways() -> None:
-    configuration = QuicConfiguration(
-        is_client=True, alpn_protocols=[ALPN], cadata=server_tls().cert_pem
-    )
-    configuration.server_name = "localhost"
-    peer = QuicConnection(configuration=configuration)
-    peer.connect(SERVER, now=1.0)
-    out = [data for data, _ in peer.datagrams_to_send(1.0)]
-    hello = STACK.hello(out[0])
-    assert hello is not None
-    link = server_link({ALPN: settings()}, server_tls().identity, hello)
+    peer, link, out = stock_client(settings())
     probe = Probe(client=False, echoes=True)
     got: dict[int, bytes] = {}
     asked = False

@@ -104,6 +104,8 @@ def test_a_reset_gives_back_the_credit_of_what_waited_for_the_path() -> None:
     last = client.open()
     client.write(last, bytes(20_000), end=True)
     link.run_until(lambda: last in server.ended)
+    assert server.streams[last] == 20_000
+    assert link.client.unsent == 0
 
 
 def over(link: MemoryLink, messages: int, seconds: float) -> tuple[Counts, Counts, int]:

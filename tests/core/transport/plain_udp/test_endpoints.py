@@ -16,8 +16,10 @@ from aqueduct_core.transport import Driver, ListenLimits
 from aqueduct_core.transport.link import Address
 from aqueduct_core.transport.plain_udp.endpoints import PlainListener, dial, listen
 from aqueduct_core.transport.plain_udp.link import PlainSettings
-from tests.core.transport.ends import ended, until
+from tests.core.transport.ends import ended
 from tests.core.transport.probe import Probe
+from tests.support.event_loop import eventually
+from tests.support.virtual_loop import run_virtually
 from tests.support.waiting import LONG
 
 MIB = 1 << 20
@@ -67,14 +69,14 @@ def test_each_peer_has_a_connection_of_its_own() -> None:
             clients = [await dialled(listener.address[1]) for _ in range(5)]
             for number, (driver, probe) in enumerate(clients):
                 send(driver, probe, b"hello", b"%d" % number)
-            await until(lambda: all(len(probe.datagrams) == 2 for _, probe in clients))
+            await eventually(lambda: all(len(probe.datagrams) == 2 for _, probe in clients))
             for number, (_, probe) in enumerate(clients):
                 assert probe.datagrams == [b"hello", b"%d" % number]
             assert len(probes) == len(listener.drivers) == 5
             assert listener.counts.ready == 5
             await ended(*(driver for driver, _ in clients))
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_peer_that_is_silent_is_forgotten() -> None:
@@ -82,15 +84,15 @@ def test_a_peer_that_is_silent_is_forgotten() -> None:
         async with serving(settings=PlainSettings(idle_timeout=0.1)) as (listener, probes):
             driver, probe = await dialled(listener.address[1])
             send(driver, probe, b"x")
-            await until(lambda: bool(probes) and not listener.drivers)
+            await eventually(lambda: bool(probes) and not listener.drivers)
             lost = probes[0].lost
             assert lost is not None
             assert lost.origin is CloseOrigin.IDLE_TIMEOUT
             send(driver, probe, b"y")
-            await until(lambda: len(probes) == 2)
+            await eventually(lambda: len(probes) == 2)
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_strangers_are_few_and_get_little() -> None:
@@ -106,14 +108,14 @@ def test_strangers_are_few_and_get_little() -> None:
         limits = ListenLimits(handshakes=8, handshakes_per_network=4)
         async with serving(generous, limits) as (listener, probes):
             listener.receive([(bytes(100), (HOST, 40_000 + n)) for n in range(40)])
-            await until(lambda: len(probes) == 40)
+            await eventually(lambda: len(probes) == 40)
             assert len(listener.drivers) == 4
             assert listener.counts.gave_way == 36
             for driver in listener.drivers:
                 assert driver.statistics.bytes_sent == 300
                 assert driver.link.backlogged
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_stranger_that_is_never_admitted_is_given_up() -> None:
@@ -123,11 +125,11 @@ def test_a_stranger_that_is_never_admitted_is_given_up() -> None:
         async with serving(made, settings=settings) as (listener, probes):
             driver, probe = await dialled(listener.address[1])
             send(driver, probe, b"x")
-            await until(lambda: bool(probes) and probes[0].lost is not None)
+            await eventually(lambda: bool(probes) and probes[0].lost is not None)
             assert not listener.drivers
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_there_is_a_bound_for_all_connections() -> None:
@@ -135,13 +137,13 @@ def test_there_is_a_bound_for_all_connections() -> None:
         async with serving(limits=ListenLimits(connections=3)) as (listener, probes):
             for _ in range(2):
                 listener.receive([(b"x", (HOST, 40_000 + n)) for n in range(10)])
-            await until(lambda: listener.counts.refused == 14)
+            await eventually(lambda: listener.counts.refused == 14)
             assert len(probes) == 3
             listener.refuse()
             listener.receive([(b"x", (HOST, 50_000))])
             assert listener.counts.refused == 15
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_who_makes_us_hold_too_much_is_closed() -> None:
@@ -149,18 +151,18 @@ def test_who_makes_us_hold_too_much_is_closed() -> None:
         async with serving(limits=ListenLimits(memory=MIB)) as (listener, probes):
             driver, probe = await dialled(listener.address[1])
             send(driver, probe, b"x")
-            await until(lambda: bool(probes))
+            await eventually(lambda: bool(probes))
             (accepted,) = listener.drivers
             accepted.held = lambda: 2 * MIB
             send(driver, probe, b"y")
-            await until(lambda: probes[0].lost is not None)
+            await eventually(lambda: probes[0].lost is not None)
             lost = probes[0].lost
             assert lost is not None
             assert lost.origin is CloseOrigin.TRANSPORT
             assert listener.memory_counts.evicted == 1
             await ended(driver)
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_closed_port_ends_a_dial_when_the_network_says_so() -> None:
@@ -175,7 +177,7 @@ def test_a_closed_port_ends_a_dial_when_the_network_says_so() -> None:
         assert probe.lost is not None
         assert probe.lost.reason.startswith("unreachable")
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_a_name_that_is_not_known() -> None:
@@ -188,7 +190,7 @@ def test_a_name_that_is_not_known() -> None:
                 on_events=nobody,
             )
 
-    asyncio.run(main())
+    run_virtually(main())
 
 
 def test_an_engine_that_cannot_be_made_fails_the_dial() -> None:
@@ -199,4 +201,4 @@ def test_an_engine_that_cannot_be_made_fails_the_dial() -> None:
         with pytest.raises(RuntimeError, match="today"):
             await dial(HOST, 1, make_engine=make, on_events=nobody)
 
-    asyncio.run(main())
+    run_virtually(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from aqueduct_core.transport import (
     make_authority,
 )
 from tests.core.transport.ends import ALPN, counted
+from tests.support.virtual_loop import run_virtually
 
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)
@@ -54,14 +54,14 @@ def test_an_expired_certificate_fails_at_start_and_is_named(tmp_path: Path) -> N
     old = issue(make_authority(), ["localhost"], days=1, at=NOW - 5 * DAY)
     tls = files(tmp_path, old)
     with pytest.raises(TlsFailed, match=r"EXPIRED.*cert\.pem.*expired at") as caught:
-        asyncio.run(start(tls))
+        run_virtually(start(tls))
     assert caught.value.subclass == "EXPIRED"
 
 
 def test_a_certificate_of_the_future_fails_at_start(tmp_path: Path) -> None:
     leaf = issue(make_authority(), ["localhost"], at=NOW + 2 * DAY)
     with pytest.raises(TlsFailed, match="valid only from"):
-        asyncio.run(start(files(tmp_path, leaf)))
+        run_virtually(start(files(tmp_path, leaf)))
 
 
 def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     tls = files(tmp_path, leaf)
     assert tls.cert_file is not None
     assert tls.key_file is not None
-    asyncio.run(start(tls))
+    run_virtually(start(tls))
     cases = [
         (ServerTls(tmp_path / "gone.pem", tls.key_file), "gone.pem.*No such file"),
         (ServerTls(tls.cert_file, tmp_path / "gone.key"), "gone.key.*No such file"),
@@ -93,7 +93,7 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     cases.append((ServerTls(tls.cert_file, locked), r"locked\.key is encrypted"))
     for broken, text in cases:
         with pytest.raises(InvalidOption, match=text) as caught:
-            asyncio.run(start(broken))
+            run_virtually(start(broken))
         assert "BEGIN" not in str(caught.value)
 
 

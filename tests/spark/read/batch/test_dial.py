@@ -27,7 +27,7 @@ from aqueduct_spark.options.read import BatchReadOptions
 from aqueduct_spark.options.tokens import Token
 from aqueduct_spark.read.batch import dial
 from aqueduct_spark.read.batch.reader import BatchReader
-from tests.spark.producing import free_port
+from tests.support.ports import free_port
 from tests.support.remote import RemoteThread, Script, payloads
 from tests.support.waiting import LONG, alive, wait_until
 

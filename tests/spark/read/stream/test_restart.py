@@ -17,8 +17,9 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from tests.spark.producing import Flow, free_port, numbered, produce
+from tests.spark.producing import Flow, numbered, produce
 from tests.spark.scene import PATIENCE, Scene
+from tests.support.ports import free_port
 from tests.support.waiting import LONG, Output, ancestors, ended, environment, wait_until
 
 pytestmark = pytest.mark.spark

@@ -18,6 +18,7 @@ from aqueduct_spark.model.offsets import StreamOffset
 from tests.spark.producing import numbered, produce
 from tests.spark.read.stream.loop import Loop, Yard, values
 from tests.support.intake_process import IntakeProcess, Site
+from tests.support.ports import free_port
 
 
 class Ground:
@@ -52,10 +53,9 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
         yield Ground(tmp_path, stack)
 
 
-def free_tcp_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+def nowhere() -> str:
+    """An address of this host where nobody answers."""
+    return f"127.0.0.1:{free_port(socket.SOCK_STREAM)}"
 
 
 def test_rows_of_several_whatever_the_order_of_addresses(ground: Ground) -> None:
@@ -77,7 +77,7 @@ def test_rows_of_several_whatever_the_order_of_addresses(ground: Ground) -> None
 
 
 def test_an_intake_that_comes_back_is_read_on(ground: Ground) -> None:
-    address = free_tcp_port()
+    address = nowhere()
     intake = ground.intake("one", address)
     produce(intake.url, numbered(100))
     loop = ground.loop([address])
@@ -90,7 +90,7 @@ def test_an_intake_that_comes_back_is_read_on(ground: Ground) -> None:
 
 
 def test_available_now_waits_for_an_intake_that_is_away(ground: Ground) -> None:
-    address = free_tcp_port()
+    address = nowhere()
     intake = ground.intake("one", address)
     produce(intake.url, numbered(100))
     intake.kill()
@@ -101,7 +101,7 @@ def test_available_now_waits_for_an_intake_that_is_away(ground: Ground) -> None:
 
 
 def test_an_intake_that_stays_away_ends_the_query(ground: Ground) -> None:
-    loop = ground.loop([free_tcp_port()], launchTimeout="500ms")
+    loop = ground.loop([nowhere()], launchTimeout="500ms")
     with pytest.raises(IntakeFailed) as failed:
         loop.to_the_end()
     assert failed.value.subclass == "UNREACHABLE"
@@ -111,7 +111,7 @@ def test_an_intake_that_stays_away_ends_the_query(ground: Ground) -> None:
 @pytest.mark.parametrize("lossy", ["true", "false"])
 def test_fault_42_another_spool_at_an_address_is_told(ground: Ground, lossy: str) -> None:
     """Its volume may not have been mounted; who knows better names the spool that is lost."""
-    address = free_tcp_port()
+    address = nowhere()
     intake = ground.intake("one", address)
     produce(intake.url, numbered(10))
     loop = ground.loop([address], failOnDataLoss=lossy)
@@ -140,7 +140,7 @@ def test_events_of_standalone_intakes(ground: Ground) -> None:
 
 
 def test_fault_41_a_cursor_of_standalone_intakes_belongs_to_a_query(ground: Ground) -> None:
-    address = free_tcp_port()
+    address = nowhere()
     intake = ground.intake("one", address)
     produce(intake.url, numbered(10))
     first = ground.loop([address])
@@ -158,12 +158,12 @@ def test_fault_41_a_cursor_of_standalone_intakes_belongs_to_a_query(ground: Grou
 def test_an_authority_that_cannot_be_read(ground: Ground) -> None:
     ground.files.ca_file.unlink()
     with pytest.raises(TlsFailed, match="caFile"):
-        ground.loop([free_tcp_port()])
+        ground.loop([nowhere()])
 
 
 def test_an_intake_of_an_old_copy_ends_once_a_query_tells_it(ground: Ground) -> None:
     """Else it would ack rows under offsets that were read, and the query go on behind them."""
-    address, spool = free_tcp_port(), ground.home / "spools" / "one"
+    address, spool = nowhere(), ground.home / "spools" / "one"
     intake = ground.intake("one", address)
     produce(intake.url, numbered(20))
     intake.terminate()

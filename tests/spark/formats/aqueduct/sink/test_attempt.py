@@ -16,10 +16,10 @@ from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_spark.formats.aqueduct.sink import connection as sink_connection
 from aqueduct_spark.formats.aqueduct.sink.connection import SILENT_SECONDS
 from aqueduct_spark.write.pool import Pool
-from tests.spark.producing import free_port
 from tests.spark.write.sinking import Attempt, numbered, options, patiently
 from tests.support.event_loop import eventually
 from tests.support.intake_process import IntakeProcess, Site
+from tests.support.ports import free_port
 
 
 def values(*intakes: IntakeProcess) -> Counter[int]:
