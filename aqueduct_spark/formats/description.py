@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from aqueduct_core.intake.settings.dial import ConnectSettings
     from aqueduct_core.intake.settings.intake import IntakeSettings
     from aqueduct_spark.options.read_parts import RowOptions
-    from aqueduct_spark.options.source import Dial
     from aqueduct_spark.write.sink import Sink
 
 
@@ -140,9 +139,14 @@ class FormatDescription(ABC):
 
         return IntakeSettings(protocol=self.protocol, **shared)
 
-    def connect_settings(self, source: Dial, **shared: Any) -> ConnectSettings:
+    def requested(self, own: Any) -> tuple[str, ...]:
+        """The channels that a read that dials asks for, for errors; ``own`` are its options that
+        the format alone has."""
+        return ()
+
+    def connect_settings(self, own: Any, **shared: Any) -> ConnectSettings:
         """What such an intake is to ask the endpoints for, with the settings that every protocol
-        has."""
+        has; ``own`` as in `requested`."""
         from aqueduct_core.intake.settings.dial import ConnectSettings
 
         return ConnectSettings(**shared)

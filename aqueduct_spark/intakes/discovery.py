@@ -112,7 +112,7 @@ class StandaloneIntakes:
         self, answers: Sequence[IntakeStatus | AqueductError], known: dict[int, str]
     ) -> None:
         for answer in answers:
-            if isinstance(answer, AuthFailed | TlsFailed) and not self._trusted:
+            if isinstance(answer, AuthFailed | InvalidOption | TlsFailed) and not self._trusted:
                 raise answer
         now = time.monotonic()
         self._missing_since = now if self._missing_since is None else self._missing_since

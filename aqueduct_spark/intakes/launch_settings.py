@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
+from typing import cast
 
 import msgspec
 
@@ -15,7 +16,7 @@ from aqueduct_spark.formats.description import FormatDescription
 from aqueduct_spark.intakes.rendezvous import bind_host, outside_of
 from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.options.access import ListenerTls
-from aqueduct_spark.options.read import StreamReadOptions
+from aqueduct_spark.options.read import BatchReadOptions, StreamReadOptions
 from aqueduct_spark.options.source import Dial, Listen
 from aqueduct_spark.options.tokens import Token
 
@@ -56,7 +57,7 @@ def launch_order(
     else:
         addresses = source.endpoint.addresses
         connect = connect_settings(
-            description, source, addresses, intakes=options.intakes, elsewhere=tuple(elsewhere)
+            description, options, addresses, intakes=options.intakes, elsewhere=tuple(elsewhere)
         )
     settings = description.intake_settings(
         spool=str(PurePosixPath(source.spool or "") / f"intake-{intake}"),
@@ -87,7 +88,7 @@ def launch_order(
 
 def connect_settings(
     description: FormatDescription,
-    source: Dial,
+    options: StreamReadOptions | BatchReadOptions,
     addresses: tuple[HostPort, ...],
     *,
     bounded: bool = False,
@@ -96,9 +97,10 @@ def connect_settings(
 ) -> ConnectSettings:
     """The settings of an intake that dials ``addresses`` of the endpoint. ``bounded``: for a read
     that ends; ``intakes``: with how many it shares them; ``elsewhere``: those that others have."""
+    source = cast(Dial, options.source)
     token = Token.of(source.auth)
     return description.connect_settings(
-        source,
+        options.rows.own,
         endpoints=tuple(str(address) for address in addresses),
         ca_file=source.tls.ca_file,
         server_name=source.tls.server_name,

@@ -85,7 +85,7 @@ def decoding(schema: StructType, ours: StructType, rows: RowOptions) -> Decoding
     nested = [f.name for f in payload] == ["value"] and isinstance(payload[0].dataType, StructType)
     columns = payload[0].dataType if nested else StructType(payload)
     assert isinstance(columns, StructType)
-    check_payload_types(columns, rows.payload_format)
+    check_payload_types(columns, rows.payload_format, told)
     return Decoding(
         rows.payload_format, rows.mode, schema, tuple(columns.fieldNames()), nested=nested
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -24,12 +26,6 @@ from pyspark.sql.types import (
 
 from aqueduct_core.errors import SchemaMismatch
 
-CONTROL_COLUMNS = ("channel", "headers", "reliability")
-"""Columns of a frame to be written that say where and how a row goes; others are its payload."""
-
-SOURCE_COLUMNS = ("spool", "partition", "offset")
-"""Columns that say where a row comes from; with idempotence=source they are no payload either."""
-
 _JSON_TYPES = (
     StringType,
     BinaryType,
@@ -47,8 +43,9 @@ _JSON_TYPES = (
 )
 
 
-def check_payload_types(columns: StructType, payload_format: str) -> None:
-    """Refuse columns that a payload of this format cannot hold.
+def check_payload_types(columns: StructType, payload_format: str, besides: Collection[str]) -> None:
+    """Refuse columns that a payload of this format cannot hold. ``besides``: those that are none
+    of it.
 
     Raises:
         SchemaMismatch: COLUMN_MISSING or COLUMN_TYPE.
@@ -57,7 +54,7 @@ def check_payload_types(columns: StructType, payload_format: str) -> None:
         raise SchemaMismatch(
             "COLUMN_MISSING",
             f"No column holds a payload; with payloadFormat={payload_format} it is made of all "
-            f"columns but {', '.join(CONTROL_COLUMNS)}",
+            f"columns but {', '.join(besides)}",
             "Select the columns of the payload too",
         )
     for field in columns.fields:

@@ -7,7 +7,7 @@ where it is. Durations in seconds, sizes in bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from aqueduct_core.errors import InvalidOption
@@ -57,7 +57,6 @@ class StreamReadOptions:
     launch_timeout: float
     lease: float
     fetch_timeout: float
-    own: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, options: Mapping[str, str], table: OptionTable) -> StreamReadOptions:
@@ -69,8 +68,8 @@ class StreamReadOptions:
             raise conflict(
                 "onCancel=fail and view=events, where each cancel is a row", "Remove 'onCancel'"
             )
-        source = find_source(found, given, OptionKind.STREAM_READ)
-        rows = RowOptions.of(found, given)
+        source = find_source(found, given, OptionKind.STREAM_READ, table)
+        rows = RowOptions.of(found, given, table)
         starting = bound(found, given, "starting")
         intakes: int = found["numIntakes"]
         partitions: int | None = found["partitionsPerIntake"]
@@ -96,7 +95,6 @@ class StreamReadOptions:
             launch_timeout=found["launchTimeout"],
             lease=found["lease"],
             fetch_timeout=found["fetchTimeout"],
-            own=table.own_values(found),
         )
 
 
@@ -122,13 +120,12 @@ class BatchReadOptions:
     on_cancel: str
     fail_on_data_loss: bool
     fetch_timeout: float
-    own: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, options: Mapping[str, str], table: OptionTable) -> BatchReadOptions:
         """Raises InvalidOption."""
         found, given = table.parse(options, OptionKind.BATCH_READ), table.given(options)
-        source = find_source(found, given, OptionKind.BATCH_READ)
+        source = find_source(found, given, OptionKind.BATCH_READ, table)
         if found["view"] == "status":
             _check_status(given, source)
         until = _until(found, given, source)
@@ -139,7 +136,7 @@ class BatchReadOptions:
             _check_offsets(name, position, intakes, None)
         return cls(
             source=source,
-            rows=RowOptions.of(found, given),
+            rows=RowOptions.of(found, given, table),
             starting=starting,
             ending=ending,
             until=until,
@@ -149,7 +146,6 @@ class BatchReadOptions:
             on_cancel=_on_cancel(found, given, until),
             fail_on_data_loss=found["failOnDataLoss"],
             fetch_timeout=found["fetchTimeout"],
-            own=table.own_values(found),
         )
 
 

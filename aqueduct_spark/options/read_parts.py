@@ -13,42 +13,40 @@ from aqueduct_core.intake.settings.service import Limits, ServiceSettings
 from aqueduct_spark.options.refusals import conflict, missing
 from aqueduct_spark.options.selection import Selection
 from aqueduct_spark.options.starting import AtTime, Starting
-
-MESSAGES_ONLY = ("includeHeaders", "includeMetadata", "includeSpool", "payloadFormat", "mode")
-"""Options that have no meaning in other views."""
+from aqueduct_spark.options.table import OptionTable
 
 
 @dataclass(frozen=True, slots=True)
 class RowOptions:
-    """What the rows are, and which of them are wanted."""
+    """What the rows are, and which of them are wanted. ``own`` is what the format makes of options
+    that it alone has (`OptionTable.own_read`)."""
 
     view: str = "messages"
     selection: Selection = field(default_factory=Selection)
-    include_headers: bool = False
-    include_metadata: bool = False
     include_spool: bool = False
     payload_format: str = "binary"
     mode: str = "permissive"
+    own: Any = None
 
     @classmethod
-    def of(cls, found: Mapping[str, Any], given: frozenset[str]) -> RowOptions:
+    def of(cls, found: Mapping[str, Any], given: frozenset[str], table: OptionTable) -> RowOptions:
         """Raises InvalidOption.CONFLICT."""
         if found["channels"] is not None and found["channelsPattern"] is not None:
             raise conflict("channels and channelsPattern are both set", "Set one of them")
         if found["view"] != "messages":
-            for name in MESSAGES_ONLY:
-                if name in given:
+            for spec in table.specs:
+                if spec.messages_only and spec.name in given:
                     raise conflict(
-                        f"'{name}' has no meaning with view={found['view']}", f"Remove '{name}'"
+                        f"'{spec.name}' has no meaning with view={found['view']}",
+                        f"Remove '{spec.name}'",
                     )
         return cls(
             view=found["view"],
             selection=Selection(found["channels"], found["channelsPattern"], found["producers"]),
-            include_headers=found["includeHeaders"],
-            include_metadata=found["includeMetadata"],
             include_spool=found["includeSpool"],
             payload_format=found["payloadFormat"],
             mode=found["mode"],
+            own=table.own_read(found),
         )
 
 

@@ -48,22 +48,6 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         "Restrict to these producers.",
     ),
     OptionSpec(
-        "includeHeaders",
-        values.boolean,
-        "false",
-        READ,
-        READ,
-        "Add headers, channelHeaders and connectionHeaders.",
-    ),
-    OptionSpec(
-        "includeMetadata",
-        values.boolean,
-        "false",
-        READ,
-        READ,
-        "Add the connection, the place in the channel tree, and the attachments.",
-    ),
-    OptionSpec(
         "includeSpool",
         values.boolean,
         "false",
@@ -71,6 +55,7 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         READ,
         "Add spool, the identity of the spool that holds the row: with partition and offset it "
         "names the row for ever, as a write with idempotence=source needs it.",
+        messages_only=True,
     ),
     OptionSpec(
         "payloadFormat",
@@ -81,6 +66,7 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         "How payloads become values, and values payloads: binary, text, json (an object for each "
         "row) or arrow (an IPC stream of up to 8,192 rows); the last two need .schema(…) on "
         "read.",
+        messages_only=True,
     ),
     OptionSpec(
         "mode",
@@ -90,6 +76,7 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         READ,
         "What becomes of a payload that does not parse: permissive gives a row of nulls, with the "
         "columns _corrupt and _corruptReason where the schema has them.",
+        messages_only=True,
     ),
     OptionSpec(
         "cursor",

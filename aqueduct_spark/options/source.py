@@ -6,7 +6,7 @@ An option that only one of the ways knows is refused with the others, never igno
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from aqueduct_core.primitives.host_port import HostPort
@@ -20,17 +20,8 @@ from aqueduct_spark.options.access import (
 )
 from aqueduct_spark.options.refusals import bad_value, conflict, missing
 from aqueduct_spark.options.spec import OptionKind
+from aqueduct_spark.options.table import OptionTable
 from aqueduct_spark.options.values import Endpoint
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is sent on the entrypoint channel to ask for one name; the intake puts it in where
-    headers and payload have ``{name}``. They may hold secrets."""
-
-    name: str
-    headers: tuple[tuple[str, str], ...] = field(repr=False)
-    payload: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +36,12 @@ class Listen:
 
 @dataclass(frozen=True, slots=True)
 class Dial:
-    """Intakes of the query dial every address of ``endpoint`` and send each the ``requests``.
+    """Intakes of the query dial every address of ``endpoint``.
 
     ``spool`` is None where a batch read names none.
     """
 
     endpoint: Endpoint
-    requests: tuple[Request, ...]
     tls: DialTls
     auth: TokenSource | None
     spool: str | None
@@ -79,51 +69,20 @@ class StoredSpools:
 
 Source: TypeAlias = Listen | Dial | Standalone | StoredSpools
 
-_OF_INTAKES = {"endpoint", "listen"}
-_TIED: dict[str, set[str]] = {
-    "subscribe": {"endpoint"},
-    "subscribeHeaders": {"endpoint"},
-    "subscribePayload": {"endpoint"},
-    "spool": {"endpoint", "listen", "spool"},
-    "numIntakes": _OF_INTAKES,
-    "partitionsPerIntake": _OF_INTAKES,
-    "spoolMaxBytes": _OF_INTAKES,
-    "retention": _OF_INTAKES,
-    "groupCommit": _OF_INTAKES,
-    "lease": _OF_INTAKES,
-    "transport": _OF_INTAKES,
-    "earlyData": _OF_INTAKES,
-    "maxMessageBytes": _OF_INTAKES,
-    "tls.caFile": {"endpoint", "intakes"},
-    "tls.serverName": {"endpoint"},
-    "tls.insecure": {"endpoint"},
-    "tls.certFile": {"listen"},
-    "tls.keyFile": {"listen"},
-    "tls.selfSigned": {"listen"},
-    "auth.tokenFile": {"endpoint", "listen", "intakes"},
-    "auth.tokenEnv": {"endpoint", "listen", "intakes"},
-    "limits.connections": {"listen"},
-    "limits.connectionsPerAddress": {"listen"},
-    "limits.handshakes": {"listen"},
-    "limits.handshakesPerNetwork": {"listen"},
-    "limits.retry": {"listen"},
-    "limits.memory": {"listen"},
-    "limits.connectionShare": {"listen"},
-}
 
-
-def find_source(found: Mapping[str, Any], given: frozenset[str], kind: OptionKind) -> Source:
+def find_source(
+    found: Mapping[str, Any], given: frozenset[str], kind: OptionKind, table: OptionTable
+) -> Source:
     """The one way that the options name; ``given`` are those the user wrote, by table name.
 
     Raises InvalidOption: MISSING, CONFLICT or BAD_VALUE.
     """
     way = _way(given, kind)
-    for name in sorted(given):
-        allowed = _TIED.get(name, _OF_INTAKES if name.startswith("limits.") else None)
-        if allowed is not None and way not in allowed:
+    for spec in sorted(table.specs, key=lambda spec: spec.name):
+        if spec.name in given and spec.ways and way not in spec.ways:
             raise conflict(
-                f"'{name}' has no meaning with '{way}'",
-                f"Remove '{name}'; it belongs to {' or '.join(sorted(allowed))}",
+                f"'{spec.name}' has no meaning with '{way}'",
+                f"Remove '{spec.name}'; it belongs to {' or '.join(sorted(spec.ways))}",
             )
     match way:
         case "listen":
@@ -176,11 +135,7 @@ def _dial(found: Mapping[str, Any], kind: OptionKind) -> Dial:
                 str(found["numIntakes"]),
                 f"at most the number of addresses in 'endpoint', {len(endpoint.addresses)}",
             )
-    requests = tuple(
-        Request(name, found["subscribeHeaders"] or (), found["subscribePayload"] or "")
-        for name in found["subscribe"]
-    )
-    return Dial(endpoint, requests, dial_tls(found, endpoint), token_source(found), found["spool"])
+    return Dial(endpoint, dial_tls(found, endpoint), token_source(found), found["spool"])
 
 
 def _standalone(found: Mapping[str, Any]) -> Standalone:

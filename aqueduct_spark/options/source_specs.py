@@ -5,7 +5,7 @@ from __future__ import annotations
 from aqueduct_core.intake.settings.service import Limits, ServiceSettings
 from aqueduct_core.primitives.settings import settings_of
 from aqueduct_spark.options import values
-from aqueduct_spark.options.spec import READ, STREAM_READ, WRITE, OptionKind, OptionSpec
+from aqueduct_spark.options.spec import LAUNCHED, READ, STREAM_READ, WRITE, OptionKind, OptionSpec
 
 _USES: dict[str, frozenset[OptionKind]] = {
     "retention": STREAM_READ,
@@ -18,15 +18,29 @@ _SERVICE: dict[str, OptionSpec] = {
     each.name: OptionSpec.of(each, _USES.get(each.name, READ), only=_ONLY.get(each.name, ()))
     for each in settings_of(ServiceSettings)
 }
-_OF_CONNECTIONS = {"limits.handshakeTimeout", "limits.channels", "limits.attachments"}
-_OF_CONNECTIONS |= {"limits.headerBytes"}
-"""Limits of one connection; the others are those of a listener, which a bounded read has not."""
+_OF_LISTENERS = {
+    f"limits.{name}"
+    for name in (
+        "connections",
+        "connectionsPerAddress",
+        "handshakes",
+        "handshakesPerNetwork",
+        "retry",
+        "memory",
+        "connectionShare",
+    )
+}
+"""Limits that a bounded read has no use for; the others are those of one connection."""
+
+_LISTEN, _ENDPOINT = frozenset({"listen"}), frozenset({"endpoint"})
 
 
 def limit_specs(limits: type[Limits]) -> tuple[OptionSpec, ...]:
     """A row for each limit of the intakes of a format."""
     return tuple(
-        OptionSpec.of(each, READ, READ if each.name in _OF_CONNECTIONS else STREAM_READ)
+        OptionSpec.of(each, READ, STREAM_READ, ways=_LISTEN)
+        if each.name in _OF_LISTENERS
+        else OptionSpec.of(each, READ)
         for each in settings_of(limits)
     )
 
@@ -59,33 +73,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         "Directory of the durable log; executors that may run its intake have to see it. "
         "Alone in a batch read: what is stored there is read; with endpoint in a batch read: where "
         "its tasks keep what is on its way (temporary files by default).",
-    ),
-    OptionSpec(
-        "subscribe",
-        values.subscriptions,
-        "",
-        READ,
-        READ,
-        "Names to ask the remote for; one request with one attached channel of that name each. "
-        "By default one request without a name.",
-    ),
-    OptionSpec(
-        "subscribeHeaders",
-        values.header_object,
-        None,
-        READ,
-        READ,
-        "Headers of each request: a JSON object of texts, or lists of texts where a key is "
-        "repeated; {name} is put in.",
-        private=True,
-    ),
-    OptionSpec(
-        "subscribePayload",
-        str,
-        None,
-        READ,
-        READ,
-        "Payload of each request, empty by default; {name} is put in.",
+        ways=LAUNCHED | {"spool"},
     ),
     OptionSpec(
         "numIntakes",
@@ -96,6 +84,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         "Intakes to launch on executors. With listen no fewer than the spool has; with endpoint no "
         "more than it has addresses, and it may be changed at any time: an address that was "
         "dialled stays with its intake.",
+        ways=LAUNCHED,
     ),
     OptionSpec(
         "partitionsPerIntake",
@@ -104,6 +93,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         STREAM_READ,
         STREAM_READ,
         "Spool partitions of each intake; a channel stays on one of them.",
+        ways=LAUNCHED,
     ),
     _SERVICE["spoolMaxBytes"],
     _SERVICE["retention"],
@@ -123,6 +113,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         STREAM_READ,
         STREAM_READ,
         "An intake without its query ends itself after this time.",
+        ways=LAUNCHED,
     ),
     OptionSpec(
         "tls.caFile",
@@ -132,6 +123,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         READ | WRITE,
         "Authorities that the endpoint is verified with, those of the system by default; with"
         " intakes the authority of their spools, which has to be given.",
+        ways=_ENDPOINT | {"intakes"},
     ),
     OptionSpec(
         "tls.serverName",
@@ -140,6 +132,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         READ | WRITE,
         READ | WRITE,
         "The name that the certificate of the endpoint must carry; the host by default.",
+        ways=_ENDPOINT,
     ),
     OptionSpec(
         "tls.insecure",
@@ -148,6 +141,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         READ | WRITE,
         READ | WRITE,
         "Do not verify the endpoint; for loopback addresses only.",
+        ways=_ENDPOINT,
     ),
     OptionSpec(
         "tls.certFile",
@@ -156,6 +150,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         READ,
         STREAM_READ,
         "Certificate chain of the listener, PEM, on the executors.",
+        ways=_LISTEN,
     ),
     OptionSpec(
         "tls.keyFile",
@@ -164,6 +159,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         READ,
         STREAM_READ,
         "Private key of the listener, PEM, on the executors.",
+        ways=_LISTEN,
     ),
     OptionSpec(
         "tls.selfSigned",
@@ -172,6 +168,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         READ,
         STREAM_READ,
         "Make a certificate and tell its fingerprint; the default on a loopback address.",
+        ways=_LISTEN,
     ),
     OptionSpec(
         "auth.tokenFile",
@@ -181,6 +178,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         READ | WRITE,
         "File with the bearer token; of a listener with all that it takes, one a line; with "
         "intakes that of their spools.",
+        ways=LAUNCHED | {"intakes"},
     ),
     OptionSpec(
         "auth.tokenEnv",
@@ -189,6 +187,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         READ | WRITE,
         READ | WRITE,
         "Environment variable of the driver with the bearer token.",
+        ways=LAUNCHED | {"intakes"},
     ),
     _SERVICE["transport"],
     _SERVICE["earlyData"],

@@ -26,6 +26,9 @@ STREAM_READ = frozenset({OptionKind.STREAM_READ})
 BATCH_READ = frozenset({OptionKind.BATCH_READ})
 BATCH_WRITE = frozenset({OptionKind.BATCH_WRITE})
 
+LAUNCHED = frozenset({"endpoint", "listen"})
+"""The ways to messages of intakes that the query launches."""
+
 
 @dataclass(frozen=True, slots=True)
 class OptionSpec:
@@ -43,6 +46,9 @@ class OptionSpec:
         doc: one sentence for users.
         only: values that are planned but not built are refused when this is not empty.
         private: a refusal does not show the value, which may hold a secret.
+        ways: of the ways to messages (``listen``, ``endpoint``, ``intakes``, ``spool``) those with
+            which it has a meaning in a read; none are all.
+        messages_only: it has no meaning in other views.
     """
 
     name: str
@@ -53,6 +59,8 @@ class OptionSpec:
     doc: str
     only: tuple[str, ...] = ()
     private: bool = False
+    ways: frozenset[str] = frozenset()
+    messages_only: bool = False
 
     @classmethod
     def of(
@@ -61,8 +69,16 @@ class OptionSpec:
         kinds: frozenset[OptionKind],
         built: frozenset[OptionKind] | None = None,
         only: tuple[str, ...] = (),
+        ways: frozenset[str] = LAUNCHED,
     ) -> OptionSpec:
         """The row of a setting of an intake, as its definition says."""
-        found = kinds if built is None else built
-        parse = values.of_setting(setting)
-        return cls(setting.name, parse, setting.written, kinds, found, setting.text, only)
+        return cls(
+            setting.name,
+            values.of_setting(setting),
+            setting.written,
+            kinds,
+            kinds if built is None else built,
+            setting.text,
+            only,
+            ways=ways,
+        )

@@ -6,7 +6,7 @@ Each refusal names the option, the value, and what to write instead.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,10 @@ from aqueduct_spark.options.refusals import bad_value
 from aqueduct_spark.options.spec import READ, WRITE, OptionKind, OptionSpec
 
 
+def _nothing(found: Mapping[str, Any]) -> Any:
+    return None
+
+
 @dataclass(frozen=True)
 class OptionTable:
     """All options that a format knows, whatever a query does with it.
@@ -25,17 +29,19 @@ class OptionTable:
     Args:
         format: its name, for refusals.
         schemes: of its endpoints, the usual one first; row ``endpoint`` follows from them.
-        rows: of the options that all formats may have, and of those that their typed objects know.
-        own: of the options that only the format knows; their values are in ``own`` of these
-            objects.
+        rows: of the options that every format has, and of its own, in the order of the page.
         limits: of the intakes that its queries start.
+        own_read: of the values of a read, by name, what the format makes of its own options: a
+            frozen value, or nothing; ``own`` of the typed rows. Raises InvalidOption.
+        own_write: the same of a write; ``own`` of its typed options.
     """
 
     format: str
     schemes: tuple[str, ...]
     rows: tuple[OptionSpec, ...]
-    own: tuple[OptionSpec, ...] = ()
     limits: type[Limits] = Limits
+    own_read: Callable[[Mapping[str, Any]], Any] = _nothing
+    own_write: Callable[[Mapping[str, Any]], Any] = _nothing
 
     @cached_property
     def specs(self) -> tuple[OptionSpec, ...]:
@@ -49,7 +55,7 @@ class OptionTable:
             f"Whom to dial: {self.example}:port[,host:port…]. A read dials all of them, a write "
             "spreads its channels over them (endpointPolicy).",
         )
-        return (endpoint, *self.rows, *self.own)
+        return (endpoint, *self.rows)
 
     @property
     def example(self) -> str:
@@ -66,10 +72,6 @@ class OptionTable:
         for key in given:
             self._refuse_foreign(key, kind)
         return {spec.name: _value(spec, given, kind) for spec in self.specs}
-
-    def own_values(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        """Of what `parse` gives, the options that only the format knows."""
-        return {spec.name: found[spec.name] for spec in self.own}
 
     def given(self, options: Mapping[str, str]) -> frozenset[str]:
         """The options that the user wrote, by their names in the table; unknown ones left out."""
@@ -104,6 +106,14 @@ class OptionTable:
             f"Option '{spec.name}' is not for {kind.value} but for {fitting}",
             "Remove it",
         )
+
+
+def behind(
+    name: str, rows: tuple[OptionSpec, ...], own: tuple[OptionSpec, ...]
+) -> tuple[OptionSpec, ...]:
+    """``rows`` with the ``own`` ones of a format behind the row of that name."""
+    at = [row.name for row in rows].index(name) + 1
+    return (*rows[:at], *own, *rows[at:])
 
 
 def _value(spec: OptionSpec, given: Mapping[str, str], kind: OptionKind) -> Any:

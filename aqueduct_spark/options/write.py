@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from aqueduct_spark.options.access import DialTls, TokenSource, dial_tls, token_source
@@ -22,16 +22,14 @@ class WriteOptions:
         batch_id: of a batch write; None for a stream, whose batches have numbers.
         session_directory: where sessions are kept; None: in the memory of the worker process.
         keeps_connections: connections stay open from one micro-batch to the next.
+        own: what the format makes of options that it alone has (`OptionTable.own_write`).
     """
 
     endpoint: Endpoint
     endpoint_policy: str
-    channel: str | None
-    reliability: str
     payload_format: str
     writer_id: str | None
     batch_id: int | None
-    superseded_batch: str
     idempotence: str
     ack_timeout: float
     max_in_flight_bytes: int
@@ -44,7 +42,7 @@ class WriteOptions:
     session_directory: str | None
     max_message_bytes: int
     keeps_connections: bool
-    own: Mapping[str, Any] = field(default_factory=dict)
+    own: Any = None
 
     @property
     def by_source(self) -> bool:
@@ -89,12 +87,9 @@ class WriteOptions:
         return cls(
             endpoint=target,
             endpoint_policy=found["endpointPolicy"],
-            channel=found["channel"],
-            reliability=found["reliability"],
             payload_format=found["payloadFormat"],
             writer_id=found["writerId"],
             batch_id=None if streaming else found["batchId"] or 0,
-            superseded_batch=found["supersededBatch"],
             idempotence=found["idempotence"],
             ack_timeout=found["ackTimeout"],
             max_in_flight_bytes=found["maxInFlightBytes"],
@@ -107,5 +102,5 @@ class WriteOptions:
             session_directory=found["sessionDirectory"],
             max_message_bytes=found["maxMessageBytes"],
             keeps_connections=streaming,
-            own=table.own_values(found),
+            own=table.own_write(found),
         )

@@ -8,23 +8,6 @@ from aqueduct_spark.options.spec import BATCH_WRITE, WRITE, OptionSpec
 
 WRITE_SPECS: tuple[OptionSpec, ...] = (
     OptionSpec(
-        "channel",
-        values.short_text(256),
-        None,
-        WRITE,
-        WRITE,
-        "Name of the channel for all rows; beats the column of that name. Rows without a name go "
-        "to the channel spark.",
-    ),
-    OptionSpec(
-        "reliability",
-        values.choice("ordered", "unordered", "unreliable"),
-        "ordered",
-        WRITE,
-        WRITE,
-        "How rows are sent where they have no column reliability.",
-    ),
-    OptionSpec(
         "writerId",
         values.short_text(48),
         None,
@@ -43,17 +26,6 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         BATCH_WRITE,
         "Number of this write among those with the same writerId, rising, such as that of "
         "foreachBatch; required with writerId, but for idempotence=source.",
-    ),
-    OptionSpec(
-        "supersededBatch",
-        values.choice("fail", "trust"),
-        "fail",
-        BATCH_WRITE,
-        BATCH_WRITE,
-        "Of a batchId below one that the writer has stored, no row is stored any more. They are "
-        "compared with what is stored; where the receiver does not know that any more (it does for "
-        "the last few batches of a channel) fail, or trust: take them for stored, as of input "
-        "that is known to be the same.",
     ),
     OptionSpec(
         "idempotence",

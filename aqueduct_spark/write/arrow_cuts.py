@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -49,11 +49,14 @@ class ArrowCutter:
     A message takes the rows of its destination in their order, until it has ``MESSAGE_ROWS`` or
     the next one would make it larger than ``MESSAGE_BYTES``. Both are counted in rows and their
     values, so it follows from the rows alone. Holds at most ``HELD_BYTES`` of values, and rows
-    that it has not looked at: a batch, or a quarter of that.
+    that it has not looked at: a batch, or a quarter of that. Columns ``besides`` are not sent.
     """
 
-    def __init__(self, destinations: Destinations, max_message_bytes: int) -> None:
+    def __init__(
+        self, destinations: Destinations, max_message_bytes: int, besides: Collection[str] = ()
+    ) -> None:
         self._destinations = destinations
+        self._besides = besides
         self._most = max_message_bytes
         self._batches: list[pa.RecordBatch] = []
         self._places: Numbers = np.zeros(0, np.int64)  # of the rows that were looked at
@@ -83,7 +86,7 @@ class ArrowCutter:
         places = np.concatenate((self._places, seen))
         self._next += self._unseen
         self._unseen = self._unseen_bytes = 0
-        sizes = row_sizes(payload_rows(rows))
+        sizes = row_sizes(payload_rows(rows, self._besides))
         while True:
             cuts = list(self._cuts(rows, sizes))
             stop = too_many(cuts, sizes)
@@ -117,7 +120,7 @@ class ArrowCutter:
     def _messages(
         self, rows: pa.RecordBatch, places: Numbers, cuts: list[Cut]
     ) -> Iterator[ArrowMessage]:
-        payload = payload_rows(rows)
+        payload = payload_rows(rows, self._besides)
         for cut in cuts:
             for first, message in arrow_messages(payload.take(pa.array(cut.rows)), self._most):
                 yield ArrowMessage(cut.destination, int(places[cut.rows[first]]), message)

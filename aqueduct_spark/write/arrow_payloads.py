@@ -7,13 +7,13 @@ under the same numbers.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from aqueduct_spark.options.payloads import CONTROL_COLUMNS
 from aqueduct_spark.write.payloads import too_large
 
 Sizes = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -22,9 +22,9 @@ ROW_BYTES = 8
 """What a row counts for apart from its values, so that rows without any are bounded too."""
 
 
-def payload_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns that are sent: those that say where a row goes are left out."""
-    names = [name for name in rows.schema.names if name not in CONTROL_COLUMNS]
+def payload_rows(rows: pa.RecordBatch, besides: Collection[str]) -> pa.RecordBatch:
+    """The columns that are sent: all but those ``besides``."""
+    names = [name for name in rows.schema.names if name not in besides]
     return rows.select(names).replace_schema_metadata(None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -14,19 +14,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
-from aqueduct_spark.options.payloads import CONTROL_COLUMNS
 
 ToJson = Callable[[Any], Any]
 
 
-def payload_column(piece: pa.RecordBatch, payload_format: str, max_message_bytes: int) -> pa.Array:
-    """One payload for each row, as ``large_binary`` without nulls.
+def payload_column(
+    piece: pa.RecordBatch,
+    payload_format: str,
+    max_message_bytes: int,
+    besides: Collection[str] = (),
+) -> pa.Array:
+    """One payload for each row, as ``large_binary`` without nulls. ``besides``: columns that are
+    none of it.
 
     Raises:
         SchemaMismatch: REQUIRED for a null value.
         SinkFailed: MESSAGE_TOO_LARGE.
     """
-    values = json_column(piece) if payload_format == "json" else _value_column(piece)
+    values = json_column(piece, besides) if payload_format == "json" else _value_column(piece)
     largest = pc.max(pc.binary_length(values)).as_py() or 0
     if largest > max_message_bytes:
         raise too_large(largest, max_message_bytes)
@@ -53,14 +58,14 @@ def _value_column(piece: pa.RecordBatch) -> pa.Array:
     return values
 
 
-def json_column(piece: pa.RecordBatch) -> pa.Array:
-    """Each row as a JSON object in UTF-8: of all columns but those that say where it goes, or of
-    the fields of ``value`` where that is the only one and a struct.
+def json_column(piece: pa.RecordBatch, besides: Collection[str] = ()) -> pa.Array:
+    """Each row as a JSON object in UTF-8: of all columns but those ``besides``, or of the fields
+    of ``value`` where that is the only one and a struct.
 
     Binary is base64, a decimal is text, times are ISO-8601; a number that is none (NaN,
     Infinity) is the word for it.
     """
-    names = [name for name in piece.schema.names if name not in CONTROL_COLUMNS]
+    names = [name for name in piece.schema.names if name not in besides]
     if names == ["value"] and pa.types.is_struct(piece.schema.field("value").type):
         column = piece.column("value")
         if column.null_count:

@@ -29,6 +29,7 @@ from aqueduct_core.intake.aqueduct.rows import ATTACHMENTS, HEADERS, ROWS, SOURC
 from aqueduct_core.intake.storage.rows import EVENT
 from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_core.spool.locations import Location
+from aqueduct_spark.formats.aqueduct.options import AqueductRead
 from aqueduct_spark.formats.aqueduct.rows import AqueductRows
 from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.read.local import rows_of
@@ -107,7 +108,7 @@ def cpu() -> float:
 
 
 def measure(read: Read, client: IntakeClient, ticket: Ticket, pipe: Connection) -> Measured:
-    shaper = RowShaper(AqueductRows(), RowOptions())
+    shaper = RowShaper(AqueductRows(), RowOptions(own=AqueductRead()))
     pipe.send(True)
     theirs, ours, began = pipe.recv(), cpu(), time.perf_counter()
     at = ticket.start

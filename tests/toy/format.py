@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 
 import pyarrow as pa
@@ -79,7 +80,7 @@ class ToyDelivery:
     def __init__(self, options: WriteOptions, identity: WriteIdentity) -> None:
         self._options = options
         self._identity = identity
-        self._client = ToyClient(f"{options.own['topic']}-{identity.partition}")
+        self._client = ToyClient(f"{options.own}-{identity.partition}")
         self._sent = self._bytes = 0
 
     async def open(self) -> None:
@@ -126,8 +127,8 @@ class ToyFormat(FormatDescription):
     options = OptionTable(
         "toy",
         ("toy", "tin"),
-        (*SOURCE_SPECS, *limit_specs(Limits), *READ_SPECS, *WRITE_SPECS),
-        own=(TOPIC,),
+        (*SOURCE_SPECS, *limit_specs(Limits), *READ_SPECS, *WRITE_SPECS, TOPIC),
+        own_write=itemgetter("topic"),
     )
 
     def message_schema(self, rows: RowOptions) -> StructType:

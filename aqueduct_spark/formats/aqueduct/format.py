@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqueduct_spark.datasource import FormatDataSource
 from aqueduct_spark.formats.aqueduct.columns import event_schema, message_schema
-from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
+from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS, AqueductRead
 from aqueduct_spark.formats.description import FormatDescription, RowMapping
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from aqueduct_core.intake.aqueduct.settings import AqueductConnect, AqueductIntake
     from aqueduct_spark.options.read_parts import RowOptions
-    from aqueduct_spark.options.source import Dial
     from aqueduct_spark.write.sink import Sink
 
 
@@ -26,8 +25,9 @@ class AqueductFormat(FormatDescription):
     options = AQUEDUCT_OPTIONS
 
     def message_schema(self, rows: RowOptions) -> StructType:
+        own: AqueductRead = rows.own
         return message_schema(
-            include_headers=rows.include_headers, include_metadata=rows.include_metadata
+            include_headers=own.include_headers, include_metadata=own.include_metadata
         )
 
     def event_schema(self) -> StructType:
@@ -43,12 +43,14 @@ class AqueductFormat(FormatDescription):
 
         return AqueductIntake(protocol=self.protocol, **shared)
 
-    def connect_settings(self, source: Dial, **shared: Any) -> AqueductConnect:
+    def requested(self, own: AqueductRead) -> tuple[str, ...]:
+        return tuple(request.name for request in own.requests)
+
+    def connect_settings(self, own: AqueductRead, **shared: Any) -> AqueductConnect:
         from aqueduct_core.intake.aqueduct.settings import AqueductConnect, Subscription
 
         subscriptions = tuple(
-            Subscription(request.name, request.headers, request.payload)
-            for request in source.requests
+            Subscription(request.name, request.headers, request.payload) for request in own.requests
         )
         return AqueductConnect(subscriptions=subscriptions, **shared)
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from aqueduct_core.errors import ChannelEnded
 from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.storage.rows import EVENT
+from aqueduct_spark.formats.aqueduct.options import AqueductRead
 from aqueduct_spark.formats.description import RowMapping
 from aqueduct_spark.options.read_parts import RowOptions
 
@@ -29,8 +30,9 @@ class AqueductRows(RowMapping):
     def messages(
         self, batch: pa.RecordBatch, partition: int, first_offset: int, rows: RowOptions
     ) -> pa.RecordBatch:
+        own: AqueductRead = rows.own
         return ROWS.expand(
-            batch, partition, first_offset, rows.include_headers, rows.include_metadata
+            batch, partition, first_offset, own.include_headers, own.include_metadata
         )
 
     def events(self, batch: pa.RecordBatch, partition: int, first_offset: int) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from pyspark.sql.datasource import InputPartition
@@ -54,13 +54,16 @@ END_SECONDS = 10.0
 CURSOR = "read"
 
 
-def dial_partitions(source: Dial, description: FormatDescription) -> Sequence[InputPartition]:
+def dial_partitions(
+    options: BatchReadOptions, description: FormatDescription
+) -> Sequence[InputPartition]:
     """One task for each address of the endpoint."""
+    source = cast("Dial", options.source)
     return [
         DialPartition(
             intake,
-            connect_settings(description, source, (address,), bounded=True),
-            tuple(request.name for request in source.requests),
+            connect_settings(description, options, (address,), bounded=True),
+            description.requested(options.rows.own),
             parent=source.spool,
         )
         for intake, address in enumerate(source.endpoint.addresses)

@@ -109,7 +109,7 @@ def plan(
     if isinstance(source, Dial):
         from aqueduct_spark.read.batch.dial import dial_partitions
 
-        return dial_partitions(source, description)
+        return dial_partitions(options, description)
     if options.rows.view == "status":
         return _status_partitions(source, token, description)
     if not settles(options):

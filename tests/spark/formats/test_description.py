@@ -12,6 +12,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from aqueduct_core.errors import CheckpointVersion, InvalidOption, SchemaMismatch
 from aqueduct_spark.options.read import StreamReadOptions
 from aqueduct_spark.options.read_parts import RowOptions
+from aqueduct_spark.options.spec import OptionKind
+from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.read.stream.planner import StreamPlanner
 from aqueduct_spark.read.stream.reader import StreamReader
 from tests.spark.scene import error_line
@@ -29,6 +31,22 @@ def test_refusals_name_the_format() -> None:
         ToyDataSource({"endpoint": "aqueduct://h:1", "spool": "s"}).schema()
     with pytest.raises(InvalidOption, match="such as toy://host:4433"):
         ToyDataSource({"topic": "x"}).writer(ToyFormat().message_schema, False)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "name", ["subscribe", "includeHeaders", "channel", "reliability", "supersededBatch"]
+)
+def test_what_only_aqueduct_has_is_not_known_to_another(name: str) -> None:
+    for kind in OptionKind:
+        with pytest.raises(InvalidOption, match=rf"UNKNOWN.*'{name.lower()}'.* format toy"):
+            ToyFormat.options.parse({name: "x"}, kind)
+
+
+def test_what_a_format_makes_of_its_own_options() -> None:
+    given = {"endpoint": "toy://h:1", "topic": "weather"}
+    assert WriteOptions.parse(given, ToyFormat.options).own == "weather"
+    given = {"endpoint": "toy://h:1", "spool": "/s"}
+    assert StreamReadOptions.parse(given, ToyFormat.options).rows.own is None
 
 
 def test_an_offset_of_another_format_is_refused_by_its_name() -> None:

@@ -56,7 +56,10 @@ def test_standalone_intakes_are_known_by_their_spools(
     two = ground.ensure(ground.other_order(1))
     nobody = f"127.0.0.1:{ground.rendezvous.port}"
     standalone = IntakeClients(
-        StandaloneIntakes([two.at, one.at], 60.0), lambda: ground.credentials, [QUERY]
+        StandaloneIntakes([two.at, one.at], 60.0),
+        lambda: ground.credentials,
+        [QUERY],
+        AqueductFormat(),
     )
     planners.append(standalone)
     seen = standalone.observe(StreamOffset())

@@ -9,7 +9,12 @@ import pytest
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.primitives.host_port import HostPort
-from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
+from aqueduct_spark.formats.aqueduct.options import (
+    AQUEDUCT_OPTIONS,
+    AqueductRead,
+    AqueductWrite,
+    Request,
+)
 from aqueduct_spark.options.access import ListenerTls, TokenSource
 from aqueduct_spark.options.read import StreamReadOptions
 from aqueduct_spark.options.read_parts import AdmissionOptions, SplitOptions
@@ -67,8 +72,7 @@ def test_defaults_of_a_read() -> None:
     assert options.split == SplitOptions(None, None, 64 << 20)
     assert options.rows.view == "messages"
     assert options.rows.selection == Selection()
-    assert not options.rows.include_headers
-    assert not options.rows.include_metadata
+    assert options.rows.own == AqueductRead(requests=(Request("", (), ""),))
     assert not options.rows.include_spool
     assert options.intake.group_commit == pytest.approx(0.02)
     assert options.intake.spool_max_bytes == 10 << 30
@@ -82,8 +86,8 @@ def test_defaults_of_a_read() -> None:
 def test_defaults_of_a_write() -> None:
     options = write()
     assert str(options.endpoint) == "aqueduct://127.0.0.1:4433"
-    assert (options.channel, options.writer_id) == (None, None)
-    assert options.reliability == "ordered"
+    assert options.own == AqueductWrite(None, "ordered", trusts_superseded=False)
+    assert options.writer_id is None
     assert options.ack_timeout == 120
     assert options.max_in_flight_bytes == 32 << 20
     assert options.finish
@@ -96,7 +100,7 @@ def test_keys_have_no_case_and_options_can_be_pickled() -> None:
         AQUEDUCT_OPTIONS,
     )
     assert options.intakes == 2
-    assert options.rows.include_headers
+    assert options.rows.own.include_headers
     assert pickle.loads(pickle.dumps(options)) == options
 
 

@@ -11,10 +11,10 @@ from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.aqueduct.limits import AqueductLimits
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.settings import ListenLimits
-from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
+from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS, Request
 from aqueduct_spark.options.access import DialTls, TokenSource
 from aqueduct_spark.options.read import BatchReadOptions, StreamReadOptions, rows_of
-from aqueduct_spark.options.source import Dial, Request, Standalone, StoredSpools
+from aqueduct_spark.options.source import Dial, Standalone, StoredSpools
 from aqueduct_spark.options.spec import OptionKind
 from aqueduct_spark.options.starting import AtTime, Earliest, Latest, Specific
 from aqueduct_spark.options.until import UntilFinish, UntilIdle, UntilOffset
@@ -49,7 +49,7 @@ def test_a_stream_that_dials() -> None:
     source = options.source
     assert isinstance(source, Dial)
     headers = (("k", "<{name}>"), ("l", "1"), ("l", "2"))
-    assert source.requests == (
+    assert options.rows.own.requests == (
         Request("x", headers, "give {name}"),
         Request("y", headers, "give {name}"),
     )
@@ -61,15 +61,13 @@ def test_a_stream_that_dials() -> None:
 
 
 def test_without_a_name_one_empty_request_is_sent() -> None:
-    source = stream(DIAL).source
-    assert isinstance(source, Dial)
-    assert source.requests == (Request("", (), ""),)
+    options = stream(DIAL)
+    assert options.rows.own.requests == (Request("", (), ""),)
 
 
 def test_the_payload_of_a_request_is_empty_by_default() -> None:
-    source = stream(DIAL | {"subscribe": "x"}).source
-    assert isinstance(source, Dial)
-    assert source.requests == (Request("x", (), ""),)
+    options = stream(DIAL | {"subscribe": "x"})
+    assert options.rows.own.requests == (Request("x", (), ""),)
 
 
 def test_a_stream_of_standalone_intakes() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from aqueduct_core.intake.aqueduct.rows import HEADERS, ROWS, SOURCE
 from aqueduct_core.intake.storage.event_log import LoggedEvent
+from aqueduct_spark.formats.aqueduct.options import AqueductRead
 from aqueduct_spark.formats.aqueduct.rows import AqueductRows
 from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.options.selection import Selection
@@ -53,7 +54,7 @@ def stored(*runs: tuple[str | None, str | None, int], size: int = 8) -> pa.Recor
 
 
 def offsets(batch: pa.RecordBatch, selection: Selection, first: int = 100) -> list[int]:
-    shaper = RowShaper(AqueductRows(), RowOptions(selection=selection))
+    shaper = RowShaper(AqueductRows(), RowOptions(own=AqueductRead(), selection=selection))
     return [
         offset
         for rows in shaper.rows(batch, 3, first)
@@ -84,9 +85,9 @@ def test_offsets_of_what_stays(selection: Selection, expected: list[int]) -> Non
 
 
 def test_the_rows_that_stay_are_whole() -> None:
-    [rows] = RowShaper(AqueductRows(), RowOptions(selection=Selection(producers=("y",)))).rows(
-        BATCH, 3, 100
-    )
+    [rows] = RowShaper(
+        AqueductRows(), RowOptions(own=AqueductRead(), selection=Selection(producers=("y",)))
+    ).rows(BATCH, 3, 100)
     assert rows.column("value").to_pylist() == [b"00000003", b"00000004", b"00000005"]
     assert rows.column("channel").to_pylist() == ["b", "b", "a"]
     assert rows.column("messageNum").to_pylist() == [3, 4, 5]
@@ -121,7 +122,7 @@ def test_any_runs_give_what_a_row_by_row_filter_gives() -> None:
 
 def test_events_are_chosen_by_their_own_channel() -> None:
     found = [LoggedEvent("opened", n, "c", "p", name) for n, name in enumerate("aab")]
-    wanted = RowOptions(view="events", selection=Selection(channels=("b",)))
+    wanted = RowOptions(own=AqueductRead(), view="events", selection=Selection(channels=("b",)))
     [rows] = RowShaper(AqueductRows(), wanted).rows(ROWS.to_events(found, 2), 2, 7)
     assert rows.column("offset").to_pylist() == [9]
 

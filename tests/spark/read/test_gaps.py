@@ -13,6 +13,7 @@ from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, SpoolFai
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.spool.skips import Stretch
+from aqueduct_spark.formats.aqueduct.options import AqueductRead
 from aqueduct_spark.formats.aqueduct.rows import AqueductRows
 from aqueduct_spark.model.offsets import DataRange
 from aqueduct_spark.model.partitions import DataPartition
@@ -68,7 +69,7 @@ def task(served: Served, client: IntakeClient) -> Iterator[DataPartition]:  # no
 
 
 def rows_of(task: DataPartition) -> list[int]:
-    batches = tasks.rows(task, RowOptions(), AqueductRows())
+    batches = tasks.rows(task, RowOptions(own=AqueductRead()), AqueductRows())
     return [n for batch in batches for n in batch.column("offset").to_pylist()]
 
 

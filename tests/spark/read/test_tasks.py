@@ -16,6 +16,7 @@ from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.aqueduct.rows import ROWS, row_schema
 from aqueduct_core.intake.storage.layout import settle_layout
 from aqueduct_core.spool import InlineSync, Spool
+from aqueduct_spark.formats.aqueduct.options import AqueductRead
 from aqueduct_spark.formats.aqueduct.rows import AqueductRows
 from aqueduct_spark.intakes.rendezvous import Registration
 from aqueduct_spark.model.offsets import DataRange
@@ -45,7 +46,7 @@ class TestRows:
         return replace(partition, **changes)  # type: ignore[arg-type]
 
     def read(self, partition: DataPartition) -> pa.Table:
-        rows = tasks.rows(partition, RowOptions(), AqueductRows())
+        rows = tasks.rows(partition, RowOptions(own=AqueductRead()), AqueductRows())
         return pa.Table.from_batches(list(rows), schema=row_schema(False, False))
 
     def test_a_range_is_its_rows_each_time(self, ground: Ground, held: Registration) -> None:

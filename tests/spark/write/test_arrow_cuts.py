@@ -72,7 +72,7 @@ def by_channel(rows: pa.RecordBatch) -> Iterator[tuple[Destination, Any]]:
 
 
 def messages(*batches: pa.RecordBatch, most: int = 1 << 24) -> list[ArrowMessage]:
-    cutter = ArrowCutter(by_channel, most)
+    cutter = ArrowCutter(by_channel, most, ["channel"])
     found = [message for batch in batches for message in cutter.push(batch)]
     return [*found, *cutter.rest()]
 
@@ -161,7 +161,7 @@ def rows_of(count: int, channels: int, size: int = 20) -> pa.RecordBatch:
 def test_a_message_is_full_at_a_number_of_rows() -> None:
     found = messages(rows_of(20_000, 1))
     assert [message.row for message in found] == [0, 8_192, 16_384]
-    cutter = ArrowCutter(by_channel, 1 << 24)
+    cutter = ArrowCutter(by_channel, 1 << 24, ["channel"])
     batch = rows_of(8_192, 1)
     assert [message.row for message in cutter.push(batch)] == [0]
     assert not list(cutter.rest())
@@ -169,7 +169,7 @@ def test_a_message_is_full_at_a_number_of_rows() -> None:
 
 def test_very_many_channels_hold_no_more_than_the_bound() -> None:
     batch, most = rows_of(30_000, 3_000, 1_500), 0
-    cutter = ArrowCutter(by_channel, 1 << 24)
+    cutter = ArrowCutter(by_channel, 1 << 24, ["channel"])
     found = []
     for first in range(0, 30_000, 1_000):
         found += list(cutter.push(batch.slice(first, 1_000)))

@@ -11,6 +11,7 @@ from aqueduct_core.aqueduct.conventions.headers import CODE_NOT_REPEATABLE
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import SinkFailed
 from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_spark.formats.aqueduct.options import AqueductWrite
 from aqueduct_spark.formats.aqueduct.sink.attempt_connection import (
     MAX_OPEN_CHANNELS,
     AqueductAttempt,
@@ -39,10 +40,11 @@ class AqueductSink(Sink):
         check_write_schema(schema, options.payload_format, by_source=options.by_source)
 
     def splitter(self, options: WriteOptions) -> Splitter:
+        own: AqueductWrite = options.own
         return Splitter(
             RowPlan(
-                options.channel,
-                options.reliability,
+                own.channel,
+                own.reliability,
                 options.payload_format,
                 options.max_message_bytes,
                 options.by_source,

@@ -28,6 +28,7 @@ from aqueduct_core.aqueduct.conventions.headers import MAX_SEQUENCE
 from aqueduct_core.engine.checksum import Content, of_payloads
 from aqueduct_core.errors import SinkFailed
 from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_spark.formats.aqueduct.options import AqueductWrite
 from aqueduct_spark.formats.aqueduct.sink.connection import AqueductConnection
 from aqueduct_spark.formats.aqueduct.sink.identity import RowIdentity
 from aqueduct_spark.options.values import Endpoint
@@ -51,8 +52,8 @@ class SentRows:
         self._identity = identity
         self._endpoint: Endpoint = options.endpoint
         self._timeout = options.ack_timeout
-        # what cannot be compared of a batch below one that is stored counts as stored
-        self._trusts = options.superseded_batch == "trust"
+        own: AqueductWrite = options.own
+        self._trusts = own.trusts_superseded
         self._keyed = options.idempotence == "headers"
         self._alone = options.one_way and options.idempotence in ("auto", "headers")
         self._contents: dict[Destination, Content] = {}

@@ -11,7 +11,7 @@ from aqueduct_core.aqueduct.conventions.headers import MAX_SEQUENCE
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
 from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import Numbers, stretches
-from aqueduct_spark.options.payloads import SOURCE_COLUMNS
+from aqueduct_spark.formats.aqueduct.options import SOURCE_COLUMNS
 from aqueduct_spark.write.batches import Destination
 
 MAX_SPOOL_CHARACTERS = 128

@@ -12,6 +12,7 @@ import pyarrow as pa
 from aqueduct_core.aqueduct.conventions.headers import key_from_text
 from aqueduct_core.errors import SchemaMismatch
 from aqueduct_core.primitives.ranges import Numbers
+from aqueduct_spark.formats.aqueduct.options import CONTROL_COLUMNS
 from aqueduct_spark.formats.aqueduct.sink.destinations import destinations
 from aqueduct_spark.formats.aqueduct.sink.sources import Places, SourceColumns
 from aqueduct_spark.write.arrow_cuts import ArrowCutter, ArrowMessage
@@ -52,6 +53,7 @@ class Splitter:
             self._cutter = ArrowCutter(
                 lambda rows: destinations(rows, plan.channel, plan.reliability),
                 plan.max_message_bytes,
+                CONTROL_COLUMNS,
             )
 
     def split(self, batch: pa.RecordBatch) -> Iterator[list[RowBatch]]:
@@ -93,7 +95,7 @@ class Splitter:
         origin: Places | None,
     ) -> Iterator[RowBatch]:
         plan, base = self._plan, self._next
-        values = payload_column(piece, plan.payload_format, plan.max_message_bytes)
+        values = payload_column(piece, plan.payload_format, plan.max_message_bytes, CONTROL_COLUMNS)
         headers = _headers(piece)
         for destination, rows in found:
             if rows is None:

@@ -13,8 +13,9 @@ from pyspark.sql.types import (
 
 from aqueduct_core.errors import SchemaMismatch
 from aqueduct_spark.formats.aqueduct.columns import header_type
+from aqueduct_spark.formats.aqueduct.options import CONTROL_COLUMNS, SOURCE_COLUMNS
 from aqueduct_spark.model.schemas import same_type
-from aqueduct_spark.options.payloads import CONTROL_COLUMNS, SOURCE_COLUMNS, check_payload_types
+from aqueduct_spark.options.payloads import check_payload_types
 
 _CONTROL: dict[str, tuple[DataType, ...]] = {
     "channel": (StringType(),),
@@ -62,7 +63,7 @@ def check_write_schema(
                 "Drop it, or put what it holds into 'value' or 'headers'",
             )
     if value is None:
-        check_payload_types(payload, payload_format)
+        check_payload_types(payload, payload_format, CONTROL_COLUMNS)
     elif "value" not in schema.fieldNames():
         raise SchemaMismatch(
             "COLUMN_MISSING",

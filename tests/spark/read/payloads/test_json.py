@@ -65,7 +65,8 @@ def test_numbers_that_are_none() -> None:
 def test_a_struct_is_the_whole_object() -> None:
     """Then fields may have names that the intake uses."""
     struct = pa.array([{"offset": "mine", "channel": 1}])
-    [payload] = json_column(pa.record_batch({"value": struct, "channel": ["c"]})).to_pylist()
+    batch = pa.record_batch({"value": struct, "channel": ["c"]})
+    [payload] = json_column(batch, ["channel"]).to_pylist()
     assert json.loads(payload) == {"offset": "mine", "channel": 1}
     columns = "value STRUCT<offset: STRING, channel: INT>, offset LONG, channel STRING"
     assert decode([payload, b"{"], columns, "json") == [

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed, TlsFailed
+from aqueduct_core.errors import DataLoss, IntakeFailed, InvalidOption, SpoolFailed
 from aqueduct_core.intake.config_file import write_access
 from aqueduct_core.intake.control import status_file
 from aqueduct_spark.model.offsets import StreamOffset
@@ -157,7 +157,7 @@ def test_fault_41_a_cursor_of_standalone_intakes_belongs_to_a_query(ground: Grou
 
 def test_an_authority_that_cannot_be_read(ground: Ground) -> None:
     ground.files.ca_file.unlink()
-    with pytest.raises(TlsFailed, match="caFile"):
+    with pytest.raises(InvalidOption, match=r"BAD_VALUE.*caFile"):
         ground.loop([nowhere()])
 
 
