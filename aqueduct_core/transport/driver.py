@@ -182,6 +182,13 @@ class Driver:
         """Close it by the transport's CONNECTION_REFUSED: the peer may come again."""
         self.close(CONNECTION_REFUSED, reason, CloseOrigin.TRANSPORT)
 
+    def fail(self, what: str) -> None:
+        """Close it for an exception of the application, which is handled just now."""
+        if self._done:
+            _logger.exception("%s: %s", self, what)
+        else:
+            self._fault(what, self.now())
+
     def abandon(self, reason: str = "abandoned") -> None:
         """Forget the link without a word to the peer."""
         if self._done:

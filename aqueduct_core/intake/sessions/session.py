@@ -65,7 +65,12 @@ class Session(ABC, Generic[EngineT]):
         """Called by the driver, once a turn."""
         self._driver = driver
         driver.held = self._held
-        self.handle(events)
+        try:
+            self.handle(events)
+        except Exception:
+            if self._engine.closed is not None:
+                self._context.ended(self)  # it could not say so itself
+            raise
 
     def durable(self, receipts: list[Receipt]) -> None:
         if self._engine.closed is not None:
@@ -102,6 +107,10 @@ class Session(ABC, Generic[EngineT]):
     def unrepeatable(self, source: ChannelSource, tally: ChannelTally, reason: str) -> None:
         """A channel has other content under numbers that are stored: close the connection, for it
         cannot be acked. Only where a batch ``resumes``, or its rows have numbers."""
+
+    def failed(self) -> None:
+        if self._driver is not None:
+            self._driver.fail("the session failed on what was stored")
 
     def pause(self) -> None:
         self._engine.pause()

@@ -24,8 +24,6 @@ import logging
 import zlib
 from collections.abc import Callable, Sequence
 
-import pyarrow as pa
-
 from aqueduct_core.errors import AqueductError, SpoolFailed
 from aqueduct_core.intake.storage.batches import ChannelSource
 from aqueduct_core.intake.storage.channel_numbers import ChannelNumbers, Store
@@ -237,7 +235,7 @@ class GroupCommit:
         except AqueductError as error:
             self.fail(error)
             return
-        except (pa.ArrowException, ValueError, OverflowError) as error:
+        except Exception as error:  # of the protocol's rows too: what is lost is never acked
             log.exception("a group could not be made into record batches")
             self.fail(
                 SpoolFailed(

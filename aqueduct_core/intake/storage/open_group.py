@@ -17,7 +17,13 @@ from aqueduct_core.intake.storage.batches import (
 )
 from aqueduct_core.intake.storage.commit_tracker import CommitTracker, Key
 from aqueduct_core.intake.storage.event_log import LoggedEvent
-from aqueduct_core.intake.storage.pending import GroupListener, PendingBatch, PendingEvent, Receipt
+from aqueduct_core.intake.storage.pending import (
+    GroupListener,
+    PendingBatch,
+    PendingEvent,
+    Receipt,
+    notify,
+)
 from aqueduct_core.intake.storage.rows import RowFormat
 from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import Range, RangeSet
@@ -79,12 +85,12 @@ class GroupCallbacks:
         for listener, receipt in self.receipts:
             receipts.setdefault(listener, []).append(receipt)
         for listener, mine in receipts.items():
-            listener.durable(mine)
+            notify(listener, listener.durable, mine)
         recorded: dict[GroupListener, list[int]] = {}
         for listener, channel in self.recorded:
             recorded.setdefault(listener, []).append(channel)
         for listener, channels in recorded.items():
-            listener.recorded(channels)
+            notify(listener, listener.recorded, channels)
 
 
 class OpenGroup:

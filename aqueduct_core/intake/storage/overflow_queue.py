@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections import deque
 from typing import TypeAlias
 
-from aqueduct_core.intake.storage.pending import GroupListener, PendingBatch, PendingEvent, Receipt
+from aqueduct_core.intake.storage.pending import (
+    GroupListener,
+    PendingBatch,
+    PendingEvent,
+    Receipt,
+    notify,
+)
 
 LISTENER_ITEMS = 256
 """Batches and events of one connection that wait before it is brought to rest."""
@@ -85,7 +91,7 @@ class OverflowQueue:
         if not self._items and self._resting:
             resting, self._resting = self._resting, {}
             for listener in resting:
-                listener.resume()
+                notify(listener, listener.resume)
 
     def withdraw(self, listener: GroupListener, channel: int | None) -> tuple[list[Receipt], bool]:
         """Take out the batches of a channel, or of a connection that is over (``channel`` None),

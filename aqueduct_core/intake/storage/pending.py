@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, ParamSpec, Protocol
 
 from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.intake.storage.batches import ChannelSource, ChannelTally
@@ -43,6 +44,25 @@ class GroupListener(Protocol):
 
     def resume(self) -> None:
         """Nothing waits any more."""
+
+    def failed(self) -> None:
+        """One of these calls has raised, which is handled just now: the connection is to end."""
+
+
+Arguments = ParamSpec("Arguments")
+
+
+def notify(
+    listener: GroupListener,
+    call: Callable[Arguments, None],
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
+) -> None:
+    """Call a listener where others wait for theirs: what it raises is its own connection's end."""
+    try:
+        call(*args, **kwargs)
+    except Exception:
+        listener.failed()
 
 
 class ReceiptWriter(Protocol):

@@ -25,7 +25,7 @@ from aqueduct_core.intake.storage.batches import (
 from aqueduct_core.intake.storage.channel_numbers import Store, is_channel, runs_of
 from aqueduct_core.intake.storage.event_log import DEDUPED, REPEATED, STORED, LoggedEvent
 from aqueduct_core.intake.storage.open_group import OpenGroup
-from aqueduct_core.intake.storage.pending import GroupListener, PendingEvent
+from aqueduct_core.intake.storage.pending import GroupListener, PendingEvent, notify
 from aqueduct_core.intake.storage.row_checks import RowChecks
 from aqueduct_core.primitives.ranges import Numbers, Range, RangeSet
 
@@ -154,4 +154,4 @@ def _refuse(
 ) -> None:
     if not tally.refused:
         tally.refused = True
-        listener.unrepeatable(source, tally, reason)
+        notify(listener, listener.unrepeatable, source, tally, reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 
@@ -11,6 +12,8 @@ from aqueduct_core.intake.storage.event_log import SKIPPED, LoggedEvent
 from aqueduct_core.intake.storage.pending import PendingEvent, Receipt
 from aqueduct_core.intake.storage.rows import RowFormat
 from aqueduct_core.spool import Spool
+
+log = logging.getLogger(__name__)
 
 
 def skipped_event(
@@ -91,3 +94,6 @@ class SkipListener:
 
     def resume(self) -> None:
         pass
+
+    def failed(self) -> None:
+        log.exception("the caller could not take that its event is recorded")

@@ -13,6 +13,7 @@ from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.sessions.channel_owners import ChannelOwners
 from aqueduct_core.intake.storage.group_commit import GroupCommit
 from aqueduct_core.intake.storage.pending import Receipt
+from aqueduct_core.intake.storage.rows import RowFormat
 from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.spool import InlineSync, Spool, SpoolSettings
 from tests.core.logs.periods import Periods
@@ -26,6 +27,7 @@ class Peer:
         self.lost: list[Receipt] = []
         self.finished: list[int] = []
         self.resting = 0
+        self.failures = 0
 
     def durable(self, receipts: list[Receipt]) -> None:
         self.acked += receipts
@@ -42,18 +44,21 @@ class Peer:
     def resume(self) -> None:
         self.resting -= 1
 
+    def failed(self) -> None:
+        self.failures += 1
+
 
 class Bench:
     """A group commit over a real spool, with timers that fire when the test says so."""
 
-    def __init__(self, spool: Spool, group_bytes: int = 1 << 20) -> None:
+    def __init__(self, spool: Spool, group_bytes: int = 1 << 20, rows: RowFormat = ROWS) -> None:
         self.spool = spool
         self.timers: list[tuple[float, Callable[[], None]]] = []
         self.failures: list[AqueductError] = []
         self._events: list[dict[str, Any]] = []
         self.groups = GroupCommit(
             spool,
-            ROWS,
+            rows,
             [0] * spool.partitions,
             group_bytes=group_bytes,
             group_seconds=0.02,
@@ -114,6 +119,7 @@ def bench(
     partitions: int = 1,
     max_bytes: int = 1 << 30,
     group_bytes: int = 1 << 20,
+    rows: RowFormat = ROWS,
     **more: int,
 ) -> Iterator[Bench]:
     """``more``: settings of the spool."""
@@ -125,4 +131,4 @@ def bench(
         sync=InlineSync,
     )
     with spool:
-        yield Bench(spool, group_bytes)
+        yield Bench(spool, group_bytes, rows)
