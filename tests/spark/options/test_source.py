@@ -60,16 +60,6 @@ def test_a_stream_that_dials() -> None:
     assert pickle.loads(pickle.dumps(options)) == options
 
 
-def test_without_a_name_one_empty_request_is_sent() -> None:
-    options = stream(DIAL)
-    assert options.rows.own.requests == (Request("", (), ""),)
-
-
-def test_the_payload_of_a_request_is_empty_by_default() -> None:
-    options = stream(DIAL | {"subscribe": "x"})
-    assert options.rows.own.requests == (Request("x", (), ""),)
-
-
 def test_a_stream_of_standalone_intakes() -> None:
     options = stream(INTAKES)
     both = (HostPort("h", 1), HostPort("::1", 2))
