@@ -86,11 +86,6 @@ def test_a_port_that_is_silent_gives_no_reply() -> None:
     run_virtually(main())
 
 
-def test_an_unknown_host_is_a_dns_error() -> None:
-    with pytest.raises(ConnectFailed, match=r"DNS.*no-such-host\.invalid"):
-        run_virtually(dial_port(4433, "no-such-host.invalid"))
-
-
 def test_a_cancelled_dial_leaves_nothing_behind() -> None:
     async def main() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
@@ -100,16 +95,6 @@ def test_a_cancelled_dial_leaves_nothing_behind() -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-
-    run_virtually(main())
-
-
-def test_a_name_with_two_addresses_is_tried_at_both() -> None:
-    async def main() -> None:
-        async with serving("127.0.0.1") as server:
-            driver, probe = await dialled(server, host="localhost")
-            assert probe.ready is not None
-            await ended(driver)
 
     run_virtually(main())
 

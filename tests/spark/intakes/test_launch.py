@@ -13,14 +13,13 @@ import pytest
 from msgspec import structs
 
 from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
-from aqueduct_core.intake.process import MAX_LOG_BYTES
 from aqueduct_core.intake.storage.layout import LOG_FILE
 from aqueduct_spark.intakes.launch import ensure_intake, launch_here, settle
 from aqueduct_spark.intakes.process import Started, start_intake
 from aqueduct_spark.intakes.rendezvous import Registration, Rendezvous, RendezvousClient
 from tests.spark.ground import Ground
 from tests.spark.scene import PATIENCE
-from tests.support.waiting import LONG, alive, ancestors, ended, wait_until
+from tests.support.waiting import ancestors, ended
 
 
 def test_tasks_at_once_start_one_intake(ground: Ground) -> None:
@@ -33,22 +32,6 @@ def test_tasks_at_once_start_one_intake(ground: Ground) -> None:
     assert os.getpid() not in ancestors(held[0].pid)
     log = (ground.home / "intake-0" / LOG_FILE).read_text()
     assert ground.credentials.token not in log
-
-
-def test_a_launched_intake_puts_its_log_aside_itself(ground: Ground) -> None:
-    """Its launcher has ended by then; one that finds the spool locked puts nothing aside."""
-    home = ground.home / "intake-0"
-    home.mkdir(parents=True)
-    log = home / LOG_FILE
-    log.write_bytes(b"an old line\n".ljust(MAX_LOG_BYTES))
-    settings = ground.order().settings
-    started = start_intake(settings, LONG)
-    with pytest.raises(SpoolFailed, match="LOCKED"):
-        start_intake(settings, LONG)
-    wait_until(lambda: f"spool {settings.spool} epoch" in log.read_text(), LONG, "its first line")
-    wait_until(lambda: "SPOOL.LOCKED" in log.read_text(), LONG, "the line of the second one")
-    assert log.with_name("intake.log.1").stat().st_size == MAX_LOG_BYTES
-    assert alive(started.pid)
 
 
 def test_a_lost_intake_comes_back_with_its_spool(ground: Ground) -> None:
@@ -167,11 +150,3 @@ def test_a_planner_that_is_gone_ends_the_task(ground: Ground) -> None:
     ground.rendezvous.shutdown()
     with pytest.raises(IntakeFailed, match="planner"):
         ensure_intake(order)
-
-
-def test_an_intake_nobody_renews_ends_itself(ground: Ground) -> None:
-    order = ground.order(settings=structs.replace(ground.order().settings, lease=1.0))
-    held = ground.ensure(order)
-    assert alive(held.pid)
-    ended(held.pid, LONG)
-    assert "lease" in (ground.home / "intake-0" / LOG_FILE).read_text()

@@ -95,11 +95,3 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         with pytest.raises(InvalidOption, match=text) as caught:
             run_virtually(start(broken))
         assert "BEGIN" not in str(caught.value)
-
-
-def test_names_that_no_certificate_can_hold() -> None:
-    with pytest.raises(InvalidOption, match="needs a name"):
-        ServerTls.self_signed([])
-    with pytest.raises(InvalidOption, match="bücher"):
-        ServerTls.self_signed(["bücher.example"])
-    assert ServerTls.self_signed(["a" * 63 + ".example"]).fingerprint
