@@ -3,7 +3,13 @@
 A stream's bytes arrive in order and complete, cut anywhere, within the receiver's window; streams
 overtake each other; a reset may overtake what was written before it, and then that is gone. A
 datagram is lost, overtaken, or refused by the sender's own transport while it carries out actions.
-With a rate, both wait in the sender's transport for the path, which says how far that has come.
+With a rate, both wait in the sender's transport for the path, which says how far that has come:
+the same `MemoryPath` as below a `MemoryLink`.
+
+It is no `MemoryLink`, which is a fair transport for engines of any protocol. Here every cut, delay
+and refusal, and what the applications do, is drawn by one generator and stands in one agenda, so a
+seed is a whole run and twenty thousand of them take minutes; and the network does what QUIC may not
+where a `Fault` is to be found.
 """
 
 from __future__ import annotations

@@ -78,8 +78,8 @@ class BurstConnection(StreamConnection):
     def _serialize_transport_parameters(self) -> bytes:
         """With one that aioquic leaves out: the largest datagram that we take."""
         size = encode_uint_var(LARGEST_DATAGRAM)
-        told = encode_uint_var(MAX_UDP_PAYLOAD_SIZE) + encode_uint_var(len(size)) + size
-        return super()._serialize_transport_parameters() + told
+        limit = encode_uint_var(MAX_UDP_PAYLOAD_SIZE) + encode_uint_var(len(size)) + size
+        return super()._serialize_transport_parameters() + limit
 
     def receive_burst(self, datagrams: Sequence[tuple[bytes, Any]], now: float) -> None:
         """Take in datagrams in their order, like ``receive_datagram`` for each that is not larger
