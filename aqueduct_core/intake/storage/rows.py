@@ -24,13 +24,19 @@ class RowFormat(ABC):
     small messages do not carry it each. No column may be dictionary encoded (`Spool`).
 
     Args:
-        columns: of a stored message.
+        columns: of a stored message; none is called ``event``, and no two have one name.
         events: of the log of events.
+
+    Raises:
+        ValueError: columns that could not be told apart when they are read.
     """
 
     def __init__(self, columns: Sequence[pa.Field], events: EventSchema) -> None:
         self.events = events
         event = pa.field(EVENT, pa.run_end_encoded(pa.int32(), events.stored))
+        names = [*(column.name for column in columns), EVENT]
+        if len({*names}) < len(names):
+            raise ValueError(f"columns of one name: {names}")
         self.schema = pa.schema([*columns, event])
         """Of everything that the spool stores."""
         self._messages = tuple(columns)

@@ -7,7 +7,13 @@ import json
 import pyarrow as pa
 import pytest
 
-from aqueduct_core.intake.aqueduct.rows import EARLIER_ROWS, EVENTS, ROWS
+from aqueduct_core.intake.aqueduct.rows import (
+    COLUMNS,
+    EARLIER_ROWS,
+    EVENTS,
+    ROWS,
+    AqueductRowFormat,
+)
 from aqueduct_core.intake.storage.batches import BatchSlice, ChannelSource
 from aqueduct_core.intake.storage.event_log import MAX_REASON, EventSchema, LoggedEvent
 from aqueduct_core.intake.storage.rows import RowFormat
@@ -132,3 +138,15 @@ def test_earlier_rows_that_are_no_events_are_refused(value: bytes) -> None:
     column = pa.array([value], pa.binary())
     with pytest.raises(ValueError):
         ROWS.expand_events(batch.set_column(0, batch.schema.field(0), column), 1, 0)
+
+
+@pytest.mark.parametrize("name", ["event", "value"])
+def test_no_column_has_the_name_of_another(name: str) -> None:
+    """What is stored under one name twice could not be read again, nor the spool be opened."""
+
+    class Own(AqueductRowFormat):
+        def __init__(self) -> None:
+            RowFormat.__init__(self, [*COLUMNS, pa.field(name, pa.string())], EVENTS)
+
+    with pytest.raises(ValueError, match=f"one name.*{name}"):
+        Own()
