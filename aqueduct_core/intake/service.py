@@ -388,6 +388,7 @@ def _frontend(settings: IntakeSettings, adapter: Adapter[Any]) -> Frontend:
             alpn=adapter.alpn,
             link=adapter.link(settings),
             no_error=adapter.no_error,
+            internal_error=adapter.internal_error,
             make_remote=adapter.dials(settings),
         )
     assert settings.listen is not None
@@ -396,6 +397,7 @@ def _frontend(settings: IntakeSettings, adapter: Adapter[Any]) -> Frontend:
         settings.listen,
         alpn=adapter.alpn,
         link=adapter.link(settings),
+        internal_error=adapter.internal_error,
         accepts=lambda refusal: adapter.accepts(settings, refusal),
     )
 

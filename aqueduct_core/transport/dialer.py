@@ -16,7 +16,7 @@ from aqueduct_core.errors import AqueductError, ConnectFailed, InvalidOption, Tl
 from aqueduct_core.primitives.host_port import is_loopback
 from aqueduct_core.transport.addresses import connected, refused, resolve, shown
 from aqueduct_core.transport.dialled_socket import DialledSocket
-from aqueduct_core.transport.driver import Driver, OnEvents, lost_before_ready
+from aqueduct_core.transport.driver import INTERNAL, Driver, OnEvents, lost_before_ready
 from aqueduct_core.transport.link import Address, CertificateFault, Resumption, Stack
 from aqueduct_core.transport.sessions import (
     DEFAULT_TICKETS,
@@ -45,12 +45,14 @@ async def dial(
     transport: str = "aioquic",
     tickets: SessionStore | None = None,
     early_data: bool = False,
+    internal_error: int = INTERNAL,
 ) -> Driver:
     """Connect to ``host`` and return when the TLS handshake is complete.
 
     ``alpn`` is the name of the protocol in that handshake, which the server must speak.
     The addresses of the host are tried in turn; ``settings.handshake_timeout`` holds for each.
     ``make_engine`` is called with the time, once, when the handshake is complete.
+    ``internal_error`` is the code with which it is closed for a fault of ours.
 
     Sessions and address tokens that the server gives are kept in ``tickets`` (None: in memory, for
     the life of the process) and used for the next dial of the same server (AQ-0RTT-5). With
@@ -81,7 +83,9 @@ async def dial(
     home = session.host if early_data and session is not None and session.early_data else None
     if home is not None:
         addresses.sort(key=lambda found: found[1][0] != home)
-    server = _Server(library, settings, tls, host, key, store, make_engine, on_events)
+    server = _Server(
+        library, settings, tls, host, key, store, make_engine, on_events, internal_error
+    )
     failure: AqueductError | None = None
     for family, address in addresses:
         try:
@@ -121,6 +125,7 @@ class _Server:
     store: SessionStore
     make_engine: Callable[[float], Engine[Any]]
     on_events: OnEvents
+    internal_error: int
 
     async def attempt(
         self, sock: socket.socket, address: Address, session: TlsSession | None, *, early: bool
@@ -146,6 +151,7 @@ class _Server:
                 on_turn=line.turned,
                 explain=partial(_failure, self.host, line),
             )
+            driver.internal_error = self.internal_error
             line.driver = driver
             driver.turn((), now)
             await driver.wait_ready()

@@ -20,7 +20,7 @@ from aqueduct_core.errors import AqueductError, ConnectFailed
 from aqueduct_core.transport.link import Address, Link, LinkCounts
 
 INTERNAL = 10
-"""Application error code for a fault of our own (AQ-ERR-2)."""
+"""Application error code for a fault of our own (AQ-ERR-2), where the protocol names no other."""
 ROUNDS_PER_TURN = 16
 """Inputs that actions bring about (a datagram refused) are handled in the same turn, so often,
 and so are those that come with what was sent (datagrams left)."""
@@ -68,6 +68,8 @@ class Driver:
         self.held: Callable[[], int] | None = None
         """Says how much memory the application holds for this connection, beside the messages that
         it has not consumed; asked after a turn. For the application to set."""
+        self.internal_error = INTERNAL
+        """The code of the protocol for a fault of ours. For those who know the protocol to set."""
         self._explain = explain or lost_before_ready
         self._loop = asyncio.get_running_loop()
         self._make_engine = make_engine
@@ -310,7 +312,7 @@ class Driver:
         if self._faulty:
             return
         self._faulty = True
-        self.link.apply([CloseLink(INTERNAL, "internal error")], now)
+        self.link.apply([CloseLink(self.internal_error, "internal error")], now)
         inputs = self.link.inputs()
         if self._engine is not None and inputs:
             try:

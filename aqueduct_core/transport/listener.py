@@ -13,7 +13,7 @@ from aqueduct_core.transport.address_tokens import AddressTokens, TokenState
 from aqueduct_core.transport.address_validation import AddressValidation
 from aqueduct_core.transport.addresses import bound, resolve
 from aqueduct_core.transport.datagram_server import DatagramServer
-from aqueduct_core.transport.driver import Driver, OnEvents
+from aqueduct_core.transport.driver import INTERNAL, Driver, OnEvents
 from aqueduct_core.transport.link import (
     CONNECTION_ID_LENGTH,
     LONG_HEADER,
@@ -56,10 +56,12 @@ class ListenedProtocol:
         make_engine: called for each connection when its handshake is complete; returns the engine
             and who takes its events.
         settings: of each link, with the streams and datagrams that the protocol grants.
+        internal_error: the code with which a connection is closed for a fault of ours.
     """
 
     make_engine: Accept
     settings: LinkSettings = field(default_factory=LinkSettings)
+    internal_error: int = INTERNAL
 
 
 async def listen(
@@ -207,8 +209,9 @@ class Listener(DatagramServer):
     def _welcome(self, driver: Driver, now: float) -> tuple[Engine[Any], OnEvents]:
         self.counts.ready += 1
         assert driver.link.alpn is not None
-        info = PeerInfo(driver.peer, driver.peer_certificate_fingerprint)
-        return self._protocols[driver.link.alpn].make_engine(info, now)
+        protocol = self._protocols[driver.link.alpn]
+        driver.internal_error = protocol.internal_error
+        return protocol.make_engine(PeerInfo(driver.peer, driver.peer_certificate_fingerprint), now)
 
 
 def _check(protocols: Mapping[str, ListenedProtocol]) -> None:

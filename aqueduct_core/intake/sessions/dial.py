@@ -46,6 +46,7 @@ class DialFrontend:
         alpn: str,
         link: LinkSettings,
         no_error: int,
+        internal_error: int,
         make_remote: MakeRemote,
     ) -> None:
         if not connect.insecure:
@@ -57,6 +58,7 @@ class DialFrontend:
         self._alpn = alpn
         self._link = replace(link, idle_timeout=connect.idle_timeout)
         self._no_error = no_error
+        self._internal_error = internal_error
         self._make_remote = make_remote
         self._transport = settings.transport
         self._directory = Path(settings.spool)
@@ -119,6 +121,7 @@ class DialFrontend:
                         transport=self._transport,
                         tickets=tickets,
                         early_data=self._early_data,
+                        internal_error=self._internal_error,
                     ),
                     no_error=self._no_error,
                     context=context,

@@ -52,6 +52,7 @@ class ListenFrontend:
         *,
         alpn: str,
         link: LinkSettings,
+        internal_error: int,
         accepts: Callable[[Callable[[str | None], str | None]], AcceptSession],
     ) -> None:
         self._settings = settings
@@ -62,6 +63,7 @@ class ListenFrontend:
         self._looking: asyncio.TimerHandle | None = None
         self._alpn = alpn
         self._link = link
+        self._internal_error = internal_error
         self._accept = accepts(Authentication(settings.auth).refusal)
         self._listener: Listener
         self._context: SessionContext
@@ -109,7 +111,7 @@ class ListenFrontend:
         self._listener = await listen(
             host,
             port,
-            {self._alpn: ListenedProtocol(self._begin, self._link)},
+            {self._alpn: ListenedProtocol(self._begin, self._link, self._internal_error)},
             tls=self._tls,
             limits=listen_limits(self._settings),
             transport=self._settings.transport,

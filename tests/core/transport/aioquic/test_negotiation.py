@@ -139,3 +139,48 @@ def test_an_engine_closes_with_a_code_of_the_transport() -> None:
         assert lost.origin is CloseOrigin.TRANSPORT
         assert (lost.code, lost.reason) == (CONNECTION_REFUSED, "not now")
         assert lost.by_peer is (end is wire.client)
+
+
+def test_a_fault_of_ours_has_the_code_of_the_protocol() -> None:
+    def faulty(peer: PeerInfo, now: float) -> tuple[Probe, object]:
+        raise RuntimeError("no engine")
+
+    async def main() -> None:
+        protocols = {
+            "one": ListenedProtocol(faulty, ONE, internal_error=77),  # type: ignore[arg-type]
+            "two": ListenedProtocol(faulty, TWO, internal_error=78),  # type: ignore[arg-type]
+        }
+        listener = await listen("127.0.0.1", 0, protocols, tls=server_tls())
+        for alpn, code in (("one", 77), ("two", 78)):
+            driver, _ = await dialled(listener, alpn)
+            await driver.wait_closed()
+            assert driver.lost is not None
+            assert (driver.lost.code, driver.lost.by_peer) == (code, True)
+        await listener.close()
+
+    run_virtually(main())
+
+
+def test_a_fault_of_the_dialling_side_too() -> None:
+    async def main() -> None:
+        server = Probe(client=False)
+        protocols = {"one": ListenedProtocol(lambda peer, now: (server, print), ONE)}
+        listener = await listen("127.0.0.1", 0, protocols, tls=server_tls())
+
+        driver = await dial(
+            *listener.address,
+            alpn="one",
+            settings=LinkSettings(),
+            tls=client_tls(),
+            make_engine=lambda now: Probe(client=True),
+            on_events=lambda driver, events: None,
+            internal_error=79,
+        )
+        driver.fail("the application failed")
+        await eventually(lambda: server.lost is not None)
+        assert server.lost is not None
+        assert (server.lost.code, server.lost.by_peer) == (79, True)
+        await driver.wait_closed()
+        await listener.close()
+
+    run_virtually(main())
