@@ -13,7 +13,8 @@ An adapter makes
   `PendingBatch`, and what happened as `PendingEvent`; `Session` acks what has become durable. It
   may ack nothing by itself, and hold nothing without counting it in its ``memory``;
 - the rows (`RowFormat`): the columns of a stored message, what readers make of them, and its kinds
-  of events with their counts (`EventSchema`).
+  of events with their counts (`EventSchema`);
+- where its connections do not come over QUIC, the `Frontend` that begins them.
 
 It keeps no state of its own, and knows nothing of groups, spools, cursors and readers.
 """
@@ -26,7 +27,9 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
 
 from aqueduct_core.errors import InvalidOption
-from aqueduct_core.intake.sessions.frontend import AcceptSession
+from aqueduct_core.intake.sessions.dial import DialFrontend
+from aqueduct_core.intake.sessions.frontend import AcceptSession, Frontend
+from aqueduct_core.intake.sessions.listen import ListenFrontend
 from aqueduct_core.intake.sessions.remote import MakeRemote
 from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.intake.storage.rows import RowFormat
@@ -87,6 +90,33 @@ class Adapter(Protocol[SettingsT]):
         Raises:
             InvalidOption: also where the protocol has no client.
         """
+
+    def frontend(self, settings: SettingsT) -> Frontend:
+        """How its connections come: over QUIC, by what `accepts` and `dials` say. A protocol with
+        another carrier has a `Frontend` of its own here.
+
+        Raises:
+            InvalidOption, TlsFailed, AuthFailed: certificates or tokens cannot be had.
+        """
+        if settings.connect is not None:
+            return DialFrontend(
+                settings,
+                settings.connect,
+                alpn=self.alpn,
+                link=self.link(settings),
+                no_error=self.no_error,
+                internal_error=self.internal_error,
+                make_remote=self.dials(settings),
+            )
+        assert settings.listen is not None
+        return ListenFrontend(
+            settings,
+            settings.listen,
+            alpn=self.alpn,
+            link=self.link(settings),
+            internal_error=self.internal_error,
+            accepts=lambda refusal: self.accepts(settings, refusal),
+        )
 
 
 def adapter_named(protocol: str) -> Adapter[Any]:

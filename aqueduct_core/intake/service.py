@@ -23,9 +23,7 @@ from aqueduct_core.intake.control.lease import Lease
 from aqueduct_core.intake.control.rates import Meter
 from aqueduct_core.intake.sessions.channel_owners import ChannelOwners
 from aqueduct_core.intake.sessions.context import SessionContext
-from aqueduct_core.intake.sessions.dial import DialFrontend
 from aqueduct_core.intake.sessions.frontend import Frontend
-from aqueduct_core.intake.sessions.listen import ListenFrontend
 from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.settings.in_force import in_force
 from aqueduct_core.intake.settings.intake import IntakeSettings
@@ -133,7 +131,7 @@ class Intake:
             IntakeFailed: UNREACHABLE when the Flight address cannot be bound.
         """
         adapter, directory = adapter_named(settings.protocol), Path(settings.spool)
-        frontend = _frontend(settings, adapter)
+        frontend = adapter.frontend(settings)
         require_spool_in(directory, settings.spool_id)
         settle_layout(directory, settings.partitions, adapter.name, settings.protocol)
         rows = adapter.rows.as_stored(stored_schema(directory))
@@ -377,29 +375,6 @@ class Intake:
             status_file.write(Path(self.settings.spool), status)
         except OSError as error:
             log.warning("the status file cannot be written: %s", error.strerror)
-
-
-def _frontend(settings: IntakeSettings, adapter: Adapter[Any]) -> Frontend:
-    """Raises: InvalidOption, TlsFailed, AuthFailed where certificates or tokens cannot be had."""
-    if settings.connect is not None:
-        return DialFrontend(
-            settings,
-            settings.connect,
-            alpn=adapter.alpn,
-            link=adapter.link(settings),
-            no_error=adapter.no_error,
-            internal_error=adapter.internal_error,
-            make_remote=adapter.dials(settings),
-        )
-    assert settings.listen is not None
-    return ListenFrontend(
-        settings,
-        settings.listen,
-        alpn=adapter.alpn,
-        link=adapter.link(settings),
-        internal_error=adapter.internal_error,
-        accepts=lambda refusal: adapter.accepts(settings, refusal),
-    )
 
 
 def _settle_given_out(settings: IntakeSettings, spool: Spool, rows: RowFormat) -> None:
