@@ -54,7 +54,8 @@ class Place:
         return partitions - 1 if self.kind(partitions - 1) == "events" else None
 
     def row_format(self) -> RowFormat:
-        """What knows the rows of its protocol; it may have to be imported.
+        """What knows the rows of its protocol. A module that the spool names is imported for it, if
+        it is installed here: who may write into the directory chooses which.
 
         Raises:
             SpoolFailed: VERSION where the protocol is not known here; CORRUPT, IO.
