@@ -36,7 +36,7 @@ _OF_QUERIES = (
     "connect.intakes",
     "connect.elsewhere",
 )
-"""What an intake is told by the query that starts it, and by nobody else."""
+"""What the query that starts an intake sets, and nobody else."""
 
 
 def read(path: Path) -> tuple[IntakeSettings, Path]:

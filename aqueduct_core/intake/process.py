@@ -75,7 +75,8 @@ def launched(stdin: BinaryIO, stdout: BinaryIO) -> int:
 
 
 def run(settings: IntakeSettings, report: Callable[[dict[str, Any]], None]) -> int:
-    """Run an intake until its end and return the exit code; ``report`` is told when it is ready.
+    """Run an intake until its end and return the exit code; ``report`` is called when it is
+    ready.
 
     SIGTERM and SIGINT end it in good order; SIGHUP is ignored, because the executor that
     launched it sends one to its process group when it ends. Errors of the start are raised.
@@ -95,7 +96,7 @@ def leave(code: int) -> NoReturn:
 def configure_logging() -> None:
     """To standard error, where nobody may be left to read it."""
     logging.raiseExceptions = False
-    logging.getLogger("quic").setLevel(logging.WARNING)  # the QUIC library tells of each handshake
+    logging.getLogger("quic").setLevel(logging.WARNING)  # the QUIC library logs each handshake
     log_to_standard_error(logging.INFO)
 
 

@@ -17,10 +17,10 @@ from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight.server import IntakeServer
 from aqueduct_core.intake.adapter import Adapter, adapter_named
 from aqueduct_core.intake.control import status_file
-from aqueduct_core.intake.control.commands import Control, IntakeState
+from aqueduct_core.intake.control.commands import Control
 from aqueduct_core.intake.control.flight_host import SpoolHost, Watch
 from aqueduct_core.intake.control.lease import Lease
-from aqueduct_core.intake.control.rates import Meter
+from aqueduct_core.intake.control.state import IntakeState, Meter
 from aqueduct_core.intake.sessions.channel_owners import ChannelOwners
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.frontend import Frontend
@@ -55,7 +55,7 @@ the spool. A task whose read breaks off asks the next intake."""
 class Intake:
     """One intake process: made by `start`, at work until `finished` returns.
 
-    Ends in good order (`end`, a lease that ran out, an order of a client): no new connection, the
+    Ends in good order (`end`, a lease that ran out, a request of a client): no new connection, the
     open group made durable and acked, connections closed with code 0, the spool unlocked. When the
     spool fails nothing is acked any more and `finished` raises the error.
     """

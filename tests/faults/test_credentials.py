@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.errors import AuthFailed, TlsFailed
-from aqueduct_core.intake.settings.certificate_files import CertificateFiles
 from aqueduct_core.intake.settings.intake import AuthSettings
 from aqueduct_core.transport.tls.credentials import ClientTls, ServerTls
 from tests.faults.load import PATIENCE, Load
@@ -55,28 +54,6 @@ def test_fault_31_a_renewed_certificate_is_served_without_a_restart(
         producers.more_acks(50)
         producers.settle(intake)
         assert [entry.reconnects for entry in producers.entries] == [0]
-
-
-def test_fault_31_files_that_do_not_fit_change_nothing(tmp_path: Path) -> None:
-    """A certificate without its key, rubbish, a file that is gone: the old one stays."""
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    first, second = ServerTls.self_signed(), ServerTls.self_signed()
-    cert.write_bytes(first.cert_pem or b"")
-    key.write_bytes(first.key_pem or b"")
-    files = CertificateFiles(cert, key)
-    assert files.renewed() is None
-    cert.write_bytes(second.cert_pem or b"")
-    assert files.renewed() is None
-    cert.write_bytes(b"rubbish")
-    assert files.renewed() is None
-    cert.unlink()
-    assert files.renewed() is None
-    cert.write_bytes(second.cert_pem or b"")
-    key.write_bytes(second.key_pem or b"")
-    renewed = files.renewed()
-    assert renewed is not None
-    assert renewed.fingerprint == second.fingerprint
-    assert files.renewed() is None
 
 
 def test_fault_31_an_expired_certificate_and_another_authority(

@@ -132,10 +132,10 @@ class AqueductIntake(IntakeSettings, frozen=True, kw_only=True):
 def in_full(connect: Mapping[str, Any]) -> dict[str, Any]:
     """``connect`` as people may write it, with nothing left out: a text in place of a subscription
     stands for its name, and ``headers`` may be an object."""
-    asked: Any = connect.get("subscriptions") or ({},)
-    if isinstance(asked, list | tuple):
-        asked = [_request_in_full(each) for each in asked]
-    return {**connect, "subscriptions": asked}
+    requests: Any = connect.get("subscriptions") or ({},)
+    if isinstance(requests, list | tuple):
+        requests = [_request_in_full(each) for each in requests]
+    return {**connect, "subscriptions": requests}
 
 
 def _request_in_full(request: Any) -> Any:

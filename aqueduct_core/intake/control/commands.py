@@ -5,17 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
-from aqueduct_core.flight.status import IntakeStatus, Rates
-from aqueduct_core.flight.subscription_status import SubscriptionStatus
+from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, View, require_spool
 from aqueduct_core.intake.control.cursor_leases import CursorLeases
 from aqueduct_core.intake.control.cursor_owners import CursorOwners
 from aqueduct_core.intake.control.lease import Lease
+from aqueduct_core.intake.control.state import IntakeState
 from aqueduct_core.intake.storage.fence import Fence
 from aqueduct_core.intake.storage.pending import PendingEvent
 from aqueduct_core.intake.storage.skipped_rows import SkipListener, skipped_event
@@ -25,29 +24,8 @@ from aqueduct_core.spool.losses import offset_ahead
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class IntakeState:
-    """What a status shows of the intake beside its spool."""
-
-    listen: str
-    flight: str
-    connections: int = 0
-    channels: int = 0
-    draining: bool = False
-    held_bytes: int = 0
-    rates: Rates = field(default_factory=Rates)
-    counters: Mapping[str, int] = field(default_factory=dict)
-    subscriptions: SubscriptionStatus | None = None
-    complete: bool = False
-    settings: Mapping[str, str] = field(default_factory=dict)
-    in_force: Mapping[str, str] = field(default_factory=dict)
-    opened: tuple[int, ...] = ()
-    warnings: tuple[str, ...] = ()
-    protocol: str = "aqueduct"
-
-
 class Control:
-    """The orders of planners on one spool, with ``partitions`` logs of messages and one of events.
+    """Commands of planners on one spool, with ``partitions`` logs of messages and one of events.
 
     A call of a planner renews the lease. Nothing is answered once another intake has opened the
     spool: each call raises what `Fence.check` raises. ``moved`` is called when a cursor has come,
@@ -198,23 +176,23 @@ class Control:
         self._leases.forget(cursor, self._clock())
         self._owners.forget(cursor)
 
-    def record_skip(self, order: GiveUp, recorded: Callable[[], None]) -> None:
+    def record_skip(self, request: GiveUp, recorded: Callable[[], None]) -> None:
         """Record the event where there is something to give up; ``recorded`` is called when it is
         durable, or there is nothing."""
         self._begin()
-        ticket = order.ticket
+        ticket = request.ticket
         if not self._spool.prepare_skip(ticket.partition, ticket.start, ticket.end):
             recorded()
             return
         event = skipped_event(
-            ticket.partition, ticket.start, ticket.end, order.reason, self._wall_microseconds()
+            ticket.partition, ticket.start, ticket.end, request.reason, self._wall_microseconds()
         )
         self._record(SkipListener(recorded).pending(event))
 
-    def give_up(self, order: GiveUp) -> None:
+    def give_up(self, request: GiveUp) -> None:
         self._begin()
-        ticket = order.ticket
-        self._spool.skip(ticket.partition, ticket.start, ticket.end, order.reason)
+        ticket = request.ticket
+        self._spool.skip(ticket.partition, ticket.start, ticket.end, request.reason)
 
     def renew(self, seconds: float | None) -> None:
         self._fence.check()

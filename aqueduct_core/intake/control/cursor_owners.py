@@ -90,8 +90,8 @@ class CursorOwners:
             self._keep({name: each for name, each in self._owners.items() if name != cursor})
 
     def _keep(self, owners: dict[str, CursorOwner]) -> None:
-        told = {name: owner.to_json() for name, owner in sorted(owners.items())}
-        json_file.save(self._directory / FILE, {"owners": told})
+        content = {name: owner.to_json() for name, owner in sorted(owners.items())}
+        json_file.save(self._directory / FILE, {"owners": content})
         self._owners = owners
 
 

@@ -43,9 +43,9 @@ class IntakeCommands(Protocol):
 
     def give_cursor(self, cursor: str) -> None: ...
 
-    def record_skip(self, order: GiveUp, recorded: Callable[[], None]) -> None: ...
+    def record_skip(self, request: GiveUp, recorded: Callable[[], None]) -> None: ...
 
-    def give_up(self, order: GiveUp) -> None: ...
+    def give_up(self, request: GiveUp) -> None: ...
 
     def renew(self, seconds: float | None) -> None: ...
 
@@ -142,18 +142,18 @@ class SpoolHost:
         self._check(ticket)
         return self._spool.stretches(ticket.partition, ticket.start, ticket.end)
 
-    def skip(self, order: GiveUp) -> None:
+    def skip(self, request: GiveUp) -> None:
         """Recorded before it is done: what is passed over without an event would be passed over in
         silence."""
-        ticket = order.ticket
+        ticket = request.ticket
         self._check(ticket)
         if not self._spool.check_unreadable(ticket.partition, ticket.start, ticket.end):
             return
         recorded = threading.Event()
-        self._ask(lambda: self._commands.record_skip(order, recorded.set))
+        self._ask(lambda: self._commands.record_skip(request, recorded.set))
         if not recorded.wait(ANSWER_SECONDS):
             raise _late()
-        self._ask(lambda: self._commands.give_up(order))
+        self._ask(lambda: self._commands.give_up(request))
 
     def sizes(self, partition: int, start: int, end: int, step: int) -> list[tuple[int, int]]:
         self._check(None)

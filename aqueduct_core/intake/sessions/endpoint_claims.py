@@ -5,7 +5,7 @@ finished, and which numbers of the others are stored. So an endpoint stays with 
 many of them share the work later; only one that nobody has is free.
 
 Claims are files of one host, or of a volume that hosts share. What intakes on other hosts hold, the
-query knows (each tells it, and it keeps that in its offsets) and says with each launch.
+query knows (each reports it, and the query keeps that in its offsets) and says with each launch.
 """
 
 from __future__ import annotations

@@ -6,15 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from aqueduct_core.engine.engine import StorageEngine
-from aqueduct_core.errors import InvalidOption
+from aqueduct_core.errors import AqueductError, InvalidOption
 from aqueduct_core.intake.sessions.authentication import Authentication
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.frontend import AcceptSession
 from aqueduct_core.intake.sessions.session import Session
-from aqueduct_core.intake.settings.certificate_files import LOOK_SECONDS, CertificateFiles
 from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.primitives.host_port import HostPort, is_loopback
 from aqueduct_core.transport.driver import OnEvents
@@ -35,6 +34,12 @@ WINDOW_PART = 4
 OUTGOING = 32 << 20
 """Bytes that may wait for one producer: acks, receipts and answers, with the streams of 65,536
 channels that were attached at once in part. An intake sends nothing else."""
+
+
+LOOK_SECONDS = 1.0
+"""Between two looks at the files: a certificate is renewed days before it expires."""
+
+Stamp: TypeAlias = tuple[int, int, int]
 
 
 class ListenFrontend:
@@ -144,6 +149,44 @@ class ListenFrontend:
         engine, session = self._accept(where, self._context, now)
         self._joined(session)
         return engine, session.on_events
+
+
+class CertificateFiles:
+    """The certificate of a listener as files, which are replaced while it runs.
+
+    Two files are not replaced at one moment, so a pair that does not fit, is half written, or is
+    outside its dates is left aside, with one warning, until the files change again.
+    """
+
+    def __init__(self, cert_file: Path, key_file: Path) -> None:
+        self._files = (cert_file, key_file)
+        self._stamps = self._look()
+
+    def renewed(self) -> ServerTls | None:
+        """The new certificate, loaded and checked; None when nothing usable is new."""
+        stamps = self._look()
+        if stamps == self._stamps:
+            return None
+        self._stamps = stamps
+        cert_file, key_file = self._files
+        tls = ServerTls(cert_file=cert_file, key_file=key_file)
+        try:
+            tls.checked()
+        except AqueductError as error:
+            log.warning("the certificate that was served so far stays: %s", error)
+            return None
+        return tls
+
+    def _look(self) -> tuple[Stamp | None, ...]:
+        return tuple(_stamp(file) for file in self._files)
+
+
+def _stamp(file: Path) -> Stamp | None:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def listen_limits(settings: IntakeSettings) -> ListenLimits:

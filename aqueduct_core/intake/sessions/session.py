@@ -18,7 +18,7 @@ EngineT = TypeVar("EngineT", bound=StorageEngine[Any])
 
 
 class Session(ABC, Generic[EngineT]):
-    """Hears of the groups (`GroupListener`) and tells the engine.
+    """A `GroupListener` that passes on to its engine what has become durable.
 
     Messages are acked and their credit is returned only by `durable`. Ends when the engine is
     closed: then nothing more is acked; what stands in an open group is stored all the same. A
@@ -127,7 +127,7 @@ class Session(ABC, Generic[EngineT]):
             self.kick()
 
     def kick(self) -> None:
-        """Have the driver carry out what the engine was told."""
+        """Have the driver carry out what commands of the engine brought about."""
         if self._driver is not None:
             self._driver.kick()
 

@@ -1,1 +1,2 @@
-"""What an intake is told when it starts: frozen values with a JSON and a TOML form."""
+"""What an intake is started with: frozen values with a JSON and a TOML form. Of every protocol, and
+may know none."""

@@ -1,4 +1,4 @@
-"""What a running intake was told at its start, by option: a query that comes with other options
+"""What a running intake was started with, by option: a query that comes with other options
 finds the difference, instead of an intake that silently goes on as before.
 
 Not all of it is here. What decides who can bring messages is settled for good and refused
@@ -20,7 +20,7 @@ from aqueduct_core.intake.settings.service import ServiceSettings
 from aqueduct_core.primitives.settings import settings_of
 
 SHOWN = 80
-"""Characters of a value that are told as they are; a longer one is told as a digest."""
+"""Characters of a value that are shown as they are; of a longer one a digest."""
 
 
 def in_force(settings: IntakeSettings) -> dict[str, str]:
@@ -34,7 +34,7 @@ def in_force(settings: IntakeSettings) -> dict[str, str]:
         key = settings.credentials.token.encode()
         return "#" + hmac.new(key, value.encode(), hashlib.sha256).hexdigest()[:16]
 
-    told: dict[str, Any] = {
+    plain: dict[str, Any] = {
         each.name: getattr(section, each.field)
         for section, kind in (
             (settings, ServiceSettings),
@@ -44,21 +44,21 @@ def in_force(settings: IntakeSettings) -> dict[str, str]:
     }
     secret: dict[str, Any] = {}
     if settings.connect is None:
-        told |= {"tls.certFile": settings.tls.cert_file, "tls.keyFile": settings.tls.key_file}
+        plain |= {"tls.certFile": settings.tls.cert_file, "tls.keyFile": settings.tls.key_file}
         secret["auth.tokenEnv"] = settings.auth.token
     else:
-        told |= settings.connect.in_force()
+        plain |= settings.connect.in_force()
         secret |= settings.connect.secrets_in_force()
-    shown = {option: _text(value) for option, value in told.items() if value is not None}
+    shown = {option: _text(value) for option, value in plain.items() if value is not None}
     hidden = {option: digest(_text(value)) for option, value in secret.items() if value}
     return {
         option: text if len(text) <= SHOWN else digest(text) for option, text in shown.items()
     } | hidden
 
 
-def differing(asked: Mapping[str, str], told: Mapping[str, str]) -> list[str]:
+def differing(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
     """The options by which two of them differ, in order."""
-    return sorted(option for option in {*asked, *told} if asked.get(option) != told.get(option))
+    return sorted(option for option in {*one, *other} if one.get(option) != other.get(option))
 
 
 def _text(value: Any) -> str:

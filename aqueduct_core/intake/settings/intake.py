@@ -1,4 +1,4 @@
-"""What an intake is told when it starts: one frozen value with a JSON form.
+"""What an intake is started with: one frozen value with a JSON form.
 
 The JSON travels over the standard input of the process (a launched intake) or from a file that
 only its owner reads (a standalone one), because it may hold secrets; ``repr`` shows none.
@@ -65,7 +65,7 @@ class IntakeSettings(ServiceSettings, frozen=True):
         spool_id: identity of the spool that must be found there; None: it may be a new one.
         given_out: for each log, the offsets below which its reader knows to have been given out;
             a spool that ends before them is an old copy, and would give them out again: it is
-            refused, or with ``skip_given_out`` goes on behind them, and tells so as an event.
+            refused, or with ``skip_given_out`` goes on behind them, and records that as an event.
         partitions: of the spool; a spool keeps the number that it was made with.
         listen: UDP ``host:port`` for producers, port 0 for any; or
         connect: whom to dial. Exactly one of the two.
@@ -109,8 +109,8 @@ class IntakeSettings(ServiceSettings, frozen=True):
 
     def to_json(self) -> str:
         """One line of JSON. Holds secrets: for standard input or an owner-only file."""
-        told = {**msgspec.to_builtins(self), "credentials": self.credentials.to_json()}
-        return msgspec.json.encode({"v": VERSION, **told}).decode()
+        content = {**msgspec.to_builtins(self), "credentials": self.credentials.to_json()}
+        return msgspec.json.encode({"v": VERSION, **content}).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -134,20 +134,20 @@ class IntakeSettings(ServiceSettings, frozen=True):
     @classmethod
     def from_mapping(cls, data: Mapping[str, Any]) -> Self:
         """As `from_json`, of a value that was parsed already."""
-        told = dict(data)
-        version = told.pop("v", VERSION)
+        content = dict(data)
+        version = content.pop("v", VERSION)
         if version != VERSION:
             raise InvalidOption(
                 "BAD_VALUE",
                 f"v is {version}, this release reads {VERSION}",
                 "Use the release that wrote it, or a newer one",
             )
-        check_known(told, cls)
-        if not isinstance(told.get("spool"), str):
+        check_known(content, cls)
+        if not isinstance(content.get("spool"), str):
             raise InvalidOption("MISSING", "the settings name no spool", "Give a directory")
-        kept = told.get("credentials")
-        told["credentials"] = _NONE if kept is None else _credentials(kept)
-        settings = from_mapping(told, cls)
+        kept = content.get("credentials")
+        content["credentials"] = _NONE if kept is None else _credentials(kept)
+        settings = from_mapping(content, cls)
         if kept is not None:
             return settings
         # made when all else is right, so that a mistake leaves no directory behind

@@ -48,7 +48,7 @@ def admission_of(settings: IntakeSettings) -> dict[str, str]:
 
 
 def check_recorded(settings: IntakeSettings) -> None:
-    """Refuse to serve a spool otherwise than before. Asked by its owner, before anybody can come.
+    """Refuse to serve a spool otherwise than before. Called by its owner, before anybody can come.
 
     Raises:
         InvalidOption: CONFLICT, naming the option.
@@ -60,7 +60,7 @@ def check_recorded(settings: IntakeSettings) -> None:
 
 def record(settings: IntakeSettings) -> None:
     """Keep the settings for those who come later, unless some are kept: then they have to be the
-    same, so of several that start at a time the first one counts. Asked by the owner, when they
+    same, so of several that start at a time the first one counts. Called by the owner, when they
     have been found to work, and before anybody is let in.
 
     Raises:

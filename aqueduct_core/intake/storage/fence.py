@@ -7,7 +7,7 @@ from aqueduct_core.spool import Spool
 
 
 class Fence:
-    """Tells an owner that a later one has opened its spool.
+    """Shows an owner that a later one has opened its spool.
 
     The lock alone keeps a second owner out while the first one lives, also one that is stopped.
     But a lock may be lost: a shared volume whose server forgot it, a file system that has none, a

@@ -115,10 +115,10 @@ def settle_layout(
 
 
 def layout_of(directory: Path) -> int | None:
-    """How many message partitions the spool in ``directory`` has; None where it is not told.
+    """How many message partitions the spool in ``directory`` has; None where that is not known.
 
     Raises:
-        SpoolFailed: CORRUPT, VERSION or IO of the file that tells it.
+        SpoolFailed: CORRUPT, VERSION or IO of the file that says so.
     """
     path = directory / LAYOUT
     try:
@@ -132,7 +132,7 @@ def protocol_of(directory: Path) -> StoredProtocol:
     """Of which protocol the messages of the spool in ``directory`` are.
 
     Raises:
-        SpoolFailed: CORRUPT, VERSION or IO of the file that tells it.
+        SpoolFailed: CORRUPT, VERSION or IO of the file that says so.
     """
     path = directory / LAYOUT
     try:
@@ -183,9 +183,9 @@ def _unreadable(path: Path, error: OSError) -> SpoolFailed:
     )
 
 
-def _conflict(directory: Path, known: int | None, asked: int) -> InvalidOption:
+def _conflict(directory: Path, known: int | None, wanted: int) -> InvalidOption:
     return InvalidOption(
         "CONFLICT",
-        f"{directory} was made with {known} partitions, not {asked}",
+        f"{directory} was made with {known} partitions, not {wanted}",
         f"Set partitionsPerIntake to {known}, or use another directory",
     )

@@ -1,4 +1,4 @@
-"""The group that is gathered now: messages, events, and who is to hear of them."""
+"""The group that is gathered now: messages, events, and to whom they are reported."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class GroupRecord(NamedTuple):
 
 @dataclass(slots=True)
 class GroupCallbacks:
-    """Who hears of a group, or several, when it is on the disk; ``size`` is the bytes of its
-    messages and events, about."""
+    """The listeners of a group, or several, to be called when it is on the disk. ``size``: bytes of
+    its messages and events, about."""
 
     receipts: list[tuple[GroupListener, Receipt]] = field(default_factory=list)
     recorded: list[tuple[GroupListener, int]] = field(default_factory=list)
@@ -80,7 +80,7 @@ class GroupCallbacks:
         self.size += other.size
 
     def call(self) -> None:
-        """It is on the disk: each listener hears of its own part, messages first."""
+        """It is on the disk: each listener gets its own part, messages first."""
         receipts: dict[GroupListener, list[Receipt]] = {}
         for listener, receipt in self.receipts:
             receipts.setdefault(listener, []).append(receipt)

@@ -1,4 +1,4 @@
-"""What connections hand over for storage, and what they hear back."""
+"""What connections hand over for storage, and what is reported back to them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def notify(
 
 
 class ReceiptWriter(Protocol):
-    """Who knows whether a connection wants to hear what is committed."""
+    """Who knows whether a connection wants receipts."""
 
     tracker: CommitTracker | None
 
@@ -105,7 +105,7 @@ class PendingBatch(NamedTuple):
 
 class PendingEvent(NamedTuple):
     """An event with its origin. ``tally``: what its counts lack until all that came before it is
-    accepted. ``confirms``: the listener hears of it when it is durable, as of a finish.
+    accepted. ``confirms``: the listener is called when it is durable, as of a finish.
     ``start``: of a channel that opened, the logical number that its producer begins with (0 also
     where it keeps none). ``source``: of the end of a channel, the channel. ``boundary``: the number
     at which a run of the producer begins or ends; 0: none."""

@@ -69,7 +69,7 @@ def _newest(spool: Spool, rows: RowFormat, log: int) -> int:
 
 
 class SkipListener:
-    """Brings one event and hears when it is on the disk."""
+    """Brings one event and is called when it is on the disk."""
 
     def __init__(self, recorded: Callable[[], None]) -> None:
         self._recorded = recorded

@@ -135,3 +135,13 @@ async def test_a_server_ends_its_iteration_when_it_closes() -> None:
     assert connection.closed.code == 0
     await connection.close()
     assert repr(connection).endswith("closed with code 0>")
+
+
+@in_loop
+async def test_a_server_that_everybody_can_reach_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    for host, authorize in (("127.0.0.1", None), ("0.0.0.0", bearer("t"))):
+        async with serve(host, 0, tls=server_tls(), authorize=authorize):
+            assert not caplog.records
+    async with serve("0.0.0.0", 0, tls=server_tls()) as server:
+        assert f"everybody may connect to {server.url}" in caplog.text

@@ -1,4 +1,5 @@
-"""An event loop beside real intakes: bounded, and through several lives of an intake."""
+"""An event loop beside real intakes: bounded, and through several lives of an intake; and the least
+that a producer does."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from aqueduct_core.aio.connect import connect
+from aqueduct_core.aio.halves import channel
 from tests.support.intake_process import IntakeProcess, Site
 from tests.support.waiting import LONG
 
@@ -47,3 +50,19 @@ async def through_kills(
         enough.set()
         assert producing is not None
         yield intake, await producing, progress[0]
+
+
+async def send_some(
+    url: str, site: Site, name: str, count: int, *, mode: str = "ordered", **given: Any
+) -> None:
+    """So many numbers on a channel, until they are stored."""
+    async with connect(url, tls=site.client_tls, **given) as connection:
+        sender, receiver = channel(mode, name=name)
+        await connection.entrypoint.send(b"attach", attach=receiver)
+        await sender.send_many([b"%d" % number for number in range(count)])
+        await sender.finish()
+
+
+def values(rows: list[dict[str, Any]], name: str) -> list[bytes]:
+    """Of the rows of a channel."""
+    return [row["value"] for row in rows if row["channel"] == name]

@@ -52,7 +52,7 @@ def test_what_the_example_leaves_out_is_right_too(tmp_path: Path) -> None:
         handshakes_per_network=128,
         retry="auto",
         channels=65536,
-        attachments=1024,
+        attachments=256,
         header_bytes=64 << 10,
         memory=512 << 20,
         connection_share=0.5,

@@ -12,8 +12,9 @@ from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, InvalidO
 from aqueduct_core.flight.status import CursorOwner
 from aqueduct_core.flight.tickets import Commit, Hold
 from aqueduct_core.intake.aqueduct.rows import AqueductSource
-from aqueduct_core.intake.control.commands import Control, IntakeState
+from aqueduct_core.intake.control.commands import Control
 from aqueduct_core.intake.control.lease import Lease
+from aqueduct_core.intake.control.state import IntakeState
 from aqueduct_core.intake.storage.event_log import LoggedEvent
 from aqueduct_core.intake.storage.fence import Fence
 from aqueduct_core.intake.storage.pending import PendingBatch, PendingEvent

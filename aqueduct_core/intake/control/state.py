@@ -1,14 +1,41 @@
-"""How much a second, over the last minute."""
+"""How an intake stands, beside its spool, for its status; and how much it has stored a second.
+
+Pure: whoever knows puts the numbers in.
+"""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from aqueduct_core.flight.status import Rates
+from aqueduct_core.flight.subscription_status import SubscriptionStatus
 
 WINDOW = 60.0
 STEP = 1.0
 """Seconds between two samples: at most `WINDOW` / `STEP` of them are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeState:
+    """What a status shows of the intake beside its spool."""
+
+    listen: str
+    flight: str
+    connections: int = 0
+    channels: int = 0
+    draining: bool = False
+    held_bytes: int = 0
+    rates: Rates = field(default_factory=Rates)
+    counters: Mapping[str, int] = field(default_factory=dict)
+    subscriptions: SubscriptionStatus | None = None
+    complete: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+    in_force: Mapping[str, str] = field(default_factory=dict)
+    opened: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
+    protocol: str = "aqueduct"
 
 
 class Meter:

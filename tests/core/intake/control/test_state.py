@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.flight.status import Rates
-from aqueduct_core.intake.control.rates import STEP, WINDOW, Meter
+from aqueduct_core.intake.control.state import STEP, WINDOW, Meter
 
 
 def test_nothing_is_no_rate() -> None:
