@@ -30,7 +30,7 @@ from aqueduct_spark.write.batches import Destination
 from aqueduct_spark.write.sink import SentCounts
 from tests.spark.write.memory_receiver import MemoryChannel, MemoryConnection, MemoryNetwork
 from tests.spark.write.sinking import Attempt, options
-from tests.support.virtual_loop import run_virtually
+from tests.support.virtual_loop import let_happen, run_virtually
 
 FAILURES = ("CONNECTION_LOST", "ACK_TIMEOUT", "RECEIVER_CLOSED")
 ATTEMPTS = 3
@@ -81,7 +81,7 @@ class Adversary:
             self._die_acked,
         )
         while True:
-            await asyncio.sleep((0.002, 0.002, 0.05, 1.0)[self._choices.below(4)])
+            await let_happen((0.002, 0.002, 0.05, 1.0)[self._choices.below(4)])
             steps[self._choices.below(len(steps))]()
 
     def _behave(self) -> None:
@@ -281,7 +281,7 @@ class Run:
             if failed.subclass not in FAILURES and not (self.refused and self._answers):
                 raise
         self.failed += 1
-        await asyncio.sleep(0.5)
+        await let_happen(0.5)
         return None
 
     def _batches(

@@ -10,7 +10,7 @@ import pytest
 from aqueduct_core.errors import SinkFailed
 from tests.spark.write.memory_receiver import MemoryConnection, MemoryNetwork
 from tests.spark.write.sinking import Attempt, numbered, options
-from tests.support.virtual_loop import run_virtually
+from tests.support.virtual_loop import let_happen, run_virtually
 
 WAITS = ("to open a channel", "for room in the transport", "for room in flight",
          "for a channel to make room", "for the last acks", "for an answer", "for the finish",
@@ -75,7 +75,7 @@ def test_what_ends_elsewhere_ends_every_wait(wait: str, how: str) -> None:
                 channel.ack(0, 1 << 30)
         writing = asyncio.ensure_future(attempt.run(rest))
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(1.0)
+        await let_happen(1.0)
         assert not writing.done()
         assert len(network.connections) == 2
         begun = loop.time()
@@ -87,12 +87,12 @@ def test_what_ends_elsewhere_ends_every_wait(wait: str, how: str) -> None:
             assert loop.time() - begun < 0.01
             return
         other.die()
-        await asyncio.sleep(0.5)
+        await let_happen(0.5)
         dialled = [each for each in network.connections[2:] if each.store is other.store]
         assert bool(dialled) == (wait not in LATER), "the one that died is not dialled again"
         slow.more_room(100)
         network.down.clear()
-        await asyncio.sleep(0.5)
+        await let_happen(0.5)
         assert network.connections[-1].store is other.store
         writing.cancel()
 
