@@ -18,7 +18,7 @@ from aqueduct_core.spool import InlineSync, Spool, SpoolReader
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.model.partitions import DataPartition
 from tests.spark.producing import numbered, produce
-from tests.spark.read.batch.test_bounds import read as batch_read
+from tests.spark.read.batch.test_planner import read as batch_read
 from tests.spark.read.stream.loop import Yard, begun, data_places, read, values
 
 
