@@ -12,6 +12,9 @@ An adapter makes
   `sessions.session.Session`. The session gives what its engine received to the group commit as
   `PendingBatch`, and what happened as `PendingEvent`; `Session` acks what has become durable. It
   may ack nothing by itself, and hold nothing without counting it in its ``memory``;
+- for each endpoint that is dialled a `sessions.remote.Remote`: what is wanted of it, its client's
+  engine and session for each connection, and what the end of one means. Dialling, back-off, tokens,
+  TLS and the status are the intake's (`sessions.dial`);
 - the rows (`RowFormat`): the columns of a stored message, what readers make of them, and its kinds
   of events with their counts (`EventSchema`);
 - where its connections do not come over QUIC, the `Frontend` that begins them.

@@ -1,4 +1,5 @@
-"""Aqueduct's adapter: its sessions, roles, subscriptions, answers, receipts and rows.
+"""Aqueduct's adapter: its settings, sessions, roles, subscriptions, answers, receipts and rows.
 
-Nothing outside of this room imports it, but readers of its rows: an intake finds it by its name.
+Nothing outside of this room imports it, but who reads its rows or writes its settings: an intake
+finds it by its name.
 """
