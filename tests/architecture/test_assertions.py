@@ -1,8 +1,10 @@
-"""Every test can fail: an assertion stands in it, or in what it names of its own file."""
+"""Every test can fail: an assertion stands in it, or in what it names of its own file. And none
+sleeps where time is virtual."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -62,3 +64,14 @@ def test_through_others(): through(1)
 def test_nothing(): print(1)
 """
     assert list(idle_tests(text)) == ["test_nothing"]
+
+
+def test_who_runs_in_virtual_time_says_what_it_waits_for() -> None:
+    """`let_happen` fails where the time would be real, and depend on the machine."""
+    sleeps = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if re.search(r"import .*\b(in_loop|run_virtually)\b", text := path.read_text("utf-8"))
+        for found in re.finditer(r"asyncio\.sleep\((?!0\)).*", text)
+    ]
+    assert not sleeps, "await let_happen(), or eventually() with a condition."

@@ -112,7 +112,7 @@ async def test_fault_23_kept_bytes_and_counts_are_right_through_bad_networks() -
                 nonlocal high
                 while True:
                     high = max(high, producing.statistics.buffered_bytes)
-                    await asyncio.sleep(0.001)
+                    await let_happen(0.001)
 
             async def feed(index: int) -> None:
                 for number in range(total):

@@ -20,7 +20,7 @@ from aqueduct_core.transport.in_memory.link import MemoryLink
 from aqueduct_spark.formats.aqueduct.sink.connection import AqueductConnection, ConnectionKey
 from aqueduct_spark.write.pool import Pool
 from tests.spark.write.sinking import Attempt, options
-from tests.support.virtual_loop import run_virtually
+from tests.support.virtual_loop import let_happen, run_virtually
 
 RATE = 60_000.0
 """Bytes a second."""
@@ -42,7 +42,7 @@ class Turner:
 
     async def writable(self, high: int) -> None:
         while self.unsent >= high:
-            await asyncio.sleep(0.01)
+            await let_happen(0.01)
 
 
 class SlowPath(Pool):
@@ -77,7 +77,7 @@ class SlowPath(Pool):
         loop = asyncio.get_running_loop()
         begun = loop.time() - self.link.now
         while True:
-            await asyncio.sleep(0.005)
+            await let_happen(0.005)
             self.link.run_for(loop.time() - begun - self.link.now)
 
 

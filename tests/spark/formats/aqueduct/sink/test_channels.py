@@ -13,7 +13,7 @@ from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.options.write import WriteOptions
 from tests.spark.write.memory_receiver import MemoryNetwork, Store
 from tests.spark.write.sinking import Attempt, numbered, options
-from tests.support.virtual_loop import run_virtually
+from tests.support.virtual_loop import let_happen, run_virtually
 
 ROWS = 17_000
 
@@ -21,7 +21,7 @@ ROWS = 17_000
 async def serve(network: MemoryNetwork) -> None:
     """Store and ack all that comes."""
     while True:
-        await asyncio.sleep(0.001)
+        await let_happen(0.001)
         for channel in list(network.channels()):
             channel.deliver(1 << 30)
             channel.ack(0, 1 << 40)
@@ -103,14 +103,14 @@ def test_rows_of_a_channel_that_made_room_for_another() -> None:
         await attempt.send(numbered(40, channels=4))
         more = pa.record_batch({"value": [b"40"], "channel": ["c4"]})
         sending = asyncio.ensure_future(attempt.send(more))
-        await asyncio.sleep(0.01)
+        await let_happen(0.01)
         oldest = next(network.channels())
         oldest.deliver(10)
         oldest.ack(0, 10)
         oldest.complete()
         await sending
         network.connections[0].die()
-        await asyncio.sleep(0.01)
+        await let_happen(0.01)
         serving = asyncio.ensure_future(serve(network))
         counts = await attempt.run([])
         serving.cancel()
@@ -157,7 +157,7 @@ def test_a_receiver_that_closes_early_ends_every_wait(wait: str) -> None:
             case _:
                 rest = numbered(1, channels=2)
         writing = asyncio.ensure_future(attempt.run([rest]))
-        await asyncio.sleep(30)
+        await let_happen(30)
         assert not writing.done()
         closing.deliver(3)
         begun = asyncio.get_running_loop().time()
@@ -187,7 +187,7 @@ def test_fault_39_a_receiver_restarted_in_mid_batch_beyond_every_bound(what: str
         serving = asyncio.ensure_future(serve(network))
         for stored_before in (500, 3_000):
             while not network.live or rows_in(network.stores[address]) < stored_before:
-                await asyncio.sleep(0.001)
+                await let_happen(0.001)
             network.live[0].die()
         counts = await writing
         serving.cancel()
@@ -212,11 +212,11 @@ def test_fault_39_a_receiver_that_is_away(seconds: float) -> None:
         wanted = options(f"aqueduct://127.0.0.1:{port}", streaming=True)
         writing = asyncio.ensure_future(task(network, wanted))
         while not any(channel.under_way for channel in network.channels()):
-            await asyncio.sleep(0.001)
+            await let_happen(0.001)
         next(network.channels()).deliver(9_000)
         network.down.add(port)
         network.live[0].die()
-        await asyncio.sleep(seconds)
+        await let_happen(seconds)
         assert not writing.done()
         network.down.clear()
         serving = asyncio.ensure_future(serve(network))
@@ -231,7 +231,7 @@ def test_fault_39_a_receiver_that_is_away(seconds: float) -> None:
                 await Attempt(wanted, pool=network).run([numbered(ROWS)])
                 return attempt
             except (ConnectFailed, SinkFailed):
-                await asyncio.sleep(1)
+                await let_happen(1)
         raise AssertionError
 
     port = 1
@@ -251,11 +251,11 @@ def test_what_ends_at_one_address_ends_the_wait_for_another(how: str) -> None:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         completing = asyncio.ensure_future(attempt.run([]))
-        await asyncio.sleep(1.0)
+        await let_happen(1.0)
         other = network.connections[1]
         if how == "dies":
             other.die()
-            await asyncio.sleep(1.0)
+            await let_happen(1.0)
             assert len(network.connections) == 3, "it was not dialled again"
             completing.cancel()
             return
