@@ -50,8 +50,9 @@ def test_a_modules_tests_are_found_by_its_name() -> None:
     for each in files():
         top, *between, name = each.name.split(".")
         folder = ROOT.joinpath("tests", MIRRORS[top], *between)
-        if each.code_lines > WORTH_A_TEST_FILE and not any(folder.glob(f"test_{name}*.py")):
-            missing[each.name] = f"no {folder.relative_to(ROOT)}/test_{name}*.py"
+        found = [*folder.glob(f"test_{name}.py"), *folder.glob(f"test_{name}_*.py")]
+        if each.code_lines > WORTH_A_TEST_FILE and not found:
+            missing[each.name] = f"no {folder.relative_to(ROOT)}/test_{name}.py, or test_{name}_*"
     assert not unexcused("tests", missing, "Name the file with its tests as the module.")
     for where in EXCEPTIONS["tests"].values():
         assert (ROOT / where).exists(), f"exceptions [tests] name {where}"
