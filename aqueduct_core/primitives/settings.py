@@ -27,10 +27,11 @@ def size(low: str, high: str, text: str) -> Meta:
     return Meta(ge=units.size(low), le=units.size(high), description=text, extra=bounds)
 
 
-def duration(low: str, high: str, text: str) -> Meta:
-    """Seconds, from ``low`` to ``high`` as people write them."""
+def duration(low: str, high: str | None, text: str) -> Meta:
+    """Seconds, from ``low`` to ``high`` as people write them; None: however long."""
     bounds = {"unit": "duration", "low": low, "high": high}
-    return Meta(ge=units.duration(low), le=units.duration(high), description=text, extra=bounds)
+    most = None if high is None else units.duration(high)
+    return Meta(ge=units.duration(low), le=most, description=text, extra=bounds)
 
 
 def number(low: float, high: float, text: str) -> Meta:

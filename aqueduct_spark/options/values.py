@@ -170,7 +170,7 @@ def of_setting(setting: Setting) -> Callable[[str], Any]:
     if setting.unit == "size":
         return size_within(setting.low, setting.high)
     if setting.unit == "duration":
-        return duration_within(setting.low, setting.high)
+        return duration if setting.high is None else duration_within(setting.low, setting.high)
     if get_origin(setting.values) is Literal:
         return choice(*get_args(setting.values))
     if setting.values is bool:

@@ -80,7 +80,7 @@ class ServiceSettings(Section, frozen=True, kw_only=True):
         float,
         duration(
             "0s",
-            "36500d",
+            None,
             "For how long messages that every query is done with are kept, from when their segment "
             "was closed, while the spool is not full.",
         ),

@@ -110,6 +110,13 @@ def test_relative_paths_start_at_the_working_directory() -> None:
     assert options.source.spool == os.path.join(os.getcwd(), "here/spool")
 
 
+def test_what_is_kept_may_be_kept_for_ever() -> None:
+    options = StreamReadOptions.parse({**READ_BASE, "retention": "1000000d"}, AQUEDUCT_OPTIONS)
+    assert options.intake.retention == 1_000_000 * 86_400
+    with pytest.raises(InvalidOption, match=r"retention.*unit"):
+        StreamReadOptions.parse({**READ_BASE, "retention": "1000000"}, AQUEDUCT_OPTIONS)
+
+
 @pytest.mark.parametrize("text", ["", "15", "s", "-1s", "1s 2s", "1 week", "0x1s"])
 def test_durations_that_are_none(text: str) -> None:
     with pytest.raises(ValueError, match="unit"):

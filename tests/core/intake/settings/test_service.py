@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.aqueduct.limits import AqueductLimits
 from aqueduct_core.intake.settings.service import ServiceSettings
 from aqueduct_core.primitives.settings import settings_of
@@ -26,6 +29,12 @@ def test_every_setting_has_a_text_and_a_legal_default() -> None:
     for kind in (ServiceSettings, AqueductLimits):
         kind()
         assert all(each.text.endswith(".") for each in settings_of(kind))
+
+
+def test_retention_has_no_end_but_a_beginning() -> None:
+    assert ServiceSettings(retention=1e11).retention == 1e11
+    with pytest.raises(InvalidOption, match="retention is -1"):
+        ServiceSettings(retention=-1.0)
 
 
 def test_the_key_of_the_handshake_is_that_of_its_first_release() -> None:
