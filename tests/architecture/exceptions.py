@@ -11,13 +11,11 @@ EXCEPTIONS = tomllib.loads((Path(__file__).parent / "exceptions.toml").read_text
 def unexcused(kind: str, found: dict[str, str], remedy: str) -> list[str]:
     """``found``: what breaks the rule, by the key that an exception would have.
 
-    Returns all that has no exception, below ``remedy``, and exceptions that nothing needs any more.
-    A number in ``pending`` allows that many without one.
+    Returns all that has no exception, below ``remedy``, or exceptions that nothing needs any more.
     """
     allowed = EXCEPTIONS.get(kind, {})
     new = [f"{key}: {found[key]}" for key in sorted(found) if key not in allowed]
-    limit = EXCEPTIONS.get("pending", {}).get(kind, 0)
-    if len(new) > limit:
+    if new:
         return [f"{remedy} Or give a reason in tests/architecture/exceptions.toml, [{kind}].", *new]
-    stale = [] if limit else sorted(set(allowed) - set(found))
+    stale = sorted(set(allowed) - set(found))
     return [f"nothing needs the exception [{kind}] {key} any more" for key in stale]
