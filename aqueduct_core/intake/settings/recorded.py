@@ -1,5 +1,5 @@
-"""Who can bring messages into a spool, and in which protocol, is settled with its first intake, and
-kept beside it.
+"""Who can bring messages into a spool is settled with its first intake, and kept beside it. In
+which protocol, the layout of the spool says (`storage.layout`).
 
 A later intake of the spool, of whichever query or configuration, has to come with the same
 settings, and so has one more intake of a query, for which they are also kept in the directory that
@@ -27,17 +27,13 @@ from aqueduct_core.primitives.host_port import HostPort, canonical
 
 FILE = "settings.json"
 
-PROTOCOL = "aqueduct"
-"""The one that is not named in what is kept: it was there before others were."""
-
 
 def admission_of(settings: IntakeSettings) -> dict[str, str]:
     """The settings that decide who can bring messages, by option; those not given are left out."""
-    found = {} if settings.protocol == PROTOCOL else {"protocol": settings.protocol}
     if settings.connect is not None:
-        return found | ({"tls.insecure": "true"} if settings.connect.insecure else {})
+        return {"tls.insecure": "true"} if settings.connect.insecure else {}
     auth = settings.auth
-    found["listen"] = settings.listen or ""
+    found = {"listen": settings.listen or ""}
     if settings.tls.self_signed:
         found["tls.selfSigned"] = "true"
     if auth.token_file is not None:
@@ -84,8 +80,6 @@ def _check(settings: IntakeSettings, directory: Path) -> None:
     known, given = recorded_in(directory), admission_of(settings)
     if known is None:
         return
-    known.setdefault("protocol", PROTOCOL)  # what is named nowhere
-    given.setdefault("protocol", PROTOCOL)
     if "listen" in known and "listen" in given:
         any_port = HostPort.parse(given["listen"])._replace(port=0)
         if directory != Path(settings.spool):

@@ -137,15 +137,12 @@ def test_one_more_intake_of_a_query_lets_nobody_in_whom_the_others_refuse(tmp_pa
         check_recorded(settings(tmp_path / "intake-1", lease=9.0, **DIALS))
 
 
-def test_a_spool_of_one_protocol_is_not_served_in_another(tmp_path: Path) -> None:
-    record(settings(tmp_path))
-    assert "protocol" not in (recorded_in(tmp_path) or {})
-    with pytest.raises(InvalidOption, match=r"protocol is 'toy'.*with 'aqueduct'"):
-        check_recorded(settings(tmp_path, protocol="toy"))
-    assert forget(tmp_path)
-    record(settings(tmp_path, protocol="toy"))
-    with pytest.raises(InvalidOption, match=r"protocol is 'aqueduct'.*with 'toy'"):
-        check_recorded(settings(tmp_path))
+def test_where_the_adapter_is_found_is_nobodys_concern(tmp_path: Path) -> None:
+    """A protocol may move, or be built in later; another one is refused by the layout."""
+    record(settings(tmp_path, protocol="aqueduct"))
+    check_recorded(settings(tmp_path, protocol="aqueduct_core.intake.aqueduct.adapter:ADAPTER"))
+    record(settings(tmp_path, protocol="elsewhere:ADAPTER"))
+    assert recorded_in(tmp_path) == admission_of(settings(tmp_path))
 
 
 def test_what_is_settled_names_no_secret() -> None:
