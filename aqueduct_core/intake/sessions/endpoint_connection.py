@@ -15,6 +15,7 @@ from aqueduct_core.engine.engine import Engine
 from aqueduct_core.errors import (
     AqueductError,
     AuthFailed,
+    IntakeFailed,
     InvalidOption,
     ProtocolViolation,
     TlsFailed,
@@ -118,6 +119,15 @@ class EndpointConnection:
                 await self._connect()
             except AqueductError as error:
                 self._failed(error)
+            except Exception as fault:
+                log.exception("%s failed", self)
+                self._failed(
+                    IntakeFailed(
+                        "UNREACHABLE",
+                        f"the intake failed by a fault of its own: {type(fault).__name__}",
+                        "Read its log",
+                    )
+                )
             if not self._done:
                 await asyncio.sleep(self._pause())
 

@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from aqueduct_core.errors import AqueductError, AuthFailed, ConnectFailed, TlsFailed
+from aqueduct_core.errors import (
+    AqueductError,
+    AuthFailed,
+    ConnectFailed,
+    IntakeFailed,
+    TlsFailed,
+)
 from aqueduct_core.intake.sessions.endpoint_connection import EndpointConnection
 from aqueduct_core.intake.settings.dial import ConnectSettings
 from aqueduct_core.primitives.host_port import HostPort
@@ -19,7 +25,7 @@ WHERE = HostPort("host", 4433)
 class Silence:
     """A remote with which no connection comes about; nothing is wanted after some attempts."""
 
-    def __init__(self, *errors: AqueductError) -> None:
+    def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
         self.tokens: list[str | None] = []
         self.requests: Any = self
@@ -40,7 +46,7 @@ class Silence:
         self.states.append(self.connection.state)
 
 
-def attempts(*errors: AqueductError, **given: Any) -> tuple[Silence, list[float]]:
+def attempts(*errors: Exception, **given: Any) -> tuple[Silence, list[float]]:
     """What became of these failures, and the waits behind all but the last of them."""
     waits: list[float] = []
     silence = Silence(*errors)
@@ -89,3 +95,14 @@ def test_the_token_file_is_read_for_each_attempt(tmp_path: Any) -> None:
     file.write_text("one\n")
     silence, _ = attempts(*[ConnectFailed("NO_REPLY", "silence", "Wait")] * 2, token_file=str(file))
     assert silence.tokens == ["one", "one"]
+
+
+def test_a_fault_of_ours_is_told_and_the_endpoint_dialled_again() -> None:
+    """The code of a protocol runs in an attempt: its faults must not look like silence."""
+    silence, waits = attempts(KeyError("prepare"), ConnectFailed("NO_REPLY", "silence", "Wait"))
+    assert [state.attempts for state in silence.states] == [1, 2]
+    told = silence.states[0].error
+    assert isinstance(told, IntakeFailed)
+    assert "KeyError" in told.what
+    assert len(waits) == 1
+    assert silence.connection.over
