@@ -1,4 +1,4 @@
-"""Which rows a batch consists of, and how many bytes they take: pure functions.
+"""The rows between two offsets, and how many bytes they take: pure functions.
 
 Sizes are what the index of a spool tells: pairs ``(offset, bytes)``, ascending. The rows from the
 first offset that was asked about up to ``offset`` take that many stored bytes; the last pair is
