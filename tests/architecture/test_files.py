@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from tests.architecture.exceptions import EXCEPTIONS, unexcused
@@ -14,6 +16,14 @@ FEWEST_LINES = 60
 WORTH_A_TEST_FILE = 40
 """Lines of code."""
 MIRRORS = {"aqueduct_core": "core", "aqueduct_spark": "spark", "jobs": "jobs"}
+
+
+TOP_LEVEL = {
+    *("aqueduct_core", "aqueduct_spark", "jobs", "tests", "conf", "docs", ".ci"),
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"),
+    *("Makefile", "pyproject.toml", "pyspark_aqueduct.py"),
+    *(".gitignore", ".pre-commit-config.yaml"),
+}
 
 
 def files() -> list[Module]:
@@ -79,3 +89,15 @@ def test_nothing_names_a_machine() -> None:
                 text = path.read_text("utf-8", errors="replace")
                 for top in tops:
                     assert f"/{top}/" not in text, f"{path.relative_to(ROOT)} names /{top}/"
+
+
+def test_nothing_else_lies_at_the_top() -> None:
+    """What a run leaves in its folder, such as the keys of a spool, is not committed by mistake."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("no checkout: nothing is tracked")
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\0")
+    assert {path.split("/")[0] for path in tracked if path} == TOP_LEVEL
+    keys = [path for path in tracked if path.endswith("/.keys")]
+    assert all(path.startswith("tests/formats/") for path in keys)  # of spools that are kept

@@ -49,8 +49,8 @@ def test_what_a_format_makes_of_its_own_options() -> None:
     assert StreamReadOptions.parse(given, ToyFormat.options).rows.own is None
 
 
-def test_an_offset_of_another_format_is_refused_by_its_name() -> None:
-    source = ToyDataSource({"listen": "127.0.0.1:0", "spool": "s"})
+def test_an_offset_of_another_format_is_refused_by_its_name(tmp_path: Path) -> None:
+    source = ToyDataSource({"listen": "127.0.0.1:0", "spool": str(tmp_path)})
     reader = source.streamReader(source.schema())
     assert isinstance(reader, StreamReader)
     assert isinstance(pickle.loads(pickle.dumps(reader)), StreamReader)
