@@ -67,8 +67,9 @@ class Segments:
     @property
     def firsts(self) -> list[int]:
         """The earliest offset of each partition that is still stored."""
+        ends = self.ends  # first: a segment is there before its rows count
         segments = self._segments
-        return list(segments[0].starts) if segments else self.ends
+        return list(segments[0].starts) if segments else ends
 
     @property
     def starts(self) -> list[int]:

@@ -11,9 +11,10 @@ import pytest
 
 from aqueduct_core.errors import DataLoss, SpoolFailed
 from aqueduct_core.spool import Spool
-from aqueduct_core.spool.format.record import Record
+from aqueduct_core.spool.format.record import Codec, Record
 from aqueduct_core.spool.format.scan import scan
-from tests.core.spool.rows import check_rows, open_spool, segments, store
+from aqueduct_core.spool.segments import Segments
+from tests.core.spool.rows import SCHEMA, check_rows, open_spool, segments, store
 
 GROUPS = 4
 
@@ -165,3 +166,21 @@ def test_a_damaged_index_in_the_catalog_is_made_again(stored: Path) -> None:
     db.close()
     with open_spool(stored) as spool:
         check_rows(spool, 0, 0, spool.ends()[0])
+
+
+def test_the_first_group_is_there_whenever_a_reader_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader in another thread that looks while the first group becomes durable."""
+    found = Segments(tmp_path, Codec(SCHEMA), 2, lambda *_: None, lambda: True)  # type: ignore[arg-type,return-value]
+
+    class Late(tuple[object, ...]):
+        """No segment yet; with the next look there are durable rows."""
+
+        def __bool__(self) -> bool:
+            found.publish([7, 3])
+            return False
+
+    monkeypatch.setattr(found, "_segments", Late())
+    assert found.starts == [0, 0]
+    assert found.ends == [7, 3]
