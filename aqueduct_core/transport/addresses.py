@@ -35,10 +35,16 @@ async def resolve(
     return [(family, address) for family, _, _, _, address in found]  # type: ignore[misc]
 
 
-def bound(family: socket.AddressFamily, address: Address) -> socket.socket:
-    """A UDP socket bound to ``address``; ``ConnectFailed.REFUSED`` says what is in the way."""
+def bound(family: socket.AddressFamily, address: Address, *, shared: bool = False) -> socket.socket:
+    """A UDP socket bound to ``address``; ``ConnectFailed.REFUSED`` says what is in the way.
+
+    ``shared``: with others that say so, of the same user; the kernel gives what one address sends
+    to one of them (SO_REUSEPORT).
+    """
     sock = socket.socket(family, socket.SOCK_DGRAM)
     try:
+        if shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             # "::" serves both families.
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(address[0] != "::"))

@@ -88,6 +88,12 @@ class DatagramServer(ABC):
         return name[0], name[1]
 
     @property
+    def dropped(self) -> int:
+        """Datagrams that came and were dropped: the kernel's buffer was full, or more of them
+        waited than there is time for."""
+        return self._socket.overflowed + self.counts.overrun
+
+    @property
     def memory_counts(self) -> GuardCounts:
         return self._guard.counts
 

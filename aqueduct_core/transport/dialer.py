@@ -131,7 +131,8 @@ class _Server:
         self, sock: socket.socket, address: Address, session: TlsSession | None, *, early: bool
     ) -> Driver | AqueductError:
         """Dial one address: a driver that is ready, or writes early data; or why there is none."""
-        line = DialledSocket(sock, address)
+        line = DialledSocket(sock, address, unfragmented=True)
+        settings = self.settings if line.unfragmented else self.settings.for_fragments
         try:
             now = asyncio.get_running_loop().time()
             resumption = Resumption(
@@ -143,7 +144,7 @@ class _Server:
             )
             driver = Driver(
                 self.library.dial(
-                    self.key.alpn, self.settings, self.tls, self.host, address, now, resumption
+                    self.key.alpn, settings, self.tls, self.host, address, now, resumption
                 ),
                 address,
                 make_engine=lambda _, ready: (self.make_engine(ready), self.on_events),

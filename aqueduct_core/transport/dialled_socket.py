@@ -30,15 +30,24 @@ class DialledSocket:
     ``unreachable`` is what the network said before anything came of the connection.
     """
 
-    def __init__(self, sock: socket.socket, address: Address) -> None:
+    def __init__(
+        self, sock: socket.socket, address: Address, *, unfragmented: bool = False
+    ) -> None:
         self.address = address
         self.driver: Driver | None = None
         self.unreachable: OSError | None = None
         self._probe: LivenessProbe | None = None
-        self._socket = UdpSocket(sock, self._burst, self._error, peer=address)
+        self._socket = UdpSocket(
+            sock, self._burst, self._error, peer=address, unfragmented=unfragmented
+        )
 
-    def send(self, datagrams: list[tuple[bytes, Address]]) -> None:
-        self._socket.send(datagrams)
+    @property
+    def unfragmented(self) -> bool:
+        """See ``UdpSocket``."""
+        return self._socket.unfragmented
+
+    def send(self, datagrams: list[tuple[bytes, Address]]) -> int | None:
+        return self._socket.send(datagrams)
 
     def turned(self, driver: Driver) -> None:
         if driver.closed:

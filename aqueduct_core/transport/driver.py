@@ -2,7 +2,9 @@
 
 One turn is: datagrams in → inputs → timers that are due → actions → datagrams out → timer → events;
 actions and datagrams out again where what left made room for more.
-A turn starts when a burst was read, when a timer is due, or after ``kick``.
+A turn starts when a burst was read, when a timer is due, or after ``kick``. What a turn costs
+hardly depends on how much it carries, so those that an application asks for in quick succession are
+joined.
 """
 
 from __future__ import annotations
@@ -25,11 +27,18 @@ ROUNDS_PER_TURN = 16
 """Inputs that actions bring about (a datagram refused) are handled in the same turn, so often,
 and so are those that come with what was sent (datagrams left)."""
 HIGH_WATER = 4 * 1024 * 1024
+JOIN = 0.002
+"""Seconds between two turns that an application asks for by itself, in answer to nothing that came:
+a tenth of the 20 ms after which acknowledgements are due, so that a message sent by itself is no
+later than that, and a thousand of them a second take half as many turns. The first one after so
+much quiet is not put off."""
 DRIVER_BYTES = 4 << 10
 """A driver, its timer, and its places in the tables of a listener."""
 
 OnEvents: TypeAlias = Callable[["Driver", list[Any]], None]
 """Called once a turn with all events, inside the event loop's thread; must not block."""
+Send: TypeAlias = Callable[[list[tuple[bytes, Address]]], int | None]
+"""Sends datagrams; the size of the smallest that the network interface does not take, if any."""
 MakeEngine: TypeAlias = Callable[["Driver", float], tuple[Engine[Any], OnEvents]]
 
 _logger = logging.getLogger(__name__)
@@ -56,7 +65,7 @@ class Driver:
         peer: Address,
         *,
         make_engine: MakeEngine,
-        send: Callable[[list[tuple[bytes, Address]]], None],
+        send: Send,
         on_turn: Callable[[Driver], None],
         on_due: Callable[[Driver], None] | None = None,
         explain: Callable[[Driver], AqueductError] | None = None,
@@ -81,6 +90,11 @@ class Driver:
         self._timer: asyncio.TimerHandle | None = None
         self._due: float | None = None
         self._kick: asyncio.Handle | None = None
+        self._kick_at = 0.0
+        self._kicked_last = -JOIN
+        self._answers = False  # the application has learnt something since the last kick
+        self.turns = 0
+        """How many there were."""
         self._faulty = False
         self._done = False
         self._closed = asyncio.Event()
@@ -139,10 +153,36 @@ class Driver:
         """The error for a link that was lost before its handshake was complete."""
         return self._explain(self)
 
-    def kick(self) -> None:
-        """Run actions, transmit and events at the end of this turn of the event loop."""
-        if self._kick is None and not self._done:
+    def kick(self, *, urgent: bool = False) -> None:
+        """Run actions, transmit and events at the end of this turn of the event loop; or up to
+        ``JOIN`` later where that was done just now, for something that is not ``urgent`` and cannot
+        be an answer, as there was no event since."""
+        now = self._loop.time()
+        if urgent or self._answers:
+            self._answers = False
+            self._kick_by(now, now)
+        else:
+            self._kick_by(max(now, self._kicked_last + JOIN), now)
+
+    def kick_later(self) -> None:
+        """The same, ``JOIN`` later, where nobody waits for it: credit, for instance, of which there
+        is more. Often there is a turn by then for another reason."""
+        now = self._loop.time()
+        self._kick_by(now + JOIN, now)
+
+    def _kick_by(self, at: float, now: float) -> None:
+        """Have a turn at ``at``, if none is to come sooner."""
+        if self._done:
+            return
+        if self._kick is not None:
+            if self._kick_at <= at:
+                return
+            self._kick.cancel()
+        self._kick_at = at
+        if at <= now:
             self._kick = self._loop.call_soon(self._kicked)
+        else:
+            self._kick = self._loop.call_at(at, self._kicked)
 
     async def writable(self, high: int = HIGH_WATER) -> None:
         """Return when fewer than ``high`` bytes are unsent, or the link is lost."""
@@ -213,6 +253,11 @@ class Driver:
 
     def _run(self, datagrams: Sequence[tuple[bytes, Address]], now: float) -> None:
         link = self.link
+        self.turns += 1
+        if self._kick is not None:
+            # This turn does all that it was to do.
+            self._kick.cancel()
+            self._kick = None
         if datagrams:
             link.receive(datagrams, now)
         self._handle(link.inputs(), now)
@@ -224,8 +269,8 @@ class Driver:
         self._act_all(now)
         for _ in range(ROUNDS_PER_TURN):
             out = link.transmit(now)
-            if out:
-                self._send(out)
+            if out and (size := self._send(out)):
+                link.too_large(size, now)
             inputs = link.inputs()
             self._handle(inputs, now)
             if not inputs or link.backlogged or not self._act_all(now):
@@ -302,6 +347,7 @@ class Driver:
         try:
             events = engine.events()
             if events:
+                self._answers = True
                 self._on_events(self, events)
         except Exception:
             self._fault("taking the events failed", self.now())
@@ -321,11 +367,12 @@ class Driver:
             except Exception:
                 _logger.debug("%s: the engine could not take in its own end", self)
         self._ready.set()
-        self.kick()
+        self.kick(urgent=True)
 
     def _kicked(self) -> None:
         self._kick = None
-        self.turn((), self.now())
+        self._kicked_last = now = self.now()
+        self.turn((), now)
 
     def _arm(self) -> None:
         """Keep one timer, set no later than anything is due."""

@@ -1,6 +1,6 @@
 """What a transport offers for one connection: a synchronous port, no socket, no clock.
 
-A *link* is one connection; a *stack* (aioquic, qh3) makes those of QUIC. The driver calls, for each
+A *link* is one connection; a *stack* (aioquic) makes those of QUIC. The driver calls, for each
 burst of datagrams that it read,
 
 1. ``receive`` with the whole burst;
@@ -182,6 +182,9 @@ class Link(Protocol):
 
     def fire(self, now: float) -> None:
         """Act on every deadline of the link that is due; without harm when none is."""
+
+    def too_large(self, size: int, now: float) -> None:
+        """The network interface does not take datagrams of that size; nor larger ones, then."""
 
     def probe(self) -> bool:
         """Ask the peer for a sign of life with the next ``transmit``; False: there is no way."""

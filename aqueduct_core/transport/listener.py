@@ -33,7 +33,12 @@ from aqueduct_core.transport.udp_socket import UdpSocket
 UNPROVED_PART = 4
 """Clients are asked to prove their address from one in so many handshakes on that may be under way
 and are without proof."""
-BEFORE_THE_CHOICE = ("handshake_timeout", "max_datagram_size", "congestion")
+BEFORE_THE_CHOICE = (
+    "handshake_timeout",
+    "initial_datagram_size",
+    "max_datagram_size",
+    "congestion",
+)
 """Settings of a link that hold before its client has chosen a protocol."""
 
 
@@ -73,6 +78,7 @@ async def listen(
     limits: ListenLimits | None = None,
     transport: str = "aioquic",
     reset_key: bytes | None = None,
+    share_port: bool = False,
 ) -> Listener:
     """Listen on ``host`` (an address of this machine; "" or "::" for all) and ``port`` (0: any).
 
@@ -81,6 +87,8 @@ async def listen(
     ``reset_key``, secret and of this listener alone, is kept by the caller, so that a listener in
     the place of this one ends the connections of it that its clients still hold
     (``StatelessResets``); None: it does so for its own alone.
+    ``share_port``: with other processes of this user that say so. A client stays with one of them
+    for as long as its address does: where that changes, its connection is lost.
 
     Raises:
         ConnectFailed.REFUSED: the address is in use or not of this machine.
@@ -96,7 +104,8 @@ async def listen(
     if not addresses:
         raise ConnectFailed("DNS", f"the host {host!r} has no address", "Give an IP address")
     listener = Listener(library, protocols, identity, limits or ListenLimits(), resets)
-    listener.open(UdpSocket(bound(*addresses[0]), listener.receive, listener.report))
+    sock = bound(*addresses[0], shared=share_port)
+    listener.open(UdpSocket(sock, listener.receive, listener.report, unfragmented=True))
     return listener
 
 
@@ -164,10 +173,13 @@ class Listener(DatagramServer):
     def _grants(self) -> dict[str, LinkSettings]:
         """The settings of one more connection, by the protocol that its client will choose."""
         there, shared = len(self.drivers), self.limits.shared_window
-        return {
+        grants = {
             alpn: share(protocol.settings, there, shared)
             for alpn, protocol in self._protocols.items()
         }
+        if self._socket.unfragmented:
+            return grants
+        return {alpn: settings.for_fragments for alpn, settings in grants.items()}
 
     def _terms(self, hello: Hello, address: Address) -> AcceptTerms | None:
         """What the client is granted; None: it was told to prove its address first."""

@@ -31,8 +31,10 @@ class LinkSettings:
             memory that one peer can make us hold.
         max_streams_uni: unidirectional streams that the peer may have open at once.
         max_streams_bidi: the same of bidirectional ones; 0: it may open none.
-        max_datagram_size: UDP payload that we send. 1200 passes everywhere (RFC 9000 §14); there
-            is no path MTU discovery, so raise it only for a path that is known; at most
+        initial_datagram_size: UDP payload that we send before anything is known of the path. 1200
+            passes everywhere (RFC 9000 §14); raise it only for a path that is known.
+        max_datagram_size: what it grows to at most, as the path is found to carry it
+            (`PathMtuSearch`); the same as ``initial_datagram_size``: it never changes. At most
             ``LARGEST_DATAGRAM``, which is also the most that we take.
         max_datagram_frame_size: largest DATAGRAM frame that we take (RFC 9221); 0: none.
         congestion: ``reno`` or ``cubic``.
@@ -46,7 +48,8 @@ class LinkSettings:
     connection_window: int = 16 * 1024 * 1024
     max_streams_uni: int = 65_536
     max_streams_bidi: int = 0
-    max_datagram_size: int = SMALLEST_DATAGRAM
+    initial_datagram_size: int = SMALLEST_DATAGRAM
+    max_datagram_size: int = LARGEST_DATAGRAM
     max_datagram_frame_size: int = 65_536
     congestion: str = "cubic"
     datagram_outcomes: bool = False
@@ -58,7 +61,8 @@ class LinkSettings:
         _within(self, "connection_window", SMALLEST_DATAGRAM, 1 << 40)
         _within(self, "max_streams_uni", 0, 1 << 30)
         _within(self, "max_streams_bidi", 0, 1 << 30)
-        _within(self, "max_datagram_size", SMALLEST_DATAGRAM, LARGEST_DATAGRAM)
+        _within(self, "initial_datagram_size", SMALLEST_DATAGRAM, LARGEST_DATAGRAM)
+        _within(self, "max_datagram_size", self.initial_datagram_size, LARGEST_DATAGRAM)
         _within(self, "max_datagram_frame_size", 0, 65_536)
         if self.congestion not in ("reno", "cubic"):
             raise InvalidOption(
@@ -66,6 +70,12 @@ class LinkSettings:
                 f"congestion is {self.congestion!r}",
                 "Use reno or cubic",
             )
+
+    @property
+    def for_fragments(self) -> LinkSettings:
+        """The same where datagrams may be fragmented on the way, so that larger ones than at first
+        would arrive, and prove nothing."""
+        return replace(self, max_datagram_size=self.initial_datagram_size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import errno
 import logging
 import socket
 import struct
+import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,12 +22,24 @@ from aqueduct_core.transport.link import Address
 SOL_UDP = 17
 UDP_SEGMENT = 103
 UDP_GRO = 104
+IP_MTU_DISCOVER, IPV6_MTU_DISCOVER = 10, 23
+IP_PMTUDISC_PROBE = 3
+"""Of Linux, and the same for IPv6: never fragment, and ask nobody but the interface what fits."""
 LARGEST_READ = 65_535
 DATAGRAMS_PER_TURN = 512
 """Datagrams read before the event loop gets a turn again: about 10 ms of work."""
+BYTES_PER_TURN = 1 << 20
+"""The same of larger ones, each of which takes longer."""
 RECVFROM_PER_TURN = 64
 BUFFER_BYTES = 4 * 1024 * 1024
 """Asked of the kernel for each direction; it grants what its own limit allows."""
+SHARED_BUFFER_BYTES = 16 * 1024 * 1024
+"""For what comes to a socket that many peers send to at once: 500 of them have more on its way than
+fits into the other. Beyond the kernel's limit it is granted to those who may (CAP_NET_ADMIN)."""
+SO_RCVBUFFORCE = 33
+SO_MEMINFO = 55
+DROPS = 8
+"""The place in that option, of nine, of the datagrams that found no room."""
 MAX_PENDING = 4_096
 """Datagrams kept while the kernel's buffer is full; more are dropped, and QUIC repeats them."""
 MAX_SEGMENTS = 64
@@ -35,7 +48,9 @@ LARGEST_WRITE = 65_000
 
 _SEGMENT = struct.Struct("=H")
 _GRO = struct.Struct("=i")
+_MEMINFO = struct.Struct("=9I")
 _NO_SPACE = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS)
+_UNREACHABLE = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)
 _logger = logging.getLogger(__name__)
 
 OnBurst = Callable[[list[tuple[bytes, Address]]], None]
@@ -61,8 +76,10 @@ class UdpSocket:
         on_error: called with an error that the network reported on this socket (ICMP), which only
             connected sockets see.
         peer: the address of a connected socket, given to every datagram; None: as received.
+        unfragmented: have datagrams arrive whole or not at all (RFC 9000 §14).
 
-    ``address`` is the local address as bound.
+    ``address`` is the local address as bound. ``unfragmented``: so it is; False where the system
+    has no way to have it.
     """
 
     def __init__(
@@ -71,6 +88,8 @@ class UdpSocket:
         on_burst: OnBurst,
         on_error: OnError,
         peer: Address | None = None,
+        *,
+        unfragmented: bool = False,
     ) -> None:
         self.counts = SocketCounts()
         self._sock = sock
@@ -83,25 +102,46 @@ class UdpSocket:
         sock.setblocking(False)
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
             sock.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
-        self._gro = _accepts(sock, UDP_GRO, 1)
-        self._gso = _accepts(sock, UDP_SEGMENT, 0)
+        if peer is None:
+            _accepts(sock, socket.SOL_SOCKET, SO_RCVBUFFORCE, SHARED_BUFFER_BYTES)
+        self._gro = _accepts(sock, SOL_UDP, UDP_GRO, 1)
+        self._gso = _accepts(sock, SOL_UDP, UDP_SEGMENT, 0)
+        self.unfragmented = unfragmented and _never_fragments(sock)
+        self._too_large: int | None = None
         self._buffer = bytearray(LARGEST_READ) if self._gro else bytearray()
         self.address: Address = sock.getsockname()
         self._loop.add_reader(sock.fileno(), self._readable)
 
-    def send(self, datagrams: list[tuple[bytes, Address]]) -> None:
-        """Send in order; what the kernel has no room for is kept and sent later."""
+    @property
+    def overflowed(self) -> int:
+        """Datagrams that came while the kernel's buffer was full, so far; 0 where the system does
+        not say, and when the socket is closed."""
         if self._closed:
-            return
+            return 0
+        try:
+            found = self._sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, _MEMINFO.size)
+        except OSError:
+            return 0
+        return int(_MEMINFO.unpack(found)[DROPS]) if len(found) == _MEMINFO.size else 0
+
+    def send(self, datagrams: list[tuple[bytes, Address]]) -> int | None:
+        """Send in order; what the kernel has no room for is kept and sent later.
+
+        The size of the smallest that was dropped at once, because the interface takes none of it.
+        """
+        if self._closed:
+            return None
+        self._too_large = None
         if not self._pending:
             sent = self._write(datagrams)
             if sent == len(datagrams):
-                return
+                return self._too_large
             datagrams = datagrams[sent:]
             self._loop.add_writer(self._sock.fileno(), self._writable)
         room = MAX_PENDING - len(self._pending)
         self._pending.extend(datagrams[:room])
         self.counts.datagrams_dropped += max(0, len(datagrams) - room)
+        return self._too_large
 
     def close(self) -> None:
         """Stop watching and close the socket; what was not sent yet is dropped."""
@@ -126,8 +166,8 @@ class UdpSocket:
             # An ICMP answer to something we sent; the datagrams read before it still count.
             if datagrams:
                 self._deliver(datagrams)
-            if not self._closed:
-                self._on_error(error)
+            if not self._closed and error.errno != errno.EMSGSIZE:
+                self._on_error(error)  # sizes are found out by what the peer acknowledges
             return
         if datagrams:
             self._deliver(datagrams)
@@ -142,8 +182,10 @@ class UdpSocket:
         buffer = self._buffer
         view = memoryview(buffer)
         space = socket.CMSG_SPACE(_GRO.size)
-        while len(datagrams) < DATAGRAMS_PER_TURN:
+        read = 0
+        while len(datagrams) < DATAGRAMS_PER_TURN and read < BYTES_PER_TURN:
             size, ancillary, _, address = receive([buffer], space)
+            read += size
             peer = self._peer or address
             segment = size
             for level, kind, data in ancillary:
@@ -172,22 +214,32 @@ class UdpSocket:
     def _write(self, datagrams: list[tuple[bytes, Address]]) -> int:
         """Write from the front; return how many are done with (sent or refused for good)."""
         done = 0
+        again = alone = False
         while done < len(datagrams):
-            stop = _batch(datagrams, done) if self._gso else done + 1
+            stop = _batch(datagrams, done) if self._gso and not alone else done + 1
             try:
                 self._write_batch(datagrams[done:stop])
             except OSError as error:
                 if error.errno in _NO_SPACE:
                     return done
-                if stop - done > 1:
-                    # The way out cannot segment (no checksum offload, a tunnel): do without.
-                    self._gso = False
+                batched = stop - done > 1
+                if not again and (
+                    error.errno == errno.EMSGSIZE or (batched and error.errno in _UNREACHABLE)
+                ):
+                    again = True  # it may be what ICMP said of an earlier one, and is said once
                     continue
-                self._refused(error)
+                if batched:
+                    alone = True
+                    continue
+                self._refused(error, len(datagrams[done][0]))
                 if self._closed:
                     return len(datagrams)
             else:
                 self.counts.datagrams_sent += stop - done
+                if alone:
+                    # The way out cannot segment (no checksum offload, a tunnel): do without.
+                    self._gso = False
+            again = alone = False
             done = stop
         return done
 
@@ -206,14 +258,16 @@ class UdpSocket:
         else:
             self._sock.sendmsg(parts, ancillary)
 
-    def _refused(self, error: OSError) -> None:
+    def _refused(self, error: OSError, size: int) -> None:
         """One datagram cannot be sent: the peer's loss recovery repeats what it held."""
         self.counts.datagrams_dropped += 1
-        if error.errno in (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH):
+        if error.errno in _UNREACHABLE:
             # Report after the current turn, so that nobody is called back in the midst of sending.
             self._loop.call_soon(self._report, error)
-        else:
-            _logger.debug("a datagram was not sent: %s", error)
+            return
+        _logger.debug("a datagram was not sent: %s", error)
+        if error.errno == errno.EMSGSIZE and (self._too_large is None or size < self._too_large):
+            self._too_large = size
 
     def _report(self, error: OSError) -> None:
         if not self._closed:
@@ -236,9 +290,19 @@ def _batch(datagrams: list[tuple[bytes, Address]], start: int) -> int:
     return stop
 
 
-def _accepts(sock: socket.socket, option: int, value: int) -> bool:
+def _never_fragments(sock: socket.socket) -> bool:
+    """Have the system neither fragment nor let anybody fragment; whether it does so."""
+    if not sys.platform.startswith("linux"):
+        return False
+    done = _accepts(sock, socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
+    if sock.family == socket.AF_INET6:  # which may carry IPv4, too
+        return done and _accepts(sock, socket.IPPROTO_IPV6, IPV6_MTU_DISCOVER, IP_PMTUDISC_PROBE)
+    return done
+
+
+def _accepts(sock: socket.socket, level: int, option: int, value: int) -> bool:
     try:
-        sock.setsockopt(SOL_UDP, option, value)
+        sock.setsockopt(level, option, value)
     except OSError:
         return False
     return True

@@ -16,6 +16,7 @@ from typing import Any
 from aqueduct_core.aio import Receiver, Sender, Server, channel, connect, serve
 from aqueduct_core.aio.outcomes import Outcome
 from aqueduct_core.transport import ClientTls, LinkSettings, ServerTls
+from aqueduct_core.transport.settings import SMALLEST_DATAGRAM
 
 
 def say(**words: Any) -> None:
@@ -23,7 +24,12 @@ def say(**words: Any) -> None:
 
 
 def settings(options: argparse.Namespace) -> LinkSettings:
-    return LinkSettings(idle_timeout=options.idle_timeout, handshake_timeout=20)
+    """Datagrams stay small, so that the tests know how many messages one holds."""
+    return LinkSettings(
+        idle_timeout=options.idle_timeout,
+        handshake_timeout=20,
+        max_datagram_size=SMALLEST_DATAGRAM,
+    )
 
 
 async def listen(options: argparse.Namespace) -> None:

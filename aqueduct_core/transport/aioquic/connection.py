@@ -29,7 +29,7 @@ from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.quic.stream import QuicStream
 from aioquic.tls import Epoch
 
-from aqueduct_core.transport.aioquic.packet_limits import LimitedConnection
+from aqueduct_core.transport.aioquic.mtu_probes import ProbingConnection
 from aqueduct_core.transport.aioquic.streams import (
     MAX_CONNECTION_RANGES,
     CryptoReceiver,
@@ -63,7 +63,7 @@ DATAGRAM_BYTES = 200
 _logger = logging.getLogger(__name__)
 
 
-class CreditedConnection(LimitedConnection):
+class CreditedConnection(ProbingConnection):
     """A ``QuicConnection`` whose windows follow ``consume``.
 
     Args:
@@ -102,6 +102,7 @@ class CreditedConnection(LimitedConnection):
         configuration = self._configuration
         configuration.idle_timeout = settings.idle_timeout
         configuration.max_datagram_frame_size = settings.max_datagram_frame_size or None
+        self.most_datagram = settings.max_datagram_size
         self._stream_window = window = settings.stream_window
         self._local_max_stream_data_uni = window
         self._local_max_stream_data_bidi_local = window
@@ -183,13 +184,21 @@ class CreditedConnection(LimitedConnection):
 
     def datagrams_to_send(self, now: float) -> list[tuple[bytes, Any]]:
         datagrams = super().datagrams_to_send(now)
+        self._forget_answers()
+        return datagrams
+
+    def _forget_answers(self) -> None:
+        """Let go of packets that only acknowledge, but for the last ones."""
         sent = self._spaces[Epoch.ONE_RTT].sent_packets if self._spaces else {}
         if len(sent) > self._look_at:
-            answers = [number for number, packet in sent.items() if not packet.in_flight]
+            answers = [
+                number
+                for number, packet in sent.items()
+                if not packet.in_flight and number != self.probe_packet
+            ]
             for number in answers[: -MOST_ANSWERS // 2]:
                 del sent[number]
             self._look_at = 2 * max(len(sent), MOST_ANSWERS)
-        return datagrams
 
     def hold_back(self, on: bool) -> None:
         """Give no more credit for bytes, until it is off again: the peer comes to rest."""

@@ -65,6 +65,25 @@ class DatagramConnection(ObservedConnection):
         self._tokens.append(token)
         self.send_datagram_frame(data)
 
+    def drop_datagrams(self, most: int) -> list[int]:
+        """Take those out of the queue that have more than ``most`` bytes, as they would stop all
+        behind them for good; their tokens."""
+        pending, tokens = self._datagrams_pending, self._tokens
+        if all(len(data) <= most for data in pending):
+            return []
+        queue = list(zip(pending, tokens, strict=True))
+        pending.clear()
+        tokens.clear()
+        dropped = []
+        for data, token in queue:
+            if len(data) <= most:
+                pending.append(data)
+                tokens.append(token)
+            else:
+                self.queued_datagrams -= len(data)
+                dropped.append(token)
+        return dropped
+
     def datagram_outcomes(self) -> list[tuple[int, bool]]:
         """Take the tokens of datagrams that were acknowledged (True) or lost."""
         outcomes, self._outcomes = self._outcomes, []

@@ -73,8 +73,9 @@ class EarlyConnection(BurstConnection):
         """The handshake used a session."""
         return self.tls.session_resumed
 
-    def rest(self, now: float) -> bool:
-        return not self._new_token and super().rest(now)
+    @property
+    def _limits_due(self) -> bool:
+        return bool(self._new_token) or super()._limits_due
 
     # A client: what it sent before the server has answered
 

@@ -135,5 +135,5 @@ def _configuration(
         congestion_control_algorithm=ALGORITHMS[settings.congestion],
         connection_id_length=CONNECTION_ID_LENGTH,
         is_client=is_client,
-        max_datagram_size=settings.max_datagram_size,
+        max_datagram_size=settings.initial_datagram_size,
     )

@@ -21,6 +21,7 @@ from aqueduct_core.engine.actions import (
 from aqueduct_core.engine.close_codes import CRYPTO_ERROR, CloseOrigin
 from aqueduct_core.engine.inputs import (
     DatagramFate,
+    DatagramLimit,
     DatagramOutcome,
     EarlyReady,
     EarlyRejected,
@@ -46,6 +47,9 @@ DATAGRAM_OVERHEAD = 1 + 20 + 2 + 16 + 1 + 4
 """Short header with the longest connection id, packet number, AEAD tag, frame type and length.
 The longest id is assumed because a peer may change to it while datagrams are queued, and aioquic
 never sends one that does not fit, nor any behind it."""
+WORTH_A_SEARCH = 64 << 10
+"""Bytes sent before the path is searched: larger datagrams then have saved what the probes cost,
+about as much as sending and receiving forty datagrams does."""
 
 _logger = logging.getLogger(__name__)
 
@@ -183,7 +187,7 @@ class AioquicLink:
         self._quic.connect(address, now=now)
         if self._quic.offered_early:
             self._early = True
-            self._measure_datagrams()
+            self._max_datagram = self._datagram_room
             self._incoming.inputs += [EarlyReady(self._max_datagram), *self._hints.room()]
 
     def answers_to(self, *connection_ids: bytes) -> None:
@@ -246,9 +250,13 @@ class AioquicLink:
         quic = self._quic
         if self._closing:
             return [] if quic.terminated else self._count(self._closing.due())
-        if not quic.has_path or quic.rest(now):
+        if not quic.has_path:
             return []
-        out: list[tuple[bytes, Address]] = quic.datagrams_to_send(now)
+        searches = self.counts.bytes_sent >= WORTH_A_SEARCH
+        out: list[tuple[bytes, Address]] = quic.path_probe(now) if searches else []
+        if quic.rest(now):
+            return self._count(out)
+        out += quic.datagrams_to_send(now)
         self._note_left()
         if self._lost is not None and not self._lost.by_peer and out:
             self._closing.keep(out)
@@ -269,6 +277,11 @@ class AioquicLink:
         if due is not None and now >= due:
             quic.handle_timer(now)
         self._collect(now)
+
+    def too_large(self, size: int, now: float) -> None:
+        if self._ready and self._lost is None:
+            self._quic.too_large(size, now)
+            self._note_size()
 
     def probe(self) -> bool:
         if self._lost is None:
@@ -317,6 +330,8 @@ class AioquicLink:
         quic, incoming = self._quic, self._incoming
         incoming.collect(self._complete, now)
         if self._ready and self._lost is None:
+            quic.follow_path(now)
+            self._note_size()
             incoming.inputs += self._hints.inputs()
             for token, delivered in quic.datagram_outcomes():
                 outcome = DatagramFate.ACKED if delivered else DatagramFate.LOST
@@ -348,16 +363,29 @@ class AioquicLink:
             self._early_accepted = True
         self._ready = self._incoming.ready = True
         self._ping_at = now + self._quic.idle_limit / 3
-        self._measure_datagrams()
+        self._max_datagram = self._datagram_room
         # A client learns before it what became of early data, a server behind it what came early.
         at = len(inputs) if self._early else 0
         inputs.insert(at, LinkReady(self._max_datagram, self._settings.datagram_outcomes))
 
-    def _measure_datagrams(self) -> None:
+    @property
+    def _datagram_room(self) -> int:
+        """Payload of the largest DATAGRAM frame that fits a packet now, and that the peer takes."""
         frame = self._quic.peer_datagram_frame_size
         # The peer's limit covers type and length of the frame (RFC 9221 §3).
-        room = self._settings.max_datagram_size - DATAGRAM_OVERHEAD
-        self._max_datagram = max(0, min(room, frame - 5))
+        return max(0, min(self._quic.datagram_size - DATAGRAM_OVERHEAD, frame - 5))
+
+    def _note_size(self) -> None:
+        """Have the engine learn of another size of datagrams, and take back what is too large."""
+        room = self._datagram_room
+        if room == self._max_datagram:
+            return
+        self._max_datagram = room
+        inputs = self._incoming.inputs
+        inputs.append(DatagramLimit(room))
+        for token in self._quic.drop_datagrams(room):
+            self.counts.datagram_frames_refused += 1
+            inputs.append(DatagramOutcome(token, DatagramFate.REFUSED))
 
     def _end(self, ending: events.ConnectionTerminated) -> None:
         code, reason, origin = int(ending.error_code), ending.reason_phrase, self._quic.origin

@@ -29,7 +29,7 @@ from aioquic.quic.recovery import MAX_ACK_RANGES, QuicPacketSpace
 from aioquic.tls import Epoch
 from cryptography.exceptions import InvalidTag
 
-from aqueduct_core.transport.aioquic.stream_service import StreamConnection
+from aqueduct_core.transport.aioquic.send import RunConnection
 from aqueduct_core.transport.aioquic.streams import StreamReceiver
 from aqueduct_core.transport.settings import LARGEST_DATAGRAM, LinkSettings
 
@@ -53,8 +53,8 @@ DATAGRAM_WITH_LENGTH = 0x31
 VARINT = {1: 0x3F, 2: 0x3FFF, 4: 0x3FFF_FFFF, 8: 0x3FFF_FFFF_FFFF_FFFF}
 
 
-class BurstConnection(StreamConnection):
-    """A ``StreamConnection`` that takes whole bursts."""
+class BurstConnection(RunConnection):
+    """A ``RunConnection`` that takes whole bursts."""
 
     def __init__(
         self,
@@ -101,7 +101,8 @@ class BurstConnection(StreamConnection):
     def _usual(self) -> bool:
         """Established, on its one path, with keys of AES: packets may be taken the short way."""
         if (
-            self._state is not QuicConnectionState.CONNECTED
+            self._recovery is None
+            or self._state is not QuicConnectionState.CONNECTED
             or not self._handshake_confirmed
             or self._close_pending
             or self._quic_logger is not None

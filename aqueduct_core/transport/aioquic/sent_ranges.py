@@ -40,6 +40,9 @@ class SentRanges(RangeSet):
     def subtract(self, start: int, stop: int) -> None:
         assert stop > start
         starts, stops = self._starts, self._stops
+        if starts and starts[0] == start and stop < stops[0]:
+            starts[0] = stop  # as what is sent leaves what waits
+            return
         low = bisect_right(stops, start)
         high = bisect_left(starts, stop)
         if low >= high:
@@ -51,6 +54,11 @@ class SentRanges(RangeSet):
 
     def shift(self) -> range:
         return range(self._starts.pop(0), self._stops.pop(0))
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """Start and stop of the lowest range; there must be one."""
+        return self._starts[0], self._stops[0]
 
     def bounds(self) -> range:
         return range(self._starts[0], self._stops[-1])

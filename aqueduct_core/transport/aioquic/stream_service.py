@@ -1,14 +1,14 @@
 """aioquic's connection, made to visit only streams that have work, of either kind and side.
 
 Stock aioquic walks all open streams for each packet that it builds, and makes an object of each
-stream that a peer opens by skipping over its number. Here a stream enters ``_ready`` when it has
-something to send, to repeat or to discard, and what was skipped over are ranges of numbers.
+stream that a peer opens by skipping over its number. Here a stream stands in ``_order`` while it
+has something to send or to repeat, those that have ended are discarded apart from any packet, and
+what was skipped over are ranges of numbers.
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from collections import deque
 from typing import Any
 
 from aioquic.quic.configuration import QuicConfiguration
@@ -19,6 +19,7 @@ from aioquic.tls import Epoch
 
 from aqueduct_core.engine.streams import STEP, is_bidirectional, is_client
 from aqueduct_core.transport.aioquic.connection import CreditedConnection
+from aqueduct_core.transport.aioquic.service_order import ServiceOrder
 from aqueduct_core.transport.aioquic.streams import (
     NO_RECEIVER,
     NO_SENDER,
@@ -28,19 +29,6 @@ from aqueduct_core.transport.aioquic.streams import (
     StreamSender,
 )
 from aqueduct_core.transport.settings import LinkSettings
-
-STREAMS_PER_ROUND = 128
-"""Ready streams offered to the packet builder at once: enough to fill a dozen packets with tiny
-messages, few enough that rebuilding aioquic's service order for each packet stays cheap."""
-
-LARGEST_OVERHEAD = 19
-"""Bytes of a STREAM frame beside its data: type, length, stream and offset. Where no more are left
-of a flight, no stream is asked for what it has."""
-
-LEAST_FLIGHT = 64
-"""Bytes that the congestion window has left below which no stream is asked. To find out of each of
-many that it cannot send costs as much as to send, and a peer that acknowledges nothing keeps its
-window full for as long as it likes."""
 
 
 class StreamConnection(CreditedConnection):
@@ -54,11 +42,11 @@ class StreamConnection(CreditedConnection):
         most_streams: int | None = None,
         **start: Any,
     ) -> None:
+        self._order = ServiceOrder(self)
+        self._ended: dict[int, Stream] = {}
         super().__init__(
             configuration=configuration, settings=settings, most_streams=most_streams, **start
         )
-        self._ready: deque[Stream] = deque()
-        self._starved: list[Stream] = []
 
     def rest(self, now: float) -> bool:
         """Instead of ``datagrams_to_send``: do nothing, if there is nothing at all to send.
@@ -66,10 +54,12 @@ class StreamConnection(CreditedConnection):
         To find that out by building an empty packet costs more than receiving several. False
         when there is something, or when only building a packet can tell.
         """
+        if self._ended:
+            self._discard_ended()
         if (
             not self._handshake_confirmed
             or self._state is not QuicConnectionState.CONNECTED
-            or self._ready
+            or len(self._order)
             or self._due
             or self._close_pending
             or self._datagrams_pending
@@ -99,9 +89,25 @@ class StreamConnection(CreditedConnection):
     def wake(self, stream_id: int) -> None:
         """The stream has something to send, to repeat, or to be discarded for."""
         stream = self._table.get(stream_id)
-        if stream is not None and not stream.queued and not stream.is_blocked:
-            stream.queued = True
-            self._ready.append(stream)
+        if stream is None:
+            return
+        if stream.is_finished:
+            self._ended[stream_id] = stream
+        elif not stream.is_blocked:
+            self._order.add(stream)
+
+    def datagrams_to_send(self, now: float) -> list[tuple[bytes, Any]]:
+        self._discard_ended()
+        return super().datagrams_to_send(now)
+
+    def _discard_ended(self) -> None:
+        """Forget streams that are over; the peer may open another one for each of its own (RFC 9000
+        section 4.6)."""
+        for stream_id in self._ended:
+            self._table.pop(stream_id)
+            if is_client(stream_id) != self._is_client:
+                self._kind(stream_id).limit.value += 1
+        self._ended.clear()
 
     def send_stream_data(self, stream_id: int, data: bytes, end_stream: bool = False) -> None:
         """Write on a stream of ours, or on a bidirectional one of the peer; what the peer does not
@@ -218,10 +224,8 @@ class StreamConnection(CreditedConnection):
         self, context: QuicReceiveContext, frame_type: int, buf: Any
     ) -> None:
         super()._handle_max_data_frame(context, frame_type, buf)
-        if self._starved and not self._out_of_credit:
-            starved, self._starved = self._starved, []
-            for stream in starved:
-                self.wake(stream.number)
+        if self._order.starved and not self.out_of_credit:
+            self._order.feed()
 
     def _handle_max_stream_data_frame(
         self, context: QuicReceiveContext, frame_type: int, buf: Any
@@ -250,8 +254,7 @@ class StreamConnection(CreditedConnection):
     def _start_over(self) -> None:
         """Every stream of ours begins anew under its number and the limits of now (AQ-0RTT-2)."""
         self._remote_max_data_used = 0
-        self._starved.clear()
-        self._ready.clear()
+        self._order.clear()
         self._streams_blocked_uni.clear()
         self._streams_blocked_bidi.clear()
         for stream_id in sorted(self._table):
@@ -259,7 +262,6 @@ class StreamConnection(CreditedConnection):
             stream.sender.rewind()
             if isinstance(stream.receiver, StreamReceiver):
                 stream.receiver.rewind()
-            stream.queued = False
             stream.max_stream_data_remote = self._window_of_ours(stream_id)
             stream.is_blocked = stream_id // STEP >= self._streams_of_ours(stream_id)
             if stream.is_blocked:
@@ -277,56 +279,28 @@ class StreamConnection(CreditedConnection):
                     stream.max_stream_data_remote, self._window_of_ours(stream_id)
                 )
             self.wake(stream_id)
-        self._starved.clear()
+        self._order.starved.clear()
 
     # Packets are built
 
     def _write_application(
         self, builder: QuicPacketBuilder, network_path: QuicNetworkPath, now: float
     ) -> None:
-        ready = self._ready
-        left = len(ready)
-        most = builder.max_flight_bytes
-        full = most is not None and most - builder._flight_bytes < LEAST_FLIGHT
-        while True:
-            count = min(left, STREAMS_PER_ROUND)
-            left -= count
-            offered: list[Any] = [ready.popleft() for _ in range(count)]
-            if full:
-                ready.extend(stream for stream in offered if not stream.is_finished)
-                offered = [stream for stream in offered if stream.is_finished]
-            self._streams_queue = offered
-            try:
-                super()._write_application(builder, network_path, now)
-            finally:
-                for stream in self._streams_queue:
-                    assert isinstance(stream, Stream)
-                    self._put_back(stream)
-                self._streams_queue = []
-            if left <= 0 or self._pacing_at is not None or builder._packet_crypto is None:
-                return  # no packet was begun: it is not its time, or there are no keys yet
-            if builder.remaining_flight_space <= LARGEST_OVERHEAD:
-                return
-
-    def _put_back(self, stream: Stream) -> None:
-        """Queue a served stream again, or park it until something wakes it."""
-        sender = stream.sender
-        stopping = stream.receiver.stop_pending or sender.reset_pending
-        if not (stopping or stream.is_finished):
-            if stream.is_blocked or sender.buffer_is_empty:
-                stream.queued = False
-                return
-            offset = sender.offers if isinstance(sender, StreamSender) else None
-            if offset is not None:
-                if offset >= stream.max_stream_data_remote:
-                    stream.queued = False
-                    return
-                if offset >= sender.highest_offset and self._out_of_credit:
-                    stream.queued = False
-                    self._starved.append(stream)
-                    return
-        self._ready.append(stream)
+        self._order.begin(builder)
+        try:
+            super()._write_application(builder, network_path, now)
+        finally:
+            self._order.end()
 
     @property
-    def _out_of_credit(self) -> bool:
+    def out_of_credit(self) -> bool:
         return self._remote_max_data_used >= self._remote_max_data
+
+    @property  # type: ignore[override]  # it is walked as a list is
+    def _streams_queue(self) -> ServiceOrder:
+        return self._order
+
+    @_streams_queue.setter
+    def _streams_queue(self, left: object) -> None:
+        """aioquic has walked the order for one packet, and would go on with those that are left."""
+        self._order.replaced()

@@ -244,6 +244,13 @@ class StreamSender(QuicStreamSender):
         """The offset of the first byte that waits to be sent; None: at most an end waits."""
         return self.next_offset if len(self._pending) else None
 
+    def rests(self) -> bool:
+        """Whether it has neither bytes nor an end to send. aioquic would find that out when it asks
+        for the next frame; who knows it before need not ask."""
+        if len(self._pending) == 0 and not self._pending_eof:
+            self.buffer_is_empty = True
+        return self.buffer_is_empty
+
     def _drop(self, count: int) -> None:
         count = min(count, self._held)
         self._held -= count

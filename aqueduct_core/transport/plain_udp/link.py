@@ -192,6 +192,9 @@ class PlainLink:
         elif now >= self._idle_at:
             self._end(CloseOrigin.IDLE_TIMEOUT)
 
+    def too_large(self, size: int, now: float) -> None:
+        """Its size is the application's choice; its loss is like any other."""
+
     def probe(self) -> bool:
         return False
 

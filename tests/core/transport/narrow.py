@@ -43,6 +43,7 @@ class NarrowPath:
         queue: bytes that wait for the path in each direction; what comes on top is dropped.
         delay: seconds from one end to the other, apart from the queue.
         loss: share of the UDP datagrams that are lost besides.
+        mtu: bytes of the largest UDP datagram that passes; those above it vanish uncounted.
     """
 
     def __init__(
@@ -52,11 +53,13 @@ class NarrowPath:
         queue: int,
         delay: float,
         loss: float = 0.0,
+        mtu: int = 1_472,
         client: Config | None = None,
         server: Config | None = None,
     ) -> None:
         self.now = 100.0
         self.rate, self.queue, self.delay, self.loss = rate, queue, delay, loss
+        self.mtu = mtu
         self._random = random.Random(1)
         self._serial = 0
         self._agenda: list[tuple[float, int, Callable[[], Any]]] = []
@@ -148,6 +151,8 @@ class NarrowPath:
     def _carry(self, end: End, datagrams: Sequence[tuple[bytes, Address]]) -> None:
         for data, _ in datagrams:
             other = self._other(end, data)
+            if len(data) > self.mtu:
+                continue
             waits = max(0.0, end.free_at - self.now) * self.rate
             if waits + len(data) > self.queue or self._random.random() < self.loss:
                 end.dropped += 1

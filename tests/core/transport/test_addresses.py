@@ -61,3 +61,12 @@ def test_addresses_are_shown_as_in_a_url() -> None:
     assert shown(("::1", 1, 0, 0)) == "[::1]:1"
     error = refused(("::1", 1, 0, 0), ConnectionRefusedError(111, "whatever the library says"))
     assert "[::1]:1 cannot be reached: Connection refused" in str(error)
+
+
+def test_sockets_that_say_so_share_a_port_and_no_other_joins_them() -> None:
+    with bound(socket.AF_INET, (HOME, 0), shared=True) as first:
+        address = first.getsockname()
+        with bound(socket.AF_INET, address, shared=True) as second:
+            assert second.getsockname() == address
+            with pytest.raises(ConnectFailed, match="in use"):
+                bound(socket.AF_INET, address)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import cast
+from itertools import pairwise
+from typing import Any, cast
 
 import pytest
 
 from aqueduct_core.aqueduct.engine import AqueductEngine, Mode, Side
 from aqueduct_core.engine.actions import Action, SendDatagram, WriteStream
+from aqueduct_core.engine.engine import Engine
 from aqueduct_core.engine.inputs import (
     DatagramFate,
     DatagramOutcome,
@@ -19,6 +21,7 @@ from aqueduct_core.engine.inputs import (
     LinkRoom,
 )
 from aqueduct_core.transport import Driver, LinkSettings, dial
+from aqueduct_core.transport.driver import JOIN
 from aqueduct_core.transport.link import Address, Link
 from tests.core.transport.ends import ALPN, dialled, ended, serving
 from tests.core.transport.probe import Probe
@@ -195,6 +198,10 @@ class Narrow:
     def __init__(self) -> None:
         self._inputs: list[Input] = [LinkRoom(1), LinkReady(1_000)]
         self._actions: list[SendDatagram] = []
+        self.too_large_at: list[tuple[int, float]] = []
+
+    def too_large(self, size: int, now: float) -> None:
+        self.too_large_at.append((size, now))
 
     def inputs(self) -> list[Input]:
         inputs, self._inputs = self._inputs, []
@@ -209,19 +216,148 @@ class Narrow:
         return [(action.data, ("127.0.0.1", 1)) for action in actions]
 
 
+def on_narrow(engine: Engine[Any], sent: list[tuple[bytes, Address]]) -> Driver:
+    return Driver(
+        cast(Link, Narrow()), ("127.0.0.1", 1),
+        make_engine=lambda driver, now: (engine, lambda driver, events: None),
+        send=sent.extend, on_turn=lambda driver: None,
+    )  # fmt: skip
+
+
 def test_what_has_left_makes_room_for_more_in_the_same_turn() -> None:
     async def main() -> None:
         sent: list[tuple[bytes, Address]] = []
         engine = AqueductEngine(Side.CLIENT)
-        driver = Driver(
-            cast(Link, Narrow()), ("127.0.0.1", 1),
-            make_engine=lambda driver, now: (engine, lambda driver, events: None),
-            send=sent.extend, on_turn=lambda driver: None,
-        )  # fmt: skip
+        driver = on_narrow(engine, sent)
         driver.turn((), 0.0)
         for i in range(5):
             engine.send(0, bytes([i]), now=0.0, mode=Mode.UNRELIABLE)
         driver.turn((), 0.0)
         assert [data[-1] for data, _ in sent] == [0, 1, 2, 3, 4]
+
+    run_virtually(main())
+
+
+def test_the_link_learns_what_the_interface_does_not_take() -> None:
+    async def main() -> None:
+        link = Narrow()
+        engine = AqueductEngine(Side.CLIENT)
+        driver = Driver(
+            cast(Link, link), ("127.0.0.1", 1),
+            make_engine=lambda driver, now: (engine, lambda driver, events: None),
+            send=lambda datagrams: 9_000 if len(datagrams[0][0]) > 500 else None,
+            on_turn=lambda driver: None,
+        )  # fmt: skip
+        driver.turn((), 0.0)
+        engine.send(0, b"small", now=0.0, mode=Mode.UNRELIABLE)
+        driver.turn((), 0.0)
+        assert link.too_large_at == []
+        engine.send(0, bytes(600), now=0.0, mode=Mode.UNRELIABLE)
+        driver.turn((), 2.0)
+        assert link.too_large_at == [(9_000, 2.0)]
+
+    run_virtually(main())
+
+
+class Turns:
+    """When a driver had its turns, in virtual seconds since ``start``."""
+
+    def __init__(self) -> None:
+        self.probe = Told(self)
+        self.times: list[float] = []
+        self.driver = on_narrow(self.probe, [])
+        self.driver.turn((), self.driver.now())
+        self.start = self.driver.now()
+        self.times.clear()
+
+    async def until(self, seconds: float) -> None:
+        await let_happen(self.start + seconds - self.driver.now())
+
+
+class Told(Probe):
+    """Notes its turns; has an event in the next one when it is given one."""
+
+    def __init__(self, turns: Turns) -> None:
+        super().__init__(client=True)
+        self.news: list[Any] = []
+        self._turns = turns
+
+    def events(self) -> list[Any]:
+        turns = self._turns
+        turns.times.append(round(turns.driver.now() - getattr(turns, "start", 0.0), 4))
+        news, self.news = self.news, []
+        return news
+
+
+def test_the_first_turn_that_is_asked_for_after_quiet_is_had_at_once() -> None:
+    async def main() -> None:
+        turns = Turns()
+        for at in (1.0, 1.0 + JOIN, 2.0):
+            await turns.until(at)
+            turns.driver.kick()
+        await turns.until(3.0)
+        assert turns.times == pytest.approx([1.0, 1.0 + JOIN, 2.0], abs=JOIN / 10)
+
+    run_virtually(main())
+
+
+def test_turns_asked_for_in_quick_succession_are_joined() -> None:
+    async def main() -> None:
+        turns = Turns()
+        for i in range(100):
+            await turns.until(1.0 + i * JOIN / 10)
+            turns.driver.kick()
+        await turns.until(3.0)
+        assert len(turns.times) in (10, 11)
+        assert min(after - before for before, after in pairwise(turns.times)) >= JOIN * 0.9
+        assert turns.times[0] == pytest.approx(1.0, abs=JOIN / 10)
+
+    run_virtually(main())
+
+
+def test_nobody_waits_for_what_is_urgent_or_may_be_an_answer() -> None:
+    async def main() -> None:
+        turns = Turns()
+        await turns.until(1.0)
+        turns.driver.kick()
+        await turns.until(1.0 + JOIN / 4)
+        turns.driver.kick()
+        turns.driver.kick(urgent=True)
+        await turns.until(1.0 + JOIN / 2)
+        turns.probe.news.append("something came")
+        turns.driver.turn((), turns.driver.now())
+        turns.driver.kick()
+        await turns.until(2.0)
+        expected = [1.0, 1.0 + JOIN / 4, 1.0 + JOIN / 2, 1.0 + JOIN / 2]
+        assert turns.times == pytest.approx(expected, abs=JOIN / 10)
+
+    run_virtually(main())
+
+
+def test_what_the_peer_can_wait_for_goes_with_the_next_turn_or_has_one_shortly() -> None:
+    async def main() -> None:
+        turns = Turns()
+        await turns.until(1.0)
+        turns.driver.kick_later()
+        await turns.until(1.0 + JOIN / 2)
+        turns.driver.kick()
+        await turns.until(2.0)
+        turns.driver.kick_later()
+        turns.driver.kick_later()
+        await turns.until(3.0)
+        assert turns.times == pytest.approx([1.0 + JOIN / 2, 2.0 + JOIN], abs=JOIN / 10)
+
+    run_virtually(main())
+
+
+def test_a_turn_for_another_reason_does_what_was_asked_for() -> None:
+    async def main() -> None:
+        turns = Turns()
+        await turns.until(1.0)
+        turns.driver.kick()
+        turns.driver.turn((), turns.driver.now())
+        await turns.until(2.0)
+        assert turns.times == pytest.approx([1.0], abs=JOIN / 10)
+        assert turns.driver.turns == 2
 
     run_virtually(main())

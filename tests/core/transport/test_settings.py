@@ -6,7 +6,7 @@ import pytest
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.transport import LinkSettings, ListenLimits
-from aqueduct_core.transport.settings import LEAST_WINDOW, share
+from aqueduct_core.transport.settings import LARGEST_DATAGRAM, LEAST_WINDOW, share
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,7 @@ from aqueduct_core.transport.settings import LEAST_WINDOW, share
         ("connection_window", 0),
         ("max_streams_uni", -1),
         ("max_streams_bidi", -1),
+        ("initial_datagram_size", 1_199),
         ("max_datagram_size", 1_199),
         ("max_datagram_size", 66_000),
         ("max_datagram_frame_size", -1),
@@ -63,3 +64,16 @@ def test_a_part_of_the_shared_window_is_never_too_small_and_never_more_than_one_
     assert crowded.stream_window == crowded.connection_window == LEAST_WINDOW
     with pytest.raises(InvalidOption, match="shared_window"):
         ListenLimits(shared_window=1)
+
+
+def test_where_datagrams_may_be_fragmented_they_stay_as_they_begin() -> None:
+    settings = LinkSettings(initial_datagram_size=1_400)
+    assert settings.max_datagram_size == LARGEST_DATAGRAM
+    assert settings.for_fragments == LinkSettings(
+        initial_datagram_size=1_400, max_datagram_size=1_400
+    )
+
+
+def test_datagrams_do_not_begin_larger_than_they_may_become() -> None:
+    with pytest.raises(InvalidOption, match="max_datagram_size"):
+        LinkSettings(initial_datagram_size=1_400, max_datagram_size=1_300)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -117,3 +119,176 @@ def test_one_turn_reads_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> Non
 
     for gro in (104, -1):
         run_virtually(main(gro))
+
+
+class Interface(socket.socket):
+    """A connected socket on an interface that takes ``mtu`` bytes in one datagram, cuts larger
+    writes where it can ``segment``, and tells of ``earlier`` errors first, each once."""
+
+    mtu = 1_472
+    segments = True
+
+    def __init__(self, address: Address, *earlier: int) -> None:
+        super().__init__(socket.AF_INET, socket.SOCK_DGRAM)
+        self.connect(address)
+        self.earlier = list(earlier)
+        self.runs: list[int] = []
+
+    def send(self, data: Any, *flags: Any) -> int:
+        self._tell()
+        if len(data) > self.mtu:
+            raise OSError(errno.EMSGSIZE, "too long")
+        return super().send(data, *flags)
+
+    def sendmsg(self, parts: Any, *rest: Any) -> int:
+        self._tell()
+        if len(parts[0]) > self.mtu or not self.segments:
+            raise OSError(errno.EINVAL, "no")
+        self.runs.append(len(parts))
+        return super().sendmsg(parts, *rest)
+
+    def recvmsg_into(self, *arguments: Any) -> Any:
+        self._tell()
+        return super().recvmsg_into(*arguments)
+
+    def _tell(self) -> None:
+        if self.earlier:
+            raise OSError(self.earlier.pop(0), "of an earlier one")
+
+
+class Sending:
+    """What an `Interface` does with what is sent on it."""
+
+    def __init__(self, *earlier: int) -> None:
+        self.got: list[int] = []
+        self.receiver, _ = opened(bound(), lambda burst: self.got.extend(len(d) for d, _ in burst))
+        self.sock = Interface(self.receiver.address, *earlier)
+        self.sender, self.errors = opened(self.sock, lambda burst: None, self.receiver.address)
+
+    def send(self, *sizes: int) -> int | None:
+        return self.sender.send([(bytes(size), self.receiver.address) for size in sizes])
+
+    async def arrived(self, *sizes: int) -> None:
+        await eventually(lambda: len(self.got) == len(sizes))
+        assert self.got == list(sizes)
+        self.sender.close()
+        self.receiver.close()
+
+
+def test_what_the_interface_does_not_take_is_said_and_stops_nobody() -> None:
+    async def main() -> None:
+        both = Sending()
+        assert both.send(1_200, 1_200) is None
+        assert both.send(9_000, 1_200, 1_200, 2_000, 1_200, 1_200) == 2_000
+        assert both.send(1_200, 1_200, 1_200) is None
+        assert both.sock.runs[-1] == 3  # it goes on to segment
+        assert both.sender.counts.datagrams_dropped == 2
+        await both.arrived(*[1_200] * 9)
+
+    run_virtually(main())
+
+
+def test_an_interface_that_cannot_segment_is_done_without() -> None:
+    async def main() -> None:
+        both = Sending()
+        both.sock.segments = False
+        assert both.send(*[1_200] * 5) is None
+        both.sock.segments = True
+        assert both.send(*[1_200] * 5) is None
+        assert both.sock.runs == []
+        await both.arrived(*[1_200] * 10)
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("number", [errno.EMSGSIZE, errno.ECONNREFUSED])
+def test_what_icmp_says_of_an_earlier_datagram_is_not_said_of_this_one(number: int) -> None:
+    async def main() -> None:
+        both = Sending(number)
+        assert both.send(*[1_200] * 3) is None
+        assert both.sock.runs == [3]
+        both.sock.earlier = [errno.EMSGSIZE]
+        assert both.send(1_200) is None
+        await both.arrived(*[1_200] * 4)
+
+    run_virtually(main())
+
+
+def test_sizes_that_icmp_tells_are_not_reported() -> None:
+    """Anybody can forge them (RFC 9000 section 14.2.1)."""
+
+    async def main() -> None:
+        both = Sending()
+        back: Burst = []
+        sock = Interface(both.receiver.address, errno.EMSGSIZE)
+        listening, errors = opened(sock, back.extend, both.receiver.address)
+        both.receiver.send([(b"x", listening.address)])
+        await eventually(lambda: bool(back))
+        assert errors == []
+        listening.close()
+        await both.arrived()
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_datagrams_arrive_whole_or_not_at_all(family: socket.AddressFamily) -> None:
+    async def main() -> None:
+        for wanted in (True, False):
+            sock = socket.socket(family, socket.SOCK_DGRAM)
+            before = sock.getsockopt(socket.IPPROTO_IP, udp_socket.IP_MTU_DISCOVER)
+            both = UdpSocket(sock, lambda burst: None, lambda error: None, unfragmented=wanted)
+            assert both.unfragmented is wanted
+            now = sock.getsockopt(socket.IPPROTO_IP, udp_socket.IP_MTU_DISCOVER)
+            assert now == (udp_socket.IP_PMTUDISC_PROBE if wanted else before)
+            if family == socket.AF_INET6 and wanted:
+                option = udp_socket.IPV6_MTU_DISCOVER
+                assert sock.getsockopt(socket.IPPROTO_IPV6, option) == now
+            both.close()
+
+    run_virtually(main())
+
+
+def test_a_system_without_a_way_to_have_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        monkeypatch.setattr(udp_socket.sys, "platform", "darwin")
+        both = UdpSocket(bound(), lambda burst: None, lambda error: None, unfragmented=True)
+        assert not both.unfragmented
+        both.close()
+
+    run_virtually(main())
+
+
+def test_what_finds_the_kernel_s_buffer_full_is_counted() -> None:
+    async def main() -> None:
+        got: Burst = []
+        receiver, _ = opened(bound(), got.extend)
+        receiver._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        assert receiver.overflowed == 0
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for _ in range(200):  # nobody reads before the loop has a turn
+                sender.sendto(bytes(1_200), receiver.address)
+        await eventually(lambda: len(got) + receiver.overflowed == 200)
+        assert receiver.overflowed > 100
+        receiver.close()
+        assert receiver.overflowed == 0
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_socket_of_many_peers_has_a_larger_buffer_where_that_is_allowed(
+    allowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not allowed:
+        monkeypatch.setattr(udp_socket, "SO_RCVBUFFORCE", -1)
+
+    async def main() -> None:
+        many, _ = opened(bound(), lambda burst: None)
+        one, _ = opened(bound(), lambda burst: None, many.address)
+        sizes = [each._sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) for each in (many, one)]
+        assert sizes[0] in ((sizes[1], 2 * udp_socket.SHARED_BUFFER_BYTES) if allowed else sizes)
+        for each in (many, one):
+            each.close()
+
+    run_virtually(main())

@@ -8,6 +8,8 @@ import pytest
 from aioquic.quic.packet import QuicPacketType
 from aioquic.quic.packet_builder import QuicSentPacket
 from aioquic.tls import Epoch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aqueduct_core.transport.aioquic.congestion import (
     ALGORITHMS,
@@ -98,6 +100,66 @@ def test_a_path_that_became_longer_is_learned() -> None:
     learned = path.control.congestion_window
     path.round()
     assert FLOOR < learned < path.control.congestion_window
+
+
+RUNS = st.lists(
+    st.tuples(
+        st.sampled_from(["acked", "acked", "acked", "lost", "slower"]),
+        st.lists(st.sampled_from([SIZE, SIZE, 900, 38]), min_size=1, max_size=80),
+        st.floats(0.000_1, 0.05),
+    ),
+    max_size=40,
+)
+
+
+def books(control: Control) -> tuple[object, ...]:
+    names = {"_rtt_monitor"} ^ set(vars(control))
+    return tuple(getattr(control, name) for name in sorted(names))
+
+
+@pytest.mark.parametrize("kind", [BoundedCubic, BoundedReno])
+@given(RUNS, st.sampled_from([20_000, 900_000, 4_000_000]))
+def test_a_run_does_to_the_window_what_its_packets_do(
+    kind: type[Control], runs: list[tuple[str, list[int], float]], window: int
+) -> None:
+    whole, singly = kind(max_datagram_size=SIZE), kind(max_datagram_size=SIZE)
+    for control in (whole, singly):
+        control.congestion_window = window
+    now = 1.0
+    for what, sizes, took in runs:
+        packets = [packet(now) for _ in sizes]
+        for one, size in zip(packets, sizes, strict=True):
+            one.sent_bytes = size
+            singly.on_packet_sent(packet=one)
+        assert not whole.begins_anew(now)
+        whole.on_run_sent(sum(sizes))
+        assert books(whole) == books(singly)
+        now += took
+        if what == "lost":
+            for control in (whole, singly):
+                control.on_packets_lost(now=now, packets=packets)
+            continue
+        if what == "slower":
+            for control in (whole, singly):
+                control.ssthresh = control.congestion_window  # as HyStart ends slow start
+        for one in packets:
+            singly.on_packet_acked(now=now, packet=one)
+        whole.on_run_acked(now, packets)
+        assert books(whole) == books(singly)
+        for control in (whole, singly):
+            control.on_rtt_measurement(now=now, rtt=took)
+        assert books(whole) == books(singly)
+
+
+def test_after_a_long_silence_cubic_begins_anew() -> None:
+    cubic, reno = BoundedCubic(max_datagram_size=SIZE), BoundedReno(max_datagram_size=SIZE)
+    for control in (cubic, reno):
+        assert not control.begins_anew(1.0)
+        control.on_packet_sent(packet=packet(1.0))
+        control.on_packet_acked(now=1.1, packet=packet(1.0))
+        assert not control.begins_anew(2.9)
+    assert cubic.begins_anew(3.0)
+    assert not reno.begins_anew(3.0)
 
 
 def test_links_are_made_with_it() -> None:

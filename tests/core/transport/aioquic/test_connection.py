@@ -80,8 +80,8 @@ def test_content_survives_loss_and_reordering(seed: int) -> None:
     for end in wire.ends:
         quic = end.link._quic
         assert len(quic._table) == 0
-        assert not quic._ready
-        assert not quic._starved
+        assert not len(quic._order)
+        assert not quic._order.starved
         assert quic._local_max_data.used == quic._consumed
 
 

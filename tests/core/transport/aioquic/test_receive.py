@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from aqueduct_core.transport.aioquic.receive import BurstConnection
+from aqueduct_core.transport.settings import SMALLEST_DATAGRAM, LinkSettings
 from tests.core.transport.wire import Wire
 
 KB = 1024
@@ -18,6 +19,7 @@ KB = 1024
 @pytest.fixture(autouse=True)
 def ways(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts datagrams by the way they were taken."""
+    monkeypatch.setenv("AQUEDUCT_FAST_PATHS", "1")
     counts: Counter[str] = Counter()
     short, long = BurstConnection._receive_run, BurstConnection.receive_datagram
 
@@ -55,7 +57,9 @@ def transfer(
 
 
 def connected(**chances: float) -> Wire:
-    wire = Wire(**chances)  # type: ignore[arg-type]
+    """Ends that send datagrams of one size, so that it is known how many there will be."""
+    small = LinkSettings(max_datagram_size=SMALLEST_DATAGRAM)
+    wire = Wire(settings=small, **chances)  # type: ignore[arg-type]
     wire.connect()
     wire.rest(0.5)
     return wire

@@ -43,8 +43,8 @@ def nothing_left(end: End) -> bool:
     return (
         len(quic._table) == 0
         and quic._table.halves == 0
-        and not quic._ready
-        and not quic._starved
+        and not len(quic._order)
+        and not quic._order.starved
         and not end.link._incoming._unwanted
         and not end.link._incoming._stopped
         and quic._local_max_data.used == quic._consumed

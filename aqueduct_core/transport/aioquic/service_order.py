@@ -1,0 +1,172 @@
+"""The order in which streams are served, of those only that have something to send.
+
+Stock aioquic walks a list of all open streams for each packet that it builds, also when the packet
+has been full for long. Here a stream stands in the order while it has work, is taken from its front
+while the packet has room, and goes to its end, or out of it until something wakes it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Protocol
+
+from aioquic.quic.packet_builder import QuicPacketBuilder
+
+from aqueduct_core.transport.aioquic.streams import Stream, StreamSender
+
+DATA_OVERHEAD = 19
+"""Bytes of a STREAM frame beside its data at most: type, length, stream and offset."""
+
+CONTROL_SIZE = 42
+"""Bytes of a STOP_SENDING and a RESET_STREAM at most. aioquic gives up the whole flight where one
+of them does not fit the packet."""
+
+LEAST_FLIGHT = 64
+"""Bytes that the congestion window has left below which no stream is asked. To find out of each of
+many that it cannot send costs as much as to send, and a peer that acknowledges nothing keeps its
+window full for as long as it likes."""
+
+
+class Credit(Protocol):
+    @property
+    def out_of_credit(self) -> bool:
+        """The peer takes no more new bytes of any stream."""
+
+
+class ServiceOrder:
+    """Streams with something to send, to repeat, to reset or to stop; each has its turn.
+
+    Whoever builds packets calls ``begin`` for a flight, then for each packet ``take`` while it
+    gives a stream, with the room that is left, and ``settle`` at the end. To aioquic it is the list
+    of streams that it walks once and replaces by a new one for each packet: walking takes streams,
+    and ``replaced`` settles.
+
+    Holds: each stream once (``Stream.queued``); in ``starved`` those that lack nothing but credit
+    of the connection.
+    """
+
+    def __init__(self, credit: Credit) -> None:
+        self.starved: dict[int, Stream] = {}
+        self._credit = credit
+        self._waiting: deque[Stream] = deque()
+        self._taken: Stream | None = None
+        self._builder: QuicPacketBuilder | None = None
+        self._left = 0  # streams that this packet may still ask
+        self._walked = False
+
+    def __len__(self) -> int:
+        return len(self._waiting) + (self._taken is not None)
+
+    def add(self, stream: Stream) -> None:
+        """It has something to do. Does nothing where it stands in the order already."""
+        if not stream.queued:
+            stream.queued = True
+            self._waiting.append(stream)
+
+    def feed(self) -> None:
+        """The connection has credit again: those who starved go on."""
+        starved, self.starved = self.starved, {}
+        for stream in starved.values():
+            self.add(stream)
+
+    def clear(self) -> None:
+        """Nobody has anything to do, and nobody starves."""
+        for stream in self._waiting:
+            stream.queued = False
+        self._waiting.clear()
+        self.starved.clear()
+
+    # A flight of packets
+
+    def begin(self, builder: QuicPacketBuilder) -> None:
+        """Serve streams into the packets of this builder, if they may send anything at all."""
+        most = builder.max_flight_bytes
+        full = most is not None and most - builder._flight_bytes < LEAST_FLIGHT
+        self._builder = None if full else builder
+        self.replaced()
+
+    def end(self) -> None:
+        """The flight is built."""
+        self.settle()
+        self._builder = None
+
+    def take(self, room: int) -> Stream | None:
+        """The next stream, for a packet that has so many bytes left; None: it is full, or all have
+        been asked. Settles the one before."""
+        self.settle()
+        waiting = self._waiting
+        while waiting and self._left > 0:
+            stream = waiting[0]
+            if stream.is_finished:
+                waiting.popleft()
+                stream.queued = False
+                continue
+            controls = stream.receiver.stop_pending or stream.sender.reset_pending
+            if room < (CONTROL_SIZE if controls else DATA_OVERHEAD):
+                return None
+            self._left -= 1
+            self._taken = waiting.popleft()
+            return self._taken
+        return None
+
+    @property
+    def alone(self) -> bool:
+        """No other stream than the one taken is in the order."""
+        return not self._waiting
+
+    def settle(self) -> None:
+        """Let the stream that was taken wait for its next turn, or park it until it is woken."""
+        stream, self._taken = self._taken, None
+        if stream is None:
+            return
+        if self._has_more(stream):
+            self._waiting.append(stream)
+        else:
+            stream.queued = False
+
+    def _has_more(self, stream: Stream) -> bool:
+        sender = stream.sender
+        if stream.is_finished:
+            return False
+        if stream.receiver.stop_pending or sender.reset_pending:
+            return True
+        if stream.is_blocked or sender.buffer_is_empty or not isinstance(sender, StreamSender):
+            return False
+        offset = sender.offers
+        if offset is None:
+            return not sender.rests()
+        if offset >= stream.max_stream_data_remote:
+            return False
+        if offset >= sender.highest_offset and self._credit.out_of_credit:
+            self.starved[stream.number] = stream
+            return False
+        return True
+
+    # As the list that aioquic walks
+
+    def __bool__(self) -> bool:
+        """Streams may want to send in this flight."""
+        return self._builder is not None and bool(self._waiting)
+
+    def __iter__(self) -> Iterator[Stream]:
+        if self._walked or self._builder is None:
+            return iter(())  # aioquic sorts out what it has walked
+        self._walked = True
+        return self
+
+    def __next__(self) -> Stream:
+        assert self._builder is not None
+        stream = self.take(self._builder.remaining_flight_space)
+        if stream is None:
+            raise StopIteration
+        return stream
+
+    def extend(self, served: object) -> None:
+        """They have their places already."""
+
+    def replaced(self) -> None:
+        """A packet is over: the next one may ask all streams that stand here now."""
+        self.settle()
+        self._left = len(self._waiting)
+        self._walked = False
