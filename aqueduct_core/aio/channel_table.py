@@ -163,7 +163,7 @@ class ChannelTable:
             sink.cancel()
         elif sender.finishing and not (sender.oneshot and sender.deliveries.total):
             sink.finish()
-        sender.changed.fire()
+        sender.notify()
 
     def _bind_receiver(self, left: SendState, receiver: ReceiveState, channel: int) -> None:
         sent = left.deliveries

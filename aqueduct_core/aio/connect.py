@@ -39,14 +39,16 @@ def connect(
     transport: str = "aioquic",
     tickets: SessionStore | None = None,
     early_data: bool = False,
+    at_once: bool = False,
 ) -> Opening[ClientConnection]:
     """Dial ``aqueduct://host:port``.
 
     ``async with connect(…) as connection`` closes at the end in good order (and aborts when the
     block raised); ``connection = await connect(…)`` leaves the closing to the caller.
-    Returns when the server has accepted the connection headers; with ``early_data``, where an
-    earlier connection left a session that allows it, at once: what is sent then travels as
-    0-RTT data, and ``connection.accepted()`` tells whether the server took the connection.
+    Returns when the server has accepted the connection headers; with ``at_once`` a round trip
+    sooner, when the TLS handshake is complete; with ``early_data``, where an earlier connection
+    left a session that allows it, at once: what is sent then travels as 0-RTT data. In both cases
+    ``connection.accepted()`` tells whether the server took the connection.
 
     Args:
         tls: how the server is verified; None: by the authorities of the system.
@@ -58,6 +60,11 @@ def connect(
             memory, for the life of the process.
         early_data: see above. An observer may have the server receive such data twice; an
             Aqueduct server processes it only when the handshake proves that it is no replay.
+        at_once: the first messages leave with the connection headers (AQ-HDR-6), up to
+            ``Config.initial_burst`` bytes (AQ-FLOW-9). A server that refuses them has processed
+            none (AQ-HDR-4): senders then end with ``ConnectionLost``, and ``accepted()`` raises
+            what ``connect`` would. Without flow control nothing bounds what would wait there, so it
+            has no effect.
 
     Raises:
         ConnectFailed, TlsFailed, AuthFailed, VersionMismatch, ProtocolViolation, InvalidOption.
@@ -77,6 +84,7 @@ def connect(
         transport,
         tickets,
         early_data,
+        at_once and (config or DEFAULT_CONFIG).flow_per_channel is not None,
     )
     return Opening(dialled.connect, _leave)
 
@@ -99,6 +107,7 @@ class _Dial:
     transport: str
     tickets: SessionStore | None
     early_data: bool
+    at_once: bool
 
     async def connect(self) -> ClientConnection:
         channels: ChannelTable | None = None
@@ -141,7 +150,7 @@ class _Dial:
         )
         assert channels is not None
         channels.network.driver = driver
-        if driver.link.early:
+        if driver.link.early or (self.at_once and not answer.done()):
             self._expect(answer, driver)
             return ClientConnection(channels, driver, (), answer)
         try:
@@ -157,8 +166,8 @@ class _Dial:
         return ClientConnection(channels, driver, headers)
 
     def _expect(self, answer: asyncio.Future[Headers], driver: Driver) -> None:
-        """End a connection that was made with early data when its answer is late: behind the time
-        for the handshake, by which the link ends it."""
+        """End a connection that is used before its answer when that is late: behind the time for
+        the handshake, by which the link ends it."""
 
         def late() -> None:
             if not answer.done():

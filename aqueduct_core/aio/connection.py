@@ -160,8 +160,8 @@ class Connection:
 class ClientConnection(Connection):
     """A connection that this side dialled; made by ``connect``. ``entrypoint`` sends.
 
-    One that was made with early data may not be accepted yet: ``answer`` has the server's headers
-    when it is, and ``headers`` is empty until then.
+    One that was made with early data, or at once, may not be accepted yet: ``answer`` has the
+    server's headers when it is, and ``headers`` is empty until then.
     """
 
     def __init__(

@@ -10,7 +10,6 @@ from typing import Generic, Protocol, TypeVar
 from aqueduct_core.aio.outcomes import Misuse, Outcome
 from aqueduct_core.aqueduct.conventions.headers import NAME
 from aqueduct_core.engine.message_batch import Headers
-from aqueduct_core.transport.awaiting import Signal
 
 
 class CarriedHalf(Protocol):
@@ -28,7 +27,9 @@ class HalfState(CarriedHalf, Protocol):
     """What stays the same of a half when its channel becomes networked."""
 
     channel: int | None
-    changed: Signal
+
+    def notify(self) -> None:
+        """Wake whoever waits for anything of it."""
 
     @property
     def outcome(self) -> Outcome | None:
@@ -90,7 +91,7 @@ class Half(Generic[State]):
         state = self._present()
         self._finalizer.detach()
         self._state = None
-        state.changed.fire()
+        state.notify()
 
 
 def abandon(carried: Iterable[CarriedHalf]) -> None:

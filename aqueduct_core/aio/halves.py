@@ -33,6 +33,7 @@ from aqueduct_core.aio.send_state import Observer, SendState, again
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions.headers import channel_headers
 from aqueduct_core.aqueduct.events import Counts
+from aqueduct_core.engine.header_column import HeaderColumn
 
 Payload: TypeAlias = bytes | bytearray | memoryview
 
@@ -132,25 +133,32 @@ class Sender(Half[SendState]):
                 for half in halves:
                     half._leave()
                 return number
-            await state.changed.wait()
+            await state.room.wait()
 
-    async def send_many(self, payloads: Iterable[bytes]) -> int:
-        """Send many messages without headers at the least cost; how many. Waits for room.
+    async def send_many(
+        self, payloads: Iterable[bytes], *, headers: HeaderColumn | None = None
+    ) -> int:
+        """Send many messages at the least cost; how many. Waits for room.
+
+        ``headers``, one for each payload where there are any, are a column: encoded once, however
+        often they are sent (``HeaderColumn.of``).
 
         Raises as ``send``; when it raises or is cancelled, a first part may have been sent
         (``statistics`` tells).
         """
         parts = list(payloads)
+        if headers is not None and len(headers) != len(parts):
+            raise Misuse(f"headers of {len(headers)} messages for {len(parts)} payloads")
         position = 0
         while position < len(parts):
             state = self._present()
             state.refuse()
             if state.oneshot and len(parts) > 1:
                 raise Misuse(f"{state.label} is a oneshot: it carries one message")
-            _, count = state.sink.offer_many(parts, position)
+            _, count = state.sink.offer_many(parts, position, headers)
             position += count
             if not count:
-                await state.changed.wait()
+                await state.room.wait()
         return len(parts)
 
     async def flush(self) -> None:

@@ -20,6 +20,7 @@ from aqueduct_core.aqueduct.config import Config, Mode
 from aqueduct_core.aqueduct.egress import check_headers
 from aqueduct_core.aqueduct.events import Counts
 from aqueduct_core.aqueduct.faults import LocalError
+from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.engine.message_batch import Headers
 
 QUEUE_BYTES = 4 * 1024 * 1024
@@ -56,7 +57,12 @@ class LocalChannel:
             self.sender.finish()
         return number
 
-    def offer_many(self, payloads: Sequence[bytes], start: int) -> tuple[int, int]:
+    def offer_many(
+        self, payloads: Sequence[bytes], start: int, headers: HeaderColumn | None = None
+    ) -> tuple[int, int]:
+        if headers is not None:  # there is no wire to encode them for
+            number = self.offer(payloads[start], headers[start], ())
+            return (0, 0) if number is None else (number, 1)
         if self._full():
             return 0, 0
         reliable = self._reliable(len(payloads[start]))
@@ -89,7 +95,7 @@ class LocalChannel:
 
     def taken(self, size: int) -> None:
         if not self._full():
-            self.sender.changed.fire()
+            self.sender.notify()
 
     def close(self) -> None:
         if self.receiver.outcome is None:

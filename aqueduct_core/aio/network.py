@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
 from aqueduct_core.aio.outcomes import ConnectionLost
+from aqueduct_core.aio.sender_line import Blocked, SenderLine
 from aqueduct_core.aqueduct.engine import AqueductEngine
 from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.faults import ConnectionOver
@@ -20,15 +20,11 @@ HIGH_WATER = 1024 * 1024
 enough that an ack does not wait behind seconds of data."""
 
 TURN_MESSAGES = 4096
-"""Messages of a turn of the event loop above which senders wait for the next one. However small
-they are, each costs time, and the peer hears nothing of us meanwhile."""
+"""Messages of a turn of the driver above which senders wait for the next one. However small they
+are, each costs time, and the peer hears nothing of us meanwhile."""
 
-
-class Blocked(Protocol):
-    """Who has more to send than there is room for."""
-
-    def wake(self) -> None:
-        """There may be room again."""
+URGENT = 16 << 10
+"""Bytes that wait for a turn above which it is not put off: they are worth one of their own."""
 
 
 class NetworkConnection:
@@ -46,32 +42,40 @@ class NetworkConnection:
         self.datagrams = True
         self.when_closed = [on_closed]
         self._handed_over = 0
+        self._turn = 0
         self._turn_bytes = self._turn_messages = 0
-        self._turn_ends = False
-        self._blocked: set[Blocked] = set()
-        self._unblocking: asyncio.Task[None] | None = None
+        self._line = SenderLine()
+        self._serving: asyncio.Task[None] | None = None
+        self._table_line = SenderLine()
+        self._table_call: asyncio.Handle | None = None
 
     def now(self) -> float:
         return self.loop.time()
 
     def kick(self) -> None:
-        """Let the driver run at the end of this turn of the event loop."""
+        """Let the driver run soon, with what the application wants the peer to have."""
         if self.driver is not None:
-            self.driver.kick()
-            if not self._turn_ends:
-                self._turn_ends = True
-                self.loop.call_soon(self._turned)
+            self.driver.kick(urgent=self._turn_bytes >= URGENT)
 
-    def handed_over(self, size: int, messages: int = 1) -> None:
-        """``size`` bytes went to the engine; the link counts them only after the turn."""
+    def kick_later(self) -> None:
+        """Let the driver run shortly, with what the peer can wait for."""
+        if self.driver is not None:
+            self.driver.kick_later()
+
+    def handed_over(self, sender: Blocked, size: int, messages: int = 1) -> None:
+        """``size`` bytes of it went to the engine; the link counts them only after the turn."""
+        self._look()
         self._handed_over += size
         self._turn_bytes += size
         self._turn_messages += messages
+        self._line.charge(sender, size)
+        self._table_line.charge(sender, size)
 
     @property
     def bytes_delivered(self) -> int:
         """About how many bytes of messages have left this end and arrived at the other host: it
         rises while the path takes anything, acked by the peer's application or not."""
+        self._look()
         unsent = 0 if self.driver is None else self.driver.unsent
         return self._handed_over - self._turn_bytes - unsent
 
@@ -85,28 +89,23 @@ class NetworkConnection:
             self.kick()
 
     def full(self, sender: Blocked) -> bool:
-        """Whether the transport holds enough, or this turn has brought enough; the sender is woken
-        when it does no more."""
-        driver = self.driver
-        if driver is None or (
-            driver.unsent + self._turn_bytes < HIGH_WATER and self._turn_messages < TURN_MESSAGES
-        ):
+        """Whether the transport holds enough, or this turn has brought enough, or others wait for
+        that to change; the sender is woken in its turn."""
+        if self.driver is None or (self._line.may_pass(sender) and not self._is_full):
             return False
-        self._blocked.add(sender)
-        if self._unblocking is None and self.closed is None:
-            self._unblocking = self.loop.create_task(self._await_room())
+        self._line.join(sender)
+        if self._serving is None and self.closed is None:
+            self._serving = self.loop.create_task(self._serve())
         return True
 
     def wake_on_events(self, sender: Blocked) -> None:
         """Wake the sender when events come: acks make room in a table that is full."""
-        self._blocked.add(sender)
+        self._table_line.join(sender)
 
     def wake_blocked(self) -> None:
-        """Events came, or room: wake all who wait for that."""
-        if self._blocked:
-            blocked, self._blocked = self._blocked, set()
-            for sender in blocked:
-                sender.wake()
+        """Events came: call those who wait for that, as long as none of them waits on."""
+        if self._table_line and self._table_call is None:
+            self._call_for_table()
 
     def lost(self, label: str) -> ConnectionLost:
         """The outcome of a half that was open when the connection ended."""
@@ -117,20 +116,50 @@ class NetworkConnection:
 
     def over(self, closed: Closed) -> None:
         """The connection has ended, and its halves know it."""
-        if self._unblocking is not None:
-            self._unblocking.cancel()
-            self._unblocking = None
+        for pending in (self._serving, self._table_call):
+            if pending is not None:
+                pending.cancel()
+        self._serving = self._table_call = None
+        self._line.clear()
+        self._table_line.clear()
         for callback in self.when_closed:
             callback(closed)
 
-    def _turned(self) -> None:
-        """The driver's turn, asked for before this call, is over."""
-        self._turn_ends = False
-        self._turn_bytes = self._turn_messages = 0
-
-    async def _await_room(self) -> None:
+    @property
+    def _is_full(self) -> bool:
         assert self.driver is not None
-        await self.driver.writable(HIGH_WATER)
-        self._turn_bytes = self._turn_messages = 0
-        self._unblocking = None
-        self.wake_blocked()
+        self._look()
+        return (
+            self.driver.unsent + self._turn_bytes >= HIGH_WATER
+            or self._turn_messages >= TURN_MESSAGES
+        )
+
+    def _look(self) -> None:
+        """Whether the driver has had a turn since: the link counts now what was handed over."""
+        turn = 0 if self.driver is None else self.driver.turns
+        if turn != self._turn:
+            self._turn = turn
+            self._turn_bytes = self._turn_messages = 0
+
+    async def _serve(self) -> None:
+        """Call those who wait for room while there is any. Each has a step of its task to use it,
+        before the next ones are called."""
+        assert self.driver is not None
+        while self._line:
+            if self._is_full:
+                await self.driver.writable(HIGH_WATER)
+            self._line.call()
+            await asyncio.sleep(0)
+        self._serving = None
+
+    def _call_for_table(self) -> None:
+        self._table_call = None
+        self._table_line.call()
+        if self._table_line:
+            self._table_call = self.loop.call_soon(self._call_on)
+
+    def _call_on(self) -> None:
+        """Call the next ones, unless one of the last ones has found the table full."""
+        self._table_call = None
+        if self._table_line and not self._table_line.refused:
+            self._call_for_table()

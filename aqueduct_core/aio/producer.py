@@ -128,6 +128,7 @@ class Producer:
                 transport=transport,
                 tickets=tickets,
                 early_data=early_data,
+                at_once=True,
             ),
             refused=partial(refusal_of_producer, str(self._where), producer),
             backoff=Backoff(first_wait, longest_wait, chance),

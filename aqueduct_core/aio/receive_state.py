@@ -132,6 +132,10 @@ class ReceiveState:
     def label(self) -> str:
         return label(self.channel, self.headers)
 
+    def notify(self) -> None:
+        """Whoever waits looks again."""
+        self.changed.fire()
+
     def put(self, batch: MessageBatch, carried: dict[int, tuple[CarriedHalf, ...]]) -> None:
         """A batch has arrived. After ``close`` its halves are given up and its bytes given back."""
         if self.closed:

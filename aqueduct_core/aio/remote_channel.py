@@ -3,8 +3,10 @@ source of a receiver. Both turn calls into commands of the engine."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from aqueduct_core.aio.half import CarriedHalf, abandon
@@ -23,6 +25,7 @@ from aqueduct_core.aqueduct.faults import (
     QueueFull,
     TooMany,
 )
+from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.engine.message_batch import Headers
 
 BULK_BYTES = 256 * 1024
@@ -85,17 +88,18 @@ class RemoteSink:
         finally:
             network.kick()
 
-    def offer_many(self, payloads: Sequence[bytes], start: int) -> tuple[int, int]:
+    def offer_many(
+        self, payloads: Sequence[bytes], start: int, headers: HeaderColumn | None = None
+    ) -> tuple[int, int]:
         network, state = self._network, self._state
         if self._unread or network.full(self):
             return 0, 0
-        stop, size = start, 0
         bulk = DATAGRAM_BULK_BYTES if state.mode is Mode.UNRELIABLE else BULK_BYTES
-        while stop < min(len(payloads), start + TURN_MESSAGES) and size < bulk:
-            size += len(payloads[stop])
-            stop += 1
+        part = list(payloads[start : start + TURN_MESSAGES])
+        del part[1 + bisect_left(list(accumulate(map(len, part))), bulk) :]
+        column = None if headers is None else headers.part(start, start + len(part))
         try:
-            return self._send_many(payloads[start:stop])
+            return self._send_many(part, column)
         except QueueFull:
             return 0, 0
         except TooMany:
@@ -124,7 +128,7 @@ class RemoteSink:
     def wake(self) -> None:
         """Something that the sender waits for may be there: room, credit, events."""
         self.resume()
-        self._state.changed.fire()
+        self._state.notify()
 
     def resume(self) -> bool:
         """Go on sending what was not read; False: the engine refuses it for good."""
@@ -159,7 +163,7 @@ class RemoteSink:
             self._send(payloads[0], headers, carried, fresh=False)
             return True
         while payloads:
-            _, count = self._send_many(payloads, fresh=False)
+            _, count = self._send_many(payloads, None, fresh=False)
             del payloads[:count]
             if not count:
                 return False
@@ -246,7 +250,7 @@ class RemoteSink:
             headers=headers,
             attach=attach,
         )
-        network.handed_over(len(payload) + FRAME_BYTES)
+        network.handed_over(self, len(payload) + FRAME_BYTES)
         deliveries = state.deliveries
         if not fresh:
             deliveries.leave(1)
@@ -264,31 +268,36 @@ class RemoteSink:
                 self._bind(half, channel)
         return number
 
-    def _send_many(self, payloads: Sequence[bytes], *, fresh: bool = True) -> tuple[int, int]:
+    def _send_many(
+        self, payloads: Sequence[bytes], headers: HeaderColumn | None, *, fresh: bool = True
+    ) -> tuple[int, int]:
         """In bulk where that can be; what fits no datagram, or waits for credit although it is
         unreliable, goes one by one."""
         network, state = self._network, self._state
         engine, unreliable = network.engine, state.mode is Mode.UNRELIABLE
         datagrams = unreliable and network.datagrams
-        fits = not datagrams or max(map(len, payloads)) <= engine.datagram_room(
+        added = 0 if headers is None else headers.longest_added
+        fits = not datagrams or max(map(len, payloads)) + added <= engine.datagram_room(
             self._channel, len(payloads)
         )
         count = 0
         if fits and not state.oneshot:
             first, stop = engine.send_many(
-                self._channel, payloads, now=network.now(), mode=state.mode
+                self._channel, payloads, now=network.now(), mode=state.mode, headers=headers
             )
             count = stop - first
         if count or not (unreliable or state.oneshot):
             if not fresh:
                 state.deliveries.leave(count)
-            network.handed_over(sum(map(len, payloads[:count])) + FRAME_BYTES * count, count)
+            size = sum(map(len, payloads[:count])) + FRAME_BYTES * count
+            network.handed_over(self, size, count)
             return state.deliveries.sent(not datagrams, first, count), count
         numbers = []
-        for payload in payloads:
+        for i, payload in enumerate(payloads):
             if self._congested():
                 break
-            numbers.append(self._send(payload, (), (), fresh=fresh))
+            pairs = () if headers is None else headers[i]
+            numbers.append(self._send(payload, pairs, (), fresh=fresh))
         return (numbers or [0])[0], len(numbers)
 
     def _congested(self) -> bool:
@@ -321,7 +330,7 @@ class RemoteSource:
         network = self._network
         if network.closed is None:
             network.engine.consumed(self._channel, size, network.now())
-            network.kick()
+            network.kick_later()
 
     def close(self) -> None:
         try:

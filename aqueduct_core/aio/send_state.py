@@ -11,6 +11,7 @@ from aqueduct_core.aio.half import CarriedHalf
 from aqueduct_core.aio.outcomes import LostInTransit, Misuse, Outcome, ReceiverClosed
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions.headers import NAME
+from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.escape import escaped
 from aqueduct_core.transport.awaiting import Signal
@@ -23,14 +24,17 @@ class MessageSink(Protocol):
     """Where the messages of a sender go: a local or a networked channel.
 
     No call waits. ``offer`` and ``offer_many`` take nothing where there is no room, and fire
-    ``SendState.changed`` when there may be room again.
+    ``SendState.room`` when there may be room again.
     """
 
     def offer(self, payload: bytes, headers: Headers, carried: Sequence[CarriedHalf]) -> int | None:
         """Take one message; its number, or None where there is no room now."""
 
-    def offer_many(self, payloads: Sequence[bytes], start: int) -> tuple[int, int]:
-        """Take some of ``payloads[start:]``: the number of the first one and how many."""
+    def offer_many(
+        self, payloads: Sequence[bytes], start: int, headers: HeaderColumn | None = None
+    ) -> tuple[int, int]:
+        """Take some of ``payloads[start:]``: the number of the first one and how many. ``headers``
+        are those of all ``payloads``."""
 
     def finish(self) -> None: ...
 
@@ -42,7 +46,8 @@ class SendState:
 
     Ends when the receiver closed (after ``finish``: in good order), the channel or the connection
     was lost, or the sender cancelled; then ``done`` is set, and ``outcome`` says why unless it
-    was a good end. ``changed`` fires whenever something a caller may wait for has changed.
+    was a good end. ``changed`` fires whenever something a caller may wait for has changed; ``room``
+    only when a message that found no room may find some, or an end: acks wake no such caller.
     """
 
     def __init__(
@@ -61,6 +66,7 @@ class SendState:
         self.channel = channel
         self.deliveries = Deliveries()
         self.changed = Signal()
+        self.room = Signal()
         self.sink: MessageSink
         self.in_transit = False
         self.finishing = False
@@ -135,10 +141,15 @@ class SendState:
             self.outcome = outcome
         self._report_end()
 
+    def notify(self) -> None:
+        """There may be room, or it is another channel: whoever waits looks again."""
+        self.changed.fire()
+        self.room.fire()
+
     def _report_end(self) -> None:
         """Who observed is told for the last time, and let go: it may hold the sender, whose
         finalizer holds this."""
-        self.changed.fire()
+        self.notify()
         on_end, self.on_end, self.observer = self.on_end, None, None
         if on_end is not None:
             on_end()

@@ -341,7 +341,7 @@ class Channels:
         channel = half.channel
         del self.halves[channel]
         self.idle.gone(channel)
-        self._context.flow.changed = True  # room for what carries channels
+        self._context.flow.table_freed = True
         self._route_back.pop(channel, None)
         self._context.remote_lineage.ended(channel)
         if self.remote(channel):
@@ -382,7 +382,7 @@ class Channels:
             emit = self._context.events.emit_delivered
             for first, stop in ranges:
                 emit(half.channel, reliable, first, stop, acked=acked)
-        self._context.flow.changed = True  # room for what carries channels
+        self._context.flow.table_freed = True
         if acked:
             self.lineage.acked(half.channel, reliable, ranges)
             for channel in self.lineage.take_opened():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from aqueduct_core.aqueduct.channels import Channels
@@ -15,8 +15,10 @@ from aqueduct_core.aqueduct.send_queue import Attach, QueuedMessage
 from aqueduct_core.aqueduct.sender import SenderHalf
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.aqueduct.wire.codec import headers_size
+from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.engine.inputs import (
     DatagramFate,
+    DatagramLimit,
     DatagramOutcome,
     EarlyReady,
     EarlyRejected,
@@ -28,7 +30,14 @@ from aqueduct_core.engine.inputs import (
 from aqueduct_core.engine.message_batch import Attachment, Headers, ReceivedHeaders
 
 LinkInput: TypeAlias = (
-    DatagramOutcome | EarlyReady | EarlyRejected | LinkReady | LinkRoom | LinkRtt | StreamLimit
+    DatagramLimit
+    | DatagramOutcome
+    | EarlyReady
+    | EarlyRejected
+    | LinkReady
+    | LinkRoom
+    | LinkRtt
+    | StreamLimit
 )
 
 
@@ -53,6 +62,7 @@ class Egress:
         self._channels = channels
         self._context = context
         self.messages = 0
+        self._short_of_table: dict[int, None] = {}  # whose next message carries too many channels
 
     def send(
         self,
@@ -135,7 +145,7 @@ class Egress:
             if dropped and half.visible:
                 self._context.events.emit(Dropped(half.channel, dropped))
         # one that joined an empty queue may be the first to wait for the total
-        self._context.flow.changed = True
+        self._context.flow.affected[half.channel] = None
         return Sent(None, mode is not Mode.UNRELIABLE, ())
 
     def congested(self, half: SenderHalf) -> bool:
@@ -152,13 +162,28 @@ class Egress:
     def release(self, now: float) -> None:
         """Send what waits and may go now, one message a channel in turn."""
         flow, queues = self._context.flow, self._context.queues
-        if not flow.changed:
+        affected, flow.affected = flow.affected, {}
+        if flow.table_freed:
+            short = dict.fromkeys(filter(queues.waiting, self._short_of_table))
+            self._short_of_table = short
+            affected |= short
+        everybody, flow.changed, flow.table_freed = flow.changed, False, False
+        if not (everybody or affected or queues.freed):
             return
-        flow.changed = False
-        waiting = queues.channels()
+        waiting = queues.channels() if everybody else list(filter(queues.waiting, affected))
         while waiting:
             waiting = [channel for channel in waiting if self._release_one(channel, now)]
-        for channel, bulk in list(queues.awaiting_writable.items()):
+        freed, queues.freed = queues.freed, False
+        if everybody or freed:
+            self._notify(list(queues.awaiting_writable))
+        else:
+            self._notify([channel for channel in affected if channel in queues.awaiting_writable])
+
+    def _notify(self, channels: Iterable[int]) -> None:
+        """Tell the applications that were refused, and may try again."""
+        queues = self._context.queues
+        for channel in channels:
+            bulk = queues.awaiting_writable[channel]
             half = self._channels.halves.get(channel)
             if isinstance(half, SenderHalf) and self._may_try(half, bulk):
                 del queues.awaiting_writable[channel]
@@ -183,7 +208,9 @@ class Egress:
         queues = self._context.queues
         message = queues.head(channel)
         if message.attach and not self._channels.has_room(len(message.attach)):
+            self._short_of_table[channel] = None
             return False
+        self._short_of_table.pop(channel, None)
         sent = self._put_out(half, message, half.mode, now)
         if sent is None:
             return False
@@ -198,16 +225,28 @@ class Egress:
         return False
 
     def send_many(
-        self, half: SenderHalf, payloads: Sequence[bytes], mode: Mode, now: float
+        self,
+        half: SenderHalf,
+        payloads: Sequence[bytes],
+        headers: HeaderColumn | None,
+        *,
+        mode: Mode,
+        now: float,
     ) -> tuple[int, int]:
         half.check_send(mode, len(payloads))
         longest = max(map(len, payloads), default=0)
         self._check_size(longest)
+        if headers is not None:
+            check_header_column(headers, len(payloads), self._context.config)
         size = self._context.datagram_size
         count = len(payloads)
-        if count and mode is Mode.UNRELIABLE and size and longest > half.datagram_room(count):
-            raise TooLarge(f"a payload of {longest} bytes and its head, a datagram holds {size}")
-        first, stop = half.send_many(payloads, mode, now)
+        if count and mode is Mode.UNRELIABLE and size:
+            room = half.datagram_room(count) - (0 if headers is None else headers.longest_added)
+            if longest > room:
+                raise TooLarge(
+                    f"a payload of {longest} bytes and its head, a datagram holds {size}"
+                )
+        first, stop = half.send_many(payloads, headers, mode, now)
         self.messages += stop - first
         if stop - first < len(payloads):
             self._context.queues.awaiting_writable[half.channel] = True
@@ -232,7 +271,7 @@ class Egress:
                     if context.config.require_datagrams:
                         raise PeerFault(Code.DATAGRAM, "the peer takes no datagrams")
                     context.events.emit(DatagramsUnavailable())
-            case EarlyReady(size):
+            case EarlyReady(size) | DatagramLimit(size):
                 context.datagram_size = size
             case EarlyRejected():
                 # The link repeats the streams under their numbers, and the peer has seen nothing
@@ -283,6 +322,22 @@ def check_headers(headers: Headers, config: Config) -> None:
     size = headers_size(headers)
     if size > config.max_headers_bytes or len(headers) > config.max_header_pairs:
         raise TooLarge(f"{len(headers)} headers of {size} bytes")
+
+
+def check_header_column(headers: HeaderColumn, count: int, config: Config) -> None:
+    """The same of messages in a row.
+
+    Raises:
+        BadArgument: a key, or another number of messages than payloads.
+        TooLarge: too many pairs or bytes.
+    """
+    if len(headers) != count:
+        raise BadArgument(f"headers of {len(headers)} messages for {count} payloads")
+    if not headers.received and not all(key and key.isascii() for key in headers.keys):
+        raise BadArgument("a header key must be non-empty ASCII")
+    size, pairs = headers.longest, headers.most_pairs
+    if size > config.max_headers_bytes or pairs > config.max_header_pairs:
+        raise TooLarge(f"up to {pairs} headers of {size} bytes")
 
 
 def check_channel_header(attach: Attach) -> None:

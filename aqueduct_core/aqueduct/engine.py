@@ -41,6 +41,7 @@ from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.engine.actions import Action
 from aqueduct_core.engine.engine import Footprint, StorageEngine
+from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.engine.inputs import (
     Datagram,
     Input,
@@ -260,15 +261,20 @@ class AqueductEngine:
         return self._egress.send(half, payload, mode=mode, headers=headers, attach=attach, now=now)
 
     def send_many(
-        self, channel: int, payloads: Sequence[bytes], *, now: float, mode: Mode = Mode.ORDERED
+        self,
+        channel: int,
+        payloads: Sequence[bytes],
+        *,
+        now: float,
+        mode: Mode = Mode.ORDERED,
+        headers: HeaderColumn | None = None,
     ) -> tuple[int, int]:
-        """Send plain messages in bulk, the first ones of them that may go now; their numbers
-        ``[first, stop)``. When not all could go, ``Writable`` tells when more can.
-
-        Unreliable ones must all fit a datagram (``datagram_room``), unless the peer takes none:
-        then all of them go on streams and the numbers are reliable ones.
-        """
-        return self._egress.send_many(self._live_sender(channel, now), payloads, mode, now)
+        """Send messages in bulk, the first ones of them that may go now; their numbers ``[first,
+        stop)``. When not all could go, ``Writable`` tells when more can. Unreliable ones must all
+        fit a datagram (``datagram_room``, less ``longest_added``), unless the peer takes none: then
+        all go on streams, under reliable numbers."""
+        half = self._live_sender(channel, now)
+        return self._egress.send_many(half, payloads, headers, mode=mode, now=now)
 
     def congested(self, channel: int) -> bool:
         """Whether an application that would rather wait than lose should wait with an unreliable

@@ -57,6 +57,8 @@ class BatchBuilder:
         self.bytes += len(message.payload)
 
     def add_block(self, block: Block) -> None:
+        for i, headers in block.headers.items():
+            self.headers[self.count + i] = headers
         self._payloads.append(block.payload)
         self._lengths.append(block.lengths)
         self.count += len(block.lengths)

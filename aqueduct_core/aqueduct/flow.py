@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.faults import BadArgument, Code, PeerFault
-from aqueduct_core.aqueduct.wire.blocks import LONGEST_HEAD, plain_sizes
+from aqueduct_core.aqueduct.wire.blocks import LONGEST_HEAD, frame_sizes
+from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.primitives import varint
 
@@ -126,7 +127,9 @@ class Flow:
     peer's over all channels.
 
     Until the peer's headers are here we may send ``initial_burst`` (AQ-FLOW-9). ``changed``:
-    something happened by which a waiting message may go, since these were last looked at.
+    something happened by which any waiting message may go, since these were last looked at; where
+    only those of certain channels may, these are in ``affected`` instead, and ``table_freed`` is
+    for those that carry channels.
     ``head_of_line``: the channel whose message waits for room in the total; the others do not
     overtake it, or a large message would never find the total empty.
     """
@@ -138,6 +141,8 @@ class Flow:
         self.total = 0
         self.head_of_line: int | None = None
         self.changed = False
+        self.affected: dict[int, None] = {}
+        self.table_freed = False
         self._per_channel = 0
         self._all = config.initial_burst
 
@@ -200,13 +205,24 @@ class Flow:
             rooms.append(0 if blocked else self._all - self.total)
         return min(rooms, default=None)
 
-    def grant(self, account: Account, first: int, payloads: Sequence[bytes]) -> int:
-        """How many of these plain messages, numbered from ``first``, may go."""
+    def grant(
+        self,
+        account: Account,
+        first: int,
+        payloads: Sequence[bytes],
+        headers: HeaderColumn | None,
+    ) -> int:
+        """How many of these messages without attachments, numbered from ``first``, may go."""
         room = self._room(account)
         count = len(payloads)
-        if room is None or sum(map(len, payloads)) + LONGEST_HEAD * count <= room:
+        if room is None:
             return count
-        for i, size in enumerate(plain_sizes(first, payloads)):
+        most = sum(map(len, payloads)) + LONGEST_HEAD * count
+        if headers is not None:
+            most += sum(map(len, headers.regions))
+        if most <= room:
+            return count
+        for i, size in enumerate(frame_sizes(first, payloads, headers)):
             room -= size
             if room < 0:
                 return i or int(self.verdict(account, size) is SendVerdict.GO)
@@ -253,7 +269,7 @@ class Flow:
             raise PeerFault(Code.ACK, f"credit on channel {account.channel} for more than was sent")
         account.outstanding -= count
         self.total -= count
-        self.changed = True
+        self._affects(account)
 
     def closed(self, account: Account) -> None:
         """The channel has no receiver any more: all of its share comes back (AQ-FLOW-7)."""
@@ -261,7 +277,14 @@ class Flow:
             self.total -= account.outstanding
         account.outstanding = 0
         account.datagrams = None
-        self.changed = True
+        self._affects(account)
+
+    def _affects(self, account: Account) -> None:
+        """Credit came back: to all, if there is a limit for all together."""
+        if self._all:
+            self.changed = True
+        else:
+            self.affected[account.channel] = None
 
     def leave_line(self, channel: int) -> None:
         """What waited first of this channel has gone, or will not go: it is for others to go."""

@@ -267,7 +267,7 @@ class Ingress:
                 if not (later or inbound.queued):
                     self._wait(inbound, now)
                 return later
-            frame = reader.next()
+            frame = reader.next(int(self._work))
             credit = inbound.parsed()
             if frame is None:
                 break
@@ -364,7 +364,8 @@ class Ingress:
 def _work(frame: Frame) -> float:
     """To take a frame in, in the work of a plain message."""
     if isinstance(frame, Block):
-        return 1 + IN_A_BLOCK * len(frame.lengths)
+        plain = len(frame.lengths) - len(frame.headers)
+        return 1 + IN_A_BLOCK * plain + len(frame.headers)
     if isinstance(frame, MessageFrame):
         return 1 + CHANNEL * len(frame.attachments)
     if isinstance(frame, RouteTo):

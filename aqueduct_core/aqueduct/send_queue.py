@@ -50,18 +50,25 @@ class SendQueues:
 
     A queue takes messages while it has fewer bytes than its bound, so it is over it by one message
     at most. ``awaiting_writable`` names the channels whose application was refused and wants to try
-    again; True: what it tried was a bulk of messages, which never waits here.
+    again; True: what it tried was a bulk of messages, which never waits here. ``freed``: messages
+    of any channel may join again; for those who look at ``awaiting_writable`` to take back.
     """
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self._queues: dict[int, _Queue] = {}
         self.awaiting_writable: dict[int, bool] = {}
+        self.freed = False
         self.bytes = 0
 
     def __len__(self) -> int:
         """Messages that wait."""
         return sum(len(queue.messages) for queue in self._queues.values())
+
+    @property
+    def full(self) -> bool:
+        """Nobody's message may join."""
+        return self.bytes >= self._config.send_queue_connection_bytes
 
     def channels(self) -> list[int]:
         """Those with messages, the one that was served longest ago first."""
@@ -75,7 +82,7 @@ class SendQueues:
         """Whether a message, of any size, may join: short ones do not overtake a long one that
         was refused."""
         config, queue = self._config, self._queues.get(channel)
-        if self.bytes >= config.send_queue_connection_bytes:
+        if self.full:
             return False
         return queue is None or (
             len(queue.messages) < config.send_queue_messages
@@ -123,7 +130,7 @@ class SendQueues:
         message = queue.messages.popleft()
         cost = message.cost
         queue.bytes -= cost
-        self.bytes -= cost
+        self._take_off(cost)
         if queue.messages:
             self._queues[channel] = queue
         return message
@@ -134,5 +141,10 @@ class SendQueues:
         queue = self._queues.pop(channel, None)
         if queue is None:
             return 0
-        self.bytes -= queue.bytes
+        self._take_off(queue.bytes)
         return len(queue.messages)
+
+    def _take_off(self, size: int) -> None:
+        full = self.full
+        self.bytes -= size
+        self.freed = self.freed or (full and not self.full)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum, auto
+from itertools import repeat
 
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.context import ConnectionContext, Timer
@@ -21,6 +22,7 @@ from aqueduct_core.aqueduct.flow import Account, SendVerdict
 from aqueduct_core.aqueduct.outbox import Rank
 from aqueduct_core.aqueduct.wire import blocks, chanid, codec
 from aqueduct_core.aqueduct.wire.frames import AckNackUnreliable, AckReliable
+from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.engine.message_batch import Attachment, Headers
 from aqueduct_core.primitives.ranges import Range, RangeSet
 
@@ -90,9 +92,8 @@ class SenderHalf:
     def __init__(self, channel: int, context: ConnectionContext, *, visible: bool) -> None:
         self.channel = channel
         self.visible = visible
-        self.discarded = (
-            False  # dropped before the application knew it: nobody wants to know its end
-        )
+        # dropped before the application knew it: nobody wants to know its end
+        self.discarded = False
         self.routed = False
         self.state = SenderState.OPEN
         self.mode: Mode | None = None
@@ -239,26 +240,27 @@ class SenderHalf:
 
     def datagram_room(self, count: int) -> int:
         """See ``AqueductEngine.datagram_room``."""
-        last = self._datagrams.sent + max(count, 1) - 1
-        size = self._context.datagram_size
+        last, size = self._datagrams.sent + max(count, 1) - 1, self._context.datagram_size
         head = codec.message_head(last, (), (), size)
         return size - len(self._context.outbox.prefixed(self._route)) - len(head)
 
-    def send_many(self, payloads: Sequence[bytes], mode: Mode, now: float) -> tuple[int, int]:
-        """Put plain messages out, as many as may go now; their numbers, ``[first, stop)``."""
+    def send_many(
+        self, payloads: Sequence[bytes], headers: HeaderColumn | None, mode: Mode, now: float
+    ) -> tuple[int, int]:
+        """Put messages out, as many as may go now; their numbers, ``[first, stop)``."""
         self.mode = mode
         datagrams = mode is Mode.UNRELIABLE and self._context.datagram_size > 0
         first = stop = self._datagrams.sent if datagrams else self.reliable_sent
         if self.waiting:
             return first, first
         if mode is Mode.ORDERED:
-            stop += self._send_block(payloads)
+            stop += self._send_block(payloads, headers)
         else:
-            for payload in payloads:
+            for payload, own in zip(payloads, headers or repeat(()), strict=False):
                 if datagrams:
-                    answer = self._send_datagram(payload, (), (), now)
+                    answer = self._send_datagram(payload, own, (), now)
                 else:
-                    answer = self._send_on_stream(payload, (), ())
+                    answer = self._send_on_stream(payload, own, ())
                 if isinstance(answer, SendVerdict):
                     self.blocked_by = answer
                 if not isinstance(answer, tuple):
@@ -268,16 +270,16 @@ class SenderHalf:
             self.sent_one()
         return first, stop
 
-    def _send_block(self, payloads: Sequence[bytes]) -> int:
+    def _send_block(self, payloads: Sequence[bytes], headers: HeaderColumn | None) -> int:
         """Put consecutive messages on the message stream; how many have credit."""
-        context = self._context
-        first = self.reliable_sent
-        count = context.flow.grant(self.account, first, payloads) if self._stream_free else 0
+        flow, first = self._context.flow, self.reliable_sent
+        count = flow.grant(self.account, first, payloads, headers) if self._stream_free else 0
         if not count:
             return 0
-        frames = blocks.encode_block(first, payloads[:count])
-        context.outbox.write(self.control_stream(), frames, Rank.MESSAGE)
-        context.flow.sent(self.account, len(frames))
+        headers = None if headers is None else headers.part(0, count)
+        frames = blocks.encode_block(first, payloads[:count], headers)
+        self._context.outbox.write(self.control_stream(), frames, Rank.MESSAGE)
+        flow.sent(self.account, len(frames))
         self.reliable_sent += count
         return count
 
@@ -382,10 +384,8 @@ class SenderHalf:
         self._same_stream(stream_id)
         if frame.ranges[-1][1] > self.reliable_sent:
             raise PeerFault(Code.ACK, f"an ack on channel {self.channel} of a message never sent")
-        new: list[Range] = []
         ranges = len(self._acked)
-        for first, stop in frame.ranges:
-            new.extend(self._acked.add(first, stop))
+        new = [piece for acked in frame.ranges for piece in self._acked.add(*acked)]
         self._context.ranges += len(self._acked) - ranges
         if len(self._acked) > self._context.config.max_ranges_per_space:
             raise PeerFault(Code.RESOURCE_LIMIT, "too many holes in the acked numbers")

@@ -11,7 +11,7 @@ It tells content that differs by accident, as a second run of a computation does
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 from zlib import crc32
@@ -19,8 +19,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from aqueduct_core.engine.header_column import HeaderColumn, encode_pairs
 from aqueduct_core.engine.message_batch import Headers, MessageBatch
-from aqueduct_core.primitives import varint
+from aqueduct_core.primitives.cursor import encode_varbytes
 
 MASK = (1 << 64) - 1
 """Checksums are below 2^64."""
@@ -86,13 +87,14 @@ def of_batches(parts: Sequence[BatchPart]) -> tuple[list[Content], Checks]:
 
 
 def of_payloads(
-    payloads: Sequence[bytes], first: int, headers: Mapping[int, Headers] | None = None
+    payloads: Sequence[bytes], first: int, headers: HeaderColumn | None = None
 ) -> Content:
-    """The content of messages with these payloads, numbered from ``first`` on; ``headers`` has
-    those of the messages (by index) that have any."""
+    """The content of messages with these payloads and headers, numbered from ``first`` on."""
     crcs = list(map(crc32, payloads))
-    for index, pairs in (headers or {}).items():
-        crcs[index] = _with_headers(crcs[index], pairs)
+    if headers is not None:
+        regions = headers.regions
+        for index in headers.indexes():
+            crcs[index] = crc32(regions[index], crcs[index])
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
     numbers = np.arange(first, first + len(payloads), dtype=np.int64)
     mixed = _mixed(numbers, lengths, np.array(crcs, np.uint32))
@@ -119,8 +121,7 @@ def _crcs(part: BatchPart) -> list[int]:
 def _with_headers(crc: int, headers: Headers) -> int:
     if not headers:
         return crc
-    pairs = b"".join(varint.encode(len(part)) + part for pair in headers for part in pair)
-    return crc32(varint.encode(len(pairs)) + pairs, crc)
+    return crc32(encode_varbytes(encode_pairs(headers)), crc)
 
 
 def _mixed(

@@ -85,12 +85,23 @@ class LinkReady(NamedTuple):
     """The handshake of the link is complete.
 
     ``max_datagram_size`` is the largest datagram payload in bytes that fits a packet towards
-    this peer; 0 where the peer takes no datagrams.
+    this peer; 0 where the peer takes no datagrams. ``DatagramLimit`` tells of changes.
     ``datagram_outcomes``: the link tells what becomes of each datagram.
     """
 
     max_datagram_size: int
     datagram_outcomes: bool = False
+
+
+class DatagramLimit(NamedTuple):
+    """The largest datagram payload that fits a packet is another now: the path was found to carry
+    more, or to carry less than before.
+
+    Where it is less, it comes before the ``DatagramOutcome`` REFUSED of what has not left and is
+    too large now.
+    """
+
+    max_datagram_size: int
 
 
 class EarlyReady(NamedTuple):
@@ -146,6 +157,7 @@ Input: TypeAlias = (
     | StreamReset
     | StreamStopped
     | Datagram
+    | DatagramLimit
     | DatagramOutcome
     | EarlyReady
     | EarlyRejected

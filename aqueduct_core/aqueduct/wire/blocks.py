@@ -1,18 +1,21 @@
 """Many plain MESSAGE frames at once, between wire bytes and columns, both ways.
 
 A plain frame has consecutive number, no headers and no attachments. Frames of equal size are
-checked or built as one matrix; mixed sizes go through a tight loop. Neither makes an object for
-each message. Whatever is not plain ends the block, and the ordinary decoder goes on from there.
+checked or built as one matrix. Of frames of mixed sizes a loop finds no more than where each has
+its length; all else is checked and computed for many together. Neither makes an object for each
+message that stays. Whatever is not plain ends the block: the ordinary decoder goes on from there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aqueduct_core.aqueduct.wire.frames import Block
+from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.primitives import varint
 
 _TAG = 0x04
@@ -25,6 +28,15 @@ MATRIX_LEAST = 16
 """Fewer frames than this are not worth a matrix."""
 _LOOPED = 256
 """Frames taken one by one before equal ones are looked for again."""
+_WALK_BYTES = 8 << 10
+"""Where more than this is left, so many are taken one by one as show what is coming:"""
+_TRIED = MATRIX_LEAST
+_WALKED_FIRST = 4 * _TRIED
+"""Frames that are taken together behind those; four times as many after each time that all of them
+were plain, since one that is not makes the rest useless."""
+_LARGE = 1 << 10
+"""Payloads that have so many bytes on average are copied once, others by way of small pieces: that
+is quicker for them."""
 _MATRIX_MOST = 8192
 """Frames checked at once: bounds the work that one differing frame makes useless."""
 
@@ -41,8 +53,9 @@ def decode_block(
         return None, start
     first = number = head[0]
     pos = start
-    pieces: list[bytes] = []
+    pieces: list[bytes | memoryview] = []
     lengths: list[NDArray[np.int64] | list[int]] = []
+    window = 0
     while number - first < most:
         head = _head(data, pos, end, max_payload)
         if head is None or head[0] != number:
@@ -57,18 +70,27 @@ def decode_block(
             pos += count * size
             number += count
             continue
-        loop_lengths: list[int] = []
-        pos = _loop(
-            data,
-            pos,
-            end,
-            number=number,
-            max_payload=max_payload,
-            pieces=pieces,
-            lengths=loop_lengths,
-        )
-        lengths.append(loop_lengths)
-        number += len(loop_lengths)
+        if window:
+            walked, pos = _walk(data, pos, end, number, max_payload, window, pieces)
+            window = min(4 * window, _MATRIX_MOST) if len(walked) == window else 0
+            lengths.append(walked)
+        else:
+            looped: list[int] = []
+            begun, tried = pos, _TRIED if end - pos > _WALK_BYTES else _LOOPED
+            pos = _loop(
+                data,
+                pos,
+                end,
+                number=number,
+                max_payload=max_payload,
+                most=tried,
+                pieces=pieces,
+                lengths=looped,
+            )
+            if len(looped) == tried and end - pos > _WALKED_FIRST // _TRIED * (pos - begun):
+                window = _WALKED_FIRST
+            lengths.append(looped)
+        number += len(lengths[-1])
     count = number - first
     if count < 2:
         return None, start
@@ -130,14 +152,15 @@ def _loop(
     *,
     number: int,
     max_payload: int,
-    pieces: list[bytes],
+    most: int,
+    pieces: list[bytes | memoryview],
     lengths: list[int],
 ) -> int:
-    """Take up to `_LOOPED` plain frames that go on at ``number``; the position behind them."""
+    """Take up to ``most`` plain frames that go on at ``number``; the position behind them."""
     add_piece = pieces.append
     add_length = lengths.append
     decode = varint.decode
-    for expected in range(number, number + _LOOPED):
+    for expected in range(number, number + most):
         prefix = b"\x04" + varint.encode(expected) + _PLAIN
         at = pos + len(prefix)
         if at >= end or data[pos:at] != prefix:
@@ -159,25 +182,120 @@ def _loop(
     return pos
 
 
-def plain_sizes(first: int, payloads: Sequence[bytes]) -> Iterator[int]:
-    """The bytes of each plain MESSAGE frame of ``payloads``, numbered from ``first``."""
-    for number, payload in enumerate(payloads, first):
+def _walk(
+    data: bytes,
+    pos: int,
+    end: int,
+    number: int,
+    max_payload: int,
+    most: int,
+    pieces: list[bytes | memoryview],
+) -> tuple[NDArray[np.int64], int]:
+    """Up to ``most`` plain frames from ``pos`` on, the first of which is known to be one: the
+    lengths of their payloads, and the position behind them.
+
+    The loop takes whatever it finds for the length of a plain frame; what follows from one that
+    was none is cut off. It stops at lengths of more than three bytes.
+    """
+    template = b"\x04" + varint.encode(number) + _PLAIN
+    digits, width = len(template) - 1 - len(_PLAIN), len(template)
+    found: list[int] = []  # where the lengths are
+    add = found.append
+    at = pos + width
+    try:
+        for _ in range(min(most, (1 << 7 * digits) - number)):  # numbers of one size
+            length = data[at]
+            add(at)
+            if length < 0x80:
+                at += length + 1 + width
+                continue
+            more = data[at + 1]
+            if 0 < more < 0x80:
+                at += (length - 0x80 | more << 7) + 2 + width
+            elif more and 0 < data[at + 2] < 0x80:
+                at += (length - 0x80 | more - 0x80 << 7 | data[at + 2] << 14) + 3 + width
+            else:
+                break
+    except IndexError:
+        pass
+    if found and found[-1] == at:  # of which there is no length
+        found.pop()
+    if not found:
+        return np.empty(0, np.int64), pos
+    octets = np.frombuffer(data, np.uint8)
+    sizes = np.array([*found, at], np.int64)
+    starts, stops = sizes[:-1] - width, sizes[1:] - width
+    long = octets[sizes[:-1]] >= 0x80
+    begins = sizes[:-1] + 1 + long + (long & (octets[np.minimum(sizes[:-1] + 1, end - 1)] >= 0x80))
+    lengths = stops - begins
+    plain = (
+        octets[starts[:, None] + np.arange(width)] == _heads(number, len(found), template, digits)
+    ).all(axis=1)
+    plain &= (stops <= end) & (lengths <= max_payload)
+    count = len(found) if plain.all() else int(plain.argmin())
+    if not count:
+        return lengths[:0], pos
+    stop = int(stops[count - 1])
+    source = memoryview(data) if stop - pos > _LARGE * count else data
+    spans = zip(begins[:count].tolist(), stops[:count].tolist(), strict=True)
+    pieces += [source[first:last] for first, last in spans]
+    return lengths[:count], stop
+
+
+def frame_sizes(
+    first: int, payloads: Sequence[bytes], headers: HeaderColumn | None = None
+) -> Iterator[int]:
+    """The bytes of each MESSAGE frame of ``payloads`` without attachments, numbered from ``first``
+    on."""
+    regions = repeat(b"\x00", len(payloads)) if headers is None else headers.regions
+    for number, (payload, region) in enumerate(zip(payloads, regions, strict=True), first):
         length = len(payload)
-        yield 3 + len(varint.encode(number)) + len(varint.encode(length)) + length
+        head = 2 + len(varint.encode(number)) + len(region) + len(varint.encode(length))
+        yield head + length
 
 
-def encode_block(first: int, payloads: Sequence[bytes]) -> bytes:
-    """The plain MESSAGE frames of ``payloads``, numbered from ``first``."""
+def encode_block(
+    first: int, payloads: Sequence[bytes], headers: HeaderColumn | None = None
+) -> bytes:
+    """The MESSAGE frames of ``payloads`` without attachments, numbered from ``first`` on."""
+    if headers is not None:
+        return _encode_with_headers(first, payloads, headers)
     count = len(payloads)
     size = len(payloads[0]) if payloads else 0
     if count >= MATRIX_LEAST and size <= 1 << 12 and all(len(p) == size for p in payloads):
         return _encode_equal(first, payloads, size)
     encode = varint.encode
     out = []
-    for number, payload in enumerate(payloads, first):
-        out.append(b"\x04" + encode(number) + _PLAIN + encode(len(payload)))
+    for head, payload in zip(beginnings(first, count, _PLAIN), payloads, strict=True):
+        out.append(head + encode(len(payload)))
         out.append(payload)
     return b"".join(out)
+
+
+def _encode_with_headers(first: int, payloads: Sequence[bytes], headers: HeaderColumn) -> bytes:
+    encode = varint.encode
+    out = []
+    heads = beginnings(first, len(payloads))
+    for head, region, payload in zip(heads, headers.regions, payloads, strict=True):
+        out.append(head + region + b"\x00" + encode(len(payload)))
+        out.append(payload)
+    return b"".join(out)
+
+
+def beginnings(first: int, count: int, behind: bytes = b"") -> Iterator[bytes]:
+    """Tag and number of ``count`` frames, each with ``behind`` behind it."""
+    if count < MATRIX_LEAST:
+        yield from (b"\x04" + varint.encode(first + i) + behind for i in range(count))
+        return
+    stop = first + count
+    while first < stop:
+        number = varint.encode(first)
+        digits = len(number)
+        alike = min(stop, 1 << 7 * digits) - first
+        template = b"\x04" + number + behind
+        heads = _heads(first, alike, template, digits)
+        yield from heads.view(f"V{len(template)}").ravel().tolist()
+        first += alike
 
 
 def _encode_equal(first: int, payloads: Sequence[bytes], size: int) -> bytes:

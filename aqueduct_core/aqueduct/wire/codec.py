@@ -24,6 +24,7 @@ from aqueduct_core.aqueduct.wire.frames import (
     RouteTo,
     SentUnreliable,
 )
+from aqueduct_core.engine.header_column import encode_pairs
 from aqueduct_core.engine.message_batch import Attachment, Headers, ReceivedHeaders
 from aqueduct_core.primitives import varint
 from aqueduct_core.primitives.cursor import Cursor, encode_varbytes
@@ -85,14 +86,12 @@ def check_version(data: bytes, pos: int, end: int) -> int:
 def encode_headers(headers: Headers) -> bytes:
     if not headers:
         return b"\x00"
-    return encode_varbytes(
-        b"".join(encode_varbytes(key) + encode_varbytes(value) for key, value in headers)
-    )
+    return encode_varbytes(encode_pairs(headers))
 
 
 def headers_size(headers: Headers) -> int:
     """Bytes of the pairs on the wire, as ``Config.max_headers_bytes`` counts them."""
-    return sum(len(varint.encode(len(part))) + len(part) for pair in headers for part in pair)
+    return len(encode_pairs(headers))
 
 
 def decode_headers(region: Cursor, config: Config) -> Headers:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aqueduct_core.engine.header_column import encode_pairs
 from aqueduct_core.engine.message_batch import Attachment, Headers, loggable
 from aqueduct_core.primitives import varint
+from aqueduct_core.primitives.cursor import encode_varbytes
+
+NO_HEADERS: Mapping[int, Headers] = {}
+"""Of every block without; never changed."""
 
 
 class Tag(IntEnum):
@@ -68,23 +73,28 @@ class MessageFrame(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Two or more MESSAGE frames in a row, numbers consecutive, no headers, no attachments.
+    """Two or more MESSAGE frames in a row, numbers consecutive, no attachments.
 
-    ``payload`` holds their payloads end to end, ``lengths`` the length of each.
+    ``payload`` holds their payloads end to end, ``lengths`` the length of each; ``headers`` are
+    keyed by place in the block, and hold only the messages that have any.
     """
 
     first: int
     lengths: NDArray[np.int64]
     payload: bytes
     size: int
+    headers: Mapping[int, Headers] = NO_HEADERS
 
     def messages(self) -> Iterator[MessageFrame]:
         """The same frames one by one."""
         start = 0
-        for number, length in enumerate(self.lengths.tolist(), self.first):
-            head = 3 + len(varint.encode(number)) + len(varint.encode(length))
-            yield MessageFrame(number, (), (), self.payload[start : start + length], head + length)
-            start += length
+        for i, length in enumerate(self.lengths.tolist()):
+            number, stop = self.first + i, start + length
+            headers = self.headers.get(i, ())
+            head = 2 + len(varint.encode(number)) + len(varint.encode(length))
+            head += len(encode_varbytes(encode_pairs(headers)))
+            yield MessageFrame(number, headers, (), self.payload[start:stop], head + length)
+            start = stop
 
     def __repr__(self) -> str:
         return f"Block(first={self.first}, count={len(self.lengths)}, size={self.size})"

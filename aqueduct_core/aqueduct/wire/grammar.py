@@ -12,7 +12,7 @@ from typing import Protocol
 
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.faults import Code, PeerFault
-from aqueduct_core.aqueduct.wire import blocks, chanid, codec
+from aqueduct_core.aqueduct.wire import blocks, chanid, codec, header_blocks
 from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.aqueduct.wire.frames import (
     AckVersion,
@@ -30,6 +30,8 @@ from aqueduct_core.primitives.varint import Malformed, NeedMore
 
 _BLOCK_MOST = 1 << 18
 """Messages in one block: bounds the arrays made at once."""
+HEADERS_MOST = 1024
+"""The same where they have headers: bounds the time."""
 
 
 class Gate(Protocol):
@@ -159,8 +161,10 @@ class SequenceReader:
         if self._backlog.size or self._payload_left:
             raise PeerFault(Code.ENCODING, "a sequence ends inside a frame")
 
-    def next(self) -> Frame | None:
+    def next(self, most: int = HEADERS_MOST) -> Frame | None:
         """The next frame; None: more bytes are needed, or the sequence is held.
+
+        Messages with headers come in a row of ``most`` at most: each is work.
 
         Raises:
             PeerFault: the bytes break the grammar, an encoding, a context or a limit.
@@ -179,7 +183,7 @@ class SequenceReader:
             if tag is None:
                 raise PeerFault(Code.ENCODING, f"unknown frame type {data[start]}")
             if self._phase is _Phase.ROUTED or self._phase is _Phase.SKIPPING:
-                frame, stop = self._routed(tag, data, start, end)
+                frame, stop = self._routed(tag, data, start, end, most)
             else:
                 if self._hold(tag):
                     return None
@@ -230,7 +234,7 @@ class SequenceReader:
         sends = chanid.sender(route.channel) is self._peer
         self._allowed = _ALLOWED[sends, chanid.creator(route.channel) is self._peer]
 
-    def _routed(self, tag: Tag, data: bytes, start: int, end: int) -> tuple[Frame, int]:
+    def _routed(self, tag: Tag, data: bytes, start: int, end: int, most: int) -> tuple[Frame, int]:
         origin = _ORIGIN.get(tag)
         if origin is None:
             raise PeerFault(Code.PROTOCOL, f"{tag.name} after ROUTE_TO")
@@ -242,7 +246,7 @@ class SequenceReader:
             )
         config = self._config
         if tag is Tag.MESSAGE:
-            return self._message(data, start, end)
+            return self._message(data, start, end, most)
         pos = start + 1
         if tag is Tag.ACK_RELIABLE:
             return codec.decode_ack_reliable(data, pos, end, config)
@@ -260,7 +264,7 @@ class SequenceReader:
             return CloseReceiver(), pos
         return ForgetChannel(), pos
 
-    def _message(self, data: bytes, start: int, end: int) -> tuple[Frame, int]:
+    def _message(self, data: bytes, start: int, end: int, most: int) -> tuple[Frame, int]:
         config = self._config
         if self._phase is _Phase.SKIPPING:
             payload_end = codec.decode_message_head(data, start + 1, end, config, self._peer)[-1]
@@ -271,6 +275,8 @@ class SequenceReader:
             block, stop = blocks.decode_block(
                 data, start, end, config.max_payload_bytes, _BLOCK_MOST
             )
+            if block is None:
+                block, stop = header_blocks.decode_header_block(data, start, end, config, most)
             if block is not None:
                 return block, stop
         return codec.decode_message(data, start, end, config, self._peer)

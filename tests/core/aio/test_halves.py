@@ -9,6 +9,9 @@ import pytest
 
 from aqueduct_core.aio.halves import Receiver, Sender, channel
 from aqueduct_core.aio.outcomes import Cancelled, Finished, Misuse, ReceiverClosed
+from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.engine.header_column import HeaderColumn
+from aqueduct_core.engine.message_batch import Headers
 from tests.core.aio.scene import KINDS, pair
 from tests.support.event_loop import eventually, in_loop
 from tests.support.rules import rule
@@ -115,6 +118,48 @@ async def test_bulk_sends_give_the_same_messages(kind: str, mode: str) -> None:
         await sender.finish()
         got = await reading
         assert got == payloads if mode == "ordered" else sorted(got) == sorted(payloads)
+
+
+@kinds
+@modes
+@in_loop
+async def test_bulk_sends_give_each_message_its_headers(kind: str, mode: str) -> None:
+    payloads = [b"%d" % i for i in range(300)]
+    expected = {
+        payload: ((b"row", payload),) if i % 3 else () for i, payload in enumerate(payloads)
+    }
+    async with pair(kind, mode) as (sender, receiver):
+        reading = asyncio.ensure_future(_headers(receiver))
+        column = HeaderColumn.of(expected.values())
+        assert await sender.send_many(payloads, headers=column) == 300
+        await sender.flush()
+        await sender.finish()
+        got = await reading
+        assert dict(got) == expected
+        assert len(got) == 300
+        if mode == "ordered":
+            assert [payload for payload, _ in got] == payloads
+
+
+@kinds
+@in_loop
+async def test_headers_that_do_not_fit_the_payloads_are_refused(kind: str) -> None:
+    async with pair(kind) as (sender, receiver):
+        one = HeaderColumn.of([((b"k", b"v"),)])
+        with pytest.raises(Misuse, match="1 messages for 2 payloads"):
+            await sender.send_many([b"x", b"y"], headers=one)
+        large = ((b"k", bytes(Config().max_headers_bytes)),)
+        for wrong in (((b"", b""),), large, ((b"k", b""),) * (Config().max_header_pairs + 1)):
+            with pytest.raises(Misuse):
+                await sender.send_many([b"x"], headers=HeaderColumn.of([wrong]))
+        assert sender.statistics.sent == 0
+        await sender.send_many([b"x"], headers=one)
+        await sender.finish()
+        assert await _headers(receiver) == [(b"x", ((b"k", b"v"),))]
+
+
+async def _headers(receiver: Receiver) -> list[tuple[bytes, Headers]]:
+    return [(m.payload, m.headers) async for m in receiver]
 
 
 async def _payloads(receiver: Receiver) -> list[bytes]:

@@ -22,9 +22,9 @@ MESSAGES = 400
 class Turner:
     """Takes the place of a driver: the test itself has the link take its turns."""
 
-    unsent = 0
+    unsent = turns = 0
 
-    def kick(self) -> None: ...
+    def kick(self, *, urgent: bool) -> None: ...
 
 
 class Narrow:

@@ -10,9 +10,10 @@ from aqueduct_core.aqueduct.engine import Attach, Side
 from aqueduct_core.aqueduct.events import Ended, Numbered, Rerouted, Writable
 from aqueduct_core.aqueduct.faults import BadArgument, TooLarge
 from aqueduct_core.aqueduct.flow import FLOW_CONTROL
-from aqueduct_core.engine.actions import SendDatagram
+from aqueduct_core.engine.actions import SendDatagram, WriteStream
 from aqueduct_core.engine.inputs import (
     DatagramFate,
+    DatagramLimit,
     DatagramOutcome,
     EarlyRejected,
     LinkReady,
@@ -83,6 +84,23 @@ def test_a_bulk_of_datagrams_has_the_room_that_was_told_for_each() -> None:
     assert len(datagrams) == 3
     wire.engine.handle(LinkReady(2), 0)
     assert wire.engine.send_many(0, [], now=0, mode=UNRELIABLE) == (3, 3)
+
+
+@rule("AQ-SEND-3")
+def test_the_room_of_datagrams_follows_the_path() -> None:
+    wire = Wire.client()
+    wire.engine.handle(LinkReady(1_000), 0)
+    before = wire.engine.datagram_room(0, 1)
+    wire.engine.handle(DatagramLimit(8_000), 0)
+    assert wire.engine.datagram_room(0, 1) >= before + 6_990
+    assert wire.engine.send_many(0, [bytes(7_000)], now=0, mode=UNRELIABLE) == (0, 1)
+    wire.engine.handle(DatagramLimit(1_000), 0)
+    (action,) = [each for each in wire.engine.actions() if isinstance(each, SendDatagram)]
+    wire.engine.handle(DatagramOutcome(action.token, DatagramFate.REFUSED), 0)
+    written = [each for each in wire.engine.actions() if isinstance(each, WriteStream)]
+    assert sum(len(each.data) for each in written) > 7_000  # it goes by a stream now
+    with pytest.raises(TooLarge):
+        wire.engine.send_many(0, [bytes(7_000)], now=0, mode=UNRELIABLE)
 
 
 # --- what waits, and what is told of it -------------------------------------------------

@@ -14,6 +14,7 @@ from aqueduct_core.aqueduct.events import (
     Writable,
 )
 from aqueduct_core.aqueduct.faults import NotAllowed, QueueFull
+from aqueduct_core.aqueduct.wire import codec
 from tests.support.flow import HI, client
 from tests.support.rules import rule
 
@@ -191,3 +192,40 @@ def test_a_cancelled_channel_gives_its_turn_for_the_total_to_others() -> None:
     wire.engine.cancel(large, 0)
     assert wire.events(Numbered) == [Numbered(small, True, 0, 1)]
     assert wire.engine.statistics.waiting == 0
+
+
+@rule("AQ-FLOW-4")
+def test_credit_of_one_channel_has_no_other_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    wire = client(10)
+    channels = wire.engine.send(0, b"", now=0, attach=[Attach(True)] * 100).attached
+    for channel in channels:
+        for number in (0, None):
+            assert wire.engine.send(channel, b"hi", now=0).number == number
+    wire.sent()
+    looked: list[int] = []
+    release = wire.engine._egress._release_one
+
+    def noted(channel: int, now: float) -> bool:
+        looked.append(channel)
+        return release(channel, now)
+
+    monkeypatch.setattr(wire.engine._egress, "_release_one", noted)
+    control = codec.encode_route_to(channels[7]).hex()
+    wire.stream(control + "0c07")
+    assert wire.events(Numbered) == [Numbered(channels[7], True, 1, 2)]
+    assert looked == [channels[7]]
+
+
+@rule("AQ-FLOW-5")
+def test_room_for_all_queues_is_told_to_those_of_other_channels() -> None:
+    wire = client(10, send_queue_connection_bytes=150)
+    one, other = wire.engine.send(0, b"", now=0, attach=[Attach(True)] * 2).attached
+    wire.engine.send(one, b"hi", now=0)
+    assert wire.engine.send(one, b"x" * 1000, now=0).number is None
+    wire.engine.send(other, b"hi", now=0)
+    with pytest.raises(QueueFull):
+        wire.engine.send(other, b"hi", now=0)
+    wire.sent()
+    wire.engine.cancel(one, 0)
+    wire.sent()
+    assert wire.events(Writable) == [Writable(other)]

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from aqueduct_core.aqueduct.engine import Attach, Config, Mode
+from aqueduct_core.aqueduct.engine import AqueductEngine, Attach, Config, Mode, Side
 from aqueduct_core.aqueduct.faults import (
     BadArgument,
     ChannelGone,
@@ -18,7 +18,9 @@ from aqueduct_core.aqueduct.faults import (
 )
 from aqueduct_core.aqueduct.sender import REFUSED, SENDER_TABLE, SenderInput, SenderState
 from aqueduct_core.engine.actions import ResetStream
+from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.engine.inputs import LinkReady, StreamStopped
+from aqueduct_core.engine.message_batch import Headers
 from tests.support.rules import rule
 from tests.support.wire import Wire
 
@@ -328,6 +330,65 @@ def test_send_many_in_each_mode() -> None:
     assert client.sent() == ["d: 0300040000000161", "d: 0300040100000162"]
     client.engine.handle(LinkReady(0), 0)
     assert client.engine.send_many(0, [b"c"], now=0, mode=Mode.UNRELIABLE) == (0, 1)
+
+
+@rule("AQ-HDRDATA-1", "AQ-SEND-1")
+@pytest.mark.parametrize("mode", list(Mode))
+def test_messages_with_headers_in_a_row_are_the_same_as_one_by_one(mode: Mode) -> None:
+    headers: list[Headers] = [((b"k", b"v"),), (), ((b"k", b""), (b"k", b"w"))]
+    payloads = [b"a", b"bc", b""]
+    client, other = Wire.client(), Wire.client()
+    column = HeaderColumn.of(headers)
+    assert client.engine.send_many(0, payloads, now=0, mode=mode, headers=column) == (0, 3)
+    for payload, pairs in zip(payloads, headers, strict=True):
+        other.engine.send(0, payload, now=0, mode=mode, headers=pairs)
+    assert client.sent() == other.sent()
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_headers_over_a_limit_are_refused_before_anything_is_sent(mode: Mode) -> None:
+    client = Wire.client()
+    config = client.engine.config
+    for pairs, error in (
+        (((b"", b"v"),), BadArgument),
+        (((b"k", b"v"),) * (config.max_header_pairs + 1), TooLarge),
+        (((b"k", b"v" * config.max_headers_bytes),), TooLarge),
+    ):
+        column = HeaderColumn.of([(), pairs])
+        with pytest.raises(error):
+            client.engine.send_many(0, [b"a", b"b"], now=0, mode=mode, headers=column)
+    with pytest.raises(BadArgument):
+        client.engine.send_many(0, [b"a"], now=0, mode=mode, headers=HeaderColumn.of([(), ()]))
+    assert client.sent() == []
+
+
+def test_headers_count_for_whether_a_datagram_holds_a_message() -> None:
+    client = Wire.client()
+    most = client.engine.datagram_room(0, 1)
+    for length in (1, 100, 130):
+        column = HeaderColumn.of([((b"k", b"v" * length),)])
+        fits = bytes(most - column.longest_added)
+        with pytest.raises(TooLarge):
+            client.engine.send_many(0, [fits + b"x"], now=0, mode=Mode.UNRELIABLE, headers=column)
+        before = client.engine.statistics.messages_sent
+        client.engine.send_many(0, [fits], now=0, mode=Mode.UNRELIABLE, headers=column)
+        assert client.engine.statistics.messages_sent == before + 1
+        assert client.sent()[0].startswith("d: ")
+
+
+def test_credit_counts_headers() -> None:
+    """What has credit leaves, to the byte, as if each message was sent by itself."""
+    pairs = ((b"k", b"v" * 40),)
+    payloads = [b"x" * 10] * 20
+    for credit in range(1, 1300, 29):
+        config = Config(flow_per_channel=10, initial_burst=credit)
+        client, other = (Wire(AqueductEngine(Side.CLIENT, (), config)) for _ in range(2))
+        column = HeaderColumn.of([pairs] * 20)
+        first, stop = client.engine.send_many(0, payloads, now=0, headers=column)
+        count = 0
+        for payload in payloads:
+            count += other.engine.send(0, payload, now=0, headers=pairs).number is not None
+        assert stop - first == count
 
 
 @pytest.mark.parametrize("mode", list(Mode))

@@ -16,6 +16,7 @@ from aqueduct_core.engine.checksum import (
     of_batches,
     of_payloads,
 )
+from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.engine.message_batch import Headers
 from tests.core.intake.runs import run
 from tests.support.repository import ROOT
@@ -44,14 +45,15 @@ def test_it_is_what_is_written_down() -> None:
     for number in numbers:
         for payload in (b"", b"x", bytes(range(256))):
             assert of_payloads([payload], number) == (1, as_written(number, payload))
-            mixed = of_payloads([payload], number, {0: pair})
+            mixed = of_payloads([payload], number, HeaderColumn.of([pair]))
             assert mixed.total == as_written(number, payload, pair) != as_written(number, payload)
 
 
 def test_the_example_of_the_protocol_page() -> None:
     text = PAGE.read_text("utf-8")
     (first, second, both) = re.findall(r"checksum `([0-9a-f]{16})`", text)
-    red, blue = of_payloads([b"red"], 7), of_payloads([b"blue"], 8, {0: ((b"t", b"1"),)})
+    headers = HeaderColumn.of([((b"t", b"1"),)])
+    red, blue = of_payloads([b"red"], 7), of_payloads([b"blue"], 8, headers)
     assert (f"{red.total:016x}", f"{blue.total:016x}") == (first, second)
     assert f"{red.plus(blue).total:016x}" == both
 
@@ -61,7 +63,8 @@ def test_any_cut_and_any_order_give_the_same(size: int) -> None:
     chance = random.Random(size)
     payloads = [chance.randbytes(chance.randrange(size)) for _ in range(50)]
     headers: dict[int, Headers] = {3: ((b"a", b"b"),), 49: ((b"c", b""),)}
-    whole = of_payloads(payloads, 1000, headers)
+    column = HeaderColumn.of(headers.get(index, ()) for index in range(50))
+    whole = of_payloads(payloads, 1000, column)
     messages = run(payloads, headers=headers)
     assert of_batches([BatchPart(messages, 0, 50, 1000)])[0] == [whole]
     for _ in range(20):
@@ -86,7 +89,7 @@ def test_other_content_has_another_checksum() -> None:
     seen.add(of_payloads(payloads, 1))
     # bytes that move from the payload into the headers
     seen.add(of_payloads([b"ab"], 0))
-    seen.add(of_payloads([b""], 0, {0: ((b"a", b"b"),)}))
+    seen.add(of_payloads([b""], 0, HeaderColumn.of([((b"a", b"b"),)])))
     assert len(seen) == 1 + 2 * 199 + 3
 
 

@@ -20,6 +20,7 @@ def test_the_contract_names_every_input_and_action() -> None:
         "StreamReset",
         "StreamStopped",
         "Datagram",
+        "DatagramLimit",
         "DatagramOutcome",
         "EarlyReady",
         "EarlyRejected",

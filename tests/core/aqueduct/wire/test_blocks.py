@@ -127,7 +127,7 @@ def test_what_lies_between_frames_of_one_shape_is_not_passed_over() -> None:
 @pytest.mark.parametrize("first", [0, 120, 16_380])
 def test_sizes_of_frames_that_are_not_made_yet(first: int) -> None:
     payloads = [b"x" * size for size in (0, 1, 127, 128, 5, 6, 7, 8, 9, 16_384)]
-    sizes = list(blocks.plain_sizes(first, payloads))
+    sizes = list(blocks.frame_sizes(first, payloads))
     assert sizes == [len(slow([p], first + i)) for i, p in enumerate(payloads)]
 
 
@@ -181,3 +181,82 @@ def test_frames_of_one_size_are_not_taken_one_by_one(
 
 def test_nothing_to_encode() -> None:
     assert blocks.encode_block(0, []) == b""
+
+
+def mixed(count: int, sizes: tuple[int, ...] = (0, 1, 20, 127, 128, 199, 300)) -> list[bytes]:
+    """Payloads of which no sixteen neighbours are of one size."""
+    return [bytes([i % 256]) * sizes[i * i % len(sizes)] for i in range(count)]
+
+
+@pytest.mark.parametrize("first", [0, 100, 127, 16_000, 1 << 40])
+@pytest.mark.parametrize("count", [2, 17, 80, 81, 1_000, 9_000])
+def test_mixed_sizes(first: int, count: int) -> None:
+    payloads = mixed(count)
+    data = slow(payloads, first)
+    block, stop = blocks.decode_block(data, 0, len(data), MAX, 1 << 18)
+    assert block is not None
+    assert (block.first, stop) == (first, len(data))
+    assert expand(block) == payloads
+
+
+@pytest.mark.parametrize("large", [127, 128, 16_383, 16_384, 40_000, (1 << 21) - 1, 1 << 21])
+def test_mixed_sizes_with_large_ones_among_them(large: int) -> None:
+    payloads = mixed(400)
+    payloads[150] = payloads[220] = payloads[390] = b"y" * large
+    data = slow(payloads, 0)
+    block, stop = blocks.decode_block(data, 0, len(data), MAX, 1 << 18)
+    assert block is not None
+    assert stop == len(data)
+    assert expand(block) == payloads
+
+
+def test_mixed_sizes_at_every_cut() -> None:
+    """What is here of it may end in every byte of a frame; all whole frames are taken."""
+    payloads = mixed(140)
+    data = slow(payloads, 0)
+    ends = np.cumsum(list(blocks.frame_sizes(0, payloads)))
+    for end in range(int(ends[99]), len(data) + 1):
+        block, stop = blocks.decode_block(data, 0, end, MAX, 1 << 18)
+        assert block is not None
+        count = int(np.searchsorted(ends, end, side="right"))
+        assert (len(block.lengths), stop) == (count, ends[count - 1])
+        assert expand(block) == payloads[:count]
+
+
+@given(st.integers(0, 1_000), st.integers(0, 255))
+@settings(deadline=None, max_examples=300)
+def test_damage_among_mixed_sizes_ends_the_block_where_it_is(at: int, value: int) -> None:
+    data = bytearray(slow(mixed(300), 100))
+    data[at * (len(data) - 1) // 1_000] = value
+    block, stop = blocks.decode_block(bytes(data), 0, len(data), MAX, 1 << 18)
+    pos = 0
+    for number, payload in enumerate(expand(block), block.first) if block else ():
+        frame, pos = codec.decode_message(bytes(data), pos, len(data), Config(), Side.CLIENT)
+        assert (frame.number, frame.payload) == (number, payload)
+        assert not frame.headers
+        assert not frame.attachments
+    assert pos == stop
+
+
+def test_other_frames_among_mixed_sizes_are_not_passed_over() -> None:
+    payloads = mixed(200)
+    sizes = list(blocks.frame_sizes(0, payloads))
+    for at in (16, 17, 79, 80, 81, 150):
+        for other in (
+            codec.encode_message(at, ((b"k", b"v"),), (), payloads[at]),
+            codec.encode_finish_sender(at),
+            codec.encode_message(at + 1, (), (), payloads[at]),
+        ):
+            data = slow(payloads[:at], 0) + other + slow(payloads[at:], at)
+            block, stop = blocks.decode_block(data, 0, len(data), MAX, 1 << 18)
+            assert block is not None
+            assert (len(block.lengths), stop) == (at, sum(sizes[:at]))
+
+
+def test_mixed_sizes_over_the_limit_are_left_to_the_decoder() -> None:
+    payloads = mixed(200)
+    payloads[120] = b"z" * 301
+    data = slow(payloads, 0)
+    block, _ = blocks.decode_block(data, 0, len(data), 300, 1 << 18)
+    assert block is not None
+    assert len(block.lengths) == 120
