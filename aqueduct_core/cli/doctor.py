@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 from cryptography import x509
 
+from aqueduct_core.cli.compile_pyspark import archive_of_spark, has_bytecode
 from aqueduct_core.cli.console import terminal
 from aqueduct_core.cli.spark_lookup import FormatNotFound, found_by_spark
 
 PACKAGES = ("aioquic", "pyspark", "pyarrow", "numpy", "cryptography")
-OPTIONAL = ("qh3",)
 OLDEST_PYTHON = (3, 11)
 OLDEST_JAVA = 17
 FORMATS = {"aqueduct": "pyspark_aqueduct"}
@@ -57,7 +57,9 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    spark: list[Callable[[], Iterator[Finding]]] = [] if options.no_spark else [_java, _formats]
+    spark: list[Callable[[], Iterator[Finding]]] = (
+        [] if options.no_spark else [_java, _bytecode, _formats]
+    )
     checks = [_python, _packages, *spark, _udp]
     bad = 0
     for check in checks:
@@ -98,14 +100,11 @@ def _python() -> Iterator[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    for name in PACKAGES + OPTIONAL:
+    for name in PACKAGES:
         try:
             yield Finding("ok", name, version(name))
         except PackageNotFoundError:
-            if name in OPTIONAL:
-                yield Finding("note", name, "not installed (optional)")
-            else:
-                yield Finding("bad", name, "not installed: pip install aqueduct-spark")
+            yield Finding("bad", name, "not installed: pip install aqueduct-spark")
 
 
 def _java() -> Iterator[Finding]:
@@ -122,6 +121,17 @@ def _java() -> Iterator[Finding]:
         yield Finding("bad", "java", f"{match[1]} at {java}; Spark needs {OLDEST_JAVA} or newer")
     else:
         yield Finding("ok", "java", f"{match[1]} at {java}")
+
+
+def _bytecode() -> Iterator[Finding]:
+    archive = archive_of_spark()
+    if archive is None:
+        return
+    if has_bytecode(archive):
+        yield Finding("ok", "bytecode", f"of PySpark, in {archive}")
+    else:
+        why = "each Python process of Spark compiles PySpark anew: aqueduct compile-pyspark"
+        yield Finding("note", "bytecode", f"none in {archive}; {why}")
 
 
 def _formats() -> Iterator[Finding]:

@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from aqueduct_core.aio.outcomes import Misuse
-from aqueduct_core.cli import cert, doctor, intake, listen, send, spool, subscribe
+from aqueduct_core.cli import (
+    cert,
+    compile_pyspark,
+    doctor,
+    intake,
+    listen,
+    send,
+    spool,
+    subscribe,
+)
 from aqueduct_core.cli.console.arguments import VerbParser
 from aqueduct_core.cli.console.terminal import print_error
 from aqueduct_core.errors import AqueductError
@@ -28,7 +37,7 @@ FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 SHELLS = ("bash", "zsh", "tcsh")
 """For which completion is printed."""
 
-VERBS = (send, listen, subscribe, intake, spool, cert, doctor)
+VERBS = (send, listen, subscribe, intake, spool, cert, doctor, compile_pyspark)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -92,6 +92,7 @@ class Intake:
             later=self._loop.call_later,
             failed=self._fail,
             allowed=self._fence.check,
+            clocks=(self._loop.time, time.thread_time),
         )
         serial = count(1)
         self._commits = CommitTrackers(settings.partitions, spool.cursors())

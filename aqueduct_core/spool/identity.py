@@ -11,12 +11,11 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from aqueduct_core.errors import SpoolFailed
-from aqueduct_core.spool.catalog import CatalogOwner
 from aqueduct_core.spool.claim import Claim, ClaimNotes, read_notes
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.format.durable import NOTHING, Durable, padded
@@ -24,6 +23,9 @@ from aqueduct_core.spool.format.record import Codec
 from aqueduct_core.spool.format.scan import read_head
 from aqueduct_core.spool.format.segment import segment_numbers, segment_path
 from aqueduct_core.spool.retention import Position
+
+if TYPE_CHECKING:
+    from aqueduct_core.spool.catalog import CatalogOwner
 
 FORMAT = 3
 """The version of everything in the directory. A newer one is refused, never guessed at.

@@ -49,4 +49,7 @@ def check_row_headers(batch: MessageBatch, config: Config) -> None:
 
 
 def link_settings(settings: AqueductIntake) -> LinkSettings:
-    return LinkSettings(handshake_timeout=settings.limits.handshake_timeout)
+    return LinkSettings(
+        handshake_timeout=settings.limits.handshake_timeout,
+        max_datagram_size=settings.max_datagram_bytes,
+    )

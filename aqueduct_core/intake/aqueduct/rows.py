@@ -8,12 +8,11 @@ messages do not carry it each.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from aqueduct_core.aqueduct.conventions.dedupe import numbering
@@ -21,6 +20,7 @@ from aqueduct_core.aqueduct.conventions.headers import key_to_text
 from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.engine.message_batch import Attachment, Headers
 from aqueduct_core.intake.storage.batches import MAX_NUMBER, BatchSlice, ChannelSource
+from aqueduct_core.intake.storage.columns import array_of, constant, counted, runs
 from aqueduct_core.intake.storage.event_log import (
     DEDUPED,
     STORED,
@@ -167,7 +167,7 @@ class AqueductRowFormat(RowFormat):
             number_array(slices),
             _optional(slices, rows, HEADERS, lambda batch: batch.headers, _header_list),
             _optional(slices, rows, ATTACHMENTS, lambda batch: batch.attachments, _attachment_list),
-            pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), _source_array(firsts)),
+            runs(ends, _source_array(firsts)),
         ]
 
     def received(self, batch: pa.RecordBatch, row: int) -> int:
@@ -190,9 +190,9 @@ class AqueductRowFormat(RowFormat):
         columns = []
         for field in schema:
             if field.name == "partition":
-                column = pa.array(np.full(count, partition, np.int32))
+                column = constant(partition, count)
             elif field.name == "offset":
-                column = pa.array(np.arange(first_offset, first_offset + count, dtype=np.int64))
+                column = counted(first_offset, count)
             elif (index := SOURCE.get_field_index(field.name)) >= 0:
                 column = runs[index].take(positions)
             else:
@@ -254,11 +254,11 @@ class EarlierRowFormat(AqueductRowFormat):
             fields=list(SOURCE),
         )
         columns = [
-            pa.array([_earlier_value(event) for event in events], pa.binary()),
-            pa.array([log] * count, pa.int64()),
+            array_of([_earlier_value(event) for event in events], pa.binary()),
+            array_of([log] * count, pa.int64()),
             pa.nulls(count, HEADERS),
             pa.nulls(count, ATTACHMENTS),
-            pa.RunEndEncodedArray.from_arrays(pa.array(range(1, count + 1), pa.int32()), sources),
+            runs(range(1, count + 1), sources),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
@@ -280,7 +280,7 @@ def _expand_earlier(batch: pa.RecordBatch, partition: int, first_offset: int) ->
     source = batch.column("source")
     runs, positions = source.values.flatten(), run_of_each_row(source)
     values = {
-        name: pa.array([content.get(name) for content in contents], EVENTS.stored.field(name).type)
+        name: array_of([content.get(name) for content in contents], EVENTS.stored.field(name).type)
         for name in ("kind", "reason", "counts", "first", "last")
     }
     for index, field in enumerate(SOURCE):
@@ -337,22 +337,55 @@ def _optional(
             if each.low <= index < each.high and value:
                 values[row + index - each.low] = convert(value, each.batch.channel)
         row += each.high - each.low
-    return pa.array(values, kind)
+    return array_of(values, kind)
 
 
-def _source_array(slices: Iterable[BatchSlice]) -> pa.StructArray:
-    rows = [(*_of_source(each.source), each.batch.reliable, each.timestamp) for each in slices]
-    values = dict(zip(_SOURCE_ORDER, zip(*rows, strict=True), strict=True))
-    columns = [
-        pa.array(values[field.name], pa.int64()).cast(TIMESTAMP)
-        if field.type == TIMESTAMP
-        else pa.array(values[field.name], field.type)
-        for field in SOURCE
+def _source_array(slices: Sequence[BatchSlice]) -> pa.StructArray:
+    own: list[pa.Array] | tuple[pa.Array, ...]
+    if len(slices) == 1:
+        own = _one_source(_source_of(slices[0]))
+    else:
+        own = _sources([_source_of(each) for each in slices])
+    columns = dict(zip(_OF_SOURCE, own, strict=True))
+    columns["reliable"] = array_of([each.batch.reliable for each in slices], pa.bool_())
+    columns["timestamp"] = array_of([each.timestamp for each in slices], TIMESTAMP)
+    return pa.StructArray.from_arrays([columns[name] for name in _SOURCE], fields=_SOURCE.values())
+
+
+def _source_of(each: BatchSlice) -> AqueductSource:
+    assert isinstance(each.source, AqueductSource)
+    return each.source
+
+
+@lru_cache(maxsize=256)
+def _one_source(source: AqueductSource) -> tuple[pa.Array, ...]:
+    """The same again for each group of a channel that sends alone."""
+    return tuple(_sources([source]))
+
+
+def _sources(sources: Sequence[AqueductSource]) -> list[pa.Array]:
+    """What is the same for all messages of a channel, in the order of `_OF_SOURCE`."""
+    rows = [
+        (
+            source.channel,
+            source.producer,
+            source.connection,
+            source.channel_id,
+            source.parent_channel_id,
+            source.parent_message,
+            _header_list(source.channel_headers) or None,
+            _header_list(source.connection_headers) or None,
+        )
+        for source in sources
     ]
-    return pa.StructArray.from_arrays(columns, fields=list(SOURCE))
+    return [
+        array_of(values, _SOURCE[name].type)
+        for name, values in zip(_OF_SOURCE, zip(*rows, strict=True), strict=True)
+    ]
 
 
-_SOURCE_ORDER = (
+_SOURCE = {field.name: field for field in SOURCE}
+_OF_SOURCE = (
     "channel",
     "producer",
     "connectionId",
@@ -361,23 +394,7 @@ _SOURCE_ORDER = (
     "parentMessageNum",
     "channelHeaders",
     "connectionHeaders",
-    "reliable",
-    "timestamp",
 )
-
-
-def _of_source(source: ChannelSource) -> tuple[Any, ...]:
-    assert isinstance(source, AqueductSource)
-    return (
-        source.channel,
-        source.producer,
-        source.connection,
-        source.channel_id,
-        source.parent_channel_id,
-        source.parent_message,
-        _header_list(source.channel_headers) or None,
-        _header_list(source.connection_headers) or None,
-    )
 
 
 EARLIER_ROWS = EarlierRowFormat()

@@ -87,14 +87,17 @@ class ListenFrontend:
         """``connections_refused``: the first packets that found a limit reached (a client repeats
         them); ``garbage_packets``: those that belong to no connection and open none; and
         ``stateless_resets``: how many of these were answered so, as they may be of connections
-        that were here before a restart. ``connections_evicted``: those that were closed for want of
-        memory; ``connections_held_back``: how often one was given no credit for it; and
-        ``connections_memory``: the bytes that they take now, of ``limits.memory``."""
+        that were here before a restart. ``datagrams_dropped``: what came while the kernel's buffer
+        was full, or beyond what there is time for (QUIC sends it again). ``connections_evicted``:
+        those that were closed for want of memory; ``connections_held_back``: how often one was
+        given no credit for it; and ``connections_memory``: the bytes that they take now, of
+        ``limits.memory``."""
         counts, memory = self._listener.counts, self._listener.memory_counts
         return {
             "connections_refused": counts.refused,
             "garbage_packets": counts.garbage + counts.unknown_version,
             "stateless_resets": counts.resets,
+            "datagrams_dropped": self._listener.dropped,
             "connections_evicted": memory.evicted,
             "connections_held_back": memory.held_back,
             "connections_memory": self._listener.memory,
@@ -121,6 +124,7 @@ class ListenFrontend:
             limits=listen_limits(self._settings),
             transport=self._settings.transport,
             reset_key=self._settings.credentials.reset_key(context.spool_id),
+            share_port=self._settings.share_port,
         )
         self._look_later()
 

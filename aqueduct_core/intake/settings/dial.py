@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.primitives.host_port import HostPort, canonical
 from aqueduct_core.primitives.settings import Section, duration
-from aqueduct_core.transport.tls.credentials import ClientTls
+
+if TYPE_CHECKING:
+    from aqueduct_core.transport.tls.credentials import ClientTls
 
 
 class ConnectSettings(Section, frozen=True):
@@ -81,6 +83,8 @@ class ConnectSettings(Section, frozen=True):
 
     @property
     def tls(self) -> ClientTls:
+        from aqueduct_core.transport.tls.credentials import ClientTls
+
         return ClientTls(
             ca_file=None if self.ca_file is None else Path(self.ca_file),
             server_name=self.server_name,

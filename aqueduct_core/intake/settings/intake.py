@@ -69,6 +69,8 @@ class IntakeSettings(ServiceSettings, frozen=True):
         partitions: of the spool; a spool keeps the number that it was made with.
         listen: UDP ``host:port`` for producers, port 0 for any; or
         connect: whom to dial. Exactly one of the two.
+        share_port: listen on a port where other intakes of this user do so, too, each with a spool
+            of its own: the kernel gives each client to one of them, by its address.
         flight: ``host:port`` to bind for Flight, port 0 for any.
         advertise: host under which planner and tasks reach it; default: the bound host.
         credentials: of the spool, with the authority's key.
@@ -84,6 +86,7 @@ class IntakeSettings(ServiceSettings, frozen=True):
     skip_given_out: bool = False
     partitions: Annotated[int, number(1, 4096, "Of the spool.")] = 2
     listen: str | None = None
+    share_port: bool = False
     connect: ConnectSettings | None = None
     flight: str = "127.0.0.1:0"
     advertise: str | None = None

@@ -95,7 +95,7 @@ class ServiceSettings(Section, frozen=True, kw_only=True):
     ] = 0.02
     transport: Annotated[
         Literal["aioquic", "qh3"],
-        plain("The QUIC library: aioquic is the only one of this version."),
+        plain("The QUIC library: aioquic is the only one; qh3 is refused for what it lacks."),
     ] = "aioquic"
     early_data: Annotated[
         bool,
@@ -106,4 +106,13 @@ class ServiceSettings(Section, frozen=True, kw_only=True):
         ),
     ] = False
     max_message_bytes: Annotated[int, size("1b", "1g", "The largest message.")] = 16 << 20
+    max_datagram_bytes: Annotated[
+        int,
+        size(
+            "1200b",
+            "9000b",
+            "The largest UDP payload that is sent. A connection begins with 1200 bytes and finds "
+            "out what its path carries (path MTU discovery); 1200b: it does not try.",
+        ),
+    ] = 9_000
     limits: Limits = Limits()

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+
+from aqueduct_core.intake.storage.columns import array_of, constant, counted
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
@@ -141,12 +142,7 @@ class EventSchema:
             "parentMessageNum": [event.parent_message for event in events],
         }
         return pa.StructArray.from_arrays(
-            [
-                pa.array(values[field.name], pa.int64()).cast(TIMESTAMP)
-                if field.type == TIMESTAMP
-                else pa.array(values[field.name], field.type)
-                for field in self.stored
-            ],
+            [array_of(values[field.name], field.type) for field in self.stored],
             fields=list(self.stored),
         )
 
@@ -155,8 +151,8 @@ class EventSchema:
     ) -> pa.RecordBatch:
         """The rows of ``count`` events of a log, of which these are the columns."""
         place = {
-            "partition": pa.array(np.full(count, partition, np.int32)),
-            "offset": pa.array(np.arange(first_offset, first_offset + count, dtype=np.int64)),
+            "partition": constant(partition, count),
+            "offset": counted(first_offset, count),
         }
         columns = [place.get(field.name, values.get(field.name)) for field in self.rows]
         return pa.RecordBatch.from_arrays(columns, schema=self.rows)

@@ -1,8 +1,10 @@
 """Group commit: what connections received goes to the spool in groups, and is acked when durable.
 
 A batch or an event that comes is *accepted* into the open group, or *held back* while the spool
-is full. The group ends when it is large enough or old enough; then it becomes one record batch for
-each log and goes to the spool with the watermarks that become true with it. When the spool says
+is full. The group ends when it is large enough or old enough, or early: when nothing more came
+since the loop looked last, no group is on its way to the disk, and it is cheap enough (`linger`).
+Then it becomes one record batch for each log and goes to the spool with the watermarks that become
+true with it. When the spool says
 that a group is durable, everybody who had a part in it is called (`GroupListener.durable`), and
 only then acks messages and returns credit.
 
@@ -23,6 +25,8 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import TypeAlias
 
 from aqueduct_core.errors import AqueductError, SpoolFailed
 from aqueduct_core.intake.storage.batches import ChannelSource
@@ -30,6 +34,7 @@ from aqueduct_core.intake.storage.channel_numbers import ChannelNumbers, Store
 from aqueduct_core.intake.storage.commit_tracker import CommitTracker, Key
 from aqueduct_core.intake.storage.event_log import REJECTED, REPEATED
 from aqueduct_core.intake.storage.event_summaries import Nacks, Rejections
+from aqueduct_core.intake.storage.linger import BULK_BYTES, EarlyEnd
 from aqueduct_core.intake.storage.open_group import (
     GroupCallbacks,
     OpenGroup,
@@ -54,6 +59,9 @@ RETRY = 0.05
 """Seconds between two looks for room while the spool is full."""
 
 
+Clock: TypeAlias = Callable[[], float]
+
+
 class GroupCommit:
     """The open group of an intake, and the groups on their way to the disk.
 
@@ -64,6 +72,7 @@ class GroupCommit:
             is that of events, the others are the partitions of messages.
         group_bytes, group_seconds: what ends a group.
         later: ``later(seconds, call)`` as of an event loop.
+        clocks: of monotonic seconds, and of seconds of processor time; None: no group ends early.
         failed: called once when the spool cannot go on; nothing is stored or acked afterwards.
         allowed: raises an AqueductError when the spool is not ours any more; asked before each
             write.
@@ -80,6 +89,7 @@ class GroupCommit:
         later: Callable[[float, Callable[[], None]], object],
         failed: Callable[[AqueductError], None],
         allowed: Callable[[], None] = lambda: None,
+        clocks: tuple[Clock, Clock] | None = None,
     ) -> None:
         self.counters = GroupCounters()
         self.repeats = Repeats(store, self.flush)
@@ -93,6 +103,9 @@ class GroupCommit:
         self._later = later
         self._failed = failed
         self._allowed = allowed
+        self._early: EarlyEnd | None = None
+        if clocks is not None:
+            self._early = EarlyEnd(later, *clocks, self._may_end, self.flush)
         self._broken = False
         self._stopped = False
         self._open = OpenGroup(self._latest, rows)
@@ -210,6 +223,10 @@ class GroupCommit:
 
     def flush(self) -> None:
         """End the open group and send it on its way."""
+        with nullcontext() if self._early is None else self._early.flushed():
+            self._flush()
+
+    def _flush(self) -> None:
         self._gather()
         group, self._open = self._open, OpenGroup(self._latest, self._rows)
         self._opened += 1
@@ -255,6 +272,8 @@ class GroupCommit:
         for number in [number for number in self._under_way if number <= group]:
             settled.add(self._under_way.pop(number))
         settled.call()
+        if self._early is not None:
+            self._early.look_soon()
 
     def fail(self, error: AqueductError) -> None:
         """Store and ack nothing from now on; what is not durable stays un-acked."""
@@ -268,6 +287,13 @@ class GroupCommit:
             self._timed = True
             opened = self._opened
             self._later(self._group_seconds, lambda: self._flush_if(opened))
+        if self._early is not None:
+            self._early.note()
+
+    def _may_end(self) -> bool:
+        """Whether the open group may end early. Behind one that is on its way it need not: the disk
+        is at work, and asks for the next when it is durable."""
+        return self._timed and not self._under_way and self._open.size <= BULK_BYTES
 
     def _accept(self, pending: PendingBatch) -> None:
         self._begin()

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from aqueduct_core.intake.storage.batches import BatchSlice
+from aqueduct_core.intake.storage.columns import runs
 from aqueduct_core.intake.storage.event_log import EventSchema, LoggedEvent
 from aqueduct_core.primitives.ranges import Numbers
+from aqueduct_core.spool.arrays import numeric_array
 
 EVENT = "event"
 """The column of events, behind those of messages."""
@@ -85,13 +88,12 @@ class RowFormat(ABC):
 
     def no_events(self, rows: int) -> pa.Array:
         """The column ``event`` of rows of messages."""
-        return pa.RunEndEncodedArray.from_arrays(pa.array([rows], pa.int32()), self._no_event)
+        return runs((rows,), self._no_event)
 
     def to_events(self, events: Sequence[LoggedEvent], log: int) -> pa.RecordBatch:
         """Events in their order, as the spool stores them in log ``log``."""
         count = len(events)
-        ends = pa.array(range(1, count + 1), pa.int32())
-        event = pa.RunEndEncodedArray.from_arrays(ends, self.events.to_array(events))
+        event = runs(range(1, count + 1), self.events.to_array(events))
         nothing = [_nulls(count, field.type) for field in self._messages]
         return pa.RecordBatch.from_arrays([*nothing, event], schema=self.schema)
 
@@ -127,21 +129,19 @@ class RowFormat(ABC):
 
 def payload_array(slices: Sequence[BatchSlice]) -> pa.Array:
     """The payloads as binary values; copied once where there are several slices."""
-    rows = sum(each.high - each.low for each in slices)
-    offsets = np.empty(rows + 1, np.int32)
+    lengths: list[NDArray[np.int64]] = []
     parts: list[bytes | memoryview] = []
-    row = base = 0
-    for each in slices:
-        batch = each.batch
-        ends = batch.offsets[each.low : each.high + 1]
-        first, stop = int(ends[0]), int(ends[-1])
-        count = each.high - each.low
-        offsets[row : row + count] = ends[:-1] + (base - first)
-        whole = first == 0 and stop == len(batch.payload)
-        parts.append(batch.payload if whole else memoryview(batch.payload)[first:stop])
-        row += count
-        base += stop - first
-    offsets[rows] = base
+    for _, batch, low, high, *_ in slices:
+        ends = batch.offsets
+        if high - low < batch.count or ends[-1] < len(batch.payload):
+            ends = ends[low : high + 1]
+            parts.append(memoryview(batch.payload)[ends[0] : ends[-1]])
+        else:
+            parts.append(batch.payload)
+        lengths.append(ends[1:] - ends[:-1])
+    rows = sum(map(len, lengths))
+    offsets = np.zeros(rows + 1, np.int32)
+    np.cumsum(np.concatenate(lengths), out=offsets[1:])
     data = parts[0] if len(parts) == 1 else b"".join(parts)
     return pa.Array.from_buffers(
         pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
@@ -150,7 +150,13 @@ def payload_array(slices: Sequence[BatchSlice]) -> pa.Array:
 
 def number_array(slices: Sequence[BatchSlice]) -> pa.Array:
     """The numbers of the messages, as their rows show them."""
-    return pa.array(np.concatenate([_numbers(each) for each in slices]))
+    firsts, counts = [], []
+    for each in slices:
+        if each.numbers is not None:
+            return numeric_array(np.concatenate([_numbers(other) for other in slices]))
+        firsts.append(each.source.number(each.batch, each.low))
+        counts.append(each.high - each.low)
+    return numeric_array(_counting(firsts, counts))
 
 
 def runs_of_source(slices: Sequence[BatchSlice]) -> tuple[list[BatchSlice], list[int]]:
@@ -175,6 +181,15 @@ def runs_of_source(slices: Sequence[BatchSlice]) -> tuple[list[BatchSlice], list
     return firsts, ends
 
 
+def _counting(firsts: list[int], counts: list[int]) -> Numbers:
+    """As many numbers from each first one on as is counted beside it."""
+    rows = sum(counts)
+    numbers = np.arange(rows, dtype=np.int64)
+    before = np.cumsum(counts) - counts
+    numbers += np.repeat(np.array(firsts, np.int64) - before, counts)
+    return numbers
+
+
 def _numbers(each: BatchSlice) -> Numbers:
     if each.numbers is not None:
         return each.numbers[each.low : each.high]
@@ -192,11 +207,10 @@ def run_of_each_row(column: pa.RunEndEncodedArray) -> pa.Array:
     """The same of all rows."""
     ends = column.run_ends.to_numpy()
     rows = np.arange(column.offset, column.offset + len(column))
-    return pa.array(np.searchsorted(ends, rows, side="right"))
+    return numeric_array(np.searchsorted(ends, rows, side="right"))
 
 
 def _nulls(count: int, kind: pa.DataType) -> pa.Array:
     if not pa.types.is_run_end_encoded(kind):
         return pa.nulls(count, kind)
-    ends = pa.array([count], kind.run_end_type)
-    return pa.RunEndEncodedArray.from_arrays(ends, pa.nulls(1, kind.value_type))
+    return runs((count,), pa.nulls(1, kind.value_type))

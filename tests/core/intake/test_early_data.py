@@ -232,6 +232,7 @@ def test_an_intake_that_dials_keeps_sessions_with_its_spool(site: Site, tmp_path
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         with site.intake(connect=dialled(remote, "a"), early_data=True) as intake:
             told(False, True, True)
+            until(intake, lambda status: status.counters["deduped"] >= 20)
             wait_until(lambda: kept() == 1, LONG, "a session")
             remote.vanish(forgetting=True)
             told(False, True, True, False)

@@ -21,6 +21,7 @@ from aqueduct_core.errors import (
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.intake.settings.intake import AuthSettings
 from aqueduct_core.transport.settings import LinkSettings
+from aqueduct_core.transport.tls.credentials import ClientTls
 from tests.core.intake.lives import run, send_some, through_kills, values
 from tests.support.intake_process import Site
 from tests.support.rules import rule
@@ -279,3 +280,22 @@ def test_fault_15_a_full_spool_holds_producers_back_until_there_is_room(site: Si
         assert status.counters["rows"] == 41
         assert status.starts[0] > 0
         assert max(status.ends) == 41
+
+
+def test_intakes_that_share_a_port_have_some_of_the_clients_each(tmp_path: Path) -> None:
+    first, second = Site(tmp_path / "first"), Site(tmp_path / "second")
+
+    async def produce(url: str, number: int) -> None:
+        async with connect(url, tls=ClientTls(insecure=True)) as connection:
+            await connection.entrypoint.send(b"%d" % number)
+            await connection.entrypoint.flush()
+
+    with (
+        first.intake(share_port=True) as one,
+        second.intake(share_port=True, listen=one.listen) as other,
+    ):
+        assert one.url == other.url
+        for number in range(8):
+            run(produce(one.url, number))
+        stored = [row["value"] for intake in (one, other) for row in intake.rows()]
+        assert sorted(stored) == [b"%d" % number for number in range(8)]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import pytest
 
-from aqueduct_core.primitives.garbage_collection import rare_collections
+from aqueduct_core.primitives.garbage_collection import freeze_once, rare_collections
 
 
 def all_looked_through() -> int:
@@ -43,3 +44,35 @@ def test_the_young_are_looked_at_as_often_as_before() -> None:
     with rare_collections():
         assert gc.get_threshold()[:2] == (young, middle)
         assert gc.isenabled()
+
+
+def test_what_is_there_at_the_first_call_is_frozen_and_later_calls_do_nothing() -> None:
+    freeze_once.cache_clear()
+    try:
+        freeze_once()
+        frozen = gc.get_freeze_count()
+        assert frozen > 0
+        held = [[number] for number in range(1_000)]
+        freeze_once()
+        assert gc.get_freeze_count() <= frozen
+        assert len(held) == 1_000
+    finally:
+        gc.unfreeze()
+        freeze_once.cache_clear()
+
+
+def test_cycles_of_before_are_freed() -> None:
+    class Node:
+        other: Node | None = None
+
+    one, other = Node(), Node()
+    one.other, other.other = other, one
+    gone = weakref.ref(one)
+    del one, other
+    freeze_once.cache_clear()
+    try:
+        freeze_once()
+        assert gone() is None
+    finally:
+        gc.unfreeze()
+        freeze_once.cache_clear()

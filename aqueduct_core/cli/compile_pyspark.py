@@ -1,0 +1,140 @@
+"""``aqueduct compile-pyspark``: bytecode for the PySpark that Spark's own Python processes import.
+
+Spark has its Python processes import PySpark from ``python/lib/pyspark.zip`` of its home, whatever
+else is installed. As it is released the archive holds sources alone, and Python keeps no bytecode
+of what it imports from an archive: each planner, daemon and helper compiles some 250 modules when
+it starts, which takes longer than all else that it does until then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import py_compile
+import shutil
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from aqueduct_core.errors import InvalidOption
+
+ARCHIVE = Path("python", "lib", "pyspark.zip")
+TESTS = "/tests/"
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = verbs.add_parser(
+        "compile-pyspark",
+        help="make Spark's Python processes start faster",
+        description="Puts bytecode for this version of Python beside the sources in the "
+        "pyspark.zip of Spark, from which its Python processes import PySpark; else each of them "
+        "compiles it anew. Once for an installation, on each host of a cluster or in its image. "
+        "What runs may go on.",
+    )
+    parser.add_argument(
+        "archive",
+        nargs="?",
+        type=Path,
+        metavar="ARCHIVE",
+        help="default: that of SPARK_HOME, or of the pyspark that is installed here",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    archive: Path | None = options.archive or archive_of_spark()
+    if archive is None or not zipfile.is_zipfile(archive):
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"{archive or 'SPARK_HOME'} is no archive of PySpark",
+            "Name the file pyspark.zip below python/lib of Spark",
+        )
+    if has_bytecode(archive):
+        print(f"{archive} has its bytecode")
+    else:
+        print(f"{archive}: {compile_archive(archive)} modules")
+    return 0
+
+
+def archive_of_spark() -> Path | None:
+    """Where a Spark that is started from here has its PySpark; None: there is none."""
+    home = os.environ.get("SPARK_HOME")
+    if home is None:
+        spec = importlib.util.find_spec("pyspark")
+        home = str(Path(spec.origin).parent) if spec is not None and spec.origin else None
+    found = None if home is None else Path(home) / ARCHIVE
+    return found if found is not None and found.is_file() else None
+
+
+def has_bytecode(archive: Path) -> bool:
+    """Whether all that is to be compiled is, by this version of Python."""
+    with zipfile.ZipFile(archive) as opened:
+        names = set(opened.namelist())
+        for name in filter(_is_source, names):
+            if f"{name}c" not in names:
+                return False
+            with opened.open(f"{name}c") as compiled:
+                if compiled.read(4) != importlib.util.MAGIC_NUMBER:
+                    return False
+    return True
+
+
+def compile_archive(archive: Path) -> int:
+    """Put bytecode beside the sources; returns of how many.
+
+    The archive is replaced as a whole. What is added to one that has none stands behind what is
+    there, so a process that has read where its sources are finds them.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".compile-") as name:
+        made = Path(name) / archive.name
+        _copy_sources(archive, made)
+        with zipfile.ZipFile(made, "a", zipfile.ZIP_DEFLATED) as opened:
+            count = 0
+            for source in filter(_is_source, opened.namelist()):
+                code = _compiled(opened.read(source), f"{archive}/{source}", Path(name))
+                if code is not None:
+                    opened.writestr(f"{source}c", code)
+                    count += 1
+        shutil.copymode(archive, made)
+        made.replace(archive)
+    return count
+
+
+def _copy_sources(archive: Path, made: Path) -> None:
+    """All that is in the archive, without the bytecode of another version of Python."""
+    with zipfile.ZipFile(archive) as old:
+        if not any(name.endswith(".pyc") for name in old.namelist()):
+            shutil.copyfile(archive, made)
+            return
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as new:
+            for name in old.namelist():
+                if not name.endswith(".pyc"):
+                    new.writestr(name, old.read(name))
+
+
+def _is_source(name: str) -> bool:
+    return name.endswith(".py") and TESTS not in name
+
+
+def _compiled(source: bytes, shown: str, place: Path) -> bytes | None:
+    """Bytecode that is taken without a look at its source, which is in the same file; None where
+    this version of Python does not know the syntax."""
+    file = place / "source.py"
+    file.write_bytes(source)
+    try:
+        compiled = py_compile.compile(
+            str(file),
+            cfile=str(file.with_suffix(".pyc")),
+            dfile=shown,
+            doraise=True,
+            invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+        )
+    except py_compile.PyCompileError as error:
+        print(f"{shown}: {error.exc_type_name}", file=sys.stderr)
+        return None
+    return None if compiled is None else Path(compiled).read_bytes()

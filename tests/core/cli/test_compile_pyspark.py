@@ -1,0 +1,93 @@
+"""Bytecode in an archive of sources."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from aqueduct_core.cli.compile_pyspark import archive_of_spark, compile_archive, has_bytecode
+from aqueduct_core.cli.main import main
+from tests.support.waiting import LONG
+
+SOURCES = {
+    "somespark/__init__.py": "from somespark.inner import answer\n",
+    "somespark/inner.py": "def answer(): return 42\n",
+    "somespark/tests/test_it.py": "this is no Python\n",
+}
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    path = tmp_path / "pyspark.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as opened:
+        for name, text in SOURCES.items():
+            opened.writestr(name, text)
+    return path
+
+
+def imported(archive: Path) -> str:
+    """Where a process has the code from."""
+    code = "import somespark; print(somespark.inner.__loader__.get_filename('somespark.inner'))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(archive)},
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_what_is_imported_is_compiled(archive: Path) -> None:
+    assert imported(archive) == f"{archive}/somespark/inner.py"
+    assert not has_bytecode(archive)
+    assert compile_archive(archive) == 2
+    assert has_bytecode(archive)
+    assert imported(archive) == f"{archive}/somespark/inner.pyc"
+    with zipfile.ZipFile(archive) as opened:
+        assert {name: opened.read(name).decode() for name in SOURCES} == SOURCES
+        assert opened.testzip() is None
+
+
+def test_of_another_version_it_is_made_anew(archive: Path) -> None:
+    compile_archive(archive)
+    with zipfile.ZipFile(archive) as opened:
+        held = {name: opened.read(name) for name in opened.namelist()}
+    with zipfile.ZipFile(archive, "w") as opened:
+        for name, data in held.items():
+            opened.writestr(name, b"old!" + data[4:] if name.endswith(".pyc") else data)
+    assert not has_bytecode(archive)
+    assert compile_archive(archive) == 2
+    assert has_bytecode(archive)
+
+
+def test_who_has_looked_before_finds_the_sources_at_their_places(archive: Path) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        before = {info.filename: info.header_offset for info in opened.infolist()}
+    compile_archive(archive)
+    with zipfile.ZipFile(archive) as opened:
+        after = {info.filename: info.header_offset for info in opened.infolist()}
+    assert before.items() <= after.items()
+
+
+def test_the_verb(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile-pyspark", str(archive)]) == 0
+    assert main(["compile-pyspark", str(archive)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == [f"{archive}: 2 modules", f"{archive} has its bytecode"]
+    assert main(["compile-pyspark", str(archive.parent / "none.zip")]) == 1
+    assert "[AQUEDUCT_INVALID_OPTION.BAD_VALUE]" in capsys.readouterr().err
+
+
+def test_it_finds_that_of_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    found = archive_of_spark()
+    assert found is not None
+    assert found.name == "pyspark.zip"
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert archive_of_spark() is None
