@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aqueduct_core.errors import InvalidOption
-from aqueduct_spark.model.schemas import status_schema
+from aqueduct_spark.model.schemas import event_schema, status_schema
 from aqueduct_spark.options.table import OptionTable
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class RowMapping(ABC):
 
     @abstractmethod
     def events(self, batch: pa.RecordBatch, partition: int, first_offset: int) -> pa.RecordBatch:
-        """The rows of ``view=events``, with exactly the columns of `event_schema`."""
+        """The rows of ``view=events``, with exactly the columns of `model.schemas.event_schema`."""
 
     @abstractmethod
     def received_at(self, batch: pa.RecordBatch, row: int) -> int:
@@ -84,16 +84,18 @@ class FormatDescription(ABC):
         protocol: the adapter of the intakes that are launched: one that the intake knows by name,
             or ``package.module:NAME``.
         options: everything that its queries may be told.
+        event_counts: what the protocol counts, as its adapter's `EventSchema` has it.
     """
 
     name: ClassVar[str]
     protocol: ClassVar[str]
     options: ClassVar[OptionTable]
+    event_counts: ClassVar[Sequence[str]]
 
     def schema(self, rows: RowOptions) -> StructType:
         """The columns that a read with these options gives, payloads not decoded."""
         if rows.view == "events":
-            return self.event_schema()
+            return event_schema(self.event_counts)
         if rows.view == "status":
             return status_schema()
         schema = self.message_schema(rows)
@@ -102,10 +104,6 @@ class FormatDescription(ABC):
     @abstractmethod
     def message_schema(self, rows: RowOptions) -> StructType:
         """The columns of ``view=messages``; ``partition``, ``offset`` and ``value`` among them."""
-
-    @abstractmethod
-    def event_schema(self) -> StructType:
-        """The columns of ``view=events``."""
 
     @abstractmethod
     def rows(self) -> RowMapping:

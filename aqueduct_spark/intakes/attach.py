@@ -10,7 +10,6 @@ from typing import Protocol
 from aqueduct_core.errors import AqueductError, InvalidOption, SpoolFailed
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.storage.layout import protocol_of, spools_below
-from aqueduct_core.spool.reader import SpoolReader
 from aqueduct_spark.formats.description import FormatDescription
 from aqueduct_spark.intakes.adoption import Adoption
 from aqueduct_spark.intakes.clients import IntakeClients
@@ -213,6 +212,8 @@ def stored_sizes(
 
     None where it cannot be seen from here, or is another spool.
     """
+    from aqueduct_core.spool.reader import SpoolReader
+
     try:
         with SpoolReader(directory) as reader:
             return reader.sizes(log, start, end, step) if reader.id == spool else None

@@ -1,6 +1,9 @@
-"""Columns as Spark types: those of ``view=status``, the same for every format, and comparing."""
+"""Columns as Spark types: those of ``view=status`` and ``view=events``, which every format has, and
+comparing."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from pyspark.sql.types import (
     ArrayType,
@@ -13,6 +16,7 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampType,
 )
 
 from aqueduct_core.errors import SchemaMismatch
@@ -41,6 +45,31 @@ def status_schema() -> StructType:
         ("oldestUncommittedSeconds", DoubleType()),
         ("messagesPerSecond", DoubleType()),
         ("bytesPerSecond", DoubleType()),
+    ):
+        schema = schema.add(name, kind)
+    return schema
+
+
+def event_schema(counts: Iterable[str]) -> StructType:
+    """The schema of ``view=events``: what happened on connections and channels, with what the
+    protocol counts of each."""
+    counted = StructType()
+    for name in counts:
+        counted = counted.add(name, LongType())
+    schema = StructType()
+    for name, kind in (
+        ("timestamp", TimestampType()),
+        ("kind", StringType()),
+        ("connectionId", StringType()),
+        ("channelId", LongType()),
+        ("channel", StringType()),
+        ("producer", StringType()),
+        ("reason", StringType()),
+        ("counts", counted),
+        ("first", LongType()),
+        ("last", LongType()),
+        ("partition", IntegerType()),
+        ("offset", LongType()),
     ):
         schema = schema.add(name, kind)
     return schema

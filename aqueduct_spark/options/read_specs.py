@@ -161,7 +161,9 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         None,
         STREAM_READ,
         STREAM_READ,
-        "Wait for that many messages before a micro-batch.",
+        "Wait for that many messages before a micro-batch. Without it one is planned as soon as "
+        "there is a message, but under load (20,000 messages or 8 MB a second) at most once a "
+        "second; 1: as soon as there is one, under load too.",
     ),
     OptionSpec(
         "maxTriggerDelay",

@@ -12,6 +12,7 @@ _USES: dict[str, frozenset[OptionKind]] = {
     "transport": READ | WRITE,
     "earlyData": READ | WRITE,
     "maxMessageBytes": READ | WRITE,
+    "maxDatagramBytes": READ | WRITE,
 }
 _ONLY = {"transport": ("aioquic",)}
 _SERVICE: dict[str, OptionSpec] = {
@@ -192,4 +193,5 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
     _SERVICE["transport"],
     _SERVICE["earlyData"],
     _SERVICE["maxMessageBytes"],
+    _SERVICE["maxDatagramBytes"],
 )

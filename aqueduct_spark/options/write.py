@@ -41,6 +41,7 @@ class WriteOptions:
     early_data: bool
     session_directory: str | None
     max_message_bytes: int
+    max_datagram_bytes: int
     keeps_connections: bool
     own: Any = None
 
@@ -101,6 +102,7 @@ class WriteOptions:
             early_data=found["earlyData"],
             session_directory=found["sessionDirectory"],
             max_message_bytes=found["maxMessageBytes"],
+            max_datagram_bytes=found["maxDatagramBytes"],
             keeps_connections=streaming,
             own=table.own_write(found),
         )

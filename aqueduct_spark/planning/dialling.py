@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.intake.sessions.endpoint_claims import claim_name
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.planning.views import Seen
 
@@ -51,6 +50,8 @@ def check_dialled(endpoints: Sequence[str], statuses: Mapping[int, IntakeStatus]
                 "If more intakes shared this spool before, set numIntakes to as many",
             )
         if len(dialling) > 1:
+            from aqueduct_core.intake.sessions.endpoint_claims import claim_name
+
             first, second = dialling[:2]
             raise InvalidOption(
                 "CONFLICT",

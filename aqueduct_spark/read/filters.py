@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aqueduct_core.spool.arrays import text_array
 from aqueduct_spark.formats.description import RowMapping
 from aqueduct_spark.options.selection import Selection
 
@@ -65,7 +66,5 @@ class RowFilter:
 
 
 def _among(column: pa.Array, names: list[str] | tuple[str, ...]) -> Mask:
-    found: Mask = pc.is_in(column, value_set=pa.array(names, pa.string())).to_numpy(
-        zero_copy_only=False
-    )
+    found: Mask = pc.is_in(column, value_set=text_array(names)).to_numpy(zero_copy_only=False)
     return found

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from aqueduct_core.flight.tickets import VIEWS
 from aqueduct_core.intake.storage.rows import EVENT
+from aqueduct_core.spool.arrays import mask_array, text_scalar
 from aqueduct_spark.formats.description import RowMapping
 from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.read.filters import RowFilter
@@ -46,7 +47,7 @@ class RowShaper:
             for piece, first in bounded(batch, first_offset):
                 yield self._with_spool(self._expand(piece, partition, first), spool)
         elif mask.any():
-            wanted = self._expand(batch, partition, first_offset).filter(pa.array(mask))
+            wanted = self._expand(batch, partition, first_offset).filter(mask_array(mask))
             yield from (self._with_spool(piece, spool) for piece, _ in bounded(wanted, 0))
 
     def _expand(self, batch: pa.RecordBatch, partition: int, first: int) -> pa.RecordBatch:
@@ -57,7 +58,7 @@ class RowShaper:
     def _with_spool(self, rows: pa.RecordBatch, spool: str) -> pa.RecordBatch:
         if not self._include_spool:
             return rows
-        return rows.append_column(SPOOL, pa.repeat(pa.scalar(spool, SPOOL.type), rows.num_rows))
+        return rows.append_column(SPOOL, pa.repeat(text_scalar(spool), rows.num_rows))
 
 
 def bounded(

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from aqueduct_core.primitives.ranges import Numbers
+from aqueduct_core.spool.arrays import numeric_array
 from aqueduct_spark.write.arrow_payloads import Sizes, arrow_messages, payload_rows, row_sizes
 from aqueduct_spark.write.batches import Destination
 
@@ -98,7 +99,7 @@ class ArrowCutter:
         yield from self._messages(rows, places, [cut for cut in cuts if last or cut.full])
         left = [cut.rows for cut in cuts if not (last or cut.full)]
         kept = np.sort(np.concatenate(left)) if left else np.zeros(0, np.int64)
-        self._batches = [rows.take(pa.array(kept))] if left else []
+        self._batches = [rows.take(numeric_array(kept))] if left else []
         self._places = places[kept]
 
     def _cuts(self, rows: pa.RecordBatch, sizes: Sizes) -> Iterator[Cut]:
@@ -122,7 +123,7 @@ class ArrowCutter:
     ) -> Iterator[ArrowMessage]:
         payload = payload_rows(rows, self._besides)
         for cut in cuts:
-            for first, message in arrow_messages(payload.take(pa.array(cut.rows)), self._most):
+            for first, message in arrow_messages(payload.take(numeric_array(cut.rows)), self._most):
                 yield ArrowMessage(cut.destination, int(places[cut.rows[first]]), message)
 
 

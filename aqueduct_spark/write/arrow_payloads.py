@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aqueduct_core.spool.arrays import numbers_in, numeric_array
 from aqueduct_spark.write.payloads import too_large
 
 Sizes = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -83,7 +84,7 @@ def _value_sizes(values: pa.Array) -> Sizes:
 
 
 def _lengths(lengths: pa.Array) -> Sizes:
-    counts: Sizes = lengths.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    counts: Sizes = numbers_in(lengths).astype(np.int64)
     return counts
 
 
@@ -95,7 +96,7 @@ def _fresh(values: pa.Array) -> pa.Array:
     if pa.types.is_struct(kind):
         fields = [_fresh(field) for field in values.flatten()]
         return pa.StructArray.from_arrays(fields, fields=list(kind), mask=mask)
-    taken = values.take(pa.array(np.arange(len(values))))
+    taken = values.take(numeric_array(np.arange(len(values))))
     if pa.types.is_map(kind):
         keys, items = _fresh(taken.keys), _fresh(taken.items)
         return pa.MapArray.from_arrays(_offsets(taken), keys, items, type=kind, mask=mask)
@@ -106,4 +107,4 @@ def _fresh(values: pa.Array) -> pa.Array:
 
 
 def _offsets(taken: pa.Array) -> pa.Array:
-    return pa.array(taken.offsets.to_numpy(), taken.offsets.type)
+    return numeric_array(numbers_in(taken.offsets))

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.primitives.ranges import Numbers, RangeSet
-
-HeaderPairs = tuple[tuple[bytes, bytes], ...]
-"""Header data in wire order, repeats kept."""
 
 
 class Destination(NamedTuple):
@@ -32,14 +30,14 @@ class RowBatch:
     """Messages for one destination, in order.
 
     ``rows`` are their places among all rows of the task; where a message is many rows, that of its
-    first one. ``headers`` has one entry for each, or is None when none of them has any. ``numbers``
-    are their offsets in the source of the destination, where it has one.
+    first one. ``headers`` is None when none of them has any. ``numbers`` are their offsets in the
+    source of the destination, where it has one.
     """
 
     destination: Destination
     payloads: list[bytes]
     rows: Sequence[int]
-    headers: list[HeaderPairs] | None = None
+    headers: HeaderColumn | None = None
     numbers: Numbers | None = None
 
     @property
@@ -55,7 +53,7 @@ class RowBatch:
             self,
             payloads=self.payloads[first:stop],
             rows=self.rows[first:stop],
-            headers=None if self.headers is None else self.headers[first:stop],
+            headers=None if self.headers is None else self.headers.part(first, stop),
             numbers=None if self.numbers is None else self.numbers[first:stop],
         )
 

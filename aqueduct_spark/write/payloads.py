@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
+from aqueduct_core.spool.arrays import binary_array
 
 ToJson = Callable[[Any], Any]
 
@@ -80,7 +81,7 @@ def json_column(piece: pa.RecordBatch, besides: Collection[str] = ()) -> pa.Arra
             [piece.column(name) for name in names], fields=[piece.schema.field(n) for n in names]
         )
     convert = _plain(column.type) or _same
-    return pa.array([_encode(convert(row)) for row in column.to_pylist()], pa.large_binary())
+    return binary_array([_encode(convert(row)) for row in column.to_pylist()])
 
 
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from aqueduct_core.primitives.garbage_collection import freeze_once
 from aqueduct_spark.options.tokens import Token
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.sink import SentCounts, Sink, WriteIdentity, summary
@@ -45,6 +46,7 @@ class BatchWriter(DataSourceArrowWriter):
 
         from aqueduct_spark.write.task import write_rows
 
+        freeze_once()  # all that is to be imported is
         context = TaskContext.get()
         return write_rows(
             iterator,
@@ -84,6 +86,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
         from aqueduct_spark.write.task import write_rows
 
+        freeze_once()  # all that is to be imported is
         context = TaskContext.get()
         if context is None:
             raise RuntimeError("a streaming write runs in a task of Spark")

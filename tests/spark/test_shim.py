@@ -23,7 +23,7 @@ def run(code: str, *, path: Path = ROOT) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_format_has_its_name_and_costs_little() -> None:
-    heavy = ["pyarrow.flight", "aioquic", "cryptography", "asyncio", "sqlite3"]
+    heavy = ["pyarrow", "numpy", "pandas", "aioquic", "cryptography", "asyncio", "sqlite3"]
     done = run(
         "import pyspark.sql.datasource, sys\n"
         "before = set(sys.modules)\n"
@@ -32,6 +32,17 @@ def test_the_format_has_its_name_and_costs_little() -> None:
         f"print([m for m in {heavy} if m in set(sys.modules) - before])"
     )
     assert done.stdout.split("\n")[:2] == ["aqueduct", "[]"], done.stderr
+
+
+def test_a_planner_imports_little() -> None:
+    """It is made for each start of a query, and by a process that has just begun."""
+    heavy = ["pandas", "pyarrow.compute", "aioquic", "asyncio", "aqueduct_core.transport"]
+    done = run(
+        "import sys\n"
+        "import aqueduct_spark.read.stream.planner\n"
+        f"print([m for m in {heavy} if m in sys.modules])"
+    )
+    assert done.stdout == "[]\n", done.stderr
 
 
 def test_a_broken_installation_breaks_nothing_else(tmp_path: Path) -> None:

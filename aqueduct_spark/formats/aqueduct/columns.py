@@ -1,4 +1,4 @@
-"""The columns of messages and events of Aqueduct, as Spark types."""
+"""The columns of messages of Aqueduct as Spark types, and what its events count."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ EVENT_COUNTS = (
     "late",
     "deduped",
 )
+"""The fields of ``counts`` of ``view=events``."""
 
 
 def message_schema(*, include_headers: bool = False, include_metadata: bool = False) -> StructType:
@@ -49,28 +50,6 @@ def message_schema(*, include_headers: bool = False, include_metadata: bool = Fa
             .add("attachments", ArrayType(_attachment_type()))
         )
     return schema
-
-
-def event_schema() -> StructType:
-    """The schema of ``view=events``."""
-    counts = StructType()
-    for name in EVENT_COUNTS:
-        counts = counts.add(name, LongType())
-    return (
-        StructType()
-        .add("timestamp", TimestampType())
-        .add("kind", StringType())
-        .add("connectionId", StringType())
-        .add("channelId", LongType())
-        .add("channel", StringType())
-        .add("producer", StringType())
-        .add("reason", StringType())
-        .add("counts", counts)
-        .add("first", LongType())
-        .add("last", LongType())
-        .add("partition", IntegerType())
-        .add("offset", LongType())
-    )
 
 
 def header_type() -> ArrayType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from aqueduct_spark.datasource import FormatDataSource
-from aqueduct_spark.formats.aqueduct.columns import event_schema, message_schema
+from aqueduct_spark.formats.aqueduct.columns import EVENT_COUNTS, message_schema
 from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS, AqueductRead
 from aqueduct_spark.formats.description import FormatDescription, RowMapping
 
@@ -23,15 +23,13 @@ class AqueductFormat(FormatDescription):
     name = "aqueduct"
     protocol = "aqueduct"
     options = AQUEDUCT_OPTIONS
+    event_counts = EVENT_COUNTS
 
     def message_schema(self, rows: RowOptions) -> StructType:
         own: AqueductRead = rows.own
         return message_schema(
             include_headers=own.include_headers, include_metadata=own.include_metadata
         )
-
-    def event_schema(self) -> StructType:
-        return event_schema()
 
     def rows(self) -> RowMapping:
         from aqueduct_spark.formats.aqueduct.rows import AqueductRows

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from aqueduct_core.errors import ChannelEnded
 from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.storage.rows import EVENT
+from aqueduct_core.spool.arrays import text_scalar
 from aqueduct_spark.formats.aqueduct.options import AqueductRead
 from aqueduct_spark.formats.description import RowMapping
 from aqueduct_spark.options.read_parts import RowOptions
@@ -48,8 +49,8 @@ class AqueductRows(RowMapping):
 
     def payloads(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         carriers = pc.and_(
-            pc.equal(messages.column("channel"), ENTRYPOINT),
-            pc.equal(pc.binary_length(messages.column("value")), 0),
+            pc.equal(messages.column("channel"), text_scalar(ENTRYPOINT)),
+            pc.invert(pc.cast(pc.binary_length(messages.column("value")), pa.bool_())),
         )
         return messages.filter(pc.invert(carriers)) if pc.any(carriers).as_py() else messages
 

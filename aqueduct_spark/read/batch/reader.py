@@ -23,6 +23,7 @@ from aqueduct_spark.model.read_schemas import Decoding
 from aqueduct_spark.options.read import BatchReadOptions
 from aqueduct_spark.options.tokens import Token
 from aqueduct_spark.read import quiet_grpc
+from aqueduct_spark.read.worker import settle_worker
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,11 +68,12 @@ class BatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         quiet_grpc()
         rows = self._read(partition)
-        if self._decode is None:
-            return rows
-        from aqueduct_spark.read.payloads.decoding import decoded
+        if self._decode is not None:
+            from aqueduct_spark.read.payloads.decoding import decoded
 
-        return decoded(rows, self._decode, self._description.rows())
+            rows = decoded(rows, self._decode, self._description.rows())
+        settle_worker()
+        return rows
 
     def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         mapping = self._description.rows()

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from aqueduct_core.errors import MalformedPayload
+from aqueduct_core.spool.arrays import mask_array, numeric_array, text_array
 from aqueduct_spark.formats.description import RowMapping
 from aqueduct_spark.model.read_schemas import CORRUPT, CORRUPT_REASON, Decoding
 from aqueduct_spark.read.payloads.arrow import ArrowPayloads
@@ -65,7 +66,7 @@ class _Text:
             except UnicodeDecodeError as error:
                 texts.append(payload.decode(errors="replace"))
                 reasons[row] = f"not UTF-8 at byte {error.start}"
-        return {"value": pa.array(texts, pa.string())}, reasons
+        return {"value": text_array(texts)}, reasons
 
 
 class _Decoder:
@@ -114,7 +115,7 @@ class _Decoder:
         step = max(1, REPEATED_BYTES // max(others.nbytes, 1))
         for first in range(0, part.num_rows, step):
             piece = part.slice(first, step)
-            repeated = others.take(pa.array(np.zeros(piece.num_rows, np.int64)))
+            repeated = others.take(numeric_array(np.zeros(piece.num_rows, np.int64)))
             columns = dict(zip(part.schema.names, piece.columns, strict=True))
             yield from self._finished(repeated, columns, {})
 
@@ -129,7 +130,7 @@ class _Decoder:
             bad[list(reasons)] = True
             fields = list(self._schema.field("value").type)
             struct = pa.StructArray.from_arrays(
-                list(columns.values()), fields=fields, mask=pa.array(bad)
+                list(columns.values()), fields=fields, mask=mask_array(bad)
             )
             columns = {"value": struct}
         made = []
@@ -140,16 +141,16 @@ class _Decoder:
                 made.append(pa.nulls(rows.num_rows, field.type))
             elif field.name == CORRUPT:
                 kept = [row in reasons for row in range(rows.num_rows)]
-                made.append(pc.if_else(pa.array(kept, pa.bool_()), rows.column("value"), None))
+                made.append(pc.if_else(mask_array(kept), rows.column("value"), None))
             elif field.name == CORRUPT_REASON:
                 texts = [reasons.get(row) for row in range(rows.num_rows)]
-                made.append(pa.array(texts, pa.string()))
+                made.append(text_array(texts))
             else:
                 made.append(rows.column(field.name))
         batch = pa.RecordBatch.from_arrays(made, schema=self._schema)
         if reasons and self._plan.mode == "dropMalformed":
             good = [row not in reasons for row in range(rows.num_rows)]
-            batch = batch.filter(pa.array(good, pa.bool_()))
+            batch = batch.filter(mask_array(good))
         if batch.num_rows:
             yield batch
 

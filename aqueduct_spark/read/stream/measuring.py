@@ -50,6 +50,15 @@ class Measuring:
         ]
         return apportion_bytes([one.first for one in waiting], shares, indexes, most)
 
+    def waiting_bytes(self, waiting: Sequence[Waiting], seen: Mapping[int, Seen]) -> float:
+        """About as many stored bytes as wait: by the mean of all rows of each spool."""
+        found = 0.0
+        for one in waiting:
+            status = seen[one.intake]
+            stored = sum(e - s for s, e in zip(status.starts, status.ends, strict=True))
+            found += one.rows * status.bytes / max(1, stored)
+        return found
+
     def for_split(
         self, ranges: Sequence[DataRange], most: int | None, seen: Mapping[int, Seen]
     ) -> dict[LogKey, SizeIndex]:

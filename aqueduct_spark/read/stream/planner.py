@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from aqueduct_core.errors import DataLoss
 from aqueduct_core.flight.tickets import CANCELS, View
@@ -25,6 +25,7 @@ from aqueduct_spark.options.starting import AtTime
 from aqueduct_spark.planning.admission import AdmissionDelay
 from aqueduct_spark.planning.dialling import check_dialled, dialled_elsewhere
 from aqueduct_spark.planning.launches import Launches
+from aqueduct_spark.planning.pacing import BatchSpacing
 from aqueduct_spark.planning.progress import (
     LogEnds,
     ProgressTerms,
@@ -39,8 +40,10 @@ from aqueduct_spark.planning.progress import (
 from aqueduct_spark.planning.ranges import data_ranges
 from aqueduct_spark.planning.splits import MAX_KEPT, cut, cuts_of, split
 from aqueduct_spark.planning.views import Reader, Seen
-from aqueduct_spark.read.stream.cancellations import CancelWatch
 from aqueduct_spark.read.stream.measuring import Measuring
+
+if TYPE_CHECKING:
+    from aqueduct_spark.read.stream.cancellations import CancelWatch
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +75,8 @@ class StreamPlanner:
         self._cancel_watch: CancelWatch | None = None
         readers = [Reader(options.cursor, cast(View, options.rows.view))]
         if options.on_cancel == "fail":
+            from aqueduct_spark.read.stream.cancellations import CancelWatch
+
             self._cancel_watch = CancelWatch(
                 options.cursor, options.rows, options.starting, description.rows()
             )
@@ -81,6 +86,7 @@ class StreamPlanner:
         self._measuring = Measuring(self._intakes, options.admission.max_bytes)
         self._launches = Launches(options.launch_timeout)
         self._delay = self._new_delay()
+        self._pace = BatchSpacing()
         self._bounded = False
         self._ceiling: dict[int, tuple[str, LogEnds]] = {}
         self._ticked: StreamOffset | None = None
@@ -116,7 +122,11 @@ class StreamPlanner:
             time.sleep(RETRY_PAUSE)
             end = self._step(start, everything)
         if end == start and not self._bounded:
-            self._clients.await_rows(self._seen, self._longest_wait())
+            held_back = self._pace.remaining(time.monotonic())
+            if held_back:
+                time.sleep(held_back)
+            else:
+                self._clients.await_rows(self._seen, self._longest_wait())
             end = self._step(start, everything)
         if end == start and commit_is_due(start, self._seen, self._ticked):
             self._ticked = start
@@ -225,14 +235,30 @@ class StreamPlanner:
         self._delay = self._delay.seeing(rows, now)
         if everything:
             return granted(found.entered, found.waiting, [one.rows for one in found.waiting])
-        if not self._bounded and self._delay.remaining(rows, now):
+        held_back = self._delay.remaining(rows, now) or self._paced(found, rows, now)
+        if held_back and not self._bounded:
             return found.entered
         if rows:
             self._delay = self._new_delay()
+            self._pace = self._pace.batch(now)
         shares = self._measuring.shares(
             found.waiting, self._options.admission.max_offsets, self._seen
         )
         return granted(found.entered, found.waiting, shares)
+
+    def _paced(self, found: Survey, rows: int, now: float) -> bool:
+        """Whether what waits is held back, since much comes in. A batch that is as large as it may
+        be is not, nor is any of a query that says itself what is worth one."""
+        limits = self._options.admission
+        size = self._measuring.waiting_bytes(found.waiting, self._seen)
+        if (
+            limits.min_offsets is not None
+            or (limits.max_offsets is not None and rows >= limits.max_offsets)
+            or (limits.max_bytes is not None and size >= limits.max_bytes)
+        ):
+            return False
+        self._pace = self._pace.seeing(rows, size, now)
+        return self._pace.remaining(now) > 0.0
 
     def _launching(self, found: Survey, start: StreamOffset, end: StreamOffset) -> StreamOffset:
         spools = {intake: position.id for intake, position in start.spool.items()}

@@ -30,6 +30,7 @@ from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
 from aqueduct_spark.model.read_schemas import Decoding
 from aqueduct_spark.options.read import StreamReadOptions
 from aqueduct_spark.read import quiet_grpc
+from aqueduct_spark.read.worker import settle_worker
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,11 +91,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             case DataPartition():
                 mapping = self._description.rows()
                 rows = tasks.rows(partition, self._options.rows, mapping)
-                if self._decode is None:
-                    return rows
-                from aqueduct_spark.read.payloads.decoding import decoded
+                if self._decode is not None:
+                    from aqueduct_spark.read.payloads.decoding import decoded
 
-                return decoded(rows, self._decode, mapping)
+                    rows = decoded(rows, self._decode, mapping)
+                settle_worker()
+                return rows
         raise TypeError(f"not a partition of ours: {type(partition).__name__}")
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -104,6 +106,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._planner is not None:
             self._planner.stop()
             self._planner = None
+        if isinstance(sys.exception(), EOFError | SystemExit):
+            # Spark has hung up, or told the process to end. Its runner would tell of that on a
+            # socket that nobody reads, and leave the three tracebacks of it in the driver's log.
+            logging.shutdown()
+            os._exit(0)
 
     def _offset(self, raw: dict[str, Any]) -> StreamOffset:
         return StreamOffset.from_json(raw, self._description.name)

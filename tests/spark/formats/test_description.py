@@ -10,6 +10,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from aqueduct_core.errors import CheckpointVersion, InvalidOption, SchemaMismatch
+from aqueduct_core.intake.adapter import adapter_named
+from aqueduct_spark.formats.aqueduct.format import AqueductFormat
+from aqueduct_spark.formats.description import FormatDescription
 from aqueduct_spark.options.read import StreamReadOptions
 from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.options.spec import OptionKind
@@ -86,3 +89,11 @@ def test_a_format_that_lives_elsewhere(spark: SparkSession, tmp_path: Path) -> N
     with pytest.raises(Exception) as refused:
         frame.write.format("toy").mode("append").option("endpoint", "tin://h:1").save()
     assert SchemaMismatch("COLUMN_UNKNOWN", "", "").name in error_line(refused.value)
+
+
+@pytest.mark.parametrize("description", [AqueductFormat(), ToyFormat()])
+def test_events_have_the_counts_of_the_protocol(description: FormatDescription) -> None:
+    adapter = adapter_named(description.protocol)
+    assert tuple(description.event_counts) == tuple(adapter.rows.events.counts)
+    events = description.schema(RowOptions(view="events"))
+    assert events.fieldNames() == adapter.rows.events.rows.names

@@ -9,6 +9,7 @@ import pytest
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_core.transport.settings import LARGEST_DATAGRAM
 from aqueduct_spark.formats.aqueduct.options import (
     AQUEDUCT_OPTIONS,
     AqueductRead,
@@ -80,11 +81,13 @@ def test_defaults_of_a_read() -> None:
     assert options.fail_on_data_loss
     assert options.intake.retention == 0
     assert options.intake.max_message_bytes == 16 << 20
+    assert options.intake.max_datagram_bytes == LARGEST_DATAGRAM
     assert options.on_cancel == "keep"
 
 
 def test_defaults_of_a_write() -> None:
     options = write()
+    assert options.max_datagram_bytes == LARGEST_DATAGRAM
     assert str(options.endpoint) == "aqueduct://127.0.0.1:4433"
     assert options.own == AqueductWrite(None, "ordered", trusts_superseded=False)
     assert options.writer_id is None

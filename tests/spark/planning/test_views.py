@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import DataFrame
 
-from aqueduct_spark.formats.aqueduct.columns import event_schema
+from aqueduct_spark.formats.aqueduct.columns import EVENT_COUNTS
+from aqueduct_spark.model.schemas import event_schema
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import PATIENCE, Scene
 from tests.support.waiting import wait_until
@@ -35,7 +36,7 @@ def test_wanted_channels_and_what_became_of_all(scene: Scene) -> None:
 
     wait_until(ended, PATIENCE, "the events of three producers")
     events = stored(scene, view="events", channels="wanted,lossy")
-    assert events.schema == event_schema()
+    assert events.schema == event_schema(EVENT_COUNTS)
     finished = {row.channel: row.counts for row in events.where("kind = 'finished'").collect()}
     assert finished["wanted"].reliableSent == finished["wanted"].reliableStored == 400
     counts = finished["lossy"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 from aqueduct_core.aio.half import CarriedHalf
@@ -27,6 +28,7 @@ from aqueduct_core.aqueduct.conventions.dedupe.questions import (
 )
 from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.engine.checksum import Content, of_payloads
+from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.primitives.host_port import HostPort
@@ -91,13 +93,16 @@ class MemoryChannel:
     # as the sink of a sender
 
     def offer(self, payload: bytes, headers: Headers, carried: Sequence[CarriedHalf]) -> int | None:
-        return None if self._full(1) else self._sent([payload], headers)
+        return None if self._full(1) else self._sent([payload], HeaderColumn.of([headers]))
 
-    def offer_many(self, payloads: Sequence[bytes], start: int) -> tuple[int, int]:
+    def offer_many(
+        self, payloads: Sequence[bytes], start: int, headers: HeaderColumn | None = None
+    ) -> tuple[int, int]:
         count = min(self.connection.room, len(payloads) - start)
         if self._full(count):
             return 0, 0
-        return self._sent(payloads[start : start + count], ()), count
+        own = None if headers is None else headers.part(start, start + count)
+        return self._sent(payloads[start : start + count], own), count
 
     def finish(self) -> None:
         self.finishing = True
@@ -156,11 +161,12 @@ class MemoryChannel:
     def _full(self, count: int) -> bool:
         return count > self.connection.room or self.connection.room == 0
 
-    def _sent(self, payloads: Sequence[bytes], headers: Headers) -> int:
+    def _sent(self, payloads: Sequence[bytes], headers: HeaderColumn | None) -> int:
         first = self.state.deliveries.sent(self.reliable, None, len(payloads))
         self.connection.room -= len(payloads)
-        for number, payload in enumerate(payloads, first):
-            self.under_way.append((number, payload, headers))
+        each = repeat(()) if headers is None else headers
+        for number, (payload, own) in enumerate(zip(payloads, each, strict=False), first):
+            self.under_way.append((number, payload, own))
         return first
 
 
@@ -248,7 +254,7 @@ class MemoryConnection:
     def more_room(self, count: int) -> None:
         self.room += count
         for channel in self.live:
-            channel.state.changed.fire()
+            channel.state.notify()
 
     def open_gate(self) -> None:
         self.shut = False

@@ -157,10 +157,7 @@ class AqueductAttempt:
         sender = opened.sender
         async with self._bounded(whole=True):
             for headers, payloads in self._identity.messages(run.batch, self._keyed):
-                if headers:
-                    await sender.send(payloads[0], headers=headers)
-                else:
-                    await sender.send_many(payloads)
+                await sender.send_many(payloads, headers=headers)
 
     async def room(self, size: int) -> None:
         """Return when ``size`` more bytes may be in flight. Raises: as `send`."""

@@ -85,10 +85,7 @@ class SentRows:
         if batch.numbers is not None:  # compared one by one, by the receiver
             self._contents.setdefault(to, Content())
             return
-        headers = identity.keys(batch, self._keyed)
-        if batch.headers is not None:
-            for index, own in enumerate(batch.headers):
-                headers[index] = (*headers.get(index, ()), *own)
+        headers = identity.headers(batch, self._keyed)
         number = identity.number(to.reliability, first)
         content = of_payloads(batch.payloads, number, headers)
         self._contents[to] = self._contents.get(to, Content()).plus(content)

@@ -43,6 +43,7 @@ class ConnectionKey(NamedTuple):
     token: bytes
     transport: str
     max_message_bytes: int
+    max_datagram_bytes: int
 
     @classmethod
     def of(
@@ -56,6 +57,7 @@ class ConnectionKey(NamedTuple):
             hashlib.sha256((token or "").encode()).digest(),
             options.transport,
             options.max_message_bytes,
+            options.max_datagram_bytes,
         )
 
 
@@ -123,7 +125,9 @@ async def dial(
         server_name=options.tls.server_name,
         insecure=options.tls.insecure,
     )
-    settings = LinkSettings(idle_timeout=SILENT_SECONDS)
+    settings = LinkSettings(
+        idle_timeout=SILENT_SECONDS, max_datagram_size=options.max_datagram_bytes
+    )
     connection = await connect(
         f"aqueduct://{address}",
         tls=tls,

@@ -10,6 +10,7 @@ import pyarrow as pa
 from aqueduct_core.aqueduct.conventions.headers import MAX_NAME_BYTES
 from aqueduct_core.errors import SchemaMismatch
 from aqueduct_core.primitives.ranges import Numbers
+from aqueduct_core.spool.arrays import numbers_in, text_scalar
 from aqueduct_spark.write.batches import Destination
 
 DEFAULT_CHANNEL = "spark"
@@ -40,6 +41,9 @@ def destinations(
         kinds, kind_names = _encoded(piece.column("reliability"), reliability)
     _check_channels(channel_names)
     _check_reliabilities(kind_names)
+    if sources is None and len(channel_names) == len(kind_names) == 1:
+        yield Destination(channel_names[0], kind_names[0].lower()), None
+        return
     combined = channels * len(kind_names) + kinds
     source_names = [""]
     if sources is not None:
@@ -59,8 +63,8 @@ def destinations(
 
 
 def _encoded(column: pa.Array, default: str) -> tuple[Numbers, list[str]]:
-    encoded = column.fill_null(default).dictionary_encode()
-    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary.to_pylist()
+    encoded = column.fill_null(text_scalar(default)).dictionary_encode()
+    return numbers_in(encoded.indices).astype(np.int64), encoded.dictionary.to_pylist()
 
 
 def _check_channels(names: list[str]) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from aqueduct_core.aqueduct.conventions.dedupe.numbering import MAX_ROWS, batch_floor, first_number
 from aqueduct_core.aqueduct.conventions.headers import (
     BATCH,
@@ -16,11 +18,16 @@ from aqueduct_core.aqueduct.conventions.headers import (
     SOURCE_OFFSET,
     decimal,
 )
-from aqueduct_core.engine.message_batch import Headers, ReceivedHeaders
+from aqueduct_core.engine.header_column import HeaderColumn
+from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import SinkFailed
 from aqueduct_core.primitives.ranges import stretches
 from aqueduct_spark.write.batches import Destination, RowBatch
 from aqueduct_spark.write.sink import WriteIdentity
+
+SPARSE = 16
+"""Where fewer than one message in so many has headers, the others go apart from them: plain ones in
+a row cost least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,43 +73,52 @@ class RowIdentity(WriteIdentity):
             headers += [(SEQUENCE_START, decimal(start)), (BATCH, decimal(self.batch))]
         return tuple(headers)
 
-    def messages(self, batch: RowBatch, keyed: bool) -> Iterator[tuple[Headers, list[bytes]]]:
-        """The payloads of a batch in order, each with its headers; those that have none come as
-        one. ``keyed``: every message says who it is, for a receiver that looks at messages only.
+    def messages(
+        self, batch: RowBatch, keyed: bool
+    ) -> Iterator[tuple[HeaderColumn | None, list[bytes]]]:
+        """The payloads of a batch in order, with the headers of those that have any. ``keyed``:
+        every message says who it is, for a receiver that looks at messages only.
         """
-        payloads, done = batch.payloads, 0
-        keys = self.keys(batch, keyed)
-        indexes = sorted(keys) if batch.headers is None else range(len(payloads))
-        for index in indexes:
-            own = batch.headers[index] if batch.headers is not None else ()
-            headers = ReceivedHeaders((*keys.get(index, ()), *own))
-            if headers:
-                if done < index:
-                    yield (), payloads[done:index]
-                yield headers, payloads[index : index + 1]
-                done = index + 1
+        payloads, column = batch.payloads, self.headers(batch, keyed)
+        saying = [] if column is None else list(column.indexes())
+        if column is None or len(saying) * SPARSE > len(payloads):
+            yield column, payloads
+            return
+        done = 0
+        for low, high in stretches(np.array(saying)) if saying else ():
+            first, stop = saying[low], saying[high - 1] + 1
+            if done < first:
+                yield None, payloads[done:first]
+            yield column.part(first, stop), payloads[first:stop]
+            done = stop
         if done < len(payloads):
-            yield (), payloads[done:]
+            yield None, payloads[done:]
 
-    def keys(self, batch: RowBatch, keyed: bool) -> dict[int, Headers]:
-        """What messages say of themselves, by their place in the row batch."""
+    def headers(self, batch: RowBatch, keyed: bool) -> HeaderColumn | None:
+        """What messages say of themselves, and behind it the headers of the rows; None where there
+        are none."""
+        keys = self._keys(batch, keyed)
+        if keys is None or batch.headers is None:
+            return batch.headers if keys is None else keys
+        return keys.plus(batch.headers)
+
+    def _keys(self, batch: RowBatch, keyed: bool) -> HeaderColumn | None:
         numbers = batch.numbers
         if numbers is None:
             if not keyed:
-                return {}
-            key = (BATCH, decimal(self.batch))
-            return {i: (key, (ROW, decimal(row))) for i, row in enumerate(batch.rows)}
-        # On an ordered channel a message without a number has the next one.
-        every = keyed or batch.destination.reliability != "ordered"
-        saying = range(len(numbers)) if every else [low for low, _ in stretches(numbers)]
-        if batch.headers is not None and not every:
-            # A header of the row with this key would be taken for ours, were there none before it.
-            own = enumerate(batch.headers)
-            saying = [
-                *saying,
-                *(i for i, pairs in own if any(k == SOURCE_OFFSET for k, _ in pairs)),
-            ]
-        return {i: ((SOURCE_OFFSET, decimal(int(numbers[i]))),) for i in saying}
+                return None
+            before = ((BATCH, decimal(self.batch)),)
+            return HeaderColumn.rising(before, ROW, [b"%d" % row for row in batch.rows])
+        # On an ordered channel a message without a number has the next one. But a header of the row
+        # with this key would be taken for ours, were there none before it.
+        own = batch.headers is not None and SOURCE_OFFSET in batch.headers.keys
+        said = [b"%d" % number for number in numbers.tolist()]
+        if keyed or own or batch.destination.reliability != "ordered":
+            return HeaderColumn.rising((), SOURCE_OFFSET, said)
+        pairs: list[Headers] = [()] * len(said)
+        for low, _ in stretches(numbers):
+            pairs[low] = ((SOURCE_OFFSET, said[low]),)
+        return HeaderColumn.of(pairs)
 
     def number(self, reliability: str, row: int) -> int:
         """The logical number of row ``row`` of a channel name that is sent in a reliable way."""

@@ -11,6 +11,7 @@ from aqueduct_core.aqueduct.conventions.headers import MAX_SEQUENCE
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
 from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import Numbers, stretches
+from aqueduct_core.spool.arrays import numbers_in
 from aqueduct_spark.formats.aqueduct.options import SOURCE_COLUMNS
 from aqueduct_spark.write.batches import Destination
 
@@ -55,14 +56,14 @@ class SourceColumns:
             if not (0 < len(spool) <= MAX_SPOOL_CHARACTERS and spool.isascii()
                     and spool.isprintable()):  # fmt: skip
                 raise _no_place("spool", spool[:40], "the identity of a spool")
-        partitions = piece.column("partition").to_numpy().astype(np.int64)
-        offsets = piece.column("offset").to_numpy()
+        partitions = numbers_in(piece.column("partition")).astype(np.int64)
+        offsets = numbers_in(piece.column("offset"))
         for name, numbers in (("partition", partitions), ("offset", offsets)):
             if numbers.min(initial=0) < 0:
                 raise _no_place(name, numbers.min(), "0 or more")
             if numbers.max(initial=0) >= MAX_SEQUENCE:
                 raise _no_place(name, numbers.max(), "below 2^62")
-        pairs = np.stack([spools.indices.to_numpy().astype(np.int64), partitions])
+        pairs = np.stack([numbers_in(spools.indices).astype(np.int64), partitions])
         found, codes = np.unique(pairs, axis=1, return_inverse=True)
         places = Places(
             codes.reshape(-1).astype(np.int64),

@@ -1,5 +1,4 @@
-"""From record batches to what goes on each channel: pure, and without one object per row where
-rows have no headers."""
+"""From record batches to what goes on each channel: pure, and by columns."""
 
 from __future__ import annotations
 
@@ -9,14 +8,14 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from aqueduct_core.aqueduct.conventions.headers import key_from_text
-from aqueduct_core.errors import SchemaMismatch
 from aqueduct_core.primitives.ranges import Numbers
+from aqueduct_core.spool.arrays import numeric_array
 from aqueduct_spark.formats.aqueduct.options import CONTROL_COLUMNS
 from aqueduct_spark.formats.aqueduct.sink.destinations import destinations
+from aqueduct_spark.formats.aqueduct.sink.row_headers import row_headers
 from aqueduct_spark.formats.aqueduct.sink.sources import Places, SourceColumns
 from aqueduct_spark.write.arrow_cuts import ArrowCutter, ArrowMessage
-from aqueduct_spark.write.batches import Destination, HeaderPairs, RowBatch
+from aqueduct_spark.write.batches import Destination, RowBatch
 from aqueduct_spark.write.payloads import payload_column
 
 SLICE_ROWS = 8192
@@ -96,7 +95,7 @@ class Splitter:
     ) -> Iterator[RowBatch]:
         plan, base = self._plan, self._next
         values = payload_column(piece, plan.payload_format, plan.max_message_bytes, CONTROL_COLUMNS)
-        headers = _headers(piece)
+        headers = row_headers(piece)
         for destination, rows in found:
             if rows is None:
                 payloads, places = values.to_pylist(), range(base, base + piece.num_rows)
@@ -104,12 +103,12 @@ class Splitter:
                     destination, payloads, places, headers, self._numbers(destination, origin)
                 )
                 continue
-            chosen = None if headers is None else [headers[row] for row in rows]
+            chosen = None if headers is None else headers.take(rows.tolist())
             yield RowBatch(
                 destination,
-                values.take(pa.array(rows)).to_pylist(),
+                values.take(numeric_array(rows)).to_pylist(),
                 (rows + base).tolist(),
-                chosen if chosen is not None and any(chosen) else None,
+                chosen or None,
                 self._numbers(destination, origin, rows),
             )
         self._next += piece.num_rows
@@ -144,25 +143,3 @@ def _grouped(messages: list[ArrowMessage]) -> list[RowBatch]:
         for destination, found in groupby(messages, lambda message: message.destination)
         for run in [list(found)]
     ]
-
-
-def _headers(piece: pa.RecordBatch) -> list[HeaderPairs] | None:
-    if "headers" not in piece.schema.names:
-        return None
-    column = piece.column("headers")
-    if column.null_count == len(column):
-        return None
-    rows = [
-        tuple((_key(pair["key"]), pair["value"] or b"") for pair in row or () if pair)
-        for row in column.to_pylist()
-    ]
-    return rows if any(rows) else None
-
-
-def _key(text: str | None) -> bytes:
-    """Any text is a key: the source shows whatever a peer sent."""
-    if text is None:
-        raise SchemaMismatch(
-            "REQUIRED", "Column 'headers' holds a key that is null", "Filter such headers"
-        )
-    return key_from_text(text)

@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import functions as f
 
 from aqueduct_core.intake.config_file import write_access
-from aqueduct_spark.formats.aqueduct.columns import event_schema
+from aqueduct_spark.formats.aqueduct.columns import EVENT_COUNTS
+from aqueduct_spark.model.schemas import event_schema
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import Scene
 from tests.support.intake_process import Site
@@ -28,7 +29,7 @@ def test_messages_and_events_of_one_intake(scene: Scene) -> None:
     outcome = produce(scene.endpoint(), numbered(500), mode="unreliable")
     events_found = scene.await_rows(events, 2)
     events.processAllAvailable()
-    assert events_found.schema == event_schema()
+    assert events_found.schema == event_schema(EVENT_COUNTS)
     reported = json.loads(events.lastProgress["sources"][0]["latestOffset"])
     assert len(reported["spool"]["0"]["to"]) == 1
     scene.table = table

@@ -31,12 +31,15 @@ class Turner:
 
     def __init__(self) -> None:
         self.link: MemoryLink
+        self.turns = 0
 
     @property
     def unsent(self) -> int:
         return self.link.client.unsent
 
-    def kick(self) -> None: ...
+    def kick(self, urgent: bool = False) -> None: ...
+
+    def kick_later(self) -> None: ...
 
     async def wait_closed(self) -> None: ...
 
@@ -68,17 +71,18 @@ class SlowPath(Pool):
             on_client_events=lambda events: channels.on_events(driver, events),
         )  # fmt: skip
         self.link.run_until(lambda: engine.peer_headers is not None)
-        self.clock = asyncio.create_task(self._go_on())
+        self.clock = asyncio.create_task(self._go_on(turner))
         return AqueductConnection(
             key.address, ClientConnection(channels, driver, engine.peer_headers or ())
         )
 
-    async def _go_on(self) -> None:
+    async def _go_on(self, turner: Turner) -> None:
         loop = asyncio.get_running_loop()
         begun = loop.time() - self.link.now
         while True:
             await let_happen(0.005)
             self.link.run_for(loop.time() - begun - self.link.now)
+            turner.turns += 1
 
 
 def rows(*sizes: int) -> pa.RecordBatch:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
+from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
 from aqueduct_spark.formats.aqueduct.sink.splitting import (
     SLICE_BYTES,
@@ -14,6 +19,7 @@ from aqueduct_spark.formats.aqueduct.sink.splitting import (
 )
 from aqueduct_spark.write.batches import Destination, RowBatch
 from aqueduct_spark.write.sink import SentCounts, summary
+from tests.support.repository import ROOT
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -70,7 +76,7 @@ def test_headers_go_with_their_rows() -> None:
         }
     )
     found = {portion.destination.channel: portion.headers for portion in split(batch)}
-    assert found == {"a": [((b"k", b"v"),), ()], "b": None}
+    assert found == {"a": HeaderColumn.of([((b"k", b"v"),), ()]), "b": None}
 
 
 def test_a_row_knows_its_place_in_the_task() -> None:
@@ -86,9 +92,12 @@ def test_a_row_knows_its_place_in_the_task() -> None:
 
 
 def test_a_part_of_a_portion() -> None:
-    portion = RowBatch(Destination("c", "ordered"), [b"0", b"1", b"2"], range(5, 8), [(), (), ()])
+    pairs = [(), ((b"k", b"v"),), ()]
+    headers = HeaderColumn.of(pairs)
+    portion = RowBatch(Destination("c", "ordered"), [b"0", b"1", b"2"], range(5, 8), headers)
     assert portion.part(0, 3) is portion
-    assert portion.part(1, 2) == RowBatch(portion.destination, [b"1"], range(6, 7), [()])
+    one = HeaderColumn.of(pairs[1:2])
+    assert portion.part(1, 2) == RowBatch(portion.destination, [b"1"], range(6, 7), one)
 
 
 def test_large_batches_come_in_slices() -> None:
@@ -144,3 +153,30 @@ def test_the_summary_is_one_line() -> None:
         "writer w: tasks=3 sent=8 acked=7 nacked=1 repeated=2 bytes=80 channels=3 unchecked=1 "
         "seconds=1.500 endpoints=h:1,h:2"
     )
+
+
+@pytest.mark.parametrize("payload_format", ["binary", "json", "arrow"])
+def test_no_payload_format_imports_pandas(payload_format: str, tmp_path: Path) -> None:
+    """Half a second and 60 MB in each worker, for nothing."""
+    rows = pa.record_batch(
+        {
+            "value": pa.array([b"x", b"y", None if payload_format != "binary" else b"z"]),
+            "channel": ["a", None, "a"],
+            **({} if payload_format == "arrow" else {"headers": pa.nulls(3, HEADERS)}),
+            **({} if payload_format == "binary" else {"list": [[1.5], None, []]}),
+        }
+    )
+    with pa.ipc.new_stream(tmp_path / "rows", rows.schema) as writer:
+        writer.write_batch(rows)
+    script = (
+        "import sys, pyarrow as pa\n"
+        "from aqueduct_spark.formats.aqueduct.sink.splitting import RowPlan, Splitter\n"
+        f"[rows] = pa.ipc.open_stream({str(tmp_path / 'rows')!r})\n"
+        f"splitter = Splitter(RowPlan(None, 'ordered', {payload_format!r}, 1000))\n"
+        "found = [*splitter.split(rows), *splitter.rest()]\n"
+        "print(len(found), 'pandas' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["1", "False"]
