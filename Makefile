@@ -15,6 +15,7 @@ SINK_RUNS ?= 10000
 SOAK ?= restarts kills bridge backpressure many cluster
 SOAK_BOUNCES ?= 5
 SOAK_SECONDS ?= 0
+MINUTES ?= 60
 JAVA := .ci/with-java
 
 # Hundreds of Python processes are started here: none compiles the same modules again.
@@ -31,12 +32,12 @@ PYTEST := .ci/quick-start $(SHORT_LIFE); OPENBLAS_NUM_THREADS=1 \
   SPARK_SUBMIT_OPTS='$(SHORT_LIFE) $(SHARED_CLASSES)' SPARK_LAUNCHER_OPTS="$(SHORT_LIFE)" $(JAVA) \
   $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-.PHONY: help demo test test-all hostile lab check bench soak simulate fuzz mutants pages setup clean
+.PHONY: help demo test test-all hostile lab check bench bench-kafka bench-long soak simulate fuzz mutants pages setup clean
 
 ## what there is to make
 help:
 	@awk '/^## / { text = substr($$0, 4) } \
-	  /^[a-z-]+:/ && text { sub(/:.*/, ""); printf "make %-10s %s\n", $$0, text; text = "" }' Makefile
+	  /^[a-z-]+:/ && text { sub(/:.*/, ""); printf "make %-11s %s\n", $$0, text; text = "" }' Makefile
 
 ## .venv with pinned packages and a Java 17, as far as they are not there
 setup:
@@ -77,9 +78,28 @@ check: setup
 	@$(BIN)/python -m tests.support.options_page --check
 	@$(BIN)/python -m tests.support.layers --check
 
-## speed and memory, as ratios to references of the same minute
+# ONLY names benches (comma list; `python -m tests.bench.run --list`), AGAINST another checkout to
+# compare this one with, REPETITIONS and SECONDS how much each does, KINDS some of the loads.
+BENCH = $(JAVA) $(BIN)/python -m tests.bench.run --out bench-out $(if $(ONLY),--only '$(ONLY)') \
+  $(if $(AGAINST),--against '$(AGAINST)') $(if $(REPETITIONS),--repetitions $(REPETITIONS)) \
+  $(if $(SECONDS),--seconds $(SECONDS)) $(if $(KINDS),--kinds '$(KINDS)')
+
+## speed and memory, as ratios to references of the same minute: bench-out/
 bench: setup
-	@$(JAVA) $(BIN)/python -m tests.bench.run
+	@$(BENCH)
+
+# The broker's jars come by Spark's own resolver of Maven artifacts, into its cache.
+## the same beside Spark with a Kafka broker, which is fetched: bench-out/
+bench-kafka: setup
+	@$(BIN)/python -c 'import confluent_kafka, kafka' 2>/dev/null || \
+	  $(BIN)/python -m pip install -q -c .ci/constraints.txt \
+	  --config-settings editable_mode=compat -e '.[kafka]'
+	@$(BENCH) --kafka
+
+## MINUTES of messages at a steady rate: cost and memory, last minute over first
+bench-long: setup
+	@$(JAVA) $(BIN)/python -m tests.bench.run --out bench-out --only long \
+	  --seconds $$(($(MINUTES) * 60))
 
 # SOAK names scenarios, SOAK_BOUNCES the hits of each kind in the kill loop, SOAK_SECONDS its time
 # instead; tables and pictures in soak-out/.
@@ -123,7 +143,8 @@ pages: setup
 	@$(BIN)/python -m tests.support.diagrams
 	@$(BIN)/python -m tests.support.options_page
 	@$(BIN)/python -m tests.support.layers
+	@$(BIN)/python -m tests.bench.report
 
 ## away with all that was made here
 clean:
-	rm -rf .venv .java demo-out soak-out lab-out.md mutants spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf .venv .java demo-out soak-out bench-out lab-out.md mutants spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -8,7 +8,6 @@ from the first part to the last.
 from __future__ import annotations
 
 import gc
-import sys
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -16,6 +15,8 @@ from functools import partial
 
 from aqueduct_core.aqueduct.engine import Attach
 from aqueduct_core.engine.message_batch import MessageBatch
+from tests.bench.measuring import Bench, Effort
+from tests.bench.sheet import Sheet
 from tests.simulation.rest import tables
 from tests.support.shuttle import Shuttle
 
@@ -24,8 +25,6 @@ IN_TURN = 100_000
 PARTS = 5
 MESSAGES = 10_000
 REPEATS = 3
-FLAT = 2.0
-"""The last part may cost this many times the first: caches grow cold, and machines are shared."""
 
 
 def state(pair: Shuttle) -> int:
@@ -76,9 +75,8 @@ def in_turn(pair: Shuttle, count: int) -> None:
     pair.wait(1.2)
 
 
-def many_open() -> bool:
-    """Rows of the first table; whether a message costs the same however many are open."""
-    print(f"{'channels open':>15} {'us to open':>11} {'us a message':>13} {'KiB a channel':>14}")
+def many_open(sheet: Sheet) -> None:
+    """What a message costs the more channels are open, and what they hold."""
     pair = Shuttle()
     channels: list[int] = []
     costs = []
@@ -92,15 +90,15 @@ def many_open() -> bool:
         tracemalloc.stop()
         used = channels[:: len(channels) // opened]  # as many as are open in the first part
         costs.append(min(seconds(partial(use, pair, used, MESSAGES)) for _ in range(REPEATS)))
-        each = costs[-1] / MESSAGES
-        print(f"{len(channels):>15,} {took / opened * 1e6:>11.0f} {each * 1e6:>13.1f}"
-              f" {held / opened / 1024:>14.1f}")  # fmt: skip
-    return costs[-1] < FLAT * costs[0]
+        title = f"{len(channels):,} open"
+        sheet.add(f"{title}: to open one", "µs", [took / opened * 1e6])
+        sheet.add(f"{title}: a message", "µs", [costs[-1] / MESSAGES * 1e6])
+        sheet.add(f"{title}: each holds", "KiB", [held / opened / 1024])
+    sheet.add("a message, the last over the first", "x", [costs[-1] / costs[0]], "channels-open")
 
 
-def many_in_turn() -> bool:
-    """Rows of the second table; whether a channel costs and leaves the same, first and last."""
-    print(f"{'channels so far':>15} {'us a channel':>13} {'entries held':>13} {'objects held':>13}")
+def many_in_turn(sheet: Sheet) -> None:
+    """What a channel costs, and leaves, the more there have been."""
     pair = Shuttle()
     in_turn(pair, 1000)
     costs, states, objects = [], [], []
@@ -110,14 +108,20 @@ def many_in_turn() -> bool:
         states.append(state(pair))
         gc.collect()
         objects.append(len(gc.get_objects()))
-        print(f"{number * part:>15,} {costs[-1] / part * 1e6:>13.0f} {states[-1]:>13}"
-              f" {objects[-1]:>13,}")  # fmt: skip
-    return costs[-1] < FLAT * costs[0] and states[-1] == states[0] and objects[-1] < objects[0] + 50
+        sheet.add(f"{number * part:,} in turn: a channel", "µs", [costs[-1] / part * 1e6])
+    sheet.add("a channel, the last over the first", "x", [costs[-1] / costs[0]], "channels-turn")
+    sheet.add("entries left over", "", [states[-1] - states[0]], "left-over")
+    sheet.add("objects left over", "", [objects[-1] - objects[0]], "objects-left-over")
 
 
-def main() -> int:
-    return 0 if many_open() & many_in_turn() else 1
+def compare(effort: Effort, sheet: Sheet) -> None:
+    """Once: what is compared are the parts of one life."""
+    sheet.calibrate()
+    many_open(sheet)
+    many_in_turn(sheet)
 
+
+BENCH = Bench("channels", "10,000 channels open, 100,000 in turn: flat cost and memory", compare)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    BENCH.run()

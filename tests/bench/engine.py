@@ -11,11 +11,8 @@ neighbours in time; medians count.
 
 from __future__ import annotations
 
-import argparse
-import statistics
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from aqueduct_core.aqueduct.config import Config
@@ -26,6 +23,8 @@ from aqueduct_core.aqueduct.wire.chanid import Side
 from aqueduct_core.engine.actions import Action, WriteStream
 from aqueduct_core.engine.inputs import StreamBytes
 from aqueduct_core.engine.message_batch import MessageBatch
+from tests.bench.measuring import Bench, Effort
+from tests.bench.sheet import Sheet
 
 SIZES = {100: 20_000, 1_000: 10_000, 65_536: 400}
 """Payload bytes → messages of one repetition."""
@@ -33,20 +32,20 @@ BULK = 256 * 1024
 """Bytes that one command sends, as the asyncio API does."""
 PACKETS = 64 * 1024
 """Bytes that arrive together: what a busy socket gives in one burst."""
-GOALS = {100: 0.5, 1_000: 1.0, 65_536: 1.5}
-"""Encode, decode and ack of bulk sends together must cost no more than so many reference loops."""
+SMALLEST = min(SIZES)
 SINGLY = 2_000
 """Messages of a repetition that are sent one by one, each with a header: the dear way."""
 HEADERS = ((b"key", b"value"),)
 
 
 class Cost(NamedTuple):
-    """Microseconds for each message."""
+    """Seconds of one repetition; the loop's are those of the reference."""
 
     encode: float
     decode: float
     ack: float
-    reference: float
+    loop_encode: float
+    loop_decode: float
 
     @property
     def total(self) -> float:
@@ -54,7 +53,7 @@ class Cost(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        return self.total / self.reference
+        return self.total / (self.loop_encode + self.loop_decode)
 
 
 class Ends:
@@ -137,8 +136,9 @@ def _burst(action: Action) -> Iterator[StreamBytes]:
             yield StreamBytes(action.stream_id, action.data[start : start + PACKETS], False)
 
 
-def reference(payloads: list[bytes]) -> float:
-    """Seconds for plain loops that write the same frames and read them from the same bursts."""
+def reference(payloads: list[bytes]) -> tuple[float, float]:
+    """Seconds for plain loops that write the same frames, and that read them from the same
+    bursts."""
     started = time.process_time()
     number, wires = 0, []
     for bulk in _bulks(payloads):
@@ -147,6 +147,7 @@ def reference(payloads: list[bytes]) -> float:
             out += b"\x04" + _encoded(number) + b"\x00\x00" + _encoded(len(payload)) + payload
             number += 1
         wires.append(bytes(out))
+    written = time.process_time()
     bursts = [wire[at : at + PACKETS] for wire in wires for at in range(0, len(wire), PACKETS)]
     got: list[bytes] = []
     buffer = bytearray()
@@ -168,7 +169,7 @@ def reference(payloads: list[bytes]) -> float:
             at = place + length
         del buffer[:at]
     assert len(got) == len(payloads)
-    return time.process_time() - started
+    return written - started, time.process_time() - written
 
 
 def _encoded(value: int) -> bytes:
@@ -191,43 +192,37 @@ def _varint(data: bytearray, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def cost(size: int, count: int, repetitions: int, *, singly: bool = False) -> Cost:
+def costs(size: int, count: int, repetitions: int, *, singly: bool = False) -> list[Cost]:
     payloads = [bytes(size) for _ in range(count)]
     ends = Ends()
     ends.measure(payloads, singly)  # warm
-    parts: list[Cost] = []
-    scale = 1e6 / count
-    for _ in range(repetitions):
-        times = (*ends.measure(payloads, singly), reference(payloads))
-        parts.append(Cost(*(each * scale for each in times)))
-    middle: Callable[[list[float]], float] = statistics.median
-    return Cost(*(middle(list(column)) for column in zip(*parts, strict=True)))
+    return [Cost(*ends.measure(payloads, singly), *reference(payloads)) for _ in range(repetitions)]
 
 
-def show(name: str, each: Cost, note: str) -> None:
-    print(
-        f"{name:>10} {each.encode:>9.3f} {each.decode:>9.3f} {each.ack:>9.4f} "
-        f"{each.total:>9.3f} {each.reference:>9.3f} {each.ratio:>6.2f}x  ({note})"
-    )
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=5)
-    repetitions = parser.parse_args().repetitions
-    heads = ("payload", "encode", "decode", "ack", "all", "loop")
-    print(" ".join(f"{head:>{10 - (i > 0)}}" for i, head in enumerate(heads)) + "   ratio")
-    print(f"{'bytes':>10}" + f" {'µs/msg':>9}" * 5)
-    slow = False
+def compare(effort: Effort, sheet: Sheet) -> None:
+    sheet.calibrate()
     for size, count in SIZES.items():
-        each = cost(size, count, repetitions)
-        slow = slow or each.ratio > GOALS[size]
-        show(f"{size:,}", each, f"goal: {GOALS[size]:g}x")
+        found = costs(size, count, effort.repetitions)
+        _add(sheet, f"{size:,} B", found, count)
+        sheet.add(f"{size:,} B: all over a loop", "x", [c.ratio for c in found], f"engine-{size}")
+        if size == SMALLEST:
+            faster = [each.loop_decode / each.decode for each in found]
+            sheet.add(f"{size:,} B: decoding, a loop over ours", "x", faster, "G18")
     for size, count in SIZES.items():
-        each = cost(size, min(count, SINGLY), repetitions, singly=True)
-        show(f"{size:,}", each, "one by one, with a header; no goal")
-    return int(slow)
+        few = min(count, SINGLY)
+        found = costs(size, few, effort.repetitions, singly=True)
+        _add(sheet, f"{size:,} B one by one, with a header", found, few)
 
+
+def _add(sheet: Sheet, name: str, found: list[Cost], count: int) -> None:
+    for part in ("encode", "decode", "ack"):
+        values = [getattr(each, part) * 1e6 / count for each in found]
+        sheet.add(f"{name}: {part} a message", "µs", values)
+
+
+BENCH = Bench(
+    "engine", "the engine's own cost for each message against a plain Python loop", compare
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    BENCH.run()

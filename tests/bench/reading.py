@@ -1,26 +1,25 @@
 """Reading stored rows by mapping segments against Flight: ``python -m tests.bench.reading``.
 
 A process of its own serves a spool, as an intake does; this one reads it as a task does, as far as
-the batches that would go to Spark. Each repetition reads the same rows both ways, in changing
-order; a line gives the medians, and the median of the ratios within one repetition. Goal: mapped
-reads are never slower than Flight, and cost the intake next to nothing.
+the batches that would go to Spark, and a third process serves the same batches by Flight alone.
+Each repetition reads the same rows all ways, in changing order.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import resource
-import statistics
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.flight as fl
 
+from aqueduct_core.flight.authenticated import AuthenticatedServer, authorized, dial
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.server import IntakeServer
@@ -34,10 +33,13 @@ from aqueduct_spark.formats.aqueduct.rows import AqueductRows
 from aqueduct_spark.options.read_parts import RowOptions
 from aqueduct_spark.read.local import rows_of
 from aqueduct_spark.read.shaping import RowShaper
+from tests.bench.measuring import Bench, Effort, in_turns, ratios
+from tests.bench.queries import work_folder
+from tests.bench.sheet import Sheet
 
-REPETITIONS = 5
 SHAPES = ((100, 1_000_000, 5_000), (1_000, 200_000, 1_000), (65_536, 4_000, 16))
 """Bytes of a row, rows, rows of a stored record."""
+MAPPED, FLIGHT, UNSHAPED, BARE = "mapped", "Flight", "Flight, not shaped", "bare Flight"
 
 Read = Callable[[IntakeClient, Ticket], Iterator[pa.RecordBatch]]
 
@@ -62,6 +64,20 @@ class Served:
 
     def locations(self, ticket: Ticket) -> list[Location]:
         return self._spool.locations(ticket.partition, ticket.start, ticket.end)
+
+
+class BareServer(AuthenticatedServer):
+    """Batches in memory, by Flight with the same TLS."""
+
+    def __init__(self, credentials: Credentials, batches: list[pa.RecordBatch]) -> None:
+        self._table = pa.Table.from_batches(batches)
+        super().__init__("127.0.0.1", 0, credentials)
+
+    def answer(self, action: fl.Action) -> list[bytes]:
+        return []
+
+    def stream(self, ticket: fl.Ticket) -> fl.FlightDataStream:
+        return fl.RecordBatchStream(self._table)
 
 
 def record(size: int, count: int) -> pa.RecordBatch:
@@ -92,8 +108,12 @@ def serve(
             spool.append(0, batch)
             spool.flush()
         spool.settle()
-        with IntakeServer("127.0.0.1", 0, credentials, Served(spool)) as host:  # type: ignore[arg-type]
-            pipe.send((host.port, spool.id, spool.ends()[0]))
+        stored = list(spool.read(0, 0, spool.ends()[0]))
+        with (
+            IntakeServer("127.0.0.1", 0, credentials, Served(spool)) as host,  # type: ignore[arg-type]
+            BareServer(credentials, stored) as bare,
+        ):
+            pipe.send((host.port, bare.port, spool.id, spool.ends()[0]))
             while pipe.recv():
                 pipe.send(cpu())
 
@@ -107,14 +127,17 @@ def cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def measure(read: Read, client: IntakeClient, ticket: Ticket, pipe: Connection) -> Measured:
+def measure(
+    read: Read, client: IntakeClient, ticket: Ticket, pipe: Connection, *, shape: bool = True
+) -> Measured:
     shaper = RowShaper(AqueductRows(), RowOptions(own=AqueductRead()))
     pipe.send(True)
     theirs, ours, began = pipe.recv(), cpu(), time.perf_counter()
     at = ticket.start
     for batch in read(client, ticket):
-        for rows in shaper.rows(batch, 0, at):
-            assert rows.num_rows
+        if shape:
+            for rows in shaper.rows(batch, 0, at):
+                assert rows.num_rows
         at += batch.num_rows
     wall, own = time.perf_counter() - began, cpu() - ours
     assert at == ticket.end
@@ -122,8 +145,20 @@ def measure(read: Read, client: IntakeClient, ticket: Ticket, pipe: Connection) 
     return Measured(wall, own, pipe.recv() - theirs)
 
 
-def compare(directory: Path, size: int, rows: int, grain: int) -> bool:
-    """Print the line of one size; whether it reaches the goal."""
+def bare_read(port: int, credentials: Credentials, rows: int, pipe: Connection) -> Measured:
+    with dial(f"127.0.0.1:{port}", credentials) as client:
+        pipe.send(True)
+        theirs, ours, began = pipe.recv(), cpu(), time.perf_counter()
+        reader = client.do_get(fl.Ticket(b""), authorized(credentials, 120))
+        read = sum(chunk.data.num_rows for chunk in reader)
+        wall, own = time.perf_counter() - began, cpu() - ours
+    assert read == rows
+    pipe.send(True)
+    return Measured(wall, own, pipe.recv() - theirs)
+
+
+def block(directory: Path, size: int, rows: int, grain: int, effort: Effort, sheet: Sheet) -> None:
+    """The figures of one size."""
     credentials = Credentials.fresh()
     here, there = multiprocessing.get_context("spawn").Pipe()
     process = multiprocessing.get_context("spawn").Process(
@@ -131,52 +166,48 @@ def compare(directory: Path, size: int, rows: int, grain: int) -> bool:
     )
     process.start()
     try:
-        port, spool, end = here.recv()
+        port, bare, spool, end = here.recv()
         ticket = Ticket(spool, 0, 0, end)
-        with IntakeClient(f"127.0.0.1:{port}", credentials.for_clients()) as client:
-            ways: tuple[Read, Read] = (mapped, IntakeClient.read)
-            pairs = []
-            for turn in range(REPETITIONS + 1):
-                both = [None, None]
-                for way in (0, 1) if turn % 2 else (1, 0):
-                    both[way] = measure(ways[way], client, ticket, here)  # type: ignore[call-overload]
-                pairs.append(both)
+        clients = credentials.for_clients()
+        with IntakeClient(f"127.0.0.1:{port}", clients) as client:
+            ways: dict[str, Callable[[], Measured]] = {
+                MAPPED: partial(measure, mapped, client, ticket, here),
+                FLIGHT: partial(measure, IntakeClient.read, client, ticket, here),
+                UNSHAPED: partial(measure, IntakeClient.read, client, ticket, here, shape=False),
+                BARE: partial(bare_read, bare, clients, end, here),
+            }
+            for way in ways.values():
+                way()  # warm
+            runs = list(in_turns(ways, effort, sheet))
         here.send(False)
     finally:
         process.join(30)
         process.terminate()
-    return report(size, rows, pairs[1:])  # type: ignore[arg-type]
+    report(f"{size:,} B", size, rows, runs, sheet)
 
 
-def report(size: int, rows: int, pairs: list[tuple[Measured, Measured]]) -> bool:
-    faster = statistics.median(flight.wall / mapped.wall for mapped, flight in pairs)
-    rates = [
-        rows / statistics.median(way.wall for way in ways) for ways in zip(*pairs, strict=True)
-    ]
-    task = statistics.median(flight.own / max(mapped.own, 1e-6) for mapped, flight in pairs)
-    intake = [
-        statistics.median(way.intake for way in ways) * 1e9 / (rows * size)
-        for ways in zip(*pairs, strict=True)
-    ]
-    print(
-        f"{size:8d} {rates[0]:13,.0f} {rates[1]:13,.0f} {faster:7.2f} {task:9.2f} "
-        f"{intake[0]:12.2f} {intake[1]:12.2f}",
-        flush=True,
-    )
-    return faster >= 1.0 and intake[0] <= intake[1] / 5
+def report(title: str, size: int, rows: int, runs: list[dict[str, Measured]], sheet: Sheet) -> None:
+    def speed(run: Measured) -> float:
+        return 1 / run.wall
+
+    for way in (MAPPED, FLIGHT, UNSHAPED, BARE):
+        sheet.add(f"{title}: {way}", "rows/s", [rows / run[way].wall for run in runs])
+    for way in (MAPPED, FLIGHT):
+        used = [run[way].intake * 1e9 / (rows * size) for run in runs]
+        sheet.add(f"{title}: {way}, the server's CPU", "s/GB", used)
+    sheet.add(f"{title}: mapped over Flight", "x", ratios(runs, MAPPED, FLIGHT, speed), "mapped")
+    less = ratios(runs, MAPPED, FLIGHT, lambda run: max(run.intake, 1e-4))
+    sheet.add(f"{title}: mapped over Flight, the server's CPU", "x", less, "mapped-intake")
+    sheet.add(f"{title}: Flight over bare Flight", "x", ratios(runs, UNSHAPED, BARE, speed), "G12")
 
 
-def main() -> int:
-    print(
-        f"{'row':>8} {'mapped rows/s':>13} {'Flight rows/s':>13} {'faster':>7} {'task CPU':>9} "
-        f"{'intake CPU s/GB: mapped':>12} {'Flight':>8}"
-    )
-    reached = True
-    with tempfile.TemporaryDirectory(prefix="bench-reading-") as name:
+def compare(effort: Effort, sheet: Sheet) -> None:
+    with work_folder() as folder:
         for size, rows, grain in SHAPES:
-            reached = compare(Path(name) / str(size), size, rows, grain) and reached
-    return 0 if reached else 1
+            block(folder / str(size), size, rows, grain, effort, sheet)
 
+
+BENCH = Bench("reading", "reading stored rows here: mapped segments against Flight", compare)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    BENCH.run()

@@ -1,6 +1,6 @@
 """The sink: DataFrame → wire → acked, and DataFrame → DataFrame with Arrow payloads.
 
-    python -m tests.bench.sink [--repetitions 3] [--scale 1.0]
+    python -m tests.bench.sink [--repetitions 5] [--seconds 4]
 
 Each repetition writes a frame to an intake until every row is acked, and so on disk; then, as
 record batches, until every row is a row of a running query again. The yardstick runs in between:
@@ -9,10 +9,6 @@ the same frame into Spark's ``noop`` sink, which says what making the rows costs
 
 from __future__ import annotations
 
-import argparse
-import statistics
-import sys
-import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -20,13 +16,15 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from tests.bench.pipeline import intake, session
-from tests.bench.transport import MEGABYTE, calibration
+from tests.bench.intakes import intake
+from tests.bench.measuring import Bench, Effort, in_turns
+from tests.bench.queries import OurQuery, spark_session, work_folder
+from tests.bench.sheet import Sheet
 from tests.support.processes import cpu_seconds
-from tests.support.waiting import intake_status, wait_until
 
-LOADS = {100: 400_000, 1000: 80_000}
-ARROW_ROWS = 1_000_000
+RATES = {100: 100_000, 1000: 20_000}
+"""Bytes of a row, and rows a second, about."""
+ARROW_RATE = 250_000
 TASKS = 2
 
 
@@ -50,90 +48,60 @@ def nowhere(frame: DataFrame) -> float:
     return time.perf_counter() - begun
 
 
-def acked(spark: SparkSession, folder: Path, repetitions: int, scale: float) -> None:
-    print(
-        f"{'DataFrame → acked':24}{'rows/s':>12}{'MB/s':>8}{'noop rows/s':>14}{'intake CPU s':>14}"
-    )
-    for size, most in LOADS.items():
-        count = int(most * scale)
-        for name, options in (
-            ("", {}),
-            (", headers on rows", {"idempotence": "headers"}),
-        ):
-            walls, plain, used = [], [], []
-            amount = count if not options else count // 8
+def acked(spark: SparkSession, folder: Path, effort: Effort, sheet: Sheet) -> None:
+    for size, rate in RATES.items():
+        for name, options in (("", {}), (", headers on rows", {"idempotence": "headers"})):
+            amount = int(rate * effort.seconds) // (8 if options else 1)
             frame = rows(spark, size, amount)
             with intake(folder / f"acked-{size}-{len(name)}") as (endpoint, pid):
                 write(rows(spark, size, 1_000), endpoint)
-                for _ in range(repetitions):
-                    before = cpu_seconds(pid)
-                    plain.append(amount / nowhere(frame))
-                    walls.append(amount / write(frame, endpoint, **options))
-                    used.append(cpu_seconds(pid) - before)
-            rate = statistics.median(walls)
-            print(
-                f"{f'{size} B{name}':24}{rate:12,.0f}{rate * size / MEGABYTE:8.1f}"
-                f"{statistics.median(plain):14,.0f}{statistics.median(used):14.2f}",
-                flush=True,
-            )
+                before = cpu_seconds(pid)
+                kinds = {
+                    "acked": partial(write, frame, endpoint, **options),
+                    "noop": partial(nowhere, frame),
+                }
+                runs = list(in_turns(kinds, effort, sheet))
+                used = (cpu_seconds(pid) - before) / effort.repetitions
+            title = f"{size:,} B{name}"
+            sheet.add(f"{title}: acked", "rows/s", [amount / run["acked"] for run in runs])
+            sheet.add(f"{title}: noop", "rows/s", [amount / run["noop"] for run in runs])
+            sheet.add(f"{title}: intake's CPU", "µs/row", [used * 1e6 / amount])
 
 
-def columnar(spark: SparkSession, folder: Path, repetitions: int, scale: float) -> None:
+def columnar(spark: SparkSession, folder: Path, effort: Effort, sheet: Sheet) -> None:
     """DataFrame → DataFrame: record batches go through whole."""
-    count = int(ARROW_ROWS * scale)
+    count = int(ARROW_RATE * effort.seconds)
     sent = spark.range(0, count, 1, TASKS).select(
         "id", (f.col("id") / 3).alias("reading"), f.concat(f.lit("row "), "id").alias("name")
     )
-    spool = folder / "columnar"
-    reader = spark.readStream.format("aqueduct").schema("id LONG, reading DOUBLE, name STRING")
-    query = (
-        reader.options(listen="127.0.0.1:0", spool=str(spool), payloadFormat="arrow", lease="5s")
-        .load()
-        .writeStream.format("noop")
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(processingTime="500 milliseconds")
-        .start()
+    query = OurQuery(
+        spark,
+        folder,
+        options={"payloadFormat": "arrow"},
+        schema="id LONG, reading DOUBLE, name STRING",
     )
-    seen: dict[int, int] = {}
-
-    def total() -> int:
-        seen.update((p["batchId"], p["numInputRows"]) for p in query.recentProgress)
-        return sum(seen.values())
-
-    def reached(target: int) -> bool:
-        return total() >= target
-
     try:
-        endpoint = f"aqueduct://{intake_status(spool, 0, 90)['listen']}"
-        write(sent.limit(1_000), endpoint, payloadFormat="arrow")
-        wait_until(lambda: total() >= 1_000, 60, "the first rows")
+        write(sent.limit(1_000), query.endpoint, payloadFormat="arrow")
+        query.wait(1_000)
         to_ack, to_row = [], []
-        for repetition in range(repetitions):
-            target = 1_000 + count * (repetition + 1)
+        for _ in range(effort.repetitions):
             begun = time.perf_counter()
-            to_ack.append(count / write(sent, endpoint, payloadFormat="arrow"))
-            wait_until(partial(reached, target), 120, "all rows")
+            to_ack.append(count / write(sent, query.endpoint, payloadFormat="arrow"))
+            query.wait(count)
             to_row.append(count / (time.perf_counter() - begun))
     finally:
         query.stop()
-    print(f"\n{'payloadFormat=arrow':24}{'rows/s':>12}")
-    print(f"{'DataFrame → acked':24}{statistics.median(to_ack):12,.0f}")
-    print(f"{'DataFrame → DataFrame':24}{statistics.median(to_row):12,.0f}")
+    sheet.add("Arrow payloads: DataFrame → acked", "rows/s", to_ack)
+    sheet.add("Arrow payloads: DataFrame → DataFrame", "rows/s", to_row)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--scale", type=float, default=1.0, help="of the rows of each run")
-    args = parser.parse_args()
-    spark = session()
-    print(f"calibration {calibration():.0f} ns, {args.repetitions} repetitions, medians\n")
-    with tempfile.TemporaryDirectory(prefix="aqueduct-bench-") as folder:
-        acked(spark, Path(folder), args.repetitions, args.scale)
-        columnar(spark, Path(folder), args.repetitions, args.scale)
-    spark.stop()
-    return 0
+def compare(effort: Effort, sheet: Sheet) -> None:
+    with spark_session() as spark, work_folder() as folder:
+        acked(spark, folder, effort, sheet)
+        columnar(spark, folder / "columnar", effort, sheet)
 
+
+BENCH = Bench("sink", "DataFrame → wire → acked, and record batches from frame to frame", compare)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    BENCH.run()

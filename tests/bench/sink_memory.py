@@ -1,6 +1,6 @@
 """The memory of a sink task over many rows: flat, whatever their number.
 
-    python -m tests.bench.sink_memory [--rows 10000000] [--channels 100]
+    python -m tests.bench.sink_memory
 
 One task attempt sends rows of 20 bytes to an intake in another process, in record batches as Spark
 hands them over; its resident memory is looked at after each tenth of them.
@@ -8,13 +8,9 @@ hands them over; its resident memory is looked at after each tenth of them.
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +20,16 @@ from aqueduct_spark.formats.aqueduct.sink.attempt import AqueductSink
 from aqueduct_spark.write.sink import WriteIdentity
 from aqueduct_spark.write.task import write_rows
 from aqueduct_spark.write.worker import Worker
-from tests.bench.pipeline import intake
+from tests.bench.intakes import intake
+from tests.bench.measuring import Bench, Effort
+from tests.bench.queries import work_folder
+from tests.bench.sheet import Sheet
 from tests.spark.write.sinking import options
 from tests.support.processes import resident_bytes
 
 BATCH_ROWS = 10_000
-GOAL_GROWTH = 1.25
-"""Resident memory at the end against that after the first tenth."""
+ROWS = 10_000_000
+CHANNELS = 100
 
 
 def batches(rows: int, channels: int, seen: list[int]) -> Iterator[pa.RecordBatch]:
@@ -44,18 +43,16 @@ def batches(rows: int, channels: int, seen: list[int]) -> Iterator[pa.RecordBatc
     seen.append(resident_bytes(os.getpid()))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--channels", type=int, default=100)
-    args = parser.parse_args()
+def compare(effort: Effort, sheet: Sheet) -> None:
+    """Once: what is compared are the tenths of one task."""
+    sheet.calibrate()
     seen: list[int] = []
     worker = Worker()
-    with tempfile.TemporaryDirectory(prefix="aqueduct-bench-") as folder:
-        with intake(Path(folder)) as (endpoint, _):
+    with work_folder() as folder:
+        with intake(folder) as (endpoint, _):
             begun = time.perf_counter()
             counts = write_rows(
-                batches(args.rows, args.channels, seen),
+                batches(ROWS, CHANNELS, seen),
                 AqueductSink(),
                 options(endpoint, ackTimeout="120s"),
                 token=None,
@@ -64,12 +61,14 @@ def main() -> int:
             )
             seconds = time.perf_counter() - begun
         worker.close()
-    growth = seen[-1] / seen[0]
-    print(f"{counts.acked:,} rows acked, {counts.acked / seconds:,.0f} rows/s")
-    print("resident MB after each tenth: " + " ".join(f"{size / 1e6:.0f}" for size in seen))
-    print(f"the last against the first: {growth:.2f} (goal: at most {GOAL_GROWTH})")
-    return 0 if growth <= GOAL_GROWTH else 1
+    assert counts.acked == ROWS
+    sheet.add("rows acked", "/s", [counts.acked / seconds])
+    for tenth, size in enumerate(seen, 1):
+        sheet.add(f"resident after {tenth} of 10 parts", "MB", [size / 1e6])
+    sheet.add("resident, the last over the first", "x", [seen[-1] / seen[0]], "sink-memory")
 
+
+BENCH = Bench("sink_memory", "10,000,000 rows through one sink task: flat memory", compare)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    BENCH.run()

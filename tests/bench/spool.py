@@ -1,26 +1,30 @@
-"""What the spool costs beside the bare disk: ``python -m tests.bench.spool [directory]``, under 20
-s.
+"""What the spool costs beside the bare disk: ``python -m tests.bench.spool``, under 20 s.
 
-Every repetition does the reference and the candidates one after the other; a line gives the
-medians, and the median of the ratios within one repetition. Goal: 1 MB groups at 0.7 of append +
-fdatasync.
+The reference is an append with ``fdatasync`` of as many bytes, on the same file system. Beside it:
+how long it takes to give a segment back, and how much disk stays taken by what is committed.
 """
 
 from __future__ import annotations
 
 import os
 import select
-import statistics
-import sys
-import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 from aqueduct_core.spool import Spool, SpoolSettings
+from tests.bench.measuring import Bench, Effort, in_turns, ratios
+from tests.bench.queries import work_folder
+from tests.bench.sheet import Sheet
 
-REPETITIONS = 5
+GROUPS = ((64 << 10, 80), (1 << 20, 48), (8 << 20, 6))
+"""Bytes of a group, and groups of a run."""
+AHEAD = 4
+"""Groups that may wait for the disk in the second candidate."""
+SEGMENT = 32_000_000
+BARE, NEXT, AWAY = "append and fdatasync", "spool, one by one", f"spool, {AHEAD} ahead"
 ROW_BYTES = 1000
 SCHEMA = pa.schema([("value", pa.binary()), ("number", pa.int64())])
 
@@ -111,30 +115,66 @@ def read_rate(directory: Path, group: pa.RecordBatch, groups: int) -> tuple[floa
         return rate, (time.perf_counter() - began) / 200 * 1e6
 
 
-def main() -> None:
-    given = sys.argv[1] if len(sys.argv) > 1 else None
-    with tempfile.TemporaryDirectory(dir=given, prefix="bench-spool-") as name:
-        directory = Path(name)
-        print(f"{'group':>8} {'bare MB/s':>10} {'ahead':>6} {'spool MB/s':>11} {'ratio':>6}")
-        for size, groups in ((64 << 10, 80), (1 << 20, 48), (8 << 20, 6)):
+def truncation(directory: Path, segments: int = 6) -> tuple[list[float], float]:
+    """Milliseconds to unlink each segment of 32 MB behind a commit, and how many segments more
+    than what is live are on the disk then."""
+    group = batch(1 << 20)
+    with Spool.open(
+        directory / f"truncation-{time.monotonic_ns()}",
+        schema=SCHEMA,
+        partitions=1,
+        settings=SpoolSettings(segment_bytes=SEGMENT),
+    ) as spool:
+        stored = 0
+        while stored < segments * SEGMENT:
+            spool.append(0, group)
+            spool.flush()
+            spool.pump()
+            stored += group.nbytes
+        spool.settle()
+        spool.commit("bench", spool.ends())
+        took = []
+        more = True
+        while more:
+            began = time.perf_counter()
+            more = spool.trim()
+            took.append((time.perf_counter() - began) * 1e3)
+        return took, spool.bytes / SEGMENT
+
+
+def compare(effort: Effort, sheet: Sheet) -> None:
+    with work_folder() as folder:
+        for size, groups in GROUPS:
             group = batch(size)
             data = group.serialize().to_pybytes()
-            for ahead in (0, 4):
-                pairs = []
-                for turn in range(REPETITIONS):
-                    first = bare(directory, data, groups) if turn % 2 else 0.0
-                    second = spooled(directory, group, groups, ahead)
-                    pairs.append((first or bare(directory, data, groups), second))
-                total = len(data) * groups / 1e6
-                bare_rate = statistics.median(total / a for a, _ in pairs)
-                rate = statistics.median(total / b for _, b in pairs)
-                ratio = statistics.median(a / b for a, b in pairs)
-                print(f"{size:8d} {bare_rate:10.0f} {ahead:6d} {rate:11.0f} {ratio:6.2f}")
+            kinds = {
+                BARE: partial(bare, folder, data, groups),
+                NEXT: partial(spooled, folder, group, groups, 0),
+                AWAY: partial(spooled, folder, group, groups, AHEAD),
+            }
+            runs = list(in_turns(kinds, effort, sheet))
+            title, total = f"{size >> 10:,} KiB", len(data) * groups / 1e6
+            for kind in kinds:
+                sheet.add(f"{title}: {kind}", "MB/s", [total / run[kind] for run in runs])
+            for kind in (NEXT, AWAY):
+                goal = "G9" if (size, kind) == (1 << 20, AWAY) else ""
+                over = ratios(runs, kind, BARE, lambda seconds: 1 / seconds)
+                sheet.add(f"{title}: {kind}, over the bare disk", "x", over, goal)
         for rows in (1, 10, 100):
-            print(f"append of {rows} rows of {ROW_BYTES} B: {append_cost(directory, rows):.1f} µs")
-        rate, one = read_rate(directory, batch(1 << 20), 100)
-        print(f"read with checksums: {rate:.1f} GB/s; one row at random: {one:.1f} µs")
+            sheet.add(f"append of {rows} rows, CPU", "µs", [append_cost(folder, rows)])
+        rate, one = read_rate(folder, batch(1 << 20), 100)
+        sheet.add("read with checksums", "GB/s", [rate])
+        sheet.add("one row at random", "µs", [one])
+        took, over = [], []
+        for _ in range(effort.repetitions):
+            milliseconds, left = truncation(folder)
+            took.append(max(milliseconds))
+            over.append(left)
+        sheet.add("truncation of a segment of 32 MB, the slowest", "ms", took, "G11")
+        sheet.add("disk beyond what is live, in segments", "segments", over, "G11-disk")
 
+
+BENCH = Bench("spool", "the spool against a bare append with fdatasync", compare)
 
 if __name__ == "__main__":
-    main()
+    BENCH.run()

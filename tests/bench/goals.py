@@ -1,0 +1,125 @@
+"""What each figure is to reach, and where it is measured; or why it is not.
+
+``must`` and ``stretch`` are ratios inside one repetition unless their text says another unit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Goal(NamedTuple):
+    """``most``: a figure is to be at most that, and not at least. ``bench``: who measures it."""
+
+    text: str
+    bench: str
+    must: float
+    stretch: float | None = None
+    most: bool = False
+    unit: str = "x"
+
+    def verdict(self, value: float) -> str:
+        """``stretch``, ``met`` or ``missed``."""
+        if self.stretch is not None and self._reached(value, self.stretch):
+            return "stretch"
+        return "met" if self._reached(value, self.must) else "missed"
+
+    def share(self, value: float) -> float:
+        """How far a value is on its way to what it must be: 1 and more, and it is reached."""
+        if not self.most:
+            return value / self.must
+        return self.must / value if value else float("inf")
+
+    def _reached(self, value: float, bar: float) -> bool:
+        return value <= bar if self.most else value >= bar
+
+    def __str__(self) -> str:
+        sign = "≤" if self.most else "≥"
+        further = "" if self.stretch is None else f", stretch {self.stretch:g}"
+        return f"{sign} {self.must:g}{further}"
+
+
+GOALS: dict[str, Goal] = {
+    "G1": Goal("raw receive over stock aioquic, CPU", "transport", 3.0, 7.0),
+    "G3": Goal("a datagram with 10,000 open streams over one", "transport", 1.3, 1.1, most=True),
+    "G4-100": Goal("wire → Arrow over counting, 100 B, CPU", "stages", 0.65, 0.85),
+    "G4-1000": Goal("wire → Arrow over counting, 1,000 B, CPU", "stages", 0.80, 0.90),
+    "G4-65536": Goal("wire → Arrow over counting, 64 KiB, CPU", "stages", 0.85, 0.95),
+    "G5": Goal("wire → durable over counting, CPU", "stages", 0.65, 0.80),
+    "G6": Goal("wire → durable → DataFrame over stock counting, wall", "pipeline", 2.0, 4.0),
+    "G9": Goal("spool, 1 MiB groups, over append and fdatasync", "spool", 0.7, 0.9),
+    "G10": Goal(
+        "ack over the disk's flush and the group's interval, p50", "latency", 2.0, 1.3, most=True
+    ),
+    "G11": Goal("truncation of a segment of 32 MB", "spool", 25.0, most=True, unit="ms"),
+    "G11-disk": Goal(
+        "disk beyond what is live, in segments", "spool", 2.0, most=True, unit="segments"
+    ),
+    "G12": Goal("reading by Flight over bare Flight", "reading", 0.8, 0.95),
+    "G13": Goal("reading what is stored over storing it", "stages", 5.0, 10.0),
+    "G14": Goal("delivered over the window, nothing consumed", "transport", 1.1, most=True),
+    "G15": Goal("speed with windows that follow consumption", "transport", 0.97),
+    "G16-connection": Goal("memory of an idle connection over stock", "memory", 1.3, most=True),
+    "G16-channel": Goal("memory of an open stream over stock", "memory", 1.3, most=True),
+    "G17": Goal("rows in Arrow payloads over their bytes' rate", "stages", 0.85, 0.95),
+    "G18": Goal("decoding 100 B messages over a plain loop", "engine", 8.0, 12.0),
+    "engine-100": Goal("the engine's cost over a plain loop's, 100 B", "engine", 0.5, most=True),
+    "engine-1000": Goal("the engine's cost over a plain loop's, 1,000 B", "engine", 1.0, most=True),
+    "engine-65536": Goal("the engine's cost over a plain loop's, 64 KiB", "engine", 1.5, most=True),
+    "channels-open": Goal(
+        "a message with 10,000 channels open over 2,000", "channels", 2.0, most=True
+    ),
+    "channels-turn": Goal(
+        "a channel after 100,000 over one after 20,000", "channels", 2.0, most=True
+    ),
+    "left-over": Goal("entries that channels leave", "channels", 0.0, most=True, unit=""),
+    "objects-left-over": Goal("objects that channels leave", "channels", 49.0, most=True, unit=""),
+    "mapped": Goal("rows from mapped segments over Flight", "reading", 1.0),
+    "mapped-intake": Goal("the intake's CPU for them over Flight's", "reading", 0.2, most=True),
+    "sink-memory": Goal(
+        "memory of a sink after 10,000,000 rows over 1,000,000", "sink_memory", 1.25, most=True
+    ),
+    "sender": Goal("sender CPU a datagram, over before", "sending", 0.45, 0.30, most=True),
+    "durable": Goal("wire → durable over stock counting, wall", "pipeline", 3.0, 5.0),
+    "durable-mixed": Goal(
+        "wire → durable over stock counting, mixed sizes, wall", "pipeline", 2.3, 4.0
+    ),
+    "sustained": Goal("wire → DataFrame for a minute over stock counting", "sustained", 2.0, 3.0),
+    "kafka-rows": Goal("wire → DataFrame over Kafka's, 1,000 B", "kafka_rows", 0.5, 1.0),
+    "kafka-stored": Goal("stored rows → noop over Kafka's", "kafka_rows", 0.8, 1.5),
+    "kafka-write": Goal("df.write acked over Kafka's sink", "kafka_write", 1.5, 3.0),
+    "active": Goal(
+        "a message with 10,000 over 1,000 active channels", "active_channels", 1.3, 1.1, most=True
+    ),
+    "connections": Goal("500 over 50 connections", "connections", 2.0, 1.3, most=True),
+    "drops": Goal("datagrams dropped on loopback", "connections", 0.0, 0.0, most=True, unit=""),
+    "finish": Goal(
+        "finish of a channel, both ends", "active_channels", 0.3, 0.15, most=True, unit="ms"
+    ),
+    "ack-p50": Goal("send → ack at 1,000/s, p50", "latency", 10.0, 5.0, most=True, unit="ms"),
+    "ack-p99": Goal("send → ack at 1,000/s, p99", "latency", 30.0, 15.0, most=True, unit="ms"),
+    "librdkafka-100": Goal("durable over librdkafka, 100 B", "kafka_producers", 0.6, 1.0),
+    "librdkafka-1000": Goal("durable over librdkafka, 1,000 B", "kafka_producers", 0.6, 1.0),
+    "librdkafka-65536": Goal("durable over librdkafka, 64 KiB", "kafka_producers", 0.5, 1.0),
+    "kafka-p50": Goal("send → row over Kafka's, p50", "kafka_latency", 1.0, 0.7, most=True),
+    "kafka-p99": Goal("send → row over Kafka's, p99", "kafka_latency", 0.5, 0.4, most=True),
+    "kafka-start": Goal("start → first batch over Kafka's", "kafka_start", 3.0, 1.5, most=True),
+    "kafka-submit": Goal(
+        "spark-submit → first row over Kafka's", "kafka_start", 1.2, 1.0, most=True
+    ),
+    "worker": Goal(
+        "worker CPU of a batch of one row", "microbatch", 35.0, 15.0, most=True, unit="ms"
+    ),
+    "long-memory": Goal("memory after an hour over the first minute", "long", 1.1, 1.0, most=True),
+    "long-cost": Goal("CPU a message after an hour over the first", "long", 1.1, 1.0, most=True),
+}
+
+AGAINST = {"1 stream, in process: CPU a datagram": "sender"}
+"""Goals of figures beside those of another checkout, which is the version before."""
+
+NOT_MEASURED = {
+    "G2": "qh3 is no transport of this project, so there is nothing to receive with",
+    "G7": "the same: wire → durable with qh3",
+    "G8": "the same: qh3 over aioquic",
+}
+"""Goals of the design without a bench, and why."""
