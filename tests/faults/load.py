@@ -53,6 +53,19 @@ class Load:
 
         wait_until(past, PATIENCE, f"{count} more acks each")
 
+    def reconnected(self, times: int) -> None:
+        """Wait until every producer of a reliable channel has a connection, its next one after that
+        many that it lost. Acks alone tell less: unreliable channels have connections of their own."""
+
+        def all_back() -> bool:
+            for producer in self.producers:
+                producer.check()
+            return all(producer.connected for producer in self.producers) and all(
+                entry.reconnects >= times for entry in self.reliable
+            )
+
+        wait_until(all_back, PATIENCE, f"{times} reconnects each")
+
     def lost_connections(self, before: list[Entry]) -> None:
         """Wait until every producer of a reliable channel has lost its connection since, or has
         none: on a slow machine it may have lost it just before, and finds no other now."""

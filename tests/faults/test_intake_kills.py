@@ -27,6 +27,7 @@ def test_fault_01_intake_kill9_while_receiving_loses_nothing(site: Site, produce
             if bounce:
                 producers.more_acks(1)
                 assert time.monotonic() - begun < SOON
+                producers.reconnected(bounce)
             else:
                 producers.start(intake.url, "p", "q", tls=site.client_tls)
             producers.more_acks(300)
