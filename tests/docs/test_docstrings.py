@@ -122,7 +122,7 @@ async def test_what_was_seen_is_not_stored_again() -> None:
 
     receiving = receiver()
     names = {
-        **vars(dedupe),
+        **{name: getattr(dedupe, name) for name in dedupe.__all__},
         "connection": SimpleNamespace(headers=((b"producer", b"p"),)),
         "receiver": _WithHeaders(receiving, ((b"name", b"c"), (b"sequence-start", b"0"))),
         "store": stored.append,

@@ -21,6 +21,7 @@ from aqueduct_core.engine.actions import Action, Consumed, SendDatagram
 from aqueduct_core.engine.inputs import (
     Datagram,
     DatagramFate,
+    DatagramLimit,
     DatagramOutcome,
     EarlyReady,
     EarlyRejected,
@@ -125,6 +126,7 @@ class Scene:
         self._next_stream = 2 | self.peer
         self._streams: list[int] = []
         self._stream_limit = 0
+        self._ready_told = False
         if flags & 64:
             self.shake_hands()
 
@@ -269,7 +271,9 @@ class Scene:
             self.handle(DatagramOutcome(token, DatagramFate.REFUSED))
 
     def ready(self) -> None:
-        self.handle(LinkReady(self.source.choice((0, 1, 30, 60, 1100, 65_000))))
+        size = self.source.choice((0, 1, 30, 60, 1100, 65_000))
+        self.handle(DatagramLimit(size) if self._ready_told else LinkReady(size))
+        self._ready_told = True
 
     def stream_limit(self) -> None:
         self._stream_limit += self.source.byte() % 24

@@ -130,6 +130,7 @@ class ToyFormat(FormatDescription):
         (*SOURCE_SPECS, *limit_specs(Limits), *READ_SPECS, *WRITE_SPECS, TOPIC),
         own_write=itemgetter("topic"),
     )
+    event_counts = ("messages",)
 
     def message_schema(self, rows: RowOptions) -> StructType:
         return (
@@ -142,15 +143,6 @@ class ToyFormat(FormatDescription):
             .add("partition", IntegerType())
             .add("offset", LongType())
         )
-
-    def event_schema(self) -> StructType:
-        schema = StructType().add("timestamp", TimestampType()).add("kind", StringType())
-        schema = schema.add("connectionId", StringType()).add("channelId", LongType())
-        for name in ("channel", "producer", "reason"):
-            schema = schema.add(name, StringType())
-        schema = schema.add("counts", StructType().add("messages", LongType()))
-        schema = schema.add("first", LongType()).add("last", LongType())
-        return schema.add("partition", IntegerType()).add("offset", LongType())
 
     def rows(self) -> ToyMapping:
         return ToyMapping()
