@@ -42,6 +42,8 @@ DROPS = 8
 """The place in that option, of nine, of the datagrams that found no room."""
 MAX_PENDING = 4_096
 """Datagrams kept while the kernel's buffer is full; more are dropped, and QUIC repeats them."""
+MAX_REFUSED = 256
+"""Addresses of which it is remembered that a size was refused, until they are sent to again."""
 MAX_SEGMENTS = 64
 """Most segments that the kernel takes in one UDP_SEGMENT write."""
 LARGEST_WRITE = 65_000
@@ -107,7 +109,7 @@ class UdpSocket:
         self._gro = _accepts(sock, SOL_UDP, UDP_GRO, 1)
         self._gso = _accepts(sock, SOL_UDP, UDP_SEGMENT, 0)
         self.unfragmented = unfragmented and _never_fragments(sock)
-        self._too_large: int | None = None
+        self._too_large: dict[Address, int] = {}
         self._buffer = bytearray(LARGEST_READ) if self._gro else bytearray()
         self.address: Address = sock.getsockname()
         self._loop.add_reader(sock.fileno(), self._readable)
@@ -127,21 +129,25 @@ class UdpSocket:
     def send(self, datagrams: list[tuple[bytes, Address]]) -> int | None:
         """Send in order; what the kernel has no room for is kept and sent later.
 
-        The size of the smallest that was dropped at once, because the interface takes none of it.
+        The size of the smallest to one of these addresses that was dropped since they were last
+        sent to, because the interface takes none of it: now, or when what was kept was sent.
         """
         if self._closed:
             return None
-        self._too_large = None
+        sent = 0
         if not self._pending:
             sent = self._write(datagrams)
-            if sent == len(datagrams):
-                return self._too_large
-            datagrams = datagrams[sent:]
-            self._loop.add_writer(self._sock.fileno(), self._writable)
-        room = MAX_PENDING - len(self._pending)
-        self._pending.extend(datagrams[:room])
-        self.counts.datagrams_dropped += max(0, len(datagrams) - room)
-        return self._too_large
+            if sent < len(datagrams):
+                self._loop.add_writer(self._sock.fileno(), self._writable)
+        if sent < len(datagrams):
+            kept = datagrams[sent : sent + MAX_PENDING - len(self._pending)]
+            self._pending.extend(kept)
+            self.counts.datagrams_dropped += len(datagrams) - sent - len(kept)
+        refused = self._too_large
+        if not refused:
+            return None
+        sizes = [refused.pop(address) for address in {to for _, to in datagrams} & refused.keys()]
+        return min(sizes, default=None)
 
     def close(self) -> None:
         """Stop watching and close the socket; what was not sent yet is dropped."""
@@ -231,7 +237,7 @@ class UdpSocket:
                 if batched:
                     alone = True
                     continue
-                self._refused(error, len(datagrams[done][0]))
+                self._refused(error, *datagrams[done])
                 if self._closed:
                     return len(datagrams)
             else:
@@ -258,7 +264,7 @@ class UdpSocket:
         else:
             self._sock.sendmsg(parts, ancillary)
 
-    def _refused(self, error: OSError, size: int) -> None:
+    def _refused(self, error: OSError, data: bytes, address: Address) -> None:
         """One datagram cannot be sent: the peer's loss recovery repeats what it held."""
         self.counts.datagrams_dropped += 1
         if error.errno in _UNREACHABLE:
@@ -266,8 +272,11 @@ class UdpSocket:
             self._loop.call_soon(self._report, error)
             return
         _logger.debug("a datagram was not sent: %s", error)
-        if error.errno == errno.EMSGSIZE and (self._too_large is None or size < self._too_large):
-            self._too_large = size
+        if error.errno == errno.EMSGSIZE:
+            refused = self._too_large
+            refused[address] = min(len(data), refused.pop(address, len(data)))
+            if len(refused) > MAX_REFUSED:
+                del refused[next(iter(refused))]
 
     def _report(self, error: OSError) -> None:
         if not self._closed:

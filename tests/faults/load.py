@@ -55,7 +55,7 @@ class Load:
 
     def reconnected(self, times: int) -> None:
         """Wait until every producer of a reliable channel has a connection, its next one after that
-        many that it lost. Acks alone tell less: unreliable channels have connections of their own."""
+        many that it lost. Acks alone tell less: unreliable channels have their own connections."""
 
         def all_back() -> bool:
             for producer in self.producers:

@@ -122,15 +122,17 @@ def test_one_turn_reads_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 class Interface(socket.socket):
-    """A connected socket on an interface that takes ``mtu`` bytes in one datagram, cuts larger
-    writes where it can ``segment``, and tells of ``earlier`` errors first, each once."""
+    """A socket, connected if it is given an address, on an interface that takes ``mtu`` bytes in
+    one datagram, cuts larger writes where it can ``segment``, and tells of ``earlier`` errors
+    first, each once."""
 
     mtu = 1_472
     segments = True
 
-    def __init__(self, address: Address, *earlier: int) -> None:
+    def __init__(self, address: Address | None, *earlier: int) -> None:
         super().__init__(socket.AF_INET, socket.SOCK_DGRAM)
-        self.connect(address)
+        if address is not None:
+            self.connect(address)
         self.earlier = list(earlier)
         self.runs: list[int] = []
 
@@ -139,6 +141,12 @@ class Interface(socket.socket):
         if len(data) > self.mtu:
             raise OSError(errno.EMSGSIZE, "too long")
         return super().send(data, *flags)
+
+    def sendto(self, data: Any, *rest: Any) -> int:
+        self._tell()
+        if len(data) > self.mtu:
+            raise OSError(errno.EMSGSIZE, "too long")
+        return super().sendto(data, *rest)
 
     def sendmsg(self, parts: Any, *rest: Any) -> int:
         self._tell()
@@ -184,6 +192,40 @@ def test_what_the_interface_does_not_take_is_said_and_stops_nobody() -> None:
         assert both.sock.runs[-1] == 3  # it goes on to segment
         assert both.sender.counts.datagrams_dropped == 2
         await both.arrived(*[1_200] * 9)
+
+    run_virtually(main())
+
+
+def test_what_is_refused_later_is_said_with_the_next_that_is_sent_there() -> None:
+    """It waited while the kernel had no room."""
+
+    async def main() -> None:
+        both = Sending(errno.EAGAIN)
+        assert both.send(9_000, 2_000, 1_200) is None
+        await eventually(lambda: both.got == [1_200])
+        assert both.send(1_200) == 2_000
+        assert both.send(1_200) is None
+        await both.arrived(1_200, 1_200, 1_200)
+
+    run_virtually(main())
+
+
+def test_what_is_refused_is_said_to_whom_it_concerns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(udp_socket, "MAX_REFUSED", 2)
+
+    async def main() -> None:
+        to = [("127.0.0.1", 1_000 + i) for i in range(4)]
+        sock = Interface(None, errno.EAGAIN)
+        sender, _ = opened(sock, lambda burst: None)
+        assert sender.send([(bytes(9_000 + i), to[i]) for i in range(4)]) is None
+        await eventually(lambda: sender.counts.datagrams_dropped == 4)
+        assert sender.send([(bytes(10), to[2])]) == 9_002
+        assert sender.send([(bytes(10), to[2])]) is None
+        # Of as many addresses as are remembered, the ones that were refused last.
+        assert sender.send([(bytes(10), to[0]), (bytes(10), to[1])]) is None
+        assert sender.send([(bytes(10), to[3]), (bytes(8_000), to[3])]) == 8_000
+        assert sender.send([(bytes(10), to[3])]) is None
+        sender.close()
 
     run_virtually(main())
 
