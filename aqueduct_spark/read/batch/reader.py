@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from aqueduct_core.primitives.garbage_collection import freeze_once
 from aqueduct_spark.formats.description import FormatDescription
 from aqueduct_spark.model.partitions import (
     DataPartition,
@@ -23,7 +24,6 @@ from aqueduct_spark.model.read_schemas import Decoding
 from aqueduct_spark.options.read import BatchReadOptions
 from aqueduct_spark.options.tokens import Token
 from aqueduct_spark.read import quiet_grpc
-from aqueduct_spark.read.worker import settle_worker
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +72,7 @@ class BatchReader(DataSourceReader):
             from aqueduct_spark.read.payloads.decoding import decoded
 
             rows = decoded(rows, self._decode, self._description.rows())
-        settle_worker()
+        freeze_once()  # all that is to be imported is
         return rows
 
     def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -24,13 +24,13 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from aqueduct_core.logs.lines import LineFormatter
+from aqueduct_core.primitives.garbage_collection import freeze_once
 from aqueduct_spark.formats.description import FormatDescription
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
 from aqueduct_spark.model.read_schemas import Decoding
 from aqueduct_spark.options.read import StreamReadOptions
 from aqueduct_spark.read import quiet_grpc
-from aqueduct_spark.read.worker import settle_worker
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +95,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     from aqueduct_spark.read.payloads.decoding import decoded
 
                     rows = decoded(rows, self._decode, mapping)
-                settle_worker()
+                freeze_once()  # all that is to be imported is
                 return rows
         raise TypeError(f"not a partition of ours: {type(partition).__name__}")
 
