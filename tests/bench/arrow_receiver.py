@@ -85,7 +85,7 @@ async def read(receiver: Receiver, columns: Columns) -> None:
         columns.take(batch.columns)
 
 
-def to_arrow(load: Load) -> Received:
+def to_arrow(load: Load, datagram: int) -> Received:
     """One run of this receiver and a sender, each in a process of its own."""
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-m", "tests.bench.arrow_receiver", str(load.count),
@@ -95,7 +95,7 @@ def to_arrow(load: Load) -> Received:
     try:
         assert process.stdout is not None
         port = json.loads(process.stdout.readline())["port"]
-        send_from_elsewhere(f"aqueduct://127.0.0.1:{port}", load)
+        send_from_elsewhere(f"aqueduct://127.0.0.1:{port}", load, datagram=datagram)
         return Received(**json.loads(process.stdout.readline()))
     finally:
         process.kill()

@@ -1,6 +1,6 @@
 """What benches send: messages of one size, or of many, and a process that sends them.
 
-    python -m tests.bench.loads ENDPOINT KIND COUNT [CHANNELS]
+    python -m tests.bench.loads ENDPOINT DATAGRAM KIND COUNT CHANNELS
 
 The sender is a process of its own, so that its CPU is known apart and it shares no interpreter with
 what is measured.
@@ -91,12 +91,14 @@ def load_for(kind: str, seconds: float, channels: int = 1) -> Load:
     return Load(kind, max(channels, round(count)), channels)
 
 
-async def send(endpoint: str, load: Load) -> Sent:
-    """Send in this process."""
+async def send(endpoint: str, load: Load, datagram: int = 0) -> Sent:
+    """Send in this process, in datagrams of at most so many bytes; 0: of what the path carries."""
     from aqueduct_core.aio import channel, connect
+    from aqueduct_core.transport import LinkSettings
     from aqueduct_core.transport.tls.credentials import ClientTls
 
-    async with connect(endpoint, tls=ClientTls(insecure=True)) as connection:
+    settings = LinkSettings(max_datagram_size=datagram) if datagram else LinkSettings()
+    async with connect(endpoint, tls=ClientTls(insecure=True), settings=settings) as connection:
         senders = []
         for number in range(load.channels):
             sender, receiver = channel(mode="ordered", name=f"bench-{number}")
@@ -110,10 +112,13 @@ async def send(endpoint: str, load: Load) -> Sent:
 
 
 def send_from_elsewhere(
-    endpoint: str, load: Load, meanwhile: Callable[[], object] | None = None
+    endpoint: str,
+    load: Load,
+    meanwhile: Callable[[], object] | None = None,
+    datagram: int = 0,
 ) -> Sent:
-    """Send in a process of its own; ``meanwhile`` is called five times a second."""
-    return sender_process("tests.bench.loads", [endpoint], load, meanwhile)
+    """``send`` in a process of its own; ``meanwhile`` is called five times a second."""
+    return sender_process("tests.bench.loads", [endpoint, str(datagram)], load, meanwhile)
 
 
 def sender_process(
@@ -148,6 +153,6 @@ def sender_process(
 
 
 if __name__ == "__main__":
-    endpoint, kind, count, channels = sys.argv[1:]
-    sent = asyncio.run(send(endpoint, Load(kind, int(count), int(channels))))
+    endpoint, datagram, kind, count, channels = sys.argv[1:]
+    sent = asyncio.run(send(endpoint, Load(kind, int(count), int(channels)), int(datagram)))
     print(json.dumps(sent._asdict()))

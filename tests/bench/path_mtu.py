@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 import time
 from functools import partial
@@ -19,9 +18,8 @@ from typing import NamedTuple
 from aqueduct_core.engine.actions import WriteStream
 from aqueduct_core.transport import ClientTls, LinkSettings, dial
 from tests.bench.measuring import Bench, Effort, in_turns, ratios
-from tests.bench.receivers import ALPN, LIMIT, OURS, PIECE, Received, Sending, of_size
+from tests.bench.receivers import ALPN, OURS, PIECE, Received, Sending, of_size, transfer
 from tests.bench.sheet import Sheet
-from tests.support.waiting import environment
 
 SMALL, ETHERNET, JUMBO = 1_200, 1_452, 8_952
 FOUND = "found out"
@@ -65,35 +63,9 @@ async def send(total: int, size: int) -> None:
 
 
 def measure(total: int, size: int) -> Transfer:
-    """One transfer between two processes of its own; ``size`` 0: as it is found out.
-
-    Raises:
-        RuntimeError: not all has arrived.
-    """
-    receiver = subprocess.Popen(
-        [sys.executable, "-m", "tests.bench.receivers", "receive", OURS],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
-    try:
-        assert receiver.stdout is not None
-        sender = subprocess.run(
-            [sys.executable, "-m", "tests.bench.path_mtu", "send", str(total), str(size)],
-            input=receiver.stdout.readline(),
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            timeout=LIMIT,
-            env=environment(),
-        )
-        received = Received(**json.loads(receiver.stdout.readline()))
-    finally:
-        receiver.kill()
-        receiver.communicate()
-    if received.bytes != total:
-        raise RuntimeError(f"{received.bytes} of {total} bytes arrived")
-    sent = json.loads(sender.stdout)
+    """One transfer between two processes of its own; ``size`` 0: as it is found out."""
+    received, printed = transfer(OURS, total, "tests.bench.path_mtu", size)
+    sent = json.loads(printed)
     return Transfer(sent["cpu"], received, sent["datagrams"])
 
 

@@ -228,29 +228,39 @@ async def send(total: int, size: int) -> None:
 
 def measure(kind: str, total: int, size: int) -> Received:
     """One run of a receiver and its sender, each in a process of its own."""
-    module = [sys.executable, "-m", "tests.bench.receivers"]
+    return transfer(kind, total, "tests.bench.receivers", size)[0]
+
+
+def transfer(kind: str, total: int, module: str, size: int) -> tuple[Received, str]:
+    """The same, with the sender of a module; and what that printed.
+
+    Raises:
+        RuntimeError: not all has arrived.
+    """
     receiver = subprocess.Popen(
-        [*module, "receive", kind], stdout=subprocess.PIPE, text=True, env=environment()
+        [sys.executable, "-m", "tests.bench.receivers", "receive", kind],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
     )
     try:
         assert receiver.stdout is not None
-        subprocess.run(
-            [*module, "send", str(total), str(size)],
+        sender = subprocess.run(
+            [sys.executable, "-m", module, "send", str(total), str(size)],
             input=receiver.stdout.readline(),
+            stdout=subprocess.PIPE,
             text=True,
             check=True,
             timeout=LIMIT,
             env=environment(),
         )
-        result = Received(**json.loads(receiver.stdout.readline()))
+        received = Received(**json.loads(receiver.stdout.readline()))
     finally:
         receiver.kill()
-        receiver.wait()
-        if receiver.stdout is not None:
-            receiver.stdout.close()
-    if result.bytes != total:
-        raise RuntimeError(f"{kind}: {result.bytes} of {total} bytes arrived")
-    return result
+        receiver.communicate()
+    if received.bytes != total:
+        raise RuntimeError(f"{kind}: {received.bytes} of {total} bytes arrived")
+    return received, sender.stdout
 
 
 if __name__ == "__main__":
