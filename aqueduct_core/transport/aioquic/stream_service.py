@@ -121,6 +121,14 @@ class StreamConnection(CreditedConnection):
             return
         stream.sender.write(data, end_stream)
 
+    def reset_stream(self, stream_id: int, error_code: int) -> None:
+        """Give up a stream of ours, also one that was skipped over and never written: higher ones
+        have opened it (RFC 9000 section 2.1), so that it counts at the peer until it ends."""
+        ours = is_client(stream_id) == self._is_client
+        if ours and stream_id // STEP in self._kind(stream_id).skipped:
+            self._get_or_create_stream_for_send(stream_id)
+        super().reset_stream(stream_id, error_code)
+
     def stop_stream(self, stream_id: int, error_code: int) -> None:
         """Ask the peer to end what it sends on a stream.
 

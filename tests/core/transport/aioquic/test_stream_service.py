@@ -212,6 +212,24 @@ def test_what_is_reset_before_it_may_be_opened_stays_within_the_limit() -> None:
         wire.run(partial(server.ended.__contains__, ids[2]))
 
 
+def test_what_is_reset_before_it_was_written_gives_its_place_back() -> None:
+    """A higher stream has opened it at the peer, which grants no other one while it is there."""
+    wire = connected(settings=settings(streams=4, max_streams_uni=4))
+    client, server = wire.client.probe, wire.server.probe
+    for bidirectional in (False, True):
+        for _ in range(10):
+            given_up, used = (client.open(bidirectional=bidirectional) for _ in range(2))
+            client.write(used, b"", end=True)
+            client.reset(given_up, 5)  # behind what was written, as actions come
+            wire.run(partial(server.resets.__contains__, given_up))
+            wire.run(partial(server.ended.__contains__, used))
+            if bidirectional:
+                server.write(used, b"", end=True)
+                server.write(given_up, b"", end=True)
+    wire.rest(2.0)
+    assert all(map(nothing_left, wire.ends))
+
+
 def test_streams_opened_by_skipping_cost_nothing_until_used() -> None:
     wire = connected(settings=settings(streams=60_001))
     quic = wire.client.link._quic
