@@ -231,7 +231,8 @@ class AioquicLink:
                 case Consumed(stream_id, count):
                     quic.consume(stream_id, count)
                 case SendDatagram(data, token):
-                    if len(data) > self._max_datagram:
+                    # Where the peer takes none, not even an empty one.
+                    if len(data) > self._max_datagram or not self._max_datagram:
                         self.counts.datagram_frames_refused += 1
                         self._incoming.inputs.append(DatagramOutcome(token, DatagramFate.REFUSED))
                     else:

@@ -51,6 +51,17 @@ def test_datagrams_leave_in_their_order_as_the_window_lets_them() -> None:
     assert of(seen, DatagramFate.ACKED, DatagramFate.LOST) == []
 
 
+def test_a_peer_that_takes_no_datagrams_is_sent_none_not_even_an_empty_one() -> None:
+    wire = Wire(server_settings=LinkSettings(max_datagram_frame_size=0))
+    wire.connect()
+    probe = wire.client.probe
+    for token, data in enumerate((b"", b"x")):
+        probe.datagram(data, token)
+    wire.rest(0.5)
+    assert probe.refused == [0, 1]
+    assert wire.server.probe.lost is None
+
+
 def test_each_datagram_has_its_outcome_for_an_engine_that_asks() -> None:
     wire = Wire(delay=0.02, settings=OUTCOMES)
     seen = watched(wire)
