@@ -149,6 +149,8 @@ class ProbingConnection(LimitedConnection):
             told = pull_quic_transport_parameters(Buffer(data=data)).max_udp_payload_size
             if told is not None:
                 self._peer_takes = told
+                self._smallest = min(self._smallest, told)
+                self._resize(self._smallest)
 
     def _on_probe_delivery(self, delivery: QuicDeliveryState, number: int, sent_at: float) -> None:
         event = PathEvent.ACKED if delivery is QuicDeliveryState.ACKED else PathEvent.LOST

@@ -130,21 +130,36 @@ def test_a_size_that_is_known_is_used_from_the_start() -> None:
     assert max(path.given) == 1_400
 
 
+def tell_limit(end: End, server: End, limit: int) -> bytes:
+    """Have the client's ``end`` learn of it as if the server had; what the server did say."""
+    buffer = Buffer(capacity=1_000)
+    push_quic_transport_parameters(buffer, QuicTransportParameters(max_udp_payload_size=limit))
+    said = server.link._quic._serialize_transport_parameters()
+    # The parameters of the server, with another limit: the one of ours is the last of them.
+    assert said[-4:] == b"\x03\x02\x63\x28"
+    quic = end.link._quic
+    quic._parse_transport_parameters(said[:-4] + bytes(buffer.data))
+    quic._searched = None
+    return said
+
+
 def test_a_peer_is_sent_no_more_than_it_says_that_it_takes() -> None:
     path = Path(9_000)
-    buffer = Buffer(capacity=1_000)
-    push_quic_transport_parameters(buffer, QuicTransportParameters(max_udp_payload_size=1_400))
-    quic = path.wire.client.link._quic
-    server = path.wire.server.link._quic._serialize_transport_parameters()
-    told = bytes(buffer.data)
-    # The parameters of the server, with another limit: the one of ours is the last of them.
-    assert server[-4:] == b"\x03\x02\x63\x28"
-    quic._parse_transport_parameters(server[:-4] + told)
-    quic._searched = None
+    said = tell_limit(path.wire.client, path.wire.server, 1_400)
     path.send()
     assert size_of(path.wire.client) == 1_400
-    quic._parse_transport_parameters(server, from_session_ticket=True)
+    quic = path.wire.client.link._quic
+    quic._parse_transport_parameters(said, from_session_ticket=True)
     assert quic._peer_takes == 1_400
+
+
+def test_a_peer_may_take_less_than_we_begin_with() -> None:
+    path = Path(9_000, settings=LinkSettings(initial_datagram_size=1_452))
+    tell_limit(path.wire.client, path.wire.server, 1_300)
+    path.given.clear()
+    path.send()
+    path.settle()
+    assert max(path.given) == size_of(path.wire.client) == 1_300
 
 
 @pytest.mark.parametrize("mtu", [1_200, 1_472])
