@@ -1,9 +1,10 @@
 """``aqueduct compile-pyspark``: bytecode for the PySpark that Spark's own Python processes import.
 
-Spark has its Python processes import PySpark from ``python/lib/pyspark.zip`` of its home, whatever
-else is installed. As it is released the archive holds sources alone, and Python keeps no bytecode
-of what it imports from an archive: each planner, daemon and helper compiles some 250 modules when
-it starts, which takes longer than all else that it does until then.
+Spark has its Python processes import PySpark from ``python/lib/pyspark.zip`` of its home, and Py4J
+from the archive beside it, whatever else is installed. As they are released they hold sources
+alone, and Python keeps no bytecode of what it imports from an archive: each planner, daemon and
+helper compiles some 250 modules when it starts, which takes longer than all else that it does until
+then.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from pathlib import Path
 
 from aqueduct_core.errors import InvalidOption
 
-ARCHIVE = Path("python", "lib", "pyspark.zip")
+FOLDER = Path("python", "lib")
+ARCHIVES = ("pyspark.zip", "py4j-*-src.zip")
 TESTS = "/tests/"
 
 
@@ -29,43 +31,52 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "compile-pyspark",
         help="make Spark's Python processes start faster",
         description="Puts bytecode for this version of Python beside the sources in the "
-        "pyspark.zip of Spark, from which its Python processes import PySpark; else each of them "
-        "compiles it anew. Once for an installation, on each host of a cluster or in its image. "
-        "What runs may go on.",
+        "pyspark.zip of Spark and in the archive of Py4J beside it, from which its Python "
+        "processes import both; else each of them compiles them anew. Once for an installation, "
+        "on each host of a cluster or in its image. What runs may go on.",
     )
     parser.add_argument(
-        "archive",
-        nargs="?",
+        "archives",
+        nargs="*",
         type=Path,
         metavar="ARCHIVE",
-        help="default: that of SPARK_HOME, or of the pyspark that is installed here",
+        help="default: those of SPARK_HOME, or of the pyspark that is installed here",
     )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    archive: Path | None = options.archive or archive_of_spark()
-    if archive is None or not zipfile.is_zipfile(archive):
-        raise InvalidOption(
-            "BAD_VALUE",
-            f"{archive or 'SPARK_HOME'} is no archive of PySpark",
-            "Name the file pyspark.zip below python/lib of Spark",
-        )
-    if has_bytecode(archive):
-        print(f"{archive} has its bytecode")
-    else:
-        print(f"{archive}: {compile_archive(archive)} modules")
+    archives: list[Path] = options.archives or archives_of_spark()
+    if not archives:
+        raise _no_archive("python/lib/pyspark.zip of SPARK_HOME")
+    for archive in archives:
+        if not zipfile.is_zipfile(archive):
+            raise _no_archive(archive)
+    for archive in archives:
+        if has_bytecode(archive):
+            print(f"{archive} has its bytecode")
+        else:
+            print(f"{archive}: {compile_archive(archive)} modules")
     return 0
 
 
-def archive_of_spark() -> Path | None:
-    """Where a Spark that is started from here has its PySpark; None: there is none."""
+def archives_of_spark() -> list[Path]:
+    """Where a Spark that is started from here has its PySpark and Py4J; empty: there is none."""
     home = os.environ.get("SPARK_HOME")
     if home is None:
         spec = importlib.util.find_spec("pyspark")
         home = str(Path(spec.origin).parent) if spec is not None and spec.origin else None
-    found = None if home is None else Path(home) / ARCHIVE
-    return found if found is not None and found.is_file() else None
+    if home is None:
+        return []
+    return [found for name in ARCHIVES for found in sorted((Path(home) / FOLDER).glob(name))]
+
+
+def _no_archive(given: Path | str) -> InvalidOption:
+    return InvalidOption(
+        "BAD_VALUE",
+        f"{given} is no archive of PySpark",
+        "Name the file pyspark.zip below python/lib of Spark",
+    )
 
 
 def has_bytecode(archive: Path) -> bool:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from cryptography import x509
 
-from aqueduct_core.cli.compile_pyspark import archive_of_spark, has_bytecode
+from aqueduct_core.cli.compile_pyspark import archives_of_spark, has_bytecode
 from aqueduct_core.cli.console import terminal
 from aqueduct_core.cli.spark_lookup import FormatNotFound, found_by_spark
 
@@ -124,14 +124,13 @@ def _java() -> Iterator[Finding]:
 
 
 def _bytecode() -> Iterator[Finding]:
-    archive = archive_of_spark()
-    if archive is None:
-        return
-    if has_bytecode(archive):
-        yield Finding("ok", "bytecode", f"of PySpark, in {archive}")
-    else:
-        why = "each Python process of Spark compiles PySpark anew: aqueduct compile-pyspark"
-        yield Finding("note", "bytecode", f"none in {archive}; {why}")
+    archives = archives_of_spark()
+    lacking = [str(archive) for archive in archives if not has_bytecode(archive)]
+    if lacking:
+        why = "each Python process of Spark compiles that anew: aqueduct compile-pyspark"
+        yield Finding("note", "bytecode", f"none in {', '.join(lacking)}; {why}")
+    elif archives:
+        yield Finding("ok", "bytecode", f"of PySpark, in {archives[0].parent}")
 
 
 def _formats() -> Iterator[Finding]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from aqueduct_core.intake.settings.service import Limits, ServiceSettings
 from aqueduct_core.primitives.settings import settings_of
 from aqueduct_spark.options import values
@@ -14,9 +16,8 @@ _USES: dict[str, frozenset[OptionKind]] = {
     "maxMessageBytes": READ | WRITE,
     "maxDatagramBytes": READ | WRITE,
 }
-_ONLY = {"transport": ("aioquic",)}
 _SERVICE: dict[str, OptionSpec] = {
-    each.name: OptionSpec.of(each, _USES.get(each.name, READ), only=_ONLY.get(each.name, ()))
+    each.name: OptionSpec.of(each, _USES.get(each.name, READ))
     for each in settings_of(ServiceSettings)
 }
 _OF_LISTENERS = {
@@ -34,6 +35,17 @@ _OF_LISTENERS = {
 """Limits that a bounded read has no use for; the others are those of one connection."""
 
 _LISTEN, _ENDPOINT = frozenset({"listen"}), frozenset({"endpoint"})
+
+
+def _transport(text: str) -> str:
+    """A transport that can be had. Another one is refused in the words of where it would be."""
+    spec = _SERVICE["transport"]
+    name: str = spec.parse(text)
+    if name != spec.default:
+        from aqueduct_core.transport.stacks import stack
+
+        stack(name)
+    return name
 
 
 def limit_specs(limits: type[Limits]) -> tuple[OptionSpec, ...]:
@@ -190,7 +202,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         "Environment variable of the driver with the bearer token.",
         ways=LAUNCHED | {"intakes"},
     ),
-    _SERVICE["transport"],
+    replace(_SERVICE["transport"], parse=_transport),
     _SERVICE["earlyData"],
     _SERVICE["maxMessageBytes"],
     _SERVICE["maxDatagramBytes"],

@@ -44,7 +44,6 @@ class OptionSpec:
         kinds: the kinds of query it is meant for.
         built: the kinds of query that this version does it for.
         doc: one sentence for users.
-        only: values that are planned but not built are refused when this is not empty.
         private: a refusal does not show the value, which may hold a secret.
         ways: of the ways to messages (``listen``, ``endpoint``, ``intakes``, ``spool``) those with
             which it has a meaning in a read; none are all.
@@ -57,7 +56,6 @@ class OptionSpec:
     kinds: frozenset[OptionKind]
     built: frozenset[OptionKind]
     doc: str
-    only: tuple[str, ...] = ()
     private: bool = False
     ways: frozenset[str] = frozenset()
     messages_only: bool = False
@@ -68,7 +66,6 @@ class OptionSpec:
         setting: Setting,
         kinds: frozenset[OptionKind],
         built: frozenset[OptionKind] | None = None,
-        only: tuple[str, ...] = (),
         ways: frozenset[str] = LAUNCHED,
     ) -> OptionSpec:
         """The row of a setting of an intake, as its definition says."""
@@ -79,6 +76,5 @@ class OptionSpec:
             kinds,
             kinds if built is None else built,
             setting.text,
-            only,
             ways=ways,
         )

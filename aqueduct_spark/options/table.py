@@ -121,13 +121,6 @@ def _value(spec: OptionSpec, given: Mapping[str, str], kind: OptionKind) -> Any:
     if value is None or kind not in spec.built:
         return None
     try:
-        parsed = spec.parse(value)
+        return spec.parse(value)
     except ValueError as error:
         raise bad_value(spec.name, "…" if spec.private else value, str(error)) from None
-    if spec.only and parsed not in spec.only:
-        raise bad_value(
-            spec.name,
-            value,
-            " or ".join(spec.only) + " (other values are not supported by this version)",
-        )
-    return parsed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aqueduct_core.cli.compile_pyspark import archive_of_spark, compile_archive, has_bytecode
+from aqueduct_core.cli.compile_pyspark import archives_of_spark, compile_archive, has_bytecode
 from aqueduct_core.cli.main import main
 from tests.support.waiting import LONG
 
@@ -84,10 +84,27 @@ def test_the_verb(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "[AQUEDUCT_INVALID_OPTION.BAD_VALUE]" in capsys.readouterr().err
 
 
-def test_it_finds_that_of_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_several_are_named_or_none_is_touched(
+    archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "py4j-0-src.zip"
+    other.write_bytes(archive.read_bytes())
+    assert main(["compile-pyspark", str(archive), str(tmp_path / "none.zip")]) == 1
+    assert not has_bytecode(archive)
+    assert main(["compile-pyspark", str(archive), str(other)]) == 0
+    assert has_bytecode(archive)
+    assert has_bytecode(other)
+    assert f"{other}: 2 modules" in capsys.readouterr().out
+
+
+def test_it_finds_those_of_spark(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.delenv("SPARK_HOME", raising=False)
-    found = archive_of_spark()
-    assert found is not None
-    assert found.name == "pyspark.zip"
+    pyspark, py4j = archives_of_spark()
+    assert pyspark.name == "pyspark.zip"
+    assert py4j.name.startswith("py4j-")
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
-    assert archive_of_spark() is None
+    assert archives_of_spark() == []
+    assert main(["compile-pyspark"]) == 1
+    assert "SPARK_HOME" in capsys.readouterr().err
