@@ -162,7 +162,7 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         STREAM_READ,
         STREAM_READ,
         "Wait for that many messages before a micro-batch. Without it one is planned as soon as "
-        "there is a message, but under load (20,000 messages or 8 MB a second) at most once a "
+        "there is a message, but under load (20,000 messages or 8 MB a second) about once a "
         "second; 1: as soon as there is one, under load too.",
     ),
     OptionSpec(

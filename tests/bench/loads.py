@@ -67,10 +67,17 @@ class Load(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """From the first message until all are acked: seconds, and CPU seconds of the sender."""
+    """From the first message until all are acked: seconds, and CPU seconds of the sender; and when
+    that was on the machine's monotonic clock, which all of its processes share."""
 
     wall: float
     cpu: float
+    begun: float
+
+    @classmethod
+    def since(cls, begun: float, used: float) -> Sent:
+        """Until now; ``used``: the CPU seconds of this process at ``begun``."""
+        return cls(time.monotonic() - begun, time.process_time() - used, begun)
 
 
 @cache
@@ -104,11 +111,11 @@ async def send(endpoint: str, load: Load, datagram: int = 0) -> Sent:
             sender, receiver = channel(mode="ordered", name=f"bench-{number}")
             await connection.entrypoint.send(b"", attach=receiver)
             senders.append(sender)
-        begun, used = time.perf_counter(), time.process_time()
+        begun, used = time.monotonic(), time.process_time()
         for sender, bulk in zip(cycle(senders), load.bulks(), strict=False):
             await sender.send_many(bulk)
         await asyncio.gather(*(sender.finish() for sender in senders))
-        return Sent(time.perf_counter() - begun, time.process_time() - used)
+        return Sent.since(begun, used)
 
 
 def send_from_elsewhere(

@@ -71,11 +71,10 @@ def durable(load: Load, datagram: int = 0) -> Run:
 
 
 def to_rows(spark: SparkSession, query: OurQuery, load: Load) -> Run:
-    meter, drops, begun = spark_meter(spark, query), query.drops, time.perf_counter()
+    meter, drops = spark_meter(spark, query), query.drops
     sent = send_from_elsewhere(query.endpoint, load, query.rows)
-    first = time.perf_counter() - sent.wall
     query.wait(load.count + load.channels)
-    wall = time.perf_counter() - max(begun, first)
+    wall = time.monotonic() - sent.begun
     return Run(load.total, load.count, wall, meter.used(), sent.cpu, query.drops - drops)
 
 

@@ -45,6 +45,20 @@ def test_waiting_ends_however_often_it_is_looked_at() -> None:
     assert left == [APART - now if now < APART else 0.0 for now in looks]
 
 
+def test_a_trigger_of_a_second_keeps_its_times_under_load() -> None:
+    """Whatever the waking up after a wait costs, and however late a single plan was."""
+    waking, late = 0.004, [0.02]
+    pace = BatchSpacing().batch(late[0])
+    for trigger in range(1, 300):
+        look = trigger + 0.02 + 0.01 * (trigger % 2)
+        pace = pace.seeing(MUCH, BYTES, look)
+        wait = pace.remaining(look)
+        planned = 7.6 if trigger == 7 else look + (wait + waking if wait else 0.0)
+        pace = pace.batch(planned)
+        late.append(planned - trigger)
+    assert max(late[1:7] + late[14:]) < 0.05
+
+
 def test_rows_after_a_quiet_while_do_not_wait() -> None:
     pace = BatchSpacing().batch(0.0).seeing(0, 0.0, 0.3).seeing(0, 0.0, 10.0).seeing(1, 100.0, 10.1)
     assert pace.remaining(10.1) == 0.0

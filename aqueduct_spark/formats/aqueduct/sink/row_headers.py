@@ -30,7 +30,9 @@ def row_headers(piece: pa.RecordBatch) -> HeaderColumn | None:
     column = piece.column("headers")
     pairs = pc.list_flatten(column)
     present = pairs.is_valid()
-    rows = numbers_in(pc.list_parent_indices(column).filter(present))
+    # Not list_parent_indices, which counts what lies below a list that is null.
+    lengths = numbers_in(pc.list_value_length(column))
+    rows = np.repeat(np.arange(len(column)), lengths)[numbers_in(present.cast(pa.uint8())) > 0]
     if not len(rows):
         return None
     pairs = pairs.filter(present)

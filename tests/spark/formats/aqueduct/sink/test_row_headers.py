@@ -52,6 +52,16 @@ def test_each_row_has_its_pairs(rows: list[Any], first: int) -> None:
     assert column.keys >= {key for pairs in expected for key, _ in pairs}
 
 
+def test_what_lies_below_a_null_is_no_header() -> None:
+    """As Arrow allows it, and a take or a concatenation may leave it."""
+    pairs = pa.array([{"key": key, "value": b"v"} for key in "abc"], HEADERS.value_type)
+    ends, nulls = pa.array([0, 1, 2, 3], pa.int32()), pa.array([False, True, False])
+    column = pa.ListArray.from_arrays(ends, pairs, type=HEADERS, mask=nulls)
+    found = row_headers(pa.record_batch({"headers": column}))
+    assert found is not None
+    assert list(found) == [((b"a", b"v"),), (), ((b"c", b"v"),)]
+
+
 def test_a_frame_without_the_column_has_none() -> None:
     assert row_headers(pa.record_batch({"value": [b"x"]})) is None
 
