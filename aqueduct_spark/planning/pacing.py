@@ -4,8 +4,8 @@ A micro-batch costs about a quarter of a second of processor time whatever is in
 they take a core, and where cores are few they take it from the intake and from producers, so that
 less comes in than could. So a stream that brings much is read in batches that are `APART` seconds
 apart, from plan to plan, and grow with what waits. Where a batch takes longer than that, or little
-comes in, none is held back. With a trigger of a second or more none is for long: what one plan is late by
-the next one is less, until they are at the times of the trigger again.
+comes in, none is held back. With a trigger of a second or more none is for long:
+what one plan is late by the next one is less, until they are at the times of the trigger again.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ many of the same in a spool and in a topic, read by a batch query into Spark's `
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -93,17 +94,19 @@ def stored(
         send_from_elsewhere(running.endpoint, load)
         spool = running.spool
 
-    def read_spool() -> float:
-        frame = spark.read.format("aqueduct").option("spool", str(spool)).load()
-        return into_nowhere(frame)
+    def of_spool() -> DataFrame:
+        return spark.read.format("aqueduct").option("spool", str(spool)).load()
 
-    def read_topic() -> float:
+    def of_topic() -> DataFrame:
         reader = spark.read.format("kafka").options(**topic.spark_options)
-        return into_nowhere(reader.option("subscribe", topic.name).load())
+        return reader.option("subscribe", topic.name).load()
 
-    kinds = {OURS: read_spool, KAFKA: read_topic}
-    for read in kinds.values():
-        read()  # warm
+    kinds = {}
+    for name, frame, more in ((OURS, of_spool, load.channels), (KAFKA, of_topic, 0)):
+        found = frame().count()  # which warms it, too
+        if found != load.count + more:
+            raise RuntimeError(f"{name}: {found:,} rows are stored, of {load.count:,} sent")
+        kinds[name] = partial(into_nowhere, frame)
     runs = list(in_turns(kinds, effort, sheet))
     title = named(kind)
     for name in kinds:
@@ -113,9 +116,9 @@ def stored(
     sheet.add(f"{title}: stored → noop, ours over Kafka's backlog", "x", over, goal)
 
 
-def into_nowhere(frame: DataFrame) -> float:
+def into_nowhere(frame: Callable[[], DataFrame]) -> float:
     begun = time.perf_counter()
-    frame.write.format("noop").mode("overwrite").save()
+    frame().write.format("noop").mode("overwrite").save()
     return time.perf_counter() - begun
 
 

@@ -1,8 +1,9 @@
-"""How long a message takes to be durable: from ``send`` to its ack, at a steady rate.
+"""How long a message takes to be durable: until its ack, at a steady rate.
 
 The sender, a process of its own, sends one message at a time at even distances on an ordered
-channel and notes when each is acked: so when it is on the disk of the intake. Beside the times
-stands what a message costs the intake, and the process that syncs its spool.
+channel and notes when each is acked: so when it is on the disk of the intake. The time of a message
+begins when it was due: what its sender is late by counts. Beside the times stands what a message
+costs the intake, and the process that syncs its spool.
 
     python -m tests.bench.latency [--repetitions N] [--seconds S]
 """
@@ -41,8 +42,8 @@ FLUSHES = 50
 
 
 class Latency(NamedTuple):
-    """Milliseconds from ``send`` to the ack; microseconds of processor time for a message; and
-    milliseconds of the bare flush of so many bytes as a group has at this rate."""
+    """Milliseconds from when a message was due to its ack; microseconds of processor time for a
+    message; and milliseconds of the bare flush of so many bytes as a group has at this rate."""
 
     p50: float
     p99: float
@@ -52,15 +53,14 @@ class Latency(NamedTuple):
 
 
 async def send(endpoint: str, seconds: float) -> list[float]:
-    """Send at an even rate; the milliseconds that each message took to be acked."""
+    """Send at an even rate; the milliseconds from when each message was due to its ack."""
     loop = asyncio.get_running_loop()
-    sent: list[float] = []
     took: dict[int, float] = {}
 
     def settled(reliable: bool, first: int, stop: int, acked: bool) -> None:
         now = loop.time()
         for number in range(first, stop):
-            took[number] = (now - sent[number]) * 1e3
+            took[number] = (now - begun - number / RATE) * 1e3
 
     async with connect(endpoint, tls=ClientTls(insecure=True)) as connection:
         sender, receiver = channel(mode="ordered", name="bench")
@@ -68,12 +68,12 @@ async def send(endpoint: str, seconds: float) -> list[float]:
         await connection.entrypoint.send(b"", attach=receiver)
         payload = bytes(PAYLOAD)
         begun = loop.time()
-        for number in range(int(RATE * (WARM_SECONDS + seconds))):
+        count = int(RATE * (WARM_SECONDS + seconds))
+        for number in range(count):
             await asyncio.sleep(max(0.0, begun + number / RATE - loop.time()))
-            sent.append(loop.time())
             await sender.send(payload)
         await sender.finish()
-    return [took[number] for number in range(int(RATE * WARM_SECONDS), len(sent))]
+    return [took[number] for number in range(int(RATE * WARM_SECONDS), count)]
 
 
 def measure(seconds: float) -> Latency:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.measuring import Bench, Effort
+from tests.bench.rows import KEPT_REPORTS, RowWatch
 from tests.bench.sheet import Sheet
 from tests.support.processes import children, command
 
@@ -34,6 +35,7 @@ PATIENCE = 60.0
 """Seconds for anything that is bound to happen."""
 
 SPARK_CONF = {
+    "spark.sql.streaming.numRecentProgressUpdates": str(KEPT_REPORTS),
     "spark.ui.enabled": "false",
     "spark.driver.memory": "1g",
     "spark.log.level": "ERROR",
@@ -122,6 +124,7 @@ class Query:
         self.running = running
         self._home = home
         self._began = began
+        self._watch = RowWatch(running)
 
     def planned(self) -> float:
         """Milliseconds from ``start()`` to the end of the first trigger, but for ``addBatch``."""
@@ -147,19 +150,11 @@ class Query:
         return until(status, "an intake")
 
     def rows(self) -> int:
-        """Rows of all batches that are over. A trigger without data is told under the number of the
-        batch to come, so of several with a number the one with the most rows counts."""
-        found = self.running.exception()
-        if found is not None:
-            raise found
-        counted: dict[int, int] = {}
-        for progress in self.running.recentProgress:
-            number = progress["batchId"]
-            counted[number] = max(counted.get(number, 0), progress["numInputRows"])
-        return sum(counted.values())
+        """Rows of all batches that are over. Raises QueryFailed when the query has ended."""
+        return self._watch.rows()
 
     def triggers(self) -> list[float]:
-        """Milliseconds of those with rows."""
+        """Milliseconds of those with rows, of the newest ones."""
         return [
             float(progress["durationMs"]["triggerExecution"])
             for progress in self.running.recentProgress
@@ -183,19 +178,24 @@ async def one_by_one(query: Query, processes: Processes) -> dict[str, float]:
     from aqueduct_core.transport.tls.credentials import ClientTls
 
     intake = query.intake()
+
+    async def over(rows: int) -> None:
+        limit = time.monotonic() + PATIENCE
+        while query.rows() < rows:
+            if time.monotonic() > limit:
+                raise TimeoutError("a row did not come")
+            await asyncio.sleep(0.02)
+
     used: dict[str, float] = {}
     async with connect(f"aqueduct://{intake['listen']}", tls=ClientTls(insecure=True)) as link:
         sender, receiver = channel("ordered", name="readings")
         await link.entrypoint.send(b"", attach=receiver)
+        await over(1)  # it is a row, too
         for number in range(WARM + BATCHES):
             if number == WARM:
                 used = processes.used(intake["pid"])
             await sender.send(b"x" * 100)
-            limit = time.monotonic() + PATIENCE
-            while query.rows() < number + 1:
-                if time.monotonic() > limit:
-                    raise TimeoutError("a row did not come")
-                await asyncio.sleep(0.02)
+            await over(number + 2)
         now = processes.used(intake["pid"])
         await sender.finish()
     return {kind: (now[kind] - used[kind]) / BATCHES for kind in now}
