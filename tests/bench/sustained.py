@@ -83,6 +83,10 @@ def compare(effort: Effort, sheet: Sheet) -> None:
         finally:
             query.stop()
     ours = [run[ROWS] for run in runs]
+    sheet.notes.append(
+        f"The counting server gets datagrams of {DATAGRAM:,} bytes, as stock aioquic sends them, "
+        "and the query such as the path is found to carry."
+    )
     over = ratios(runs, ROWS, STOCK, lambda run: run.speed)
     sheet.add("wire → DataFrame over stock, wall", "x", over, "sustained")
     sheet.add(ROWS, "MB/s", [run.speed / 1e6 for run in ours])

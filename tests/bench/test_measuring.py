@@ -11,22 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from aqueduct_core.transport import LinkSettings
 from tests.bench import run
 from tests.bench.against import NoCheckout, borrowed, over
 from tests.bench.goals import AGAINST
 from tests.bench.intakes import intake_process
 from tests.bench.loads import (
     DIFFERENT,
-    FOUND_OUT,
     KINDS,
     LARGEST,
     MIXED,
-    SMALL,
     SMALLEST,
     Load,
     load_for,
-    of_size,
     payloads,
     send_from_elsewhere,
 )
@@ -126,14 +122,8 @@ def test_a_sender_of_another_process_tells_when_it_began(tmp_path: Path) -> None
     """So that nothing of its end is taken off the time until the last row."""
     with intake_process(tmp_path) as running:
         before = time.monotonic()
-        sent = send_from_elsewhere(running.endpoint, Load("1000", 50), datagram=SMALL)
+        sent = send_from_elsewhere(running.endpoint, Load("1000", 50))
         assert before < sent.begun < sent.begun + sent.wall < time.monotonic()
-
-
-def test_datagrams_have_one_size_or_that_which_is_found_out() -> None:
-    settings = of_size(SMALL)
-    assert settings.initial_datagram_size == settings.max_datagram_size == SMALL
-    assert of_size(FOUND_OUT) == LinkSettings()
 
 
 def test_a_bench_measures_as_its_command_line_says_and_keeps_what_it_found(
