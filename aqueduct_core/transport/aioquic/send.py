@@ -58,7 +58,6 @@ class RunConnection(StreamConnection):
             configuration=configuration, settings=settings, most_streams=most_streams, **start
         )
         self._recovery: RunRecovery | None = None
-        self._special = False  # a stream has something that only aioquic writes
         if fast_paths():
             self._recovery = self._loss = RunRecovery(
                 congestion_control_algorithm=configuration.congestion_control_algorithm,
@@ -76,12 +75,9 @@ class RunConnection(StreamConnection):
             return super().datagrams_to_send(now)
         self._discard_ended()
         self._pacing_at = None
-        self._special = False
         out: list[tuple[bytes, Any]] = []
         while self._send_run(recovery, out, now):
             pass
-        if self._special:
-            out += super().datagrams_to_send(now)
         return out
 
     def _send_run(self, recovery: RunRecovery, out: list[tuple[bytes, Any]], now: float) -> bool:
@@ -117,7 +113,7 @@ class RunConnection(StreamConnection):
         self._note_sent(recovery, space, control, datagrams, frames, now)
         address = self._network_paths[0].addr
         out += [(data, address) for data in datagrams]
-        return len(datagrams) == most and not self._special
+        return len(datagrams) == most
 
     def _control_frames(
         self, space: QuicPacketSpace, room: int, flight: int, now: float
@@ -151,15 +147,12 @@ class RunConnection(StreamConnection):
         order = self._order
         parts: list[bytes | bytearray] = [control] if control else []
         left = room - len(control)
-        while len(payloads) < most and not self._special:
+        while len(payloads) < most:
             before = len(payloads)
             held: list[SentFrame] = []
             order.replaced()
             while (stream := order.take(left)) is not None:
                 credit = self._remote_max_data - self._remote_max_data_used
-                if stream.receiver.stop_pending or stream.sender.reset_pending:
-                    self._special = True
-                    break
                 if order.alone and not parts and has_bytes(stream):
                     used = cut(stream, room, most - before, credit, payloads, frames)
                     self._remote_max_data_used += used
@@ -221,6 +214,7 @@ class RunConnection(StreamConnection):
             or self._retire_connection_ids
             or self._streams_blocked_pending
             or self._remote_preferred_address is not None
+            or self._order.controls
             or len(self._due) > MOST_LIMITS
             or len(self._network_paths) != 1
         ):

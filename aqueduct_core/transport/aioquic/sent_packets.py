@@ -104,6 +104,10 @@ class RunRecovery(QuicPacketRecovery):
         merged: dict[QuicStreamSender, list[Any]] = {}
         for number in acked[:last]:
             packet = sent.pop(number)
+            if in_flight and packet.sent_bytes > self._cc._max_datagram_size:
+                # A probe, which changes the size of datagrams, by which the window grows.
+                self._cc.on_run_acked(now, in_flight)
+                in_flight = []
             if packet.in_flight:
                 in_flight.append(packet)
             if type(packet) is not StreamPacket:

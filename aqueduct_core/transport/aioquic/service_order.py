@@ -50,6 +50,7 @@ class ServiceOrder:
         self.starved: dict[int, Stream] = {}
         self._credit = credit
         self._waiting: deque[Stream] = deque()
+        self._controlled: dict[int, Stream] = {}
         self._taken: Stream | None = None
         self._builder: QuicPacketBuilder | None = None
         self._left = 0  # streams that this packet may still ask
@@ -63,6 +64,8 @@ class ServiceOrder:
         if not stream.queued:
             stream.queued = True
             self._waiting.append(stream)
+        if _controls(stream):
+            self._controlled[stream.number] = stream
 
     def feed(self) -> None:
         """The connection has credit again: those who starved go on."""
@@ -75,6 +78,7 @@ class ServiceOrder:
         for stream in self._waiting:
             stream.queued = False
         self._waiting.clear()
+        self._controlled.clear()
         self.starved.clear()
 
     # A flight of packets
@@ -102,8 +106,7 @@ class ServiceOrder:
                 waiting.popleft()
                 stream.queued = False
                 continue
-            controls = stream.receiver.stop_pending or stream.sender.reset_pending
-            if room < (CONTROL_SIZE if controls else DATA_OVERHEAD):
+            if room < (CONTROL_SIZE if _controls(stream) else DATA_OVERHEAD):
                 return None
             self._left -= 1
             self._taken = waiting.popleft()
@@ -114,6 +117,17 @@ class ServiceOrder:
     def alone(self) -> bool:
         """No other stream than the one taken is in the order."""
         return not self._waiting
+
+    @property
+    def controls(self) -> bool:
+        """A stream that stands here is to be reset or stopped."""
+        controlled = self._controlled
+        while controlled:
+            number, stream = next(iter(controlled.items()))
+            if stream.queued and not stream.is_finished and _controls(stream):
+                return True
+            del controlled[number]
+        return False
 
     def settle(self) -> None:
         """Let the stream that was taken wait for its next turn, or park it until it is woken."""
@@ -129,7 +143,7 @@ class ServiceOrder:
         sender = stream.sender
         if stream.is_finished:
             return False
-        if stream.receiver.stop_pending or sender.reset_pending:
+        if _controls(stream):
             return True
         if stream.is_blocked or sender.buffer_is_empty or not isinstance(sender, StreamSender):
             return False
@@ -170,3 +184,8 @@ class ServiceOrder:
         self.settle()
         self._left = len(self._waiting)
         self._walked = False
+
+
+def _controls(stream: Stream) -> bool:
+    """It is to be reset or stopped."""
+    return stream.receiver.stop_pending or stream.sender.reset_pending

@@ -84,6 +84,27 @@ def echoes(wire: Wire, rng: random.Random) -> None:
     wire.run(lambda: len(probe.ended) == 3)
 
 
+def given_up(wire: Wire, rng: random.Random) -> None:
+    """Streams that are reset by their senders or stopped by their receivers, among others."""
+    ends = (wire.client.probe, wire.server.probe)
+    for _ in range(20):
+        for probe, other in (ends, ends[::-1]):
+            streams = [probe.open() for _ in range(8)]
+            for stream in streams:
+                probe.write(stream, rng.randbytes(rng.choice([10, 900, 4_000, 40_000])))
+            wire.rest(rng.choice([0.0005, 0.01, 0.05]))
+            probe.reset(streams[1], 7)
+            for stream in other.streams.keys() & {streams[2]}:
+                other.stop(stream, 8)
+            for at in (0, 2, 3, 4, 5, 6, 7):
+                probe.write(streams[at], rng.randbytes(rng.choice([1, 3_000])), end=True)
+    wire.run(lambda: not any(end.link._quic._table for end in wire.ends))
+    for probe in ends:
+        assert probe.ended
+        assert probe.resets
+        assert probe.stops
+
+
 SMALL = LinkSettings(max_datagram_size=1_200)
 TALKS: dict[str, tuple[Callable[[Wire, random.Random], None], dict[str, Any]]] = {
     "one stream": (one_stream, {"settings": SMALL}),
@@ -104,6 +125,11 @@ TALKS: dict[str, tuple[Callable[[Wire, random.Random], None], dict[str, Any]]] =
             "settings": LinkSettings(initial_datagram_size=1_452, max_datagram_size=1_452),
         },
     ),
+    "growing datagrams": (
+        echoes,
+        {"server_echoes": True, "settings": LinkSettings(max_datagram_size=3_000)},
+    ),
+    "given up": (given_up, {"settings": SMALL}),
 }
 NETWORKS: dict[str, dict[str, float]] = {
     "good": {},

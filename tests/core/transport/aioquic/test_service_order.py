@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from aioquic.quic.packet_builder import QuicPacketBuilder
+from aioquic.quic.packet_builder import QuicDeliveryState, QuicPacketBuilder
 
 from aqueduct_core.transport.aioquic.service_order import (
     CONTROL_SIZE,
@@ -62,6 +62,25 @@ def served(order: ServiceOrder, *, most: int = 1) -> list[int]:
         stream.sender.get_frame(most, stream.max_stream_data_remote)
     order.replaced()
     return numbers
+
+
+def test_it_is_known_whether_streams_are_to_be_reset_or_stopped() -> None:
+    owner = Owner()
+    streams = [owner.stream(4 * i) for i in range(3)]
+    order = owner.order
+    assert not order.controls
+    streams[1].sender.reset(7)
+    streams[2].sender.reset(7)
+    assert order.controls
+    streams[1].sender.get_reset_frame()
+    assert order.controls
+    begun(owner)
+    streams[2].sender.get_reset_frame()
+    assert not order.controls
+    streams[1].sender.on_reset_delivery(QuicDeliveryState.LOST)
+    assert order.controls
+    order.clear()
+    assert not order.controls
 
 
 def test_streams_with_more_to_send_go_to_the_end_and_others_leave() -> None:
