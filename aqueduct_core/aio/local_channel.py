@@ -13,13 +13,13 @@ from collections.abc import Sequence
 
 from aqueduct_core.aio.half import CarriedHalf
 from aqueduct_core.aio.message import batch_of, single_batch
-from aqueduct_core.aio.outcomes import Cancelled, Finished, Misuse, ReceiverClosed
+from aqueduct_core.aio.outcomes import Cancelled, Finished, Misuse, OverLimit, ReceiverClosed
 from aqueduct_core.aio.receive_state import ReceiveState
 from aqueduct_core.aio.send_state import SendState
 from aqueduct_core.aqueduct.config import Config, Mode
 from aqueduct_core.aqueduct.egress import check_headers
 from aqueduct_core.aqueduct.events import Counts
-from aqueduct_core.aqueduct.faults import LocalError
+from aqueduct_core.aqueduct.faults import LocalError, TooLarge
 from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.engine.message_batch import Headers
 
@@ -121,7 +121,7 @@ class LocalChannel:
     def _check(self, payload: bytes, headers: Headers, carried: Sequence[CarriedHalf]) -> None:
         """The limits of the engine hold for a local channel too: it may become networked."""
         if len(payload) > _LIMITS.max_payload_bytes:
-            raise Misuse(
+            raise OverLimit(
                 f"a payload of {len(payload)} bytes is over the limit of "
                 f"{_LIMITS.max_payload_bytes} bytes"
             )
@@ -129,10 +129,12 @@ class LocalChannel:
             check_headers(headers, _LIMITS)
             for half in carried:
                 check_headers(half.headers, _LIMITS)
+        except TooLarge as error:
+            raise OverLimit(f"{error} are over the limits") from None
         except LocalError as error:
-            raise Misuse(f"{error} are over the limits") from None
+            raise Misuse(str(error)) from None
         if len(carried) > _LIMITS.max_attachments:
-            raise Misuse(
+            raise OverLimit(
                 f"{len(carried)} attachments are over the limit of {_LIMITS.max_attachments}"
             )
 

@@ -8,6 +8,7 @@
     ├── LostInTransit    the message that carried this channel, or one above it, never arrived
     └── ConnectionLost   the connection is gone: what was not acked is unknown, not nacked
     Misuse               yours: a call that the state of a half does not allow
+    └── OverLimit        a message that is larger than what may be sent
 
 ``Cancelled``, ``Overflowed``, ``LostInTransit`` and ``ConnectionLost`` are also ``ChannelEnded``,
 and ``ReceiverClosed`` is also ``SinkFailed``, so that their text has the form of all errors of the
@@ -129,3 +130,8 @@ class ConnectionLost(Outcome, ChannelEnded):
 
 class Misuse(RuntimeError):
     """A call that the state of a half does not allow: your program, not the peer."""
+
+
+class OverLimit(Misuse):
+    """A message whose payload, headers or attachments are over a limit of this side, or that does
+    not fit into a datagram of the path; nothing of it was sent."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from aqueduct_core.aio.half import CarriedHalf, abandon
 from aqueduct_core.aio.local_channel import FRAME_BYTES, LocalChannel
 from aqueduct_core.aio.network import TURN_MESSAGES, NetworkConnection
-from aqueduct_core.aio.outcomes import LostInTransit, Misuse, Outcome
+from aqueduct_core.aio.outcomes import LostInTransit, Misuse, Outcome, OverLimit
 from aqueduct_core.aio.receive_state import QueuedBatch, ReceiveState
 from aqueduct_core.aio.send_state import SendState
 from aqueduct_core.aqueduct.config import Mode
@@ -23,6 +23,7 @@ from aqueduct_core.aqueduct.faults import (
     ConnectionOver,
     LocalError,
     QueueFull,
+    TooLarge,
     TooMany,
 )
 from aqueduct_core.engine.header_column import HeaderColumn
@@ -316,7 +317,8 @@ class RemoteSink:
     def _refused(self, error: LocalError) -> Exception:
         if isinstance(error, ConnectionOver | ChannelGone):
             return self._network.lost(self._state.label)
-        return Misuse(f"{self._state.label}: {error}")
+        kind = OverLimit if isinstance(error, TooLarge) else Misuse
+        return kind(f"{self._state.label}: {error}")
 
 
 class RemoteSource:

@@ -31,6 +31,9 @@ from tests.support.event_loop import eventually, in_loop, server_tls
 from tests.support.ports import free_port
 from tests.support.proxy import Impairment, Proxy
 
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+WITH_HEADERS = pa.schema([("value", pa.binary()), ("headers", HEADERS)])
+
 
 @in_loop
 async def test_a_plain_peer_gets_every_row_and_its_key() -> None:
@@ -299,6 +302,20 @@ async def test_unreliable_rows_that_are_lost() -> None:
                     assert 10 < counts.nacked < 90
         finally:
             proxy.close()
+
+
+@pytest.mark.parametrize(("pairs", "size"), [(300, 1), (1, 18 << 20)])
+@in_loop
+async def test_headers_that_cannot_be_sent(pairs: int, size: int) -> None:
+    """What is wrong with the row is told, and not that its channel was cancelled for that."""
+    peer = Peer()
+    headers = [{"key": "k", "value": bytes(size)}] * pairs
+    rows = pa.Table.from_pylist([{"value": b"", "headers": headers}], WITH_HEADERS)
+    async with listening(peer, server_tls()):
+        with pytest.raises(SinkFailed) as failed:
+            await Attempt(options(peer.url)).run(rows.to_batches())
+    assert failed.value.subclass == "MESSAGE_TOO_LARGE"
+    assert "headers of" in failed.value.what
 
 
 @in_loop

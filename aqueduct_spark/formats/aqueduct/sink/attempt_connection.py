@@ -13,6 +13,7 @@ from aqueduct_core.aio.outcomes import (
     LostInTransit,
     Misuse,
     Outcome,
+    OverLimit,
     ReceiverClosed,
 )
 from aqueduct_core.errors import SinkFailed
@@ -380,6 +381,9 @@ def as_sink_failure(error: Exception) -> Exception:
             return SinkFailed("RECEIVER_CLOSED", error.what, error.remedy)
         case LostInTransit():
             return SinkFailed("LOST_IN_TRANSIT", error.what, error.remedy)
+        case OverLimit():
+            what = f"A row is too large: {error}"
+            return SinkFailed("MESSAGE_TOO_LARGE", what, "Split it, or leave some of it out")
         case Misuse():
             return SinkFailed("CANCELLED", str(error), "Look for the first error of the task")
     return error
