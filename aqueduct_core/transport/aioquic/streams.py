@@ -54,6 +54,10 @@ MAX_CRYPTO = 256 << 10
 """Bytes of CRYPTO streams that a peer may send in all, of each epoch: far more than certificates
 take. What is not a whole message of TLS yet is held, and joined anew with each piece."""
 
+FEW_STREAMS = 16
+"""Streams left to a peer up to which it is told of each further one: an engine keeps the last ones
+for what is urgent (H12), and would wait for ever for one that is not told."""
+
 MAX_CONNECTION_RANGES = 8_192
 """The same for all streams of a connection: about a megabyte of what is beside the bytes."""
 
@@ -85,10 +89,11 @@ class StreamKind:
 
     @property
     def due(self) -> bool:
-        """MAX_STREAMS goes in batches: once the peer has fewer streams left than it would gain,
-        and again after the last one told was lost (then ``sent`` is 0)."""
+        """MAX_STREAMS goes in batches: once the peer has fewer streams left than it would gain, or
+        few at all, and again after the last one told was lost (then ``sent`` is 0)."""
         limit = self.limit
-        return limit.sent - limit.used < limit.value - limit.sent
+        left, gain = limit.sent - limit.used, limit.value - limit.sent
+        return left < gain or (gain > 0 and left <= FEW_STREAMS)
 
     def offer(self, streams: int) -> None:
         """Let the peer have so many open at once, before it is told so for the first time."""

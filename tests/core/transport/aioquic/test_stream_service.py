@@ -230,6 +230,23 @@ def test_what_is_reset_before_it_was_written_gives_its_place_back() -> None:
     assert all(map(nothing_left, wire.ends))
 
 
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_who_has_few_streams_left_is_told_of_each(bidirectional: bool) -> None:
+    """However few of those that are open come to an end."""
+    wire = connected(settings=settings(streams=20, max_streams_uni=20))
+    client, server = wire.client.probe, wire.server.probe
+    wire.rest(0.5)
+    ids = [client.open(bidirectional=bidirectional) for _ in range(15)]
+    for stream in ids:
+        client.write(stream, b"x")
+    client.write(ids[7], b"", end=True)
+    wire.run(lambda: ids[7] in server.ended)
+    if bidirectional:
+        server.write(ids[7], b"", end=True)
+    wire.rest(2.0)
+    assert client.limits[bidirectional] == 21
+
+
 def test_streams_opened_by_skipping_cost_nothing_until_used() -> None:
     wire = connected(settings=settings(streams=60_001))
     quic = wire.client.link._quic
