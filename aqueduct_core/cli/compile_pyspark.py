@@ -95,16 +95,20 @@ def has_bytecode(archive: Path) -> bool:
 def compile_archive(archive: Path) -> int:
     """Put bytecode beside the sources; returns of how many.
 
-    The archive is replaced as a whole. What is added to one that has none stands behind what is
-    there, so a process that has read where its sources are finds them.
+    The archive is replaced as a whole. What is added stands behind all that is there, so a process
+    that has read where its modules are finds them: also bytecode of another version of Python,
+    which stays where it is, but is not listed any more.
 
     Raises:
         OSError: the disk failed.
     """
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".compile-") as name:
         made = Path(name) / archive.name
-        _copy_sources(archive, made)
+        shutil.copyfile(archive, made)
         with zipfile.ZipFile(made, "a", zipfile.ZIP_DEFLATED) as opened:
+            kept = [each for each in opened.filelist if not each.filename.endswith(".pyc")]
+            opened.filelist = kept
+            opened.NameToInfo = {each.filename: each for each in kept}
             count = 0
             for source in filter(_is_source, opened.namelist()):
                 code = _compiled(opened.read(source), f"{archive}/{source}", Path(name))
@@ -114,18 +118,6 @@ def compile_archive(archive: Path) -> int:
         shutil.copymode(archive, made)
         made.replace(archive)
     return count
-
-
-def _copy_sources(archive: Path, made: Path) -> None:
-    """All that is in the archive, without the bytecode of another version of Python."""
-    with zipfile.ZipFile(archive) as old:
-        if not any(name.endswith(".pyc") for name in old.namelist()):
-            shutil.copyfile(archive, made)
-            return
-        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as new:
-            for name in old.namelist():
-                if not name.endswith(".pyc"):
-                    new.writestr(name, old.read(name))
 
 
 def _is_source(name: str) -> bool:

@@ -61,9 +61,17 @@ def test_of_another_version_it_is_made_anew(archive: Path) -> None:
     with zipfile.ZipFile(archive, "w") as opened:
         for name, data in held.items():
             opened.writestr(name, b"old!" + data[4:] if name.endswith(".pyc") else data)
+        ends = opened.start_dir
+    before = archive.read_bytes()[:ends]
     assert not has_bytecode(archive)
     assert compile_archive(archive) == 2
     assert has_bytecode(archive)
+    assert imported(archive) == f"{archive}/somespark/inner.pyc"
+    with zipfile.ZipFile(archive) as opened:
+        assert len(opened.namelist()) == len(set(opened.namelist())) == len(SOURCES) + 2
+        assert opened.testzip() is None
+    # who has read where it is finds it still
+    assert archive.read_bytes()[:ends] == before
 
 
 def test_who_has_looked_before_finds_the_sources_at_their_places(archive: Path) -> None:
