@@ -17,20 +17,27 @@ from tests.bench.rows import KEPT_REPORTS, RowWatch
 from tests.support.waiting import running_intake, wait_until
 
 TRIGGER = "500 milliseconds"
+BACK_TO_BACK = "0 seconds"
+"""Spark's default: each batch as soon as the one before is over."""
 LONGEST = 600
 """Seconds that rows are waited for, at most."""
 LAUNCH = 90
 """Seconds that an intake is waited for, at most."""
-SPARK_CONF = {
+PLAIN_CONF = {
     "spark.sql.streaming.numRecentProgressUpdates": str(KEPT_REPORTS),
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
+}
+"""For the figures; a micro-batch costs what it does without."""
+SPARK_CONF = {
+    **PLAIN_CONF,
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
+"""With what conf/ has to make a micro-batch cheaper."""
 
 
 class Counted:
@@ -115,20 +122,22 @@ def spark_meter(spark: SparkSession, query: OurQuery) -> CpuMeter:
 
 @contextmanager
 def spark_session(**conf: str) -> Iterator[SparkSession]:
-    spark = session(**conf)
+    """With ``SPARK_CONF``, and more."""
+    with bare_session(**{**SPARK_CONF, **conf}) as spark:
+        yield spark
+
+
+@contextmanager
+def bare_session(**conf: str) -> Iterator[SparkSession]:
+    builder: Any = SparkSession.builder.master("local[2]").appName("aqueduct-bench")
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    spark: SparkSession = builder.getOrCreate()
     try:
+        spark.sparkContext.setLogLevel("OFF")
         yield spark
     finally:
         spark.stop()
-
-
-def session(**conf: str) -> SparkSession:
-    builder: Any = SparkSession.builder.master("local[2]").appName("aqueduct-bench")
-    for key, value in {**SPARK_CONF, **conf}.items():
-        builder = builder.config(key, value)
-    spark: SparkSession = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    return spark
 
 
 @contextmanager

@@ -37,6 +37,7 @@ BENCHES = {
     "stages": "what each stage of the way to the disk adds to counting bytes",
     "memory": "what an idle connection and an open channel hold, over stock",
     "microbatch": "what a micro-batch of one row costs, and a query's start",
+    "triggers": "the trigger of a query: age of rows, rows a second",
     "sustained": "wire → DataFrame for a minute against stock aioquic counting bytes",
 }
 """Those of ``make bench``, in that order."""
