@@ -141,7 +141,7 @@ class _Decoder:
                 made.append(pa.nulls(rows.num_rows, field.type))
             elif field.name == CORRUPT:
                 kept = [row in reasons for row in range(rows.num_rows)]
-                made.append(pc.if_else(mask_array(kept), rows.column("value"), None))
+                made.append(pc.if_else(mask_array(kept), rows.column("value"), pa.NA))
             elif field.name == CORRUPT_REASON:
                 texts = [reasons.get(row) for row in range(rows.num_rows)]
                 made.append(text_array(texts))

@@ -12,6 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from aqueduct_spark.read.payloads.columns import column
+
 MAX_VALUES = 1_000_000
 """Values in one object, about: bounds what a payload of brackets makes of its bytes."""
 
@@ -48,11 +50,11 @@ class JsonPayloads:
             except _Unfit as error:
                 reasons[row] = str(error)
                 cells = [None] * len(self._fields)
-            for column, cell in zip(found, cells, strict=True):
-                column.append(cell)
+            for held, cell in zip(found, cells, strict=True):
+                held.append(cell)
         return {
-            field.name: pa.array(column, field.type)
-            for (field, _), column in zip(self._fields, found, strict=True)
+            field.name: column(cells, field.type)
+            for (field, _), cells in zip(self._fields, found, strict=True)
         }, reasons
 
     def _row(self, payload: bytes) -> list[Any]:
