@@ -5,7 +5,8 @@
 In a warm session: from ``start()`` until the first batch is planned, which is when its offsets are
 in the checkpoint. Ours launches an intake for it; the broker runs already, so a query that reads
 from an intake that runs already is shown too. Then without a session: from ``spark-submit`` until
-the first row, for a message that is sent as soon as somebody listens, or is in the topic.
+the first row, for a message that is sent as soon as somebody listens, or is in the topic; ours also
+with a PySpark as it is released, without the bytecode that ``aqueduct compile-pyspark`` makes.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import time
+import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 from aqueduct_core.flight.credentials import Credentials
@@ -33,6 +36,7 @@ from tests.bench.sheet import Sheet
 from tests.support.waiting import environment, running_intake, wait_until
 
 OURS, STANDING, KAFKA = "ours", "ours, of a running intake", "Kafka"
+RELEASED = "ours, PySpark without bytecode"
 ONE = Load("1000", 100)
 """What is stored, or sent."""
 LONGEST = 120
@@ -124,10 +128,32 @@ writer.option("checkpointLocation", checkpoint).start().awaitTermination()
 """
 
 
+def spark_as_released(folder: Path) -> Path:
+    """A home of Spark that is ours but for the archives of PySpark, which have no bytecode."""
+    ours, home = Path(pyspark.__file__).parent, folder / "released"
+    lib = home / "python" / "lib"
+    lib.mkdir(parents=True)
+    for each in ours.iterdir():
+        if each.name != "python":
+            (home / each.name).symlink_to(each)
+    for archive in (ours / "python" / "lib").glob("*.zip"):
+        with zipfile.ZipFile(archive) as old, zipfile.ZipFile(lib / archive.name, "w") as new:
+            for name in old.namelist():
+                if not name.endswith(".pyc"):
+                    new.writestr(name, old.read(name), zipfile.ZIP_DEFLATED)
+    return home
+
+
 def submitted(
-    folder: Path, kind: str, options: dict[str, str], conf: dict[str, str], act: Callable[[], None]
+    folder: Path,
+    kind: str,
+    options: dict[str, str],
+    conf: dict[str, str],
+    act: Callable[[], None],
+    home: Path | None = None,
 ) -> float:
-    """Seconds from ``spark-submit`` until its first row; ``act`` is called meanwhile."""
+    """Seconds from ``spark-submit``, that of a home of Spark, until its first row; ``act`` is
+    called meanwhile."""
     folder.mkdir(parents=True)
     script = folder / "first_row.py"
     script.write_text(SCRIPT)
@@ -136,11 +162,16 @@ def submitted(
         words += ["--conf", f"{key}={value}"]
     words += [str(script), kind, str(folder / "checkpoint")]
     words += [f"{key}={value}" for key, value in options.items()]
+    spark_home = {} if home is None else {"SPARK_HOME": str(home)}
     begun = time.perf_counter()
     process = subprocess.Popen(
-        words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        words,
+        env=environment() | spark_home,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
         start_new_session=True,
-    )  # fmt: skip
+    )
     try:
         act()
         assert process.stdout is not None
@@ -154,7 +185,7 @@ def submitted(
             process.stdout.close()
 
 
-def submitted_ours(folder: Path) -> float:
+def submitted_ours(folder: Path, home: Path | None = None) -> float:
     place = folder / f"submit-{time.monotonic_ns()}"
     spool = place / "spool"
     options = {"listen": "127.0.0.1:0", "tls.selfSigned": "true", "lease": "5s"}
@@ -163,7 +194,7 @@ def submitted_ours(folder: Path) -> float:
         status = wait_until(lambda: running_intake(spool, 0), LONGEST, "an intake")
         asyncio.run(send(f"aqueduct://{status['listen']}", ONE))
 
-    return submitted(place, "aqueduct", {**options, "spool": str(spool)}, {}, send_soon)
+    return submitted(place, "aqueduct", {**options, "spool": str(spool)}, {}, send_soon, home)
 
 
 def submitted_kafka(folder: Path, topic: Topic) -> float:
@@ -179,13 +210,15 @@ def compare(effort: Effort, sheet: Sheet) -> None:
         warm_starts(kafka, topic, folder, effort, sheet)
         kinds = {
             OURS: partial(submitted_ours, folder),
+            RELEASED: partial(submitted_ours, folder, spark_as_released(folder)),
             KAFKA: partial(submitted_kafka, folder, topic),
         }
         runs = list(in_turns(kinds, effort, sheet))
     for name in kinds:
         sheet.add(f"spark-submit → first row, {name}", "s", [run[name] for run in runs])
-    over = ratios(runs, OURS, KAFKA, lambda seconds: seconds)
-    sheet.add("spark-submit → first row, ours over Kafka's", "x", over, "kafka-submit")
+    for name, goal in ((OURS, "kafka-submit"), (RELEASED, "")):
+        over = ratios(runs, name, KAFKA, lambda seconds: seconds)
+        sheet.add(f"spark-submit → first row, {name} over Kafka's", "x", over, goal)
 
 
 def warm_starts(kafka: Broker, topic: Topic, folder: Path, effort: Effort, sheet: Sheet) -> None:

@@ -3,7 +3,8 @@
     python -m tests.bench.report DIRECTORY [--note TEXT]
 
 Writes ``docs/performance.json`` (all figures, of each repetition) and makes the page and the
-picture of it; without a DIRECTORY it makes these two again of the JSON that is there.
+picture of it, and the table of triggers in ``docs/tuning.md``; without a DIRECTORY it makes these
+again of the JSON that is there.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from tests.support.repository import ROOT
 
 DOCS = ROOT / "docs"
 FIGURES, PAGE, PICTURE = "performance.json", "performance.md", "performance.svg"
+TUNING, TRIGGERS = "tuning.md", "triggers"
+"""A page with the table of a bench, whose figures are called ``line: column``."""
+BEGIN, END = f"<!-- {TRIGGERS} -->\n", "<!-- end -->\n"
 TITLE = "Figures over what they must be; more is better"
 MARKS = {"missed": "missed", "met": "met", "stretch": "stretch"}
 
@@ -103,8 +107,31 @@ def write(sheets: Sequence[Sheet], docs: Path, note: str = "") -> None:
     data: dict[str, Any] = {"note": note, "sheets": [sheet.to_json() for sheet in sheets]}
     (docs / FIGURES).write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
     (docs / PAGE).write_text(page(sheets, note), "utf-8")
+    for sheet in sheets:
+        if sheet.name == TRIGGERS:
+            tuning = (docs / TUNING).read_text("utf-8")
+            (docs / TUNING).write_text(with_table(tuning, sheet), "utf-8")
     figures = [figure for _, figure in with_goals(sheets)]
     (docs / PICTURE).write_text(chart(figures, TITLE), "utf-8")
+
+
+def with_table(text: str, sheet: Sheet) -> str:
+    """A page whose table is that of the sheet. Raises ValueError where it has no place for one."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, behind = rest.partition(END)
+    if not end:
+        raise ValueError(f"the page has no place for the table of {sheet.name}")
+    lines: dict[str, dict[str, Figure]] = {}
+    for figure in sheet.figures:
+        line, _, column = figure.name.rpartition(": ")
+        lines.setdefault(line, {})[f"{column}, {figure.unit}".removesuffix(", ")] = figure
+    columns = list(next(iter(lines.values())))
+    table = [f"| Trigger | {' | '.join(columns)} |", "|---" * (1 + len(columns)) + "|"]
+    for line, figures in lines.items():
+        cells = " | ".join(shown(figures[column].median) for column in columns)
+        table.append(f"| {line} | {cells} |")
+    made = "\n".join(("", *table, "", _conditions(sheet), ""))
+    return f"{before}{begin}{made}\n{end}{behind}"
 
 
 def kept(docs: Path) -> tuple[list[Sheet], str]:

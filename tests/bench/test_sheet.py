@@ -147,3 +147,20 @@ def test_the_axis_grows_with_the_share_and_one_is_where_the_goal_is() -> None:
     places = [place(share) for share in (0.01, LEAST, 0.5, 1.0, 2.0, GREATEST, 100.0)]
     assert places == sorted(places)
     assert place(1.0) - place(0.5) == pytest.approx(place(2.0) - place(1.0))
+
+
+def test_a_page_gets_the_table_of_a_sheet_and_keeps_the_rest() -> None:
+    made = Sheet("triggers", "t")
+    for line, (age, rate) in {"none": (5.0, 7_000.0), "1 s": (600.0, 9_000.0)}.items():
+        made.add(f"{line}: age", "ms", [age])
+        made.add(f"{line}: rows", "", [rate])
+    page = "before\n<!-- triggers -->\nold\n<!-- end -->\nbehind\n"
+    with_it = report.with_table(page, made)
+    table = ["| Trigger | age, ms | rows |", "|---|---|---|", "| none | 5.00 | 7,000 |"]
+    assert with_it.startswith("\n".join(["before", "<!-- triggers -->", "", *table]))
+    assert "| 1 s | 600 | 9,000 |\n" in with_it
+    assert "old" not in with_it
+    assert with_it.endswith("<!-- end -->\nbehind\n")
+    assert report.with_table(with_it, made) == with_it
+    with pytest.raises(ValueError, match="no place for the table of triggers"):
+        report.with_table("a page", made)

@@ -11,7 +11,10 @@ from tests.support.repository import ROOT
 
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-PAGES = ["CONTRIBUTING.md", "README.md", "SECURITY.md", "docs/design.md", "docs/intakes.md"]
+PAGES = [
+    *("CONTRIBUTING.md", "README.md", "SECURITY.md"),
+    *("docs/design.md", "docs/intakes.md", "docs/tuning.md"),
+]
 FOLDERS = ("", "aqueduct_core/", "aqueduct_spark/", "docs/")
 """Where a path in a page begins."""
 
