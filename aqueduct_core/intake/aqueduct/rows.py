@@ -349,7 +349,8 @@ def _source_array(slices: Sequence[BatchSlice]) -> pa.StructArray:
     columns = dict(zip(_OF_SOURCE, own, strict=True))
     columns["reliable"] = array_of([each.batch.reliable for each in slices], pa.bool_())
     columns["timestamp"] = array_of([each.timestamp for each in slices], TIMESTAMP)
-    return pa.StructArray.from_arrays([columns[name] for name in _SOURCE], fields=_SOURCE.values())
+    children = [columns[name] for name in _SOURCE]
+    return pa.Array.from_buffers(SOURCE, len(slices), [None], children=children)
 
 
 def _source_of(each: BatchSlice) -> AqueductSource:

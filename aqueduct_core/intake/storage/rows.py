@@ -44,6 +44,7 @@ class RowFormat(ABC):
         """Of everything that the spool stores."""
         self._messages = tuple(columns)
         self._no_event = pa.nulls(1, events.stored)
+        self._one_without = runs((1,), self._no_event)
 
     @abstractmethod
     def columns(self, slices: Sequence[BatchSlice]) -> list[pa.Array]:
@@ -88,7 +89,7 @@ class RowFormat(ABC):
 
     def no_events(self, rows: int) -> pa.Array:
         """The column ``event`` of rows of messages."""
-        return runs((rows,), self._no_event)
+        return self._one_without if rows == 1 else runs((rows,), self._no_event)
 
     def to_events(self, events: Sequence[LoggedEvent], log: int) -> pa.RecordBatch:
         """Events in their order, as the spool stores them in log ``log``."""
@@ -129,6 +130,13 @@ class RowFormat(ABC):
 
 def payload_array(slices: Sequence[BatchSlice]) -> pa.Array:
     """The payloads as binary values; copied once where there are several slices."""
+    if len(slices) == 1:
+        _, batch, low, high, *_ = slices[0]
+        ends = batch.offsets[low : high + 1]
+        begin, end = int(ends[0]), int(ends[-1])
+        whole = end - begin == len(batch.payload)
+        payload = batch.payload if whole else memoryview(batch.payload)[begin:end]
+        return _binary_array((ends - begin).astype(np.int32), payload)
     lengths: list[NDArray[np.int64]] = []
     parts: list[bytes | memoryview] = []
     for _, batch, low, high, *_ in slices:
@@ -142,14 +150,18 @@ def payload_array(slices: Sequence[BatchSlice]) -> pa.Array:
     rows = sum(map(len, lengths))
     offsets = np.zeros(rows + 1, np.int32)
     np.cumsum(np.concatenate(lengths), out=offsets[1:])
-    data = parts[0] if len(parts) == 1 else b"".join(parts)
-    return pa.Array.from_buffers(
-        pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    )
+    return _binary_array(offsets, b"".join(parts))
+
+
+def _binary_array(offsets: NDArray[np.int32], payload: bytes | memoryview) -> pa.Array:
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(payload)]
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
 
 
 def number_array(slices: Sequence[BatchSlice]) -> pa.Array:
     """The numbers of the messages, as their rows show them."""
+    if len(slices) == 1:
+        return numeric_array(_numbers(slices[0]))
     firsts, counts = [], []
     for each in slices:
         if each.numbers is not None:

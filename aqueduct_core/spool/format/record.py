@@ -43,6 +43,9 @@ _CONTINUATION = 0xFFFFFFFF
 _LAST = len(_OPEN) + 8 + len(b'","last":')
 _SIZE = _LAST + 1 + len(b',"size":"')
 _SIZE_DIGITS = 12
+GATHERED = 32 << 10
+"""Bytes of a buffer above which it is not copied before it is written: below, a copy costs less
+than one more piece does."""
 
 
 class Damaged(Exception):
@@ -76,29 +79,32 @@ class RecordBatchDraft:
     """An encoded record that still lacks its ``last`` digit and its checksum."""
 
     metadata: bytearray
-    body: memoryview
+    body: tuple[bytes | memoryview, ...]
+    body_size: int
     json_at: int
     body_crc: int
 
     @property
     def size(self) -> int:
-        return len(self.metadata) + len(self.body)
+        return len(self.metadata) + self.body_size
 
-    def pieces(self, last: bool) -> tuple[bytes, memoryview]:
-        """The finished record, to be written as two pieces; the body is not copied."""
+    def pieces(self, last: bool) -> tuple[bytes | memoryview, ...]:
+        """The finished record, to be written as these pieces; the body is not copied."""
         metadata = bytearray(self.metadata)
         metadata[self.json_at + _LAST] = 0x31 if last else 0x30
         crc = zlib.crc32(metadata, self.body_crc)
         start = self.json_at + len(_OPEN)
         metadata[start : start + 8] = b"%08x" % crc
-        return bytes(metadata), self.body
+        return bytes(metadata), *self.body
 
 
 class Codec:
-    """Encodes and verifies the records of one schema. Stateless; any thread may use it."""
+    """Encodes and verifies the records of one schema. Any thread may use it to verify and to read,
+    one to encode."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
+        self._encoder: _Encoder | None = None
         sink = pa.BufferOutputStream()
         pa.ipc.new_stream(sink, schema).close()
         # the stream of no batches is the schema message and eight bytes of end mark
@@ -123,7 +129,7 @@ class Codec:
         marks: Sequence[SequenceMark],
         sums: Sequence[ContentSum] = (),
     ) -> RecordBatchDraft:
-        """Encode a batch; its one copy is made here, so the caller may drop the batch."""
+        """Encode a batch. Its large buffers are not copied: the draft holds them."""
         tail = (
             f'"segment":{segment},"stamp":"{stamp}","at":{at},"kind":"rows","group":{group},'
             f'"durable":{durable},"part":{part},"partition":{partition},"first":{first},"rows":{batch.num_rows}'
@@ -158,16 +164,60 @@ class Codec:
 
     def _encode(self, batch: pa.RecordBatch, tail: str) -> RecordBatchDraft:
         text = b'%s00000000","last":0,"size":"%s",%s}' % (_OPEN, b"0" * 12, tail.encode())
-        sink = pa.BufferOutputStream()
-        writer = pa.ipc.new_stream(sink, self.schema)
-        writer.write_batch(batch, custom_metadata={KEY: text})
-        message = memoryview(sink.getvalue()).cast("B")[len(self.preamble) :]
-        split = _PREFIX.size + _PREFIX.unpack_from(message)[1]
-        metadata, body = bytearray(message[:split]), message[split:]
+        if self._encoder is None:
+            self._encoder = _Encoder(self.schema, self._empty)
+        first, *more = self._encoder.message(batch, {KEY: text})
+        split = _PREFIX.size + _PREFIX.unpack_from(first)[1]
+        while len(first) < split:  # as many marks make it
+            first = b"".join((first, more.pop(0)))
+        metadata = bytearray(first[:split])
+        body = (memoryview(first)[split:], *more)
+        size = sum(map(len, body))
         json_at = metadata.find(_OPEN)
         start = json_at + _SIZE
-        metadata[start : start + _SIZE_DIGITS] = b"%012d" % len(body)
-        return RecordBatchDraft(metadata, body, json_at, zlib.crc32(body))
+        metadata[start : start + _SIZE_DIGITS] = b"%012d" % size
+        crc = 0
+        for piece in body:
+            crc = zlib.crc32(piece, crc)
+        return RecordBatchDraft(metadata, body, size, json_at, crc)
+
+
+class _Encoder:
+    """Makes IPC messages of record batches, as pieces: buffers of more than `GATHERED` bytes are
+    pieces themselves, what is between them is copied into others.
+
+    One stream for all of them, of which nobody wants the beginning: to write the schema anew for
+    each costs as much as a small batch does.
+    """
+
+    def __init__(self, schema: pa.Schema, empty: pa.RecordBatch) -> None:
+        self._pieces = _Pieces()
+        self._stream = pa.BufferedOutputStream(pa.PythonFile(self._pieces, mode="w"), GATHERED)
+        self._writer = pa.ipc.new_stream(self._stream, schema)
+        self.message(empty, {})
+
+    def message(self, batch: pa.RecordBatch, metadata: dict[bytes, bytes]) -> list[Any]:
+        self._pieces.taken = []
+        self._writer.write_batch(batch, custom_metadata=metadata)
+        self._stream.flush()
+        return self._pieces.taken
+
+
+class _Pieces:
+    """A file, to pyarrow, that keeps what is written to it."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.taken: list[bytes | memoryview] = []
+
+    def write(self, piece: Any) -> int:
+        self.taken.append(piece if isinstance(piece, bytes) else memoryview(piece).cast("B"))
+        return len(piece)
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 def verify(data: memoryview, at: int, segment: int) -> Record:
