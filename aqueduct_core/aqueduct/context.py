@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum, auto
+from enum import IntEnum, auto
 
 from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.credit import ReceiveCredit
@@ -13,19 +13,17 @@ from aqueduct_core.aqueduct.flow import Flow
 from aqueduct_core.aqueduct.lineage import RemoteLineage
 from aqueduct_core.aqueduct.outbox import Outbox
 from aqueduct_core.aqueduct.send_queue import SendQueues
-from aqueduct_core.primitives.timers import Timers
+from aqueduct_core.primitives.timers import DelayQueue, Timers
 
 
-class Timer(Enum):
+class Timer(IntEnum):
     """What a deadline is for; one of each a channel, or of the connection (channel 0)."""
 
     HANDSHAKE = auto()
-    ACK = auto()
     RECEIPT_DEADLINE = auto()
     DECLARE = auto()
     FORGET = auto()
     LINGER = auto()
-    DEQUEUE = auto()
     IDLE = auto()
     PROCEED = auto()
 
@@ -37,14 +35,14 @@ TimerKey = tuple[Timer, int]
 class ConnectionContext:
     """What both halves of all channels of a connection work with.
 
-    ``due`` names the channels that have frames to write with the next actions; ``rtt`` is the
-    round-trip time of the link in seconds, as far as it is known; ``ranges`` are those of the
-    numbers of all channels; ``datagram_size`` is the most that fits a datagram, in bytes.
+    ``due`` names the channels that have frames to write with the next actions; ``acks_due`` and
+    ``credit_due`` those that have them shortly; ``rtt`` is the round-trip time of the link in
+    seconds, as far as it is known; ``ranges`` are those of the numbers of all channels;
+    ``datagram_size`` is the most that fits a datagram, in bytes.
     """
 
     config: Config
     outbox: Outbox
-    timers: Timers[TimerKey]
     events: EventQueue
     credit: ReceiveCredit
     refusable: Refusable
@@ -56,7 +54,32 @@ class ConnectionContext:
     reserved_streams: int = 0
     ranges: int = 0
     due: dict[int, None] = field(default_factory=dict)
+    timers: Timers[TimerKey] = field(default_factory=Timers)
+    acks_due: DelayQueue[int] = field(init=False)
+    credit_due: DelayQueue[int] = field(init=False)
     remote_lineage: RemoteLineage = field(default_factory=RemoteLineage)
+
+    def __post_init__(self) -> None:
+        self.acks_due = DelayQueue(self.config.ack_delay)
+        self.credit_due = DelayQueue(self.config.dequeued_delay)
+
+    @property
+    def wake_at(self) -> float | None:
+        """The earliest of all deadlines; None: there is none."""
+        times = (self.timers.next, self.acks_due.next, self.credit_due.next)
+        return min((when for when in times if when is not None), default=None)
+
+    def fall_due(self, now: float) -> None:
+        """What was to be written shortly is to be written with the next actions."""
+        for queue in (self.acks_due, self.credit_due):
+            for channel in queue.take(now):
+                self.due[channel] = None
+
+    def stop_timers(self) -> None:
+        """Nothing is due any more."""
+        self.timers.clear()
+        self.acks_due.clear()
+        self.credit_due.clear()
 
     def stream_limit(self, streams: int) -> None:
         """The peer lets us open so many streams in all. A peer that allows few has fewer of

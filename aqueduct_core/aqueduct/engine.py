@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from aqueduct_core.aqueduct.channels import Channels
 from aqueduct_core.aqueduct.config import AckMode, Config, Mode
-from aqueduct_core.aqueduct.context import ConnectionContext, Timer, TimerKey
+from aqueduct_core.aqueduct.context import ConnectionContext, Timer
 from aqueduct_core.aqueduct.credit import ReceiveCredit
 from aqueduct_core.aqueduct.datagrams import LinkQueue, Refusable
 from aqueduct_core.aqueduct.dispatch import Dispatch
@@ -51,7 +51,6 @@ from aqueduct_core.engine.inputs import (
     StreamStopped,
 )
 from aqueduct_core.engine.message_batch import Attachment, Headers
-from aqueduct_core.primitives.timers import Timers
 
 __all__ = ["AckMode", "AqueductEngine", "Attach", "Config", "Mode", "Sent", "Side", "Statistics"]
 
@@ -79,11 +78,9 @@ class AqueductEngine:
         self._handshake = Handshake(side)
         self._outbox = Outbox(side, self._handshake.prefix)
         self._events = EventQueue()
-        self._timers: Timers[TimerKey] = Timers()
         self._context = ConnectionContext(
             config=config,
             outbox=self._outbox,
-            timers=self._timers,
             events=self._events,
             credit=ReceiveCredit(self._outbox),
             refusable=Refusable(),
@@ -92,6 +89,7 @@ class AqueductEngine:
             queues=SendQueues(config),
             link=LinkQueue(),
         )
+        self._timers = self._context.timers
         self._channels = Channels(side, self._context)
         self._egress = Egress(side, self._channels, self._context)
         self._dispatch = Dispatch(self._channels, self._context)
@@ -176,19 +174,20 @@ class AqueductEngine:
         self.closed = closed
         self._channels.connection_lost()
         self._context.link.clear()
-        self._timers.clear()
+        self._context.stop_timers()
         self._events.emit(closed)
 
     # --- time, actions, events -------------------------------------------------------------
 
     @property
     def wake_at(self) -> float | None:
-        return self._timers.next
+        return self._context.wake_at
 
     def tick(self, now: float) -> None:
         """Act on every deadline that is due."""
         self._now = now
         with self._guard():
+            self._context.fall_due(now)
             while self.closed is None and (key := self._timers.pop(now)) is not None:
                 self._on_timer(*key, now)
 

@@ -313,7 +313,7 @@ class Ingress:
             self.caught_up(channel)
 
     def _consumed(self, inbound: Inbound, credit: int) -> None:
-        if not inbound.datagram:
+        if credit and inbound.stream_id != DATAGRAM:
             self._outbox.consumed(inbound.stream_id, credit)
 
     def _unbind(self, inbound: Inbound) -> None:

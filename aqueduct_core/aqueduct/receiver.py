@@ -9,7 +9,7 @@ application's; what came before the application knew of the channel waits here.
 
 from __future__ import annotations
 
-from enum import Enum, auto
+from enum import IntEnum, auto
 
 from aqueduct_core.aqueduct.acks import ReliableAcks, UnreliableAcks
 from aqueduct_core.aqueduct.config import AckMode, Config
@@ -24,13 +24,13 @@ from aqueduct_core.aqueduct.wire.frames import Block, MessageFrame
 from aqueduct_core.primitives.ranges import Range
 
 
-class ReceiverState(Enum):
+class ReceiverState(IntEnum):
     OPEN = auto()
     FINISHING = auto()
     GONE = auto()
 
 
-class ReceiverInput(Enum):
+class ReceiverInput(IntEnum):
     MESSAGE = auto()
     SENT_UNRELIABLE = auto()
     FINISH_SENDER = auto()
@@ -47,6 +47,8 @@ VIOLATION = None
 NO_DATAGRAMS = UnreliableAcks(Config())
 """Of every channel without datagram messages; it stays as it is, since what has no number can be
 neither stored, nor refused, nor answered."""
+NO_ANSWER: tuple[list[int], list[Range]] = ([], [])
+"""Of every such channel, and never changed."""
 
 _S, _I = ReceiverState, ReceiverInput
 RECEIVER_TABLE: dict[ReceiverState, dict[ReceiverInput, ReceiverState | None]] = {
@@ -292,15 +294,12 @@ class ReceiverHalf:
         if enough is not None and self._unreported.gathered >= enough:
             context.due[self.channel] = None
         else:
-            context.timers.sooner(
-                (Timer.DEQUEUE, self.channel), now + context.config.dequeued_delay
-            )
+            context.credit_due.add(self.channel, now)
 
     # --- acks --------------------------------------------------------------------------
 
     def _ack_shortly(self, now: float) -> None:
-        context = self._context
-        context.timers.sooner((Timer.ACK, self.channel), now + context.config.ack_delay)
+        self._context.acks_due.add(self.channel, now)
 
     def _ack_early(self, now: float) -> None:
         if self._unreliable.whole:
@@ -320,10 +319,10 @@ class ReceiverHalf:
 
     def flush(self) -> None:
         """Write the acks and nacks that may go now, and the credit that has gathered."""
-        self._context.timers.cancel((Timer.ACK, self.channel))
-        self._write_acks(self._unreliable.answer())
+        self._context.acks_due.cancel(self.channel)
+        self._write_acks(NO_ANSWER if self._datagrams is None else self._datagrams.answer())
         if self._unreported.gathered:
-            self._context.timers.cancel((Timer.DEQUEUE, self.channel))
+            self._context.credit_due.cancel(self.channel)
             count = self._unreported.take(self._context.credit.queued(self.channel))
             if count:
                 frame = codec.encode_dequeued(count)
@@ -336,9 +335,12 @@ class ReceiverHalf:
             return
         frames = codec.encode_acks(ranges, lengths)
         self._context.outbox.write(self.control_stream(), frames, Rank.RECEIVER)
-        self._count_ranges()
-        self._unreliable_acked += sum(lengths[::2])
-        self._acked += sum(stop - first for first, stop in ranges) + sum(lengths[::2])
+        for first, stop in ranges:
+            self._acked += stop - first
+        if lengths:
+            self._count_ranges()
+            self._unreliable_acked += sum(lengths[::2])
+            self._acked += sum(lengths[::2])
         self._settle(ranges, lengths, nacked)
         for first, stop in nacked:
             self._nacked += stop - first
@@ -347,13 +349,14 @@ class ReceiverHalf:
 
     def _settle(self, ranges: list[Range], lengths: list[int], nacked: list[Range]) -> None:
         """What depends on acks: channels that these messages carried, and credit for them."""
-        position = self._unreliable.mark - sum(lengths)
         acked = []
-        for i, length in enumerate(lengths):
-            if not i % 2:
-                acked.append((position, position + length))
-                self._unreported.acked(position, position + length)
-            position += length
+        if lengths:
+            position = self._unreliable.mark - sum(lengths)
+            for i, length in enumerate(lengths):
+                if not i % 2:
+                    acked.append((position, position + length))
+                    self._unreported.acked(position, position + length)
+                position += length
         remote_lineage = self._context.remote_lineage
         if remote_lineage.carries(self.channel):
             remote_lineage.answered(self.channel, True, ranges, acked=True)
@@ -428,9 +431,9 @@ class ReceiverHalf:
 
     def _cancel_timers(self) -> None:
         self._count_ranges()
-        self._context.timers.cancel((Timer.ACK, self.channel))
+        self._context.acks_due.cancel(self.channel)
+        self._context.credit_due.cancel(self.channel)
         self._context.timers.cancel((Timer.RECEIPT_DEADLINE, self.channel))
-        self._context.timers.cancel((Timer.DEQUEUE, self.channel))
         self._context.due.pop(self.channel, None)
 
     def counts(self) -> Counts:

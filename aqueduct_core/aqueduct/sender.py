@@ -10,7 +10,7 @@ tables do not hold it any more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum, auto
+from enum import IntEnum, auto
 from itertools import repeat
 
 from aqueduct_core.aqueduct.config import Mode
@@ -27,14 +27,14 @@ from aqueduct_core.engine.message_batch import Attachment, Headers
 from aqueduct_core.primitives.ranges import Range, RangeSet
 
 
-class SenderState(Enum):
+class SenderState(IntEnum):
     OPEN = auto()
     FINISHING = auto()
     CANCELLING = auto()
     GONE = auto()
 
 
-class SenderInput(Enum):
+class SenderInput(IntEnum):
     SEND = auto()
     FINISH = auto()
     CANCEL = auto()

@@ -59,6 +59,8 @@ def tables(engine: AqueductEngine) -> dict[str, int]:
         "forgets": len(forgets._due),
         "lingering streams": len(forgets._lingering),
         "timers": len(context.timers._due),
+        "channels with acks shortly": len(context.acks_due),
+        "channels with credit shortly": len(context.credit_due),
         "idle watches": len(channels.idle._last),
         "channels with acks due": len(context.due),
         "streams of the peer": len(ingress._streams),

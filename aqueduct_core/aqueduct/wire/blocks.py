@@ -94,9 +94,8 @@ def decode_block(
     count = number - first
     if count < 2:
         return None, start
-    return Block(
-        first, np.concatenate(lengths).astype(np.int64), b"".join(pieces), pos - start
-    ), pos
+    column = np.array(lengths[0] if len(lengths) == 1 else np.concatenate(lengths), np.int64)
+    return Block(first, column, b"".join(pieces), pos - start), pos
 
 
 def _head(data: bytes, pos: int, end: int, max_payload: int) -> tuple[int, int, int] | None:

@@ -7,7 +7,7 @@ into pieces gives the same frames (AQ-SEQ-9).
 
 from __future__ import annotations
 
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
 from typing import Protocol
 
 from aqueduct_core.aqueduct.config import Config
@@ -56,7 +56,7 @@ class _Phase(Enum):
     """Not even parsed (AQ-SEQ-11)."""
 
 
-class _From(Enum):
+class _From(IntEnum):
     """Which side may send a frame, by the routed channel (reference §2.2)."""
 
     SENDER = auto()

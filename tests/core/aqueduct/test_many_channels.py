@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.aqueduct.engine import AckMode, AqueductEngine, Attach, Config
-from aqueduct_core.aqueduct.events import End, Ended, Event
+from aqueduct_core.aqueduct.events import Delivered, End, Ended, Event
 from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.primitives import varint
 from tests.simulation.rest import tables
@@ -118,3 +118,29 @@ def test_state_goes_with_what_is_open() -> None:
         sizes.append(sum(tables(pair.server).values()) + sum(tables(pair.client).values()))
     assert sizes[2] - sizes[1] == sizes[1] - sizes[0]
     assert sizes[2] < 20 * 1500
+
+
+def test_acks_and_credit_of_many_channels_are_no_timers() -> None:
+    """They have the same delay, so they are due in the order in which they came."""
+    config = Config(auto_accept=True, flow_per_channel=1 << 20)
+    pair = Shuttle(config, config)
+    channels = [
+        pair.client.send(0, b"", now=pair.now, attach=[Attach(True)]).attached[0]
+        for _ in range(200)
+    ]
+    pair.wait(1)
+    timers = pair.server._context.timers
+    before, outstanding = timers._serial, pair.client.statistics.outstanding
+    for channel in channels:
+        pair.client.send(channel, b"message", now=pair.now)
+    _, events = pair.turn()
+    for item in events:
+        assert isinstance(item, MessageBatch)
+        pair.server.consumed(item.channel, item.size, pair.now)
+    assert len(pair.server._context.acks_due) == 200
+    pair.now += config.ack_delay
+    pair.server.tick(pair.now)
+    acked, _ = pair.turn()
+    assert sum(isinstance(item, Delivered) for item in acked) == 200
+    assert pair.client.statistics.outstanding == outstanding
+    assert timers._serial == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aqueduct_core.primitives.timers import Timers
+from aqueduct_core.primitives.timers import DelayQueue, Timers
 
 
 def test_the_earliest_comes_first() -> None:
@@ -86,3 +86,48 @@ def test_cancelled_deadlines_do_not_pile_up() -> None:
         timers.cancel(999 - key)
     assert len(timers._heap) < 100
     assert timers.next == 0
+
+
+def test_what_comes_first_is_due_first_and_once() -> None:
+    queue: DelayQueue[str] = DelayQueue(0.02)
+    assert queue.next is None
+    queue.add("a", 1.0)
+    queue.add("b", 1.01)
+    queue.add("a", 1.015)
+    assert queue.next == 1.02
+    assert queue.take(1.0199) == []
+    assert queue.take(1.02) == ["a"]
+    assert queue.next == 1.03
+    queue.add("a", 1.025)
+    assert queue.take(2.0) == ["b", "a"]
+    assert not queue
+
+
+def test_what_is_cancelled_is_due_no_more() -> None:
+    queue: DelayQueue[str] = DelayQueue(0.5)
+    for key in "abc":
+        queue.add(key, 1.0)
+    queue.cancel("a")
+    queue.cancel("a")
+    assert queue.take(1.5) == ["b", "c"]
+    queue.add("c", 2.0)
+    queue.clear()
+    assert queue.next is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1)), max_size=60))
+def test_everything_added_is_due_no_sooner_than_its_delay_and_no_later(
+    steps: list[tuple[int, float]],
+) -> None:
+    """Against a table of deadlines; time goes on by each step."""
+    queue: DelayQueue[int] = DelayQueue(0.25)
+    model: dict[int, float] = {}
+    now = 0.0
+    for key, passed in steps:
+        now += passed
+        due = [each for each, when in model.items() if when <= now]
+        assert sorted(queue.take(now)) == sorted(due)
+        model = {each: when for each, when in model.items() if when > now}
+        queue.add(key, now)
+        model.setdefault(key, now + 0.25)
+        assert queue.next == min(model.values())
