@@ -32,6 +32,9 @@ COPY_BYTES = 4096
 EQUAL = 16
 """So many messages in a row are looked at whether they have one length, which is quicker."""
 
+SINGLY = 6
+"""So few messages are mixed one by one, which is quicker than columns of them."""
+
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
@@ -75,6 +78,8 @@ def of_batches(parts: Sequence[BatchPart]) -> tuple[list[Content], Checks]:
     for part in parts:
         crcs += _crcs(part)
     checks = np.array(crcs, np.uint32)
+    if len(crcs) <= SINGLY:
+        return _singly(parts, crcs), checks
     counts = np.array([part.high - part.low for part in parts], np.int64)
     stops = np.cumsum(counts)
     starts = stops - counts
@@ -105,11 +110,11 @@ def _crcs(part: BatchPart) -> list[int]:
     batch, low, high, _ = part
     ends: list[int] = batch.offsets[low : high + 1].tolist()
     start, stop, size = ends[0], ends[-1], ends[1] - ends[0]
-    if high - low >= EQUAL and size and ends == list(range(start, stop + 1, size)):
+    large = len(batch.payload) > COPY_BYTES * batch.count
+    if not large and high - low >= EQUAL and size and ends == list(range(start, stop + 1, size)):
         column = np.frombuffer(batch.payload, f"V{size}", high - low, start)
         crcs = list(map(crc32, column.tolist()))
     else:
-        large = len(batch.payload) > COPY_BYTES * batch.count
         payload = memoryview(batch.payload) if large else batch.payload
         crcs = [crc32(payload[begin:end]) for begin, end in pairwise(ends)]
     for index, headers in batch.headers.items():
@@ -122,6 +127,22 @@ def _with_headers(crc: int, headers: Headers) -> int:
     if not headers:
         return crc
     return crc32(encode_varbytes(encode_pairs(headers)), crc)
+
+
+def _singly(parts: Sequence[BatchPart], crcs: list[int]) -> list[Content]:
+    """The content of each part, as of `_mixed`."""
+    left = iter(crcs)
+    contents = []
+    for batch, low, high, first in parts:
+        ends: list[int] = batch.offsets[low : high + 1].tolist()
+        total = 0
+        for number, (begin, end) in enumerate(pairwise(ends), first):
+            mixed = (number * int(_STEP) + (end - begin << 32 | next(left))) & MASK
+            mixed = (mixed ^ mixed >> 30) * int(_FIRST) & MASK
+            mixed = (mixed ^ mixed >> 27) * int(_SECOND) & MASK
+            total += mixed ^ mixed >> 31
+        contents.append(Content(high - low, total & MASK))
+    return contents
 
 
 def _mixed(

@@ -11,6 +11,7 @@ import pytest
 
 from aqueduct_core.engine.checksum import (
     COPY_BYTES,
+    SINGLY,
     BatchPart,
     Content,
     of_batches,
@@ -47,6 +48,28 @@ def test_it_is_what_is_written_down() -> None:
             assert of_payloads([payload], number) == (1, as_written(number, payload))
             mixed = of_payloads([payload], number, HeaderColumn.of([pair]))
             assert mixed.total == as_written(number, payload, pair) != as_written(number, payload)
+
+
+@pytest.mark.parametrize("count", [1, 2, SINGLY, SINGLY + 1])
+def test_few_messages_and_many_are_mixed_alike(count: int) -> None:
+    chance = random.Random(count)
+    payloads = [chance.randbytes(chance.randrange(3_000)) for _ in range(count)]
+    messages = run(payloads, headers={count - 1: ((b"k", b"v"),)})
+    first = (1 << 62) - count
+    written = [
+        as_written(first + i, payload, messages.headers.get(i, ()))
+        for i, payload in enumerate(payloads)
+    ]
+    contents, checks = of_batches([BatchPart(messages, 0, count, first)])
+    assert contents == [(count, sum(written) % (1 << 64))]
+    assert len(checks) == count
+    ends = {0, 1, count}
+    parts = [BatchPart(messages, low, high, first + low) for low, high in pairwise(sorted(ends))]
+    contents, again = of_batches(parts)
+    assert [content.total for content in contents] == [
+        sum(written[part.low : part.high]) % (1 << 64) for part in parts
+    ]
+    assert again.tolist() == checks.tolist()
 
 
 def test_the_example_of_the_protocol_page() -> None:
