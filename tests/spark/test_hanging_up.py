@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,18 +43,21 @@ def worker(folder: Path, module: str) -> Iterator[tuple[BinaryIO, list[str]]]:
     unix = {
         "PYTHONPATH": os.pathsep.join([str(folder), *sys.path]),
         "PYTHON_UNIX_DOMAIN_ENABLED": "true",
-        "PYTHON_WORKER_FACTORY_SOCK_DIR": str(folder),
         "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1",
         "SPARK_REUSE_WORKER": "1",
     }
     printed: list[str] = []
-    with subprocess.Popen(
-        [sys.executable, "-m", "pyspark.daemon", module],
-        env={**environment(), **unix},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as daemon:
+    with (
+        # The path of a socket has room for 107 bytes: pytest's own folders may be longer.
+        tempfile.TemporaryDirectory(prefix="spark-", dir="/tmp") as sockets,
+        subprocess.Popen(
+            [sys.executable, "-m", "pyspark.daemon", module],
+            env={**environment(), **unix, "PYTHON_WORKER_FACTORY_SOCK_DIR": sockets},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as daemon,
+    ):
         assert daemon.stdin is not None
         assert daemon.stdout is not None
         assert daemon.stderr is not None
