@@ -253,6 +253,7 @@ class DatagramServer(ABC):
             send=self._socket.send,
             on_turn=self._turned,
             on_due=self._deadline,
+            unread=self._is_behind,
         )
         self.counts.accepted += 1
         self.drivers.add(driver)
@@ -294,6 +295,9 @@ class DatagramServer(ABC):
         self._turns.add(driver, None)  # or has one anyhow, as so much waits
         if not self._waits:
             self._serve()
+
+    def _is_behind(self) -> bool:
+        return self._socket.backlogged or bool(self._turns)
 
     def _route(self, driver: Driver) -> None:
         issued, retired = driver.link.routes()

@@ -150,6 +150,7 @@ class _Server:
                 make_engine=lambda _, ready: (self.make_engine(ready), self.on_events),
                 send=line.send,
                 on_turn=line.turned,
+                unread=line.is_behind,
                 explain=partial(_failure, self.host, line),
             )
             driver.internal_error = self.internal_error

@@ -49,6 +49,10 @@ class DialledSocket:
     def send(self, datagrams: list[tuple[bytes, Address]]) -> int | None:
         return self._socket.send(datagrams)
 
+    def is_behind(self) -> bool:
+        """More has arrived than was read so far."""
+        return self._socket.backlogged
+
     def turned(self, driver: Driver) -> None:
         if driver.closed:
             self._socket.close()

@@ -32,6 +32,11 @@ JOIN = 0.002
 a tenth of the 20 ms after which acknowledgements are due, so that a message sent by itself is no
 later than that, and a thousand of them a second take half as many turns. The first one after so
 much quiet is not put off."""
+PATIENCE = 0.25
+"""Seconds that the silence of a peer is not believed, at most, while there is something to read
+that may be its answer."""
+LOOK_AGAIN = 0.05
+"""Seconds until that is looked at again."""
 DRIVER_BYTES = 4 << 10
 """A driver, its timer, and its places in the tables of a listener."""
 
@@ -53,7 +58,9 @@ class Driver:
     that could be replayed is processed (AQ-0RTT-3); at a client that writes 0-RTT data, at once.
 
     ``on_due`` is called when a deadline has come, and gives the driver a ``turn`` when others had
-    theirs; without it, it has one at once.
+    theirs; without it, it has one at once. ``unread`` says whether something has arrived that
+    nobody has looked at yet: then nothing is taken for lost that the peer has not acknowledged, for
+    `PATIENCE` at most.
 
     Usage: call the commands of ``engine``, then ``kick``; await ``writable`` before the next
     large amount. All calls belong to the thread of the event loop.
@@ -68,6 +75,7 @@ class Driver:
         send: Send,
         on_turn: Callable[[Driver], None],
         on_due: Callable[[Driver], None] | None = None,
+        unread: Callable[[], bool] = lambda: False,
         explain: Callable[[Driver], AqueductError] | None = None,
     ) -> None:
         self.link = link
@@ -87,8 +95,10 @@ class Driver:
         self._send = send
         self._on_turn = on_turn
         self._on_due = on_due
+        self._unread = unread
         self._timer: asyncio.TimerHandle | None = None
-        self._due: float | None = None
+        self._due: float | None = None  # of the link
+        self._wake: float | None = None  # of the link or the engine, whichever is first
         self._kick: asyncio.Handle | None = None
         self._kick_at = 0.0
         self._kicked_last = -JOIN
@@ -261,7 +271,7 @@ class Driver:
         if datagrams:
             link.receive(datagrams, now)
         self._handle(link.inputs(), now)
-        if self._due is not None and now >= self._due:
+        if self._link_is_due(now):
             # What arrived just now has only put deadlines off, so the last ``_due`` decides.
             link.fire(now)
             self._handle(link.inputs(), now)
@@ -382,19 +392,35 @@ class Driver:
             wake = engine.wake_at
             if wake is not None and (due is None or wake < due):
                 due = wake
+        self._wake = due
         timer = self._timer
         if timer is not None:
             if due is not None and timer.when() <= due:
-                return  # It fires early, finds nothing due and sets itself again.
+                return  # It fires early, and sets itself again without a turn.
             timer.cancel()
             self._timer = None
         if due is not None:
             self._timer = self._loop.call_at(due, self._fired)
 
+    def _link_is_due(self, now: float) -> bool:
+        """A deadline of the link has come, and is none that something may put off which has arrived
+        already."""
+        due = self._due
+        if due is None or now < due:
+            return False
+        return now >= due + PATIENCE or self.link.awaits != due or not self._unread()
+
     def _fired(self) -> None:
         self._timer = None
-        if self._on_due is None:
-            self.turn((), self.now())
+        now, wake = self.now(), self._wake
+        if wake is None:
+            return
+        if now < wake:  # it was put off since this timer was set
+            self._timer = self._loop.call_at(wake, self._fired)
+        elif wake == self._due and not self._link_is_due(now):
+            self._timer = self._loop.call_at(now + LOOK_AGAIN, self._fired)
+        elif self._on_due is None:
+            self.turn((), now)
         else:
             self._on_due(self)
 
@@ -419,7 +445,7 @@ class Driver:
         self._on_turn(self)
         self.link.free()
         # Those who are told of the end hold this driver, and must not be held by it any more.
-        del self._make_engine, self._on_turn, self._on_due, self._send
+        del self._make_engine, self._on_turn, self._on_due, self._send, self._unread
         self._on_events = self.held = None
 
 

@@ -101,6 +101,11 @@ class Link(Protocol):
         """When ``fire`` is wanted next; None once the link is closed."""
 
     @property
+    def awaits(self) -> float | None:
+        """When something is taken for lost that the peer has not acknowledged, as of the last
+        ``timer``, which is no later; None: nothing is awaited, or silence is no sign of loss."""
+
+    @property
     def unsent(self) -> int:
         """Bytes that ``apply`` took and the peer has not acknowledged, and queued datagrams."""
 

@@ -101,6 +101,8 @@ class UdpSocket:
         self._loop = asyncio.get_running_loop()
         self._pending: deque[tuple[bytes, Address]] = deque()
         self._closed = False
+        self.backlogged = False
+        """The last burst was not all that had arrived."""
         sock.setblocking(False)
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
             sock.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
@@ -161,11 +163,13 @@ class UdpSocket:
 
     def _readable(self) -> None:
         datagrams: list[tuple[bytes, Address]] = []
+        self.backlogged = False
         try:
             if self._gro:
                 self._read_coalesced(datagrams)
             else:
                 self._read_single(datagrams)
+            self.backlogged = True
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:

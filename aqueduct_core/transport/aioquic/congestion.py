@@ -56,6 +56,9 @@ class Bounded(QuicCongestionControl):
 
     losses = 0
     """How often packets were lost."""
+    peer_waited = 0.0
+    """Seconds that the peer kept the acknowledgement back that is being handled: no part of the
+    path, and no sign that a queue grows on it."""
     _max_datagram_size: int
     _bound: float = FLOOR
     _peak: int = 0
@@ -68,7 +71,7 @@ class Bounded(QuicCongestionControl):
             self._peak = self.bytes_in_flight
 
     def on_run_sent(self, size: int) -> None:
-        """Like ``on_packet_sent`` for packets of ``size`` bytes in all, unless ``begins_anew``."""
+        """Like ``on_packet_sent`` for packets of ``size`` bytes in all, behind ``begin_anew``."""
         self.bytes_in_flight += size
         if self.bytes_in_flight > self._peak:
             self._peak = self.bytes_in_flight
@@ -83,6 +86,7 @@ class Bounded(QuicCongestionControl):
             self.congestion_window = int(self._bound)
 
     def on_rtt_measurement(self, *, now: float, rtt: float) -> None:
+        rtt = max(rtt - self.peer_waited, min(rtt, self._least))  # as in RFC 9002 §5.3
         super().on_rtt_measurement(now=now, rtt=rtt)  # type: ignore[safe-super]
         if rtt <= self._least or now - self._least_at > MEMORY:
             self._least, self._least_at = rtt, now
@@ -108,9 +112,12 @@ class BoundedCubic(Bounded, CubicCongestionControl):
         self.additive_increase_factor = size
         super().resize(size)
 
-    def begins_anew(self, now: float) -> bool:
-        """After so long a silence, the next packet sent makes the window small again."""
-        return self.last_ack != 0.0 and now - self.last_ack >= K_CUBIC_MAX_IDLE_TIME
+    def begin_anew(self, now: float) -> None:
+        """Make the window small again after so long a silence (RFC 9002 §7.8), before anything is
+        sent. aioquic does so behind each packet until the first acknowledgement."""
+        if self.last_ack != 0.0 and now - self.last_ack >= K_CUBIC_MAX_IDLE_TIME:
+            self.reset()
+            self.last_ack = now
 
     def on_run_acked(self, now: float, packets: Sequence[SentBytes]) -> None:
         """Like ``on_packet_acked`` for each."""
@@ -163,9 +170,8 @@ class BoundedCubic(Bounded, CubicCongestionControl):
 class BoundedReno(Bounded, RenoCongestionControl):
     """Reno (RFC 9002 §7) with the bound."""
 
-    def begins_anew(self, now: float) -> bool:
+    def begin_anew(self, now: float) -> None:
         """Reno does not."""
-        return False
 
     def on_run_acked(self, now: float, packets: Sequence[SentBytes]) -> None:
         """Like ``on_packet_acked`` for each."""

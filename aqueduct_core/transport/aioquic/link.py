@@ -107,6 +107,10 @@ class AioquicLink:
         return due
 
     @property
+    def awaits(self) -> float | None:
+        return None if self._freed else self._quic.loss_at
+
+    @property
     def unsent(self) -> int:
         return 0 if self._lost else self._quic.unacknowledged + self._quic.queued_datagrams
 

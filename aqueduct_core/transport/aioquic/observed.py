@@ -57,6 +57,11 @@ class ObservedConnection(QuicConnection):
         return self._loss._rtt_smoothed if self._loss._rtt_initialized else None
 
     @property
+    def loss_at(self) -> float | None:
+        """When what was not acknowledged is taken for lost, as of the last ``get_timer``."""
+        return self._loss_at
+
+    @property
     def bytes_per_round_trip(self) -> int:
         """What may be on its way at once: about what the path carries in a round trip."""
         return self._loss.congestion_window

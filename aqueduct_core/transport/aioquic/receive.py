@@ -29,7 +29,7 @@ from aioquic.quic.recovery import MAX_ACK_RANGES, QuicPacketSpace
 from aioquic.tls import Epoch
 from cryptography.exceptions import InvalidTag
 
-from aqueduct_core.transport.aioquic.send import RunConnection
+from aqueduct_core.transport.aioquic.acknowledging import AckingConnection
 from aqueduct_core.transport.aioquic.streams import StreamReceiver
 from aqueduct_core.transport.settings import LARGEST_DATAGRAM, LinkSettings
 
@@ -53,8 +53,8 @@ DATAGRAM_WITH_LENGTH = 0x31
 VARINT = {1: 0x3F, 2: 0x3FFF, 4: 0x3FFF_FFFF, 8: 0x3FFF_FFFF_FFFF_FFFF}
 
 
-class BurstConnection(RunConnection):
-    """A ``RunConnection`` that takes whole bursts."""
+class BurstConnection(AckingConnection):
+    """An ``AckingConnection`` that takes whole bursts."""
 
     def __init__(
         self,
@@ -96,6 +96,7 @@ class BurstConnection(RunConnection):
             if len(data) <= LARGEST_DATAGRAM:
                 self.receive_datagram(data, address, now)
             position += 1
+        self.came(datagrams, now)
 
     @property
     def _usual(self) -> bool:

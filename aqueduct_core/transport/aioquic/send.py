@@ -8,7 +8,7 @@ are kept once for the run. Packets of a run have one size, so that the socket ha
 as a whole.
 
 Whatever is not exactly that is left to ``QuicConnection``: other frames, other states of the
-connection, a small window, the end of silence. The packets are those that it would build, but for
+connection, a small window. The packets are those that it would build, but for
 one thing: a packet with stream bytes is begun only where a whole datagram fits the congestion
 window, for what is sent in scraps costs both ends as much as whole datagrams.
 """
@@ -71,7 +71,9 @@ class RunConnection(StreamConnection):
 
     def datagrams_to_send(self, now: float) -> list[tuple[bytes, Any]]:
         recovery = self._recovery
-        if recovery is None or not self._sends_plainly(recovery, now):
+        if recovery is not None:
+            recovery.begin_anew(now)
+        if recovery is None or not self._sends_plainly(recovery):
             return super().datagrams_to_send(now)
         self._discard_ended()
         self._pacing_at = None
@@ -199,7 +201,7 @@ class RunConnection(StreamConnection):
             self._close_at = now + self._idle_timeout()
             self._ack_eliciting_sent_since_receipt = True
 
-    def _sends_plainly(self, recovery: RunRecovery, now: float) -> bool:
+    def _sends_plainly(self, recovery: RunRecovery) -> bool:
         """Established, on its one path, with keys of AES, and nothing is to be sent but bytes of
         streams, limits and acknowledgements."""
         if (
@@ -230,7 +232,6 @@ class RunConnection(StreamConnection):
             and not keys.send.hp._is_chacha20
             and not keys._update_key_requested
             and window >= LEAST_WINDOW * size
-            and not recovery.begins_anew(now)
             and self._crypto_streams[Epoch.ONE_RTT].sender.buffer_is_empty
             and all(identifier.was_sent for identifier in self._host_cids)
         )

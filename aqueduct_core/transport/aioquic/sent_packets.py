@@ -65,9 +65,9 @@ class RunRecovery(QuicPacketRecovery):
         super().__init__(max_datagram_size=max_datagram_size, **start)
         self._pacer = self.pacer = BurstPacer(max_datagram_size=max_datagram_size)
 
-    def begins_anew(self, now: float) -> bool:
-        """A packet that is sent now makes the congestion window small."""
-        return self._cc.begins_anew(now)
+    def begin_anew(self, now: float) -> None:
+        """Something is about to be sent: after a long silence the congestion window is small."""
+        self._cc.begin_anew(now)
 
     def on_run_sent(self, packets: list[StreamPacket], size: int, space: QuicPacketSpace) -> None:
         """Like ``on_packet_sent`` for each; they have ``size`` bytes in all."""

@@ -109,6 +109,10 @@ class PlainLink:
         return self._idle_at if until is None else min(until, self._idle_at)
 
     @property
+    def awaits(self) -> float | None:
+        return None
+
+    @property
     def unsent(self) -> int:
         return self._unsent
 

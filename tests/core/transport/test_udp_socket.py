@@ -109,12 +109,19 @@ def test_one_turn_reads_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> Non
     async def main(gro: int) -> None:
         monkeypatch.setattr(udp_socket, "UDP_GRO", gro)
         bursts: list[int] = []
-        receiver, _ = opened(bound(), lambda burst: bursts.append(len(burst)))
+        left: list[bool] = []
+
+        def note(burst: Burst) -> None:
+            bursts.append(len(burst))
+            left.append(receiver.backlogged)
+
+        receiver, _ = opened(bound(), note)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             for i in range(50):
                 sender.sendto(bytes([i]), receiver.address)
         await eventually(lambda: sum(bursts) == 50)
         assert max(bursts) <= 8
+        assert left == [True] * 6 + [False]
         receiver.close()
 
     for gro in (104, -1):

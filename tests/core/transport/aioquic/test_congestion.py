@@ -131,7 +131,7 @@ def test_a_run_does_to_the_window_what_its_packets_do(
         for one, size in zip(packets, sizes, strict=True):
             one.sent_bytes = size
             singly.on_packet_sent(packet=one)
-        assert not whole.begins_anew(now)
+        whole.begin_anew(now)
         whole.on_run_sent(sum(sizes))
         assert books(whole) == books(singly)
         now += took
@@ -151,15 +151,24 @@ def test_a_run_does_to_the_window_what_its_packets_do(
         assert books(whole) == books(singly)
 
 
-def test_after_a_long_silence_cubic_begins_anew() -> None:
+def test_after_a_long_silence_cubic_begins_anew_once() -> None:
+    """Before the first packet, and not again with each packet until one is acknowledged."""
     cubic, reno = BoundedCubic(max_datagram_size=SIZE), BoundedReno(max_datagram_size=SIZE)
+    first = cubic.congestion_window
     for control in (cubic, reno):
-        assert not control.begins_anew(1.0)
+        control.begin_anew(1.0)
         control.on_packet_sent(packet=packet(1.0))
         control.on_packet_acked(now=1.1, packet=packet(1.0))
-        assert not control.begins_anew(2.9)
-    assert cubic.begins_anew(3.0)
-    assert not reno.begins_anew(3.0)
+        control.congestion_window = 50 * SIZE
+        control.begin_anew(2.9)
+        assert control.congestion_window == 50 * SIZE
+        control.begin_anew(3.0)
+    assert cubic.congestion_window == first
+    assert reno.congestion_window == 50 * SIZE
+    cubic.congestion_window = 40 * SIZE
+    cubic.begin_anew(3.1)
+    cubic.on_packet_sent(packet=packet(3.1))
+    assert cubic.congestion_window == 40 * SIZE
 
 
 def test_links_are_made_with_it() -> None:

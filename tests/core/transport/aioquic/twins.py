@@ -3,8 +3,9 @@
 Both have the same random numbers for what the network does, the same clock and the same books when
 the handshake is over (its signatures have a size of their own each time). What we mean to do
 otherwise than the library, the twin does too: it paces in the same bursts, is not woken by pacing
-where nothing may be sent, and begins no packet with stream bytes where no whole datagram fits the
-window. All else is to be the same, to the byte.
+where nothing may be sent, makes its window small before it sends and not behind that, and begins no
+packet with stream bytes where no whole datagram fits the window. All else is to be the same, to the
+byte.
 """
 
 from __future__ import annotations
@@ -152,7 +153,8 @@ def by_the_library() -> Iterator[None]:
     def built(self: RunConnection, now: float) -> list[tuple[bytes, Any]]:
         assert self._recovery is not None
         recovery = self._recovery
-        plainly = WholeDatagrams.applies = self._sends_plainly(recovery, now)
+        recovery.begin_anew(now)
+        plainly = WholeDatagrams.applies = self._sends_plainly(recovery)
         out = StreamConnection.datagrams_to_send(self, now)
         room = recovery.congestion_window - recovery.bytes_in_flight
         waits = len(self._order) or self._due or self._limits_due
