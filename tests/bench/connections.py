@@ -1,8 +1,16 @@
 """Many connections at one intake: what a message costs with 500 against 50, and what is dropped.
 
-As many messages in all are sent over 50 connections and over 500, each with one ordered channel.
-All are there before the first message; then all send what they have at once, which is what the
-kernel's buffer has to take. CPU is that of the intake and its sync process, for a message.
+As many messages in all are sent over 50 connections and over 500, each with one ordered channel, in
+two ways. CPU is that of the intake and its sync process, for a message.
+
+*At once*: all are there before the first message; then all send what they have, which is what the
+kernel's buffer has to take. This is the harder one, and has the goal: 200 messages or so of a
+connection are two or three flights of slow start, so a message of 500 connections has ten times as
+many flights, acknowledgements and groups as one of 50, and most of its cost is in these.
+
+*Steady*: windows are warm, and a flight of 20 messages leaves every 2 ms from the next connection.
+A message has as many flights with 500 connections as with 50: what is left is what having them
+costs.
 
     python -m tests.bench.connections [--repetitions N] [--seconds S]
 """
@@ -31,6 +39,8 @@ FEW, MANY = 50, 500
 PAYLOAD = 100
 RATE = 25_000
 """Messages of a run for each second of it, about."""
+FLIGHT, EVERY = 20, 0.002
+"""Messages of a flight of the steady load, and seconds from one to the next."""
 AT_ONCE = 16
 """Handshakes under way at a time."""
 SEND = "--send"
@@ -38,14 +48,15 @@ SENDER = (sys.executable, "-W", "ignore", "-m", "tests.bench.connections", SEND)
 
 
 class Run(NamedTuple):
-    """Microseconds of CPU for a message, seconds until all were acked, datagrams dropped."""
+    """Microseconds of CPU for a message, messages a second until all were acked, datagrams
+    dropped."""
 
     cost: float
-    wall: float
+    speed: float
     drops: int
 
 
-async def send(endpoint: str, connections: int, messages: int) -> None:
+async def send(endpoint: str, connections: int, messages: int, steady: bool) -> None:
     """Connect, say so, wait for a line, send; one more line when everything is acked."""
     free = asyncio.Semaphore(AT_ONCE)
     async with AsyncExitStack() as stack:
@@ -60,26 +71,42 @@ async def send(endpoint: str, connections: int, messages: int) -> None:
                 await connection.entrypoint.flush()
                 return sender
 
-        senders = await asyncio.gather(*(begin(number) for number in range(connections)))
-        print("ready", flush=True)
-        await asyncio.to_thread(sys.stdin.readline)
-        part = [bytes(PAYLOAD)] * (messages // connections)
-
         async def whole(sender: Sender) -> None:
-            await sender.send_many(part)
+            await sender.send_many([bytes(PAYLOAD)] * (messages // connections))
             await sender.flush()
 
-        await asyncio.gather(*map(whole, senders))
+        senders = await asyncio.gather(*(begin(number) for number in range(connections)))
+        if steady:
+            await asyncio.gather(*map(whole, senders))
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        if steady:
+            await in_flights(senders, messages)
+        else:
+            await asyncio.gather(*map(whole, senders))
         print("acked", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
 
 
-def measure(connections: int, messages: int) -> Run:
+async def in_flights(senders: list[Sender], messages: int) -> None:
+    """Each flight is begun in its time, whatever became of those before."""
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(messages // FLIGHT):
+            sender = senders[number % len(senders)]
+            tasks.create_task(sender.send_many([bytes(PAYLOAD)] * FLIGHT))
+            await asyncio.sleep(begun + (number + 1) * EVERY - loop.time())
+    for sender in senders:
+        await sender.flush()
+
+
+def measure(connections: int, messages: int, steady: bool) -> Run:
     with (
         tempfile.TemporaryDirectory(prefix="aqueduct-bench-") as folder,
         intake_process(Path(folder)) as running,
         subprocess.Popen(
-            [*SENDER, running.endpoint, str(connections), str(messages)],
+            [*SENDER, running.endpoint, str(connections), str(messages), str(int(steady))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -96,22 +123,26 @@ def measure(connections: int, messages: int) -> Run:
         wall, used = time.perf_counter() - begun, meter.used()
         drops = running.drops
         sender.kill()
-    return Run(used / messages * 1e6, wall, drops)
+    return Run(used / messages * 1e6, messages / wall, drops)
 
 
 def compare(effort: Effort, sheet: Sheet) -> None:
     messages = int(RATE * effort.seconds)
+    paced = int(FLIGHT / EVERY * effort.seconds) // (FLIGHT * MANY) * FLIGHT * MANY
     kinds = {
-        f"{count} connections": partial(measure, count, messages // count * count)
+        f"{count} connections{way}": partial(measure, count, total // count * count, bool(way))
+        for way, total in (("", messages), (", steady", max(paced, FLIGHT * MANY)))
         for count in (FEW, MANY)
     }
     runs = list(in_turns(kinds, effort, sheet))
-    few, many = kinds
     for kind in kinds:
         sheet.add(f"{kind}, CPU a message", "µs", [run[kind].cost for run in runs])
-        sheet.add(f"{kind}, messages a second", "1/s", [messages / run[kind].wall for run in runs])
+        sheet.add(f"{kind}, messages a second", "1/s", [run[kind].speed for run in runs])
+    few, many, few_steady, many_steady = kinds
     over = ratios(runs, many, few, lambda run: run.cost)
     sheet.add(f"a message with {MANY} over {FEW} connections", "x", over, "connections")
+    over = ratios(runs, many_steady, few_steady, lambda run: run.cost)
+    sheet.add(f"a message with {MANY} over {FEW} connections, steady", "x", over)
     drops = [max(each.drops for each in run.values()) for run in runs]
     sheet.add("datagrams dropped", "", drops, "drops")
 
@@ -120,6 +151,6 @@ BENCH = Bench("connections", "many connections at one intake: cost of a message,
 
 if __name__ == "__main__":
     if sys.argv[1:2] == [SEND]:
-        asyncio.run(send(sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+        asyncio.run(send(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5] == "1"))
     else:
         BENCH.run()
