@@ -19,6 +19,7 @@ from aqueduct_core.engine.close_codes import CONNECTION_REFUSED, CloseOrigin, ho
 from aqueduct_core.engine.engine import Engine, Footprint
 from aqueduct_core.engine.inputs import Input, LinkLost
 from aqueduct_core.errors import AqueductError, ConnectFailed
+from aqueduct_core.transport.alarm import Alarm
 from aqueduct_core.transport.link import Address, Link, LinkCounts
 
 INTERNAL = 10
@@ -32,11 +33,6 @@ JOIN = 0.002
 a tenth of the 20 ms after which acknowledgements are due, so that a message sent by itself is no
 later than that, and a thousand of them a second take half as many turns. The first one after so
 much quiet is not put off."""
-PATIENCE = 0.25
-"""Seconds that the silence of a peer is not believed, at most, while there is something to read
-that may be its answer."""
-LOOK_AGAIN = 0.05
-"""Seconds until that is looked at again."""
 DRIVER_BYTES = 4 << 10
 """A driver, its timer, and its places in the tables of a listener."""
 
@@ -59,8 +55,7 @@ class Driver:
 
     ``on_due`` is called when a deadline has come, and gives the driver a ``turn`` when others had
     theirs; without it, it has one at once. ``unread`` says whether something has arrived that
-    nobody has looked at yet: then nothing is taken for lost that the peer has not acknowledged, for
-    `PATIENCE` at most.
+    nobody has looked at yet, as ``Alarm`` asks.
 
     Usage: call the commands of ``engine``, then ``kick``; await ``writable`` before the next
     large amount. All calls belong to the thread of the event loop.
@@ -95,10 +90,7 @@ class Driver:
         self._send = send
         self._on_turn = on_turn
         self._on_due = on_due
-        self._unread = unread
-        self._timer: asyncio.TimerHandle | None = None
-        self._due: float | None = None  # of the link
-        self._wake: float | None = None  # of the link or the engine, whichever is first
+        self._alarm = Alarm(self._loop, link, unread, self._rung)
         self._kick: asyncio.Handle | None = None
         self._kick_at = 0.0
         self._kicked_last = -JOIN
@@ -271,7 +263,7 @@ class Driver:
         if datagrams:
             link.receive(datagrams, now)
         self._handle(link.inputs(), now)
-        if self._link_is_due(now):
+        if self._alarm.link_is_due(now):
             # What arrived just now has only put deadlines off, so the last ``_due`` decides.
             link.fire(now)
             self._handle(link.inputs(), now)
@@ -385,42 +377,15 @@ class Driver:
         self.turn((), now)
 
     def _arm(self) -> None:
-        """Keep one timer, set no later than anything is due."""
-        self._due = due = self.link.timer
         engine = self._engine
-        if engine is not None and not self._faulty and self.link.lost is None:
-            wake = engine.wake_at
-            if wake is not None and (due is None or wake < due):
-                due = wake
-        self._wake = due
-        timer = self._timer
-        if timer is not None:
-            if due is not None and timer.when() <= due:
-                return  # It fires early, and sets itself again without a turn.
-            timer.cancel()
-            self._timer = None
-        if due is not None:
-            self._timer = self._loop.call_at(due, self._fired)
+        if engine is None or self._faulty or self.link.lost is not None:
+            self._alarm.set(None)
+        else:
+            self._alarm.set(engine.wake_at)
 
-    def _link_is_due(self, now: float) -> bool:
-        """A deadline of the link has come, and is none that something may put off which has arrived
-        already."""
-        due = self._due
-        if due is None or now < due:
-            return False
-        return now >= due + PATIENCE or self.link.awaits != due or not self._unread()
-
-    def _fired(self) -> None:
-        self._timer = None
-        now, wake = self.now(), self._wake
-        if wake is None:
-            return
-        if now < wake:  # it was put off since this timer was set
-            self._timer = self._loop.call_at(wake, self._fired)
-        elif wake == self._due and not self._link_is_due(now):
-            self._timer = self._loop.call_at(now + LOOK_AGAIN, self._fired)
-        elif self._on_due is None:
-            self.turn((), now)
+    def _rung(self) -> None:
+        if self._on_due is None:
+            self.turn((), self.now())
         else:
             self._on_due(self)
 
@@ -435,17 +400,17 @@ class Driver:
 
     def _finish(self) -> None:
         self._done = True
-        for handle in (self._timer, self._kick):
-            if handle is not None:
-                handle.cancel()
-        self._timer = self._kick = None
+        self._alarm.cancel()
+        if self._kick is not None:
+            self._kick.cancel()
+            self._kick = None
         self._release()
         self._ready.set()
         self._closed.set()
         self._on_turn(self)
         self.link.free()
         # Those who are told of the end hold this driver, and must not be held by it any more.
-        del self._make_engine, self._on_turn, self._on_due, self._send, self._unread
+        del self._make_engine, self._on_turn, self._on_due, self._send
         self._on_events = self.held = None
 
 

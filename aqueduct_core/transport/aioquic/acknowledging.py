@@ -49,6 +49,7 @@ class AckingConnection(RunConnection):
         self._largest = 0  # datagram of those
         self._whole = SMALLEST_DATAGRAM  # bytes of a whole datagram of the peer, about
         self._acked_at = 0.0
+        self._holes = False  # in what came, as of the burst before
         super().__init__(
             configuration=configuration, settings=settings, most_streams=most_streams, **start
         )
@@ -62,10 +63,12 @@ class AckingConnection(RunConnection):
         self._unacked += sum(sizes)
         self._largest = max(self._largest, *sizes)
         space = self._spaces[Epoch.ONE_RTT]
+        holes, before = len(space.ack_queue) > 1, self._holes
+        self._holes = holes
         if space.ack_at is None:
             return
-        # A hole is told at once, too: the sender may be about to repeat what is in it.
-        if self._unacked > max(self._whole, self._largest) or len(space.ack_queue) > 1:
+        # A hole is told at once, and so is that it is filled: the sender may be about to repeat it.
+        if self._unacked > max(self._whole, self._largest) or holes or before:
             space.ack_at = min(space.ack_at, max(now, self._acked_at + OFTENEST))
 
     def datagrams_to_send(self, now: float) -> list[tuple[bytes, Any]]:

@@ -296,7 +296,7 @@ class AioquicLink:
 
     def close(self, code: int, reason: str, origin: CloseOrigin = CloseOrigin.APPLICATION) -> None:
         if self._lost is None:
-            text = _cut(reason)
+            text = reason.encode()[:LONGEST_REASON].decode(errors="ignore")
             # aioquic takes a code for one of QUIC where a frame is named that brought it about.
             frame = QuicFrameType.PADDING if origin is CloseOrigin.TRANSPORT else None
             self._quic.close(code, frame, text)
@@ -448,7 +448,3 @@ class _ClosingPackets:
             return []
         self._answers += 1
         return [] if self._answers & (self._answers - 1) else self._packets
-
-
-def _cut(reason: str) -> str:
-    return reason.encode()[:LONGEST_REASON].decode(errors="ignore")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, cast
 
@@ -22,7 +21,7 @@ from aqueduct_core.engine.inputs import (
     LinkRoom,
 )
 from aqueduct_core.transport import Driver, LinkSettings, dial
-from aqueduct_core.transport.driver import JOIN, LOOK_AGAIN, PATIENCE
+from aqueduct_core.transport.driver import JOIN
 from aqueduct_core.transport.link import Address, Link
 from tests.core.transport.ends import ALPN, dialled, ended, serving
 from tests.core.transport.probe import Probe
@@ -257,76 +256,6 @@ def test_the_link_learns_what_the_interface_does_not_take() -> None:
         engine.send(0, bytes(600), now=0.0, mode=Mode.UNRELIABLE)
         driver.turn((), 2.0)
         assert link.too_large_at == [(9_000, 2.0)]
-
-    run_virtually(main())
-
-
-class Waiting(Narrow):
-    """A link with a deadline, for the answer of a peer or for something else."""
-
-    def __init__(self, timer: float, *, awaits: bool) -> None:
-        super().__init__()
-        self.timer = timer
-        self.awaits = timer if awaits else None
-        self.fired: list[float] = []
-
-    def receive(self, datagrams: list[tuple[bytes, Address]], now: float) -> None:
-        """Nothing, which puts nothing off."""
-
-    def fire(self, now: float) -> None:
-        self.fired.append(now)
-        self.timer = self.awaits = None
-
-
-def on_waiting(link: Waiting, unread: Callable[[], bool]) -> Driver:
-    engine = Probe(client=True)
-    driver = Driver(
-        cast(Link, link), ("127.0.0.1", 1),
-        make_engine=lambda driver, now: (engine, lambda driver, events: None),
-        send=lambda datagrams: None, on_turn=lambda driver: None, unread=unread,
-    )  # fmt: skip
-    driver.turn((), driver.now())
-    return driver
-
-
-def test_a_deadline_that_was_put_off_costs_no_turn() -> None:
-    async def main() -> None:
-        link = Waiting(1.0, awaits=False)
-        driver = on_waiting(link, lambda: False)
-        link.timer = 3.0
-        driver.turn((), driver.now())
-        before = driver.turns
-        await let_happen(2.0)
-        assert driver.turns == before
-        await let_happen(2.0)
-        assert link.fired == pytest.approx([3.0], abs=0.01)
-        assert driver.turns == before + 1
-
-    run_virtually(main())
-
-
-def test_nothing_is_taken_for_lost_while_its_acknowledgement_may_be_unread() -> None:
-    async def main() -> None:
-        unread = True
-        link = Waiting(1.0, awaits=True)
-        driver = on_waiting(link, lambda: unread)
-        await let_happen(1.0 + LOOK_AGAIN)
-        driver.turn([(b"of somebody else's turn", driver.peer)], driver.now())
-        assert link.fired == []
-        unread = False
-        await let_happen(2 * LOOK_AGAIN)
-        assert link.fired == pytest.approx([1.0 + 2 * LOOK_AGAIN], abs=LOOK_AGAIN)
-
-    run_virtually(main())
-
-
-@pytest.mark.parametrize(("awaits", "late"), [(True, PATIENCE), (False, 0.0)])
-def test_whoever_floods_a_socket_puts_deadlines_off_for_a_moment(awaits: bool, late: float) -> None:
-    async def main() -> None:
-        link = Waiting(1.0, awaits=awaits)
-        on_waiting(link, lambda: True)
-        await let_happen(3.0)
-        assert link.fired == pytest.approx([1.0 + late], abs=1.1 * LOOK_AGAIN)
 
     run_virtually(main())
 

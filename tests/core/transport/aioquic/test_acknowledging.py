@@ -9,7 +9,7 @@ import pytest
 from aqueduct_core.transport.aioquic.acknowledging import LONGEST
 from aqueduct_core.transport.aioquic.send import RunConnection
 from aqueduct_core.transport.settings import SMALLEST_DATAGRAM, LinkSettings
-from tests.core.transport.wire import End, Wire
+from tests.core.transport.wire import CLIENT, End, Wire
 
 KB = 1024
 DELAY = 0.005
@@ -112,6 +112,29 @@ def test_a_hole_is_told_at_once(acks: Counter[str]) -> None:
     wire.client.probe.write(stream, b"behind it")
     wire.pump()
     wire.rest(DELAY + 0.0011)
+    assert acks["server"] == 1
+
+
+def test_that_a_hole_is_filled_is_told_at_once(acks: Counter[str]) -> None:
+    """What was only late must not be sent again."""
+    wire = connected()
+    stream = wire.client.probe.open()
+    held: list[bytes] = []
+
+    def hold(data: bytes) -> list[bytes]:
+        held.append(data)
+        return []
+
+    wire.mangle = hold
+    wire.client.probe.write(stream, b"late")
+    wire.pump()
+    wire.mangle = lambda data: [data]
+    wire.client.probe.write(stream, b"behind it")
+    wire.pump()
+    wire.rest(DELAY + 0.0011)
+    acks.clear()
+    wire.server.link.receive([(held[0], CLIENT)], wire.now)
+    wire.rest(0.0011)
     assert acks["server"] == 1
 
 
