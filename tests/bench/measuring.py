@@ -124,12 +124,15 @@ class Bench:
         kinds = tuple(options.kinds.split(",")) if options.kinds else self.kinds
         if unknown := set(kinds) - set(KINDS):
             parser.error(f"no loads are called {', '.join(sorted(unknown))}")
+        part = "" if kinds == self.kinds else "-".join(kinds)
         sheet = Sheet(self.name, self.title, machine=machine())
+        if options.out:
+            sheet.forget(options.out, part)
         self.measure(Effort(options.repetitions, options.seconds, kinds), sheet)
         for line in sheet.lines():
             print(line, flush=True)
         if options.out:
-            sheet.write(options.out, part="" if kinds == self.kinds else "-".join(kinds))
+            sheet.write(options.out, part)
         return 1 if sheet.missed else 0
 
     def run(self) -> None:

@@ -110,7 +110,18 @@ class Sheet:
         """Keep it as NAME.json in ``folder``; a ``part`` of the bench beside others."""
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.to_json(), indent=1, ensure_ascii=False)
-        (folder / f"{self.name}{part and '.'}{part}.json").write_text(text + "\n", "utf-8")
+        self._file(folder, part).write_text(text + "\n", "utf-8")
+
+    def forget(self, folder: Path, part: str = "") -> None:
+        """Away with what an earlier run has kept there: of the part, or of the bench and all of its
+        parts. So a run that fails leaves no figures of another one for its own."""
+        self._file(folder, part).unlink(missing_ok=True)
+        if not part:
+            for path in folder.glob(f"{self.name}.*.json"):
+                path.unlink()
+
+    def _file(self, folder: Path, part: str) -> Path:
+        return folder / f"{self.name}{part and '.'}{part}.json"
 
     def lines(self) -> Iterator[str]:
         """The table for a terminal."""

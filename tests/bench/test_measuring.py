@@ -146,6 +146,24 @@ def test_a_bench_measures_as_its_command_line_says_and_keeps_what_it_found(
         bench.main(["--kinds", "huge"])
 
 
+def test_a_run_that_fails_leaves_no_figures_of_an_earlier_one(tmp_path: Path) -> None:
+    def fail(effort: Effort, sheet: Sheet) -> None:
+        raise RuntimeError("the query was stopped")
+
+    words = ["--out", str(tmp_path)]
+    for name in ("some", "something"):
+        bench = Bench(name, "", lambda effort, sheet: None)
+        bench.main(words)
+        bench.main([*words, "--kinds", "100"])
+    with pytest.raises(RuntimeError):
+        Bench("some", "", fail).main([*words, "--kinds", "100"])
+    left = ["some.json", "something.100.json", "something.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == left
+    with pytest.raises(RuntimeError):
+        Bench("something", "", fail).main(words)
+    assert [path.name for path in tmp_path.iterdir()] == ["some.json"]
+
+
 def test_another_checkout_lends_its_product_to_our_benches(tmp_path: Path) -> None:
     other = tmp_path / "other"
     package = other / "aqueduct_core"
