@@ -34,12 +34,13 @@ class Rank(IntEnum):
 
 
 class _PendingStream:
-    __slots__ = ("end", "parts", "rank")
+    __slots__ = ("end", "parts", "rank", "urgent")
 
     def __init__(self, rank: Rank) -> None:
         self.rank = rank
         self.parts: list[bytes] = []
         self.end = False
+        self.urgent = False
 
 
 class Outbox:
@@ -84,9 +85,11 @@ class Outbox:
             pending.parts.append(prefix)
         return stream_id
 
-    def write(self, stream_id: int, data: bytes, rank: Rank, *, end: bool = False) -> None:
+    def write(
+        self, stream_id: int, data: bytes, rank: Rank, *, end: bool = False, urgent: bool = False
+    ) -> None:
         """Append to an open stream; nothing may follow ``end``. Dropped if it was reset, by us
-        or because the peer stopped it."""
+        or because the peer stopped it. ``urgent``: as in `WriteStream`, with all of the burst."""
         if stream_id not in self._live:
             return
         pending = self._pending.get(stream_id)
@@ -96,6 +99,7 @@ class Outbox:
             pending.rank = rank
         if data:
             pending.parts.append(data)
+        pending.urgent = pending.urgent or urgent
         if end:
             pending.end = True
             self._live.discard(stream_id)
@@ -153,7 +157,7 @@ class Outbox:
             for stream_id, pending in sorted(self._pending.items(), key=lambda item: item[1].rank):
                 parts = pending.parts
                 data = parts[0] if len(parts) == 1 else b"".join(parts)
-                actions.append(WriteStream(stream_id, data, pending.end))
+                actions.append(WriteStream(stream_id, data, pending.end, pending.urgent))
             self._pending = {}
         if self._resets:
             actions.extend(ResetStream(*item) for item in self._resets.items())

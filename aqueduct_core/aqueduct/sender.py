@@ -175,11 +175,11 @@ class SenderHalf:
             return verdict
         if not self._stream_free:
             return SendVerdict.STREAMS
-        if self.mode is Mode.ORDERED:
-            context.outbox.write(self.control_stream(), head + payload, Rank.MESSAGE)
-        else:
-            stream_id = self._open(Rank.MESSAGE)
-            context.outbox.write(stream_id, head + payload, Rank.MESSAGE, end=True)
+        own = self.mode is not Mode.ORDERED
+        stream_id = self._open(Rank.MESSAGE) if own else self.control_stream()
+        data, brings = head + payload, bool(attachments)
+        context.outbox.write(stream_id, data, Rank.MESSAGE, end=own, urgent=brings)
+        if own:
             self._own_streams[number] = stream_id
         context.flow.sent(self.account, size)
         self.reliable_sent = number + 1

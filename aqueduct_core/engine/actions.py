@@ -12,11 +12,15 @@ class WriteStream(NamedTuple):
 
     Engines number their own streams, those of each kind in the order in which they open them
     (``aqueduct_core.engine.streams``).
+
+    ``urgent``: it leaves ahead of what other streams have to send, as the peer can do nothing with
+    that before it has this, and holds the credit for it meanwhile.
     """
 
     stream_id: int
     data: bytes
     end: bool
+    urgent: bool = False
 
 
 class ResetStream(NamedTuple):

@@ -70,7 +70,7 @@ class Ends:
     def _carry(self, source: AqueductEngine, target: AqueductEngine) -> None:
         for action in source.actions():
             if isinstance(action, WriteStream):
-                target.handle(StreamBytes(*action), self.now)
+                target.handle(StreamBytes(action.stream_id, action.data, action.end), self.now)
         target.events()
 
     def measure(self, payloads: list[bytes], singly: bool) -> tuple[float, float, float]:
@@ -102,7 +102,7 @@ class Ends:
         self.server.tick(self.now)
         for action in self.server.actions():
             if isinstance(action, WriteStream):
-                self.client.handle(StreamBytes(*action), self.now)
+                self.client.handle(StreamBytes(action.stream_id, action.data, action.end), self.now)
         acked = sum(
             event.stop - event.first
             for event in self.client.events()

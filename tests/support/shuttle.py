@@ -33,7 +33,7 @@ class Shuttle:
         actions = engine.actions()
         for action in actions:
             if isinstance(action, WriteStream):
-                peer.handle(StreamBytes(*action), self.now)
+                peer.handle(StreamBytes(action.stream_id, action.data, action.end), self.now)
             elif isinstance(action, SendDatagram):
                 peer.handle(Datagram(action.data), self.now)
             elif isinstance(action, ResetStream):

@@ -229,9 +229,9 @@ class AioquicLink:
             if self._lost is not None:
                 return
             match action:
-                case WriteStream(stream_id, data, end):
+                case WriteStream(stream_id, data, end, urgent):
                     if self._incoming.wanted(stream_id):
-                        quic.send_stream_data(stream_id, data, end)
+                        quic.send_stream_data(stream_id, data, end, urgent)
                 case Consumed(stream_id, count):
                     quic.consume(stream_id, count)
                 case SendDatagram(data, token):

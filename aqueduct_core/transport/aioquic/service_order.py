@@ -35,7 +35,8 @@ class Credit(Protocol):
 
 
 class ServiceOrder:
-    """Streams with something to send, to repeat, to reset or to stop; each has its turn.
+    """Streams with something to send, to repeat, to reset or to stop; each has its turn, those
+    with something urgent ahead of all others.
 
     Whoever builds packets calls ``begin`` for a flight, then for each packet ``take`` while it
     gives a stream, with the room that is left, and ``settle`` at the end. To aioquic it is the list
@@ -50,22 +51,31 @@ class ServiceOrder:
         self.starved: dict[int, Stream] = {}
         self._credit = credit
         self._waiting: deque[Stream] = deque()
+        self._urgent: deque[Stream] = deque()
         self._controlled: dict[int, Stream] = {}
         self._taken: Stream | None = None
         self._builder: QuicPacketBuilder | None = None
-        self._left = 0  # streams that this packet may still ask
+        self._left = self._urgent_left = 0  # streams that this packet may still ask
         self._walked = False
 
     def __len__(self) -> int:
-        return len(self._waiting) + (self._taken is not None)
+        return len(self._waiting) + len(self._urgent) + (self._taken is not None)
 
     def add(self, stream: Stream) -> None:
         """It has something to do. Does nothing where it stands in the order already."""
         if not stream.queued:
             stream.queued = True
-            self._waiting.append(stream)
+            self._place(stream)
         if _controls(stream):
             self._controlled[stream.number] = stream
+
+    def hurry(self, stream: Stream, until: int) -> None:
+        """What it has to send before this offset is urgent; said before these bytes are written."""
+        stream.urgent_until = until
+        if stream.queued and not stream.hurried:
+            self._waiting.remove(stream)  # rare: it had something to send that was not urgent
+            stream.queued = False
+            self.add(stream)
 
     def feed(self) -> None:
         """The connection has credit again: those who starved go on."""
@@ -75,9 +85,10 @@ class ServiceOrder:
 
     def clear(self) -> None:
         """Nobody has anything to do, and nobody starves."""
-        for stream in self._waiting:
-            stream.queued = False
-        self._waiting.clear()
+        for queue in (self._waiting, self._urgent):
+            for stream in queue:
+                stream.queued = False
+            queue.clear()
         self._controlled.clear()
         self.starved.clear()
 
@@ -99,24 +110,29 @@ class ServiceOrder:
         """The next stream, for a packet that has so many bytes left; None: it is full, or all have
         been asked. Settles the one before."""
         self.settle()
-        waiting = self._waiting
-        while waiting and self._left > 0:
-            stream = waiting[0]
+        while True:
+            urgent = self._urgent_left > 0 and bool(self._urgent)
+            queue = self._urgent if urgent else self._waiting
+            if not (queue and (urgent or self._left > 0)):
+                return None
+            stream = queue[0]
             if stream.is_finished:
-                waiting.popleft()
+                queue.popleft()
                 stream.queued = False
                 continue
             if room < (CONTROL_SIZE if _controls(stream) else DATA_OVERHEAD):
                 return None
-            self._left -= 1
-            self._taken = waiting.popleft()
+            if urgent:
+                self._urgent_left -= 1
+            else:
+                self._left -= 1
+            self._taken = queue.popleft()
             return self._taken
-        return None
 
     @property
     def alone(self) -> bool:
         """No other stream than the one taken is in the order."""
-        return not self._waiting
+        return not (self._waiting or self._urgent)
 
     @property
     def controls(self) -> bool:
@@ -135,9 +151,13 @@ class ServiceOrder:
         if stream is None:
             return
         if self._has_more(stream):
-            self._waiting.append(stream)
+            self._place(stream)
         else:
             stream.queued = False
+
+    def _place(self, stream: Stream) -> None:
+        stream.hurried = stream.hurries
+        (self._urgent if stream.hurried else self._waiting).append(stream)
 
     def _has_more(self, stream: Stream) -> bool:
         sender = stream.sender
@@ -161,7 +181,7 @@ class ServiceOrder:
 
     def __bool__(self) -> bool:
         """Streams may want to send in this flight."""
-        return self._builder is not None and bool(self._waiting)
+        return self._builder is not None and bool(self._waiting or self._urgent)
 
     def __iter__(self) -> Iterator[Stream]:
         if self._walked or self._builder is None:
@@ -182,7 +202,7 @@ class ServiceOrder:
     def replaced(self) -> None:
         """A packet is over: the next one may ask all streams that stand here now."""
         self.settle()
-        self._left = len(self._waiting)
+        self._left, self._urgent_left = len(self._waiting), len(self._urgent)
         self._walked = False
 
 

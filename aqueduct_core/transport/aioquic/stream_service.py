@@ -109,9 +109,12 @@ class StreamConnection(CreditedConnection):
                 self._kind(stream_id).limit.value += 1
         self._ended.clear()
 
-    def send_stream_data(self, stream_id: int, data: bytes, end_stream: bool = False) -> None:
+    def send_stream_data(
+        self, stream_id: int, data: bytes, end_stream: bool = False, urgent: bool = False
+    ) -> None:
         """Write on a stream of ours, or on a bidirectional one of the peer; what the peer does not
-        want any more on one of its own is dropped."""
+        want any more on one of its own is dropped. ``urgent``: with all that was written on it
+        before, ahead of what other streams have to send."""
         stream = self._table.get(stream_id)
         if stream is None:
             if self._was_opened_by_peer(stream_id):
@@ -119,6 +122,8 @@ class StreamConnection(CreditedConnection):
             stream = self._get_or_create_stream_for_send(stream_id)
         elif is_client(stream_id) != self._is_client and stream.sender.abandoned:
             return
+        if urgent and isinstance(stream, Stream):
+            self._order.hurry(stream, stream.sender._buffer_stop + len(data))
         stream.sender.write(data, end_stream)
 
     def reset_stream(self, stream_id: int, error_code: int) -> None:

@@ -155,8 +155,9 @@ class StreamTable(dict[int, Any]):
 class Stream(QuicStream):
     """A stream of either kind.
 
-    ``queued``: it is in the ready queue or being served. ``consumed``: bytes that the application
-    is done with.
+    ``queued``: it is in the ready queue or being served, and ``hurried`` in that of urgent ones.
+    ``consumed``: bytes that the application is done with. ``urgent_until``: the offset before which
+    all that it has to send is urgent.
     """
 
     def __init__(
@@ -178,6 +179,13 @@ class Stream(QuicStream):
         self.number = stream_id
         self.consumed = 0
         self.queued = False
+        self.hurried = False
+        self.urgent_until = 0
+
+    @property
+    def hurries(self) -> bool:
+        """The next bytes that it has to send are urgent."""
+        return 0 < self.urgent_until > self.sender.next_offset
 
 
 class StreamSender(QuicStreamSender):

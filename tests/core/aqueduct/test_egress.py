@@ -103,6 +103,25 @@ def test_the_room_of_datagrams_follows_the_path() -> None:
         wire.engine.send_many(0, [bytes(7_000)], now=0, mode=UNRELIABLE)
 
 
+@pytest.mark.parametrize("mode", [Mode.ORDERED, Mode.UNORDERED])
+def test_what_brings_channels_is_urgent(mode: Mode) -> None:
+    """What comes on them would wait for it at the peer, and keep its credit."""
+    wire = Wire.client()
+    wire.engine.handle(LinkReady(1_000), 0)
+
+    def urgent() -> list[bool]:
+        actions = wire.engine.actions()
+        return [each.urgent for each in actions if isinstance(each, WriteStream) and each.data]
+
+    wire.engine.send(0, b"opens", now=0, mode=mode)
+    urgent()
+    wire.engine.send(0, b"", now=0, mode=mode)
+    assert urgent() == [False]
+    (channel,) = wire.engine.send(0, b"", now=0, mode=mode, attach=[Attach(True)]).attached
+    wire.engine.send(channel, b"on it", now=0)
+    assert urgent() == [True, False]
+
+
 # --- what waits, and what is told of it -------------------------------------------------
 
 

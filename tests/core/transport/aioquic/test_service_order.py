@@ -64,6 +64,38 @@ def served(order: ServiceOrder, *, most: int = 1) -> list[int]:
     return numbers
 
 
+def test_what_is_urgent_goes_ahead_of_all_others_in_each_packet() -> None:
+    owner = Owner()
+    first, second, urgent = (owner.stream(4 * i, b"") for i in range(3))
+    first.sender.write(b"12")
+    urgent.sender.write(b"behind")
+    second.sender.write(b"12")
+    owner.order.hurry(urgent, 8)  # with what was written before it
+    urgent.sender.write(b"it")
+    assert len(owner.order) == 3
+    order = begun(owner)
+    # One turn in each packet, so that one that has no room is not asked again and again.
+    assert served(order, most=2) == [8, 0, 4]
+    first.sender.write(b"12")
+    urgent.sender.write(b"later")
+    begun(owner)
+    assert [served(order, most=2) for _ in range(3)] == [[8, 0], [8], [8]]
+    first.sender.write(b"12")
+    assert served(begun(owner), most=5) == [8, 0]  # nothing of it is urgent any more
+    assert len(order) == 0
+
+
+def test_what_was_urgent_is_urgent_when_it_is_repeated() -> None:
+    owner = Owner()
+    other, urgent = owner.stream(0), owner.stream(4, b"")
+    owner.order.hurry(urgent, 4)
+    urgent.sender.write(b"soon")
+    assert served(begun(owner), most=4) == [4, 0]
+    urgent.sender.on_data_delivery(QuicDeliveryState.LOST, 0, 4, False)
+    other.sender.write(b"more")
+    assert served(begun(owner), most=4) == [4, 0]
+
+
 def test_it_is_known_whether_streams_are_to_be_reset_or_stopped() -> None:
     owner = Owner()
     streams = [owner.stream(4 * i) for i in range(3)]
