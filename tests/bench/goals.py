@@ -123,3 +123,33 @@ NOT_MEASURED = {
     "G8": "the same: qh3 over aioquic",
 }
 """Goals of the design without a bench, and why."""
+
+NOT_REACHED = {
+    "active": (
+        "messages that their senders may hold back (1 MiB over all) share frames, and those of "
+        "10,000 channels are beyond that: a frame carries one message and not five, each with its "
+        "own ack and event. The same number of messages on 1,000 channels costs 1.6 times as much "
+        "as an eighth of it; the rest follows the channels (8 KB and 52 objects each). Frames "
+        "that wait for more of the same channel, and fewer objects for one, would bring the most; "
+        "a larger share was tried and made acks wait behind it on a slow path"
+    ),
+    "connections": (
+        "ten times as many slow starts, and ten times less in each flight: packets are smaller "
+        "runs, and an ack of QUIC and one of the protocol are packets of their own. At a steady "
+        "rate, each with its flights grown, 500 connections cost no more than 50 a message"
+    ),
+    "kafka-p50": (
+        "a micro-batch of a Python data source costs the JVM more than one of a source in the JVM: "
+        "offsets as JSON from a planner process, rows as Arrow through a worker. Of a batch's time "
+        "8 ms are the worker's own; shorter triggers do not help, the batch is the floor"
+    ),
+    "kafka-submit": (
+        "Kafka's connector is in the JVM; a Python data source starts Python beside it (driver, "
+        "planner, worker), and each imports PySpark, pandas and pyarrow as Spark asks for them"
+    ),
+    "kafka-start": (
+        "Spark asks a Python process for the formats, one for the schema and one for the offsets, "
+        "each a start of Python with PySpark, before the first batch; Kafka's source needs none"
+    ),
+}
+"""Why a figure stays below what it must be, told where it does."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.chart import chart
-from tests.bench.goals import GOALS, NOT_MEASURED
+from tests.bench.goals import GOALS, NOT_MEASURED, NOT_REACHED
 from tests.bench.sheet import Figure, Sheet, read_sheets, shown
 from tests.support.repository import ROOT
 
@@ -63,6 +63,11 @@ def _lines(sheets: Sequence[Sheet], note: str) -> Iterator[str]:
             f"| {figure.name} | {sheet.name} | {figure} {goal.unit} | {sign} {goal.must:g} "
             f"| {further} | {MARKS[figure.verdict]} |"
         )
+    missed = {figure.goal for _, figure in with_goals(sheets) if figure.verdict == "missed"}
+    if missed:
+        yield "\nWhy figures are missed:\n"
+        for key in [key for key in GOALS if key in missed]:
+            yield f"* {GOALS[key].text}: {NOT_REACHED.get(key, 'not known yet')}."
     reached = {figure.goal for _, figure in with_goals(sheets)}
     if missing := [goal for key, goal in GOALS.items() if key not in reached]:
         yield "\nWithout a figure here, though there is a bench for it:\n"

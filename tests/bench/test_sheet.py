@@ -11,7 +11,7 @@ import pytest
 
 from tests.bench import report
 from tests.bench.chart import GREATEST, LEAST, chart, place
-from tests.bench.goals import AGAINST, GOALS, NOT_MEASURED, Goal
+from tests.bench.goals import AGAINST, GOALS, NOT_MEASURED, NOT_REACHED, Goal
 from tests.bench.run import BENCHES, BY_ITSELF, WITH_KAFKA
 from tests.bench.sheet import Figure, Sheet, read_sheets, shown
 
@@ -115,6 +115,15 @@ def test_the_report_is_made_of_what_benches_left(tmp_path: Path) -> None:
     before = [path.read_bytes() for path in sorted(docs.iterdir())]
     assert report.main([], docs) == 0
     assert [path.read_bytes() for path in sorted(docs.iterdir())] == before
+
+
+def test_a_figure_that_is_missed_has_its_reason_below_the_table(tmp_path: Path) -> None:
+    made = sheet()
+    made.add("500 over 50", "x", [3.7], "connections")
+    text = report.page([made])
+    assert f"* {GOALS['connections'].text}: {NOT_REACHED['connections']}." in text
+    assert NOT_REACHED["active"] not in text  # is not missed here
+    assert set(NOT_REACHED) <= set(GOALS)
 
 
 def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:
