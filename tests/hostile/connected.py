@@ -132,14 +132,7 @@ def bytes_beyond_the_connection_limit(target: Target) -> Iterator[None]:
 @attack(Stage.CONNECTED)
 def acks_of_what_was_never_sent(target: Target) -> Iterator[None]:
     """Optimistic acks, for all that will ever be sent, to be sent faster."""
-    raw = target.shaken()
-    number = 1
-    while True:
-        raw.packet(ack(number + 1_000, first=number), PING)
-        number += 500
-        yield
-        if not number % 25_000:
-            raw.look()
+    yield from violation(target, ack(1_000_000, first=999_000), PING)
 
 
 def violation(target: Target, *frames: bytes) -> Iterator[None]:
@@ -176,13 +169,28 @@ def pings(target: Target) -> Iterator[None]:
 @attack(Stage.CONNECTED)
 def ack_floods(target: Target) -> Iterator[None]:
     """Packets full of acknowledgements of the same."""
-    yield from flood(target, full(ack(0)))
+    while True:
+        raw = target.shaken()
+        frames = full(ack(raw.received))
+        for _ in range(SOMETIMES):
+            raw.packet(frames)
+            yield
+        raw.close()
 
 
 @attack(Stage.CONNECTED)
 def ack_ranges(target: Target) -> Iterator[None]:
-    """Acknowledgements of as many ranges as are taken."""
-    yield from flood(target, ack(5_000, *((0, 0),) * 250))
+    """Acknowledgements of as many ranges as are taken, of packets that were sent."""
+    raw = target.shaken()
+    while raw.received < 600:
+        raw.packet(PING)
+        yield
+        raw.look()
+    while True:
+        for _ in range(SOMETIMES):
+            raw.packet(ack(raw.received, *((0, 0),) * 250))
+            yield
+        raw.look()
 
 
 @attack(Stage.CONNECTED)

@@ -100,6 +100,11 @@ class RawClient:
             self.read(0.05)
 
     @property
+    def received(self) -> int:
+        """The largest number of a packet of the established connection that was read."""
+        return int(self.quic._spaces[Epoch.ONE_RTT].largest_received_packet)
+
+    @property
     def lost(self) -> LinkLost | None:
         """How the server has closed the connection, as far as that was read."""
         return self._link.lost

@@ -37,6 +37,7 @@ METHODS = {
     "_flush_builder": ("self", "builder", "network_path", "peer_cid", "now"),
     "_get_or_create_stream": ("self", "frame_type", "stream_id"),
     "_get_or_create_stream_for_send": ("self", "stream_id"),
+    "_handle_ack_frame": ("self", "context", "frame_type", "buf"),
     **dict.fromkeys((*USEFUL, *IDLE), ("self", "context", "frame_type", "buf")),
     "_idle_timeout": ("self",),
     "_initialize": ("self", "peer_cid"),

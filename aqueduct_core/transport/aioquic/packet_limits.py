@@ -13,7 +13,7 @@ from typing import Any
 from aioquic.quic.connection import QuicConnectionError, QuicReceiveContext
 from aioquic.quic.packet import QuicErrorCode
 
-from aqueduct_core.transport.aioquic.datagrams import DatagramConnection
+from aqueduct_core.transport.aioquic.sent_numbers import NumberedConnection
 
 MOST_FRAMES = 256
 """Frames of a packet, about as many as an honest one holds of the smallest that limit or end
@@ -26,8 +26,8 @@ IDLE_SHARE = 8
 """Frames for which one counts of a kind that a packet needs a few of at most."""
 
 
-class LimitedConnection(DatagramConnection):
-    """A ``QuicConnection`` that is closed by a packet of too many frames."""
+class LimitedConnection(NumberedConnection):
+    """A ``NumberedConnection`` that is closed by a packet of too many frames."""
 
     _frames_left = MOST_FRAMES
 
@@ -62,7 +62,7 @@ def _excess(frame_type: int, reason: str) -> QuicConnectionError:
 
 
 def _counted(name: str, frames: int) -> None:
-    handle = getattr(DatagramConnection, name)
+    handle = getattr(NumberedConnection, name)
 
     def counted(
         self: LimitedConnection, context: QuicReceiveContext, frame_type: int, buf: Any
