@@ -24,7 +24,8 @@ from aqueduct_core.engine.streams import STEP, first_stream
 
 
 class Rank(IntEnum):
-    """Who leaves first within one burst."""
+    """Who leaves first within one burst. No message is on a stream of the first three: they leave
+    ahead of the messages of earlier bursts, too."""
 
     PREAMBLE = 0
     RECEIVER = 1
@@ -157,7 +158,8 @@ class Outbox:
             for stream_id, pending in sorted(self._pending.items(), key=lambda item: item[1].rank):
                 parts = pending.parts
                 data = parts[0] if len(parts) == 1 else b"".join(parts)
-                actions.append(WriteStream(stream_id, data, pending.end, pending.urgent))
+                urgent = pending.urgent or pending.rank <= Rank.FORGET
+                actions.append(WriteStream(stream_id, data, pending.end, urgent))
             self._pending = {}
         if self._resets:
             actions.extend(ResetStream(*item) for item in self._resets.items())

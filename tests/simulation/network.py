@@ -196,7 +196,7 @@ class Network:
             self._agenda.add(at, self.advance, side)
 
     def _write(self, side: Side, action: WriteStream) -> None:
-        stream_id, data, ended = action
+        stream_id, data, ended, _ = action
         streams = self._ends[side].streams
         stream = streams.get(stream_id)
         if stream is None:

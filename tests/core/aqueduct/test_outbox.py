@@ -60,18 +60,29 @@ def test_a_stream_leaves_with_the_first_of_what_is_on_it() -> None:
         box.open(rank) for rank in (Rank.MESSAGE, Rank.RECEIVER, Rank.MESSAGE)
     )  # fmt: skip
     box.write(both, b"message", Rank.MESSAGE)
-    box.write(both, b"end", Rank.PREAMBLE)
+    box.write(both, b"end", Rank.SENDER)
     box.write(both, b"", Rank.MESSAGE)
     box.write(messages, b"message", Rank.MESSAGE)
     box.write(acks, b"ack", Rank.RECEIVER)
     assert box.take() == [
+        WriteStream(acks, b"ack", False, urgent=True),
         WriteStream(both, b"messageend", False),
-        WriteStream(acks, b"ack", False),
         WriteStream(messages, b"message", False),
     ]
     box.write(messages, b"m", Rank.MESSAGE)
     box.write(both, b"m", Rank.MESSAGE)
     assert [action.stream_id for action in box.take()] == [messages, both]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("rank", list(Rank))
+def test_what_is_on_streams_without_messages_is_urgent(rank: Rank) -> None:
+    """It leaves ahead of the messages of earlier bursts, which the transport has already."""
+    box = outbox()
+    stream = box.open(rank)
+    for urgent in (False, True, False):
+        box.write(stream, b"x", rank, urgent=urgent)
+        (action,) = box.take()
+        assert action == WriteStream(stream, b"x", False, urgent or rank <= Rank.FORGET)
 
 
 @rule("AQ-SEND-15")

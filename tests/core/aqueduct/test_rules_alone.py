@@ -94,7 +94,7 @@ def test_an_ack_version_that_leaves_before_the_peers_came_has_a_version() -> Non
 def test_the_clients_first_stream_holds_its_headers() -> None:
     client = AqueductEngine(Side.CLIENT, ((b"cbor-b3b650", b""),))
     (action,) = client.actions()
-    assert action == WriteStream(2, unhex("V020d0b63626f722d62336236353000"), True)
+    assert action == WriteStream(2, unhex("V020d0b63626f722d62336236353000"), True, urgent=True)
 
 
 @rule("AQ-SEND-9")
