@@ -17,6 +17,9 @@ import shutil
 import sys
 import tempfile
 import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from aqueduct_core.errors import InvalidOption
@@ -49,14 +52,12 @@ def run(options: argparse.Namespace) -> int:
     archives: list[Path] = options.archives or archives_of_spark()
     if not archives:
         raise _no_archive("python/lib/pyspark.zip of SPARK_HOME")
-    for archive in archives:
-        if not zipfile.is_zipfile(archive):
-            raise _no_archive(archive)
-    for archive in archives:
-        if has_bytecode(archive):
-            print(f"{archive} has its bytecode")
-        else:
+    lacking = [not has_bytecode(archive) for archive in archives]
+    for archive, lacks in zip(archives, lacking, strict=True):
+        if lacks:
             print(f"{archive}: {compile_archive(archive)} modules")
+        else:
+            print(f"{archive} has its bytecode")
     return 0
 
 
@@ -74,14 +75,19 @@ def archives_of_spark() -> list[Path]:
 def _no_archive(given: Path | str) -> InvalidOption:
     return InvalidOption(
         "BAD_VALUE",
-        f"{given} is no archive of PySpark",
-        "Name the file pyspark.zip below python/lib of Spark",
+        f"{given} is no archive of PySpark, or a damaged one",
+        "Name the file pyspark.zip below python/lib of Spark, or install PySpark anew",
     )
 
 
 def has_bytecode(archive: Path) -> bool:
-    """Whether all that is to be compiled is, by this version of Python."""
-    with zipfile.ZipFile(archive) as opened:
+    """Whether all that is to be compiled is, by this version of Python.
+
+    Raises:
+        InvalidOption: BAD_VALUE for what is no archive, or a damaged one.
+        OSError: it cannot be read.
+    """
+    with _readable(archive) as opened:
         names = set(opened.namelist())
         for name in filter(_is_source, names):
             if f"{name}c" not in names:
@@ -95,29 +101,42 @@ def has_bytecode(archive: Path) -> bool:
 def compile_archive(archive: Path) -> int:
     """Put bytecode beside the sources; returns of how many.
 
-    The archive is replaced as a whole. What is added stands behind all that is there, so a process
-    that has read where its modules are finds them: also bytecode of another version of Python,
-    which stays where it is, but is not listed any more.
+    The archive is replaced as a whole, also behind a link to it. What is added stands behind all
+    that is there, so a process that has read where its modules are finds them: also bytecode of
+    another version of Python, which stays where it is, but is not listed any more.
 
     Raises:
-        OSError: the disk failed.
+        InvalidOption: BAD_VALUE for what is no archive, or a damaged one.
+        OSError: the disk failed, or nothing may be written there.
     """
+    archive = archive.resolve()
     with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".compile-") as name:
         made = Path(name) / archive.name
         shutil.copyfile(archive, made)
+        with _readable(archive) as opened:
+            sources = {name: opened.read(name) for name in filter(_is_source, opened.namelist())}
         with zipfile.ZipFile(made, "a", zipfile.ZIP_DEFLATED) as opened:
             kept = [each for each in opened.filelist if not each.filename.endswith(".pyc")]
             opened.filelist = kept
             opened.NameToInfo = {each.filename: each for each in kept}
             count = 0
-            for source in filter(_is_source, opened.namelist()):
-                code = _compiled(opened.read(source), f"{archive}/{source}", Path(name))
+            for source, text in sources.items():
+                code = _compiled(text, f"{archive}/{source}", Path(name))
                 if code is not None:
                     opened.writestr(f"{source}c", code)
                     count += 1
         shutil.copymode(archive, made)
         made.replace(archive)
     return count
+
+
+@contextmanager
+def _readable(archive: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            yield opened
+    except (FileNotFoundError, IsADirectoryError, zipfile.BadZipFile, zlib.error) as error:
+        raise _no_archive(archive) from error
 
 
 def _is_source(name: str) -> bool:
@@ -135,6 +154,8 @@ def _compiled(source: bytes, shown: str, place: Path) -> bytes | None:
             cfile=str(file.with_suffix(".pyc")),
             dfile=shown,
             doraise=True,
+            # Of all processes, whatever this one was told: some want docstrings and assertions.
+            optimize=0,
             invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
         )
     except py_compile.PyCompileError as error:

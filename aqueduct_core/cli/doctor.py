@@ -21,6 +21,7 @@ from cryptography import x509
 from aqueduct_core.cli.compile_pyspark import archives_of_spark, has_bytecode
 from aqueduct_core.cli.console import terminal
 from aqueduct_core.cli.spark_lookup import FormatNotFound, found_by_spark
+from aqueduct_core.errors import AqueductError
 
 PACKAGES = ("aioquic", "pyspark", "pyarrow", "numpy", "cryptography")
 OLDEST_PYTHON = (3, 11)
@@ -125,7 +126,11 @@ def _java() -> Iterator[Finding]:
 
 def _bytecode() -> Iterator[Finding]:
     archives = archives_of_spark()
-    lacking = [str(archive) for archive in archives if not has_bytecode(archive)]
+    try:
+        lacking = [str(archive) for archive in archives if not has_bytecode(archive)]
+    except (AqueductError, OSError) as error:
+        yield Finding("bad", "bytecode", str(error))
+        return
     if lacking:
         why = "each Python process of Spark compiles that anew: aqueduct compile-pyspark"
         yield Finding("note", "bytecode", f"none in {', '.join(lacking)}; {why}")

@@ -161,7 +161,8 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         None,
         STREAM_READ,
         STREAM_READ,
-        "Wait for that many messages before a micro-batch. Without it one is planned as soon as "
+        "Wait for that many messages before a micro-batch; not where it is as large as it may be, "
+        "or the spool takes no more until they are read. Without it one is planned as soon as "
         "there is a message, but under load (20,000 messages or 8 MB a second) about once a "
         "second; 1: as soon as there is one, under load too.",
     ),

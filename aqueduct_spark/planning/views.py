@@ -23,7 +23,8 @@ class Seen:
     ``starts``, ``ends`` and ``committed`` have an entry for each log of the view; log ``first_log``
     of the spool is the first of them. ``bytes`` is the size of the whole spool on disk. ``dials``
     are the endpoints that stay with the intake. ``opened`` are the ends when the intake was
-    started for this run of the query; empty: it was not.
+    started for this run of the query; empty: it was not. ``full``: nothing more is taken in until
+    something of the spool is committed.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Seen:
     bytes: int
     dials: tuple[str, ...] = ()
     opened: tuple[int, ...] = ()
+    full: bool = False
 
 
 def see(status: IntakeStatus, reader: Reader) -> Seen:
@@ -57,4 +59,5 @@ def see(status: IntakeStatus, reader: Reader) -> Seen:
         status.bytes,
         dials,
         status.opened[first_log : first_log + len(ends)],
+        status.full,
     )

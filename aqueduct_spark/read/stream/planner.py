@@ -99,35 +99,35 @@ class StreamPlanner:
         """From now on, nothing counts that is stored later than each intake is first seen."""
         self._bounded = True
 
-    def latest(self, start: StreamOffset, *, everything: bool = False) -> StreamOffset:
+    def latest(self, start: StreamOffset) -> StreamOffset:
         """The end of the next batch; equal to ``start`` when there is nothing to do.
 
         It says which tasks the batch has: sizes and options may be others when it is planned again,
         and other intakes may be there.
 
-        ``everything``: without the limits of the options. Waits for rows up to `LONG_POLL`. A
-        query that is to end with what is there waits for intakes only, which it needs to end.
+        Waits for rows up to `LONG_POLL`. A query that is to end with what is there waits for
+        intakes only, which it needs to end.
         """
         self._recognise(start)
-        end = self._next(start, everything)
+        end = self._next(start)
         if end == start:
             return start
         launches = self._launch_tasks(end) if end.launch > start.launch else []
         end = end.with_cuts(self._cuts(start, end), len(launches))
         return end.named(start.query or self._new_query)
 
-    def _next(self, start: StreamOffset, everything: bool) -> StreamOffset:
-        end = self._step(start, everything)
+    def _next(self, start: StreamOffset) -> StreamOffset:
+        end = self._step(start)
         while self._bounded and end == start and len(self._seen) < self._terms.intakes:
             time.sleep(RETRY_PAUSE)
-            end = self._step(start, everything)
+            end = self._step(start)
         if end == start and not self._bounded:
             held_back = self._pace.remaining(time.monotonic())
             if held_back:
                 time.sleep(held_back)
             else:
                 self._clients.await_rows(self._seen, self._longest_wait())
-            end = self._step(start, everything)
+            end = self._step(start)
         if end == start and commit_is_due(start, self._seen, self._ticked):
             self._ticked = start
             end = start.ticked()
@@ -181,7 +181,7 @@ class StreamPlanner:
             self._terms = replace(self._terms, intakes=intakes)
         return self._clients.own(written.query)
 
-    def _step(self, start: StreamOffset, everything: bool) -> StreamOffset:
+    def _step(self, start: StreamOffset) -> StreamOffset:
         self._seen = self._clients.observe(start)
         found = self._survey(start)
         passed = passed_over(start, found.entered, self._seen)
@@ -194,7 +194,7 @@ class StreamPlanner:
         self._look_at_events(start)
         for loss in found.losses:
             log.warning("passed over: %s", loss)
-        end = self._admitted(found, everything)
+        end = self._admitted(found)
         if self._intakes.launches:
             if found.missing:
                 end = self._launching(found, start, end)
@@ -230,13 +230,10 @@ class StreamPlanner:
             if left in status.events_committed:
                 self._clients.drop_cursor(intake, left)
 
-    def _admitted(self, found: Survey, everything: bool) -> StreamOffset:
+    def _admitted(self, found: Survey) -> StreamOffset:
         rows, now = sum(one.rows for one in found.waiting), time.monotonic()
         self._delay = self._delay.seeing(rows, now)
-        if everything:
-            return granted(found.entered, found.waiting, [one.rows for one in found.waiting])
-        held_back = self._delay.remaining(rows, now) or self._paced(found, rows, now)
-        if held_back and not self._bounded:
+        if self._held_back(found, rows, now) and not self._bounded:
             return found.entered
         if rows:
             self._delay = self._new_delay()
@@ -246,17 +243,19 @@ class StreamPlanner:
         )
         return granted(found.entered, found.waiting, shares)
 
-    def _paced(self, found: Survey, rows: int, now: float) -> bool:
-        """Whether what waits is held back, since much comes in. A batch that is as large as it may
-        be is not, nor is any of a query that says itself what is worth one."""
+    def _held_back(self, found: Survey, rows: int, now: float) -> bool:
+        """Whether what waits is to wait for more, or since much comes in. A batch that is as large
+        as it may be does not; nor does any wait for more where a spool takes none until this one
+        is read."""
         limits = self._options.admission
         size = self._measuring.waiting_bytes(found.waiting, self._seen)
-        if (
-            limits.min_offsets is not None
-            or (limits.max_offsets is not None and rows >= limits.max_offsets)
-            or (limits.max_bytes is not None and size >= limits.max_bytes)
+        if (limits.max_offsets is not None and rows >= limits.max_offsets) or (
+            limits.max_bytes is not None and size >= limits.max_bytes
         ):
             return False
+        if limits.min_offsets is not None:
+            full = any(self._seen[one.intake].full for one in found.waiting)
+            return not full and self._delay.remaining(rows, now) > 0.0
         self._pace = self._pace.seeing(rows, size, now)
         return self._pace.remaining(now) > 0.0
 

@@ -23,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from aqueduct_core.errors import InvalidOption
 from aqueduct_core.logs.lines import LineFormatter
 from aqueduct_core.primitives.garbage_collection import freeze_once
 from aqueduct_spark.formats.description import FormatDescription
@@ -60,8 +61,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamOffset().to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The limit on bytes, which always is one. Those of the options count in planning; Spark
-        asks for everything where it means to."""
+        """The limit on bytes, which always is one. Those of the options count in planning."""
         return ReadMaxBytes(self._options.admission.max_bytes or sys.maxsize)
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -69,8 +69,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         begin = self._offset(start)
-        everything = isinstance(limit, ReadAllAvailable)
-        end = self._living_planner().latest(begin, everything=everything)
+        if isinstance(limit, ReadAllAvailable):
+            raise InvalidOption(
+                "NOT_FOR_QUERY_TYPE",
+                "This query has one batch, as with trigger(once=True): it would launch intakes and "
+                "end without a row, each time that it is started",
+                "Use trigger(availableNow=True), without sources beside this one that do not "
+                "support it",
+            )
+        end = self._living_planner().latest(begin)
         # Spark compares the text: what is equal goes back as it came.
         return start if end == begin else end.to_json()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import marshal
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,6 +83,48 @@ def test_who_has_looked_before_finds_the_sources_at_their_places(archive: Path) 
     with zipfile.ZipFile(archive) as opened:
         after = {info.filename: info.header_offset for info in opened.infolist()}
     assert before.items() <= after.items()
+
+
+def test_it_keeps_docstrings_and_assertions_for_those_who_want_them(archive: Path) -> None:
+    with zipfile.ZipFile(archive, "a") as opened:
+        opened.writestr("somespark/told.py", 'def told(sure):\n    "Why."\n    assert sure\n')
+    command = [sys.executable, "-OO", "-m", "aqueduct_core.cli.main", "compile-pyspark"]
+    subprocess.run([*command, str(archive)], timeout=LONG, check=True, capture_output=True)
+    found: dict[str, Any] = {}
+    with zipfile.ZipFile(archive) as opened:
+        exec(marshal.loads(opened.read("somespark/told.pyc")[16:]), found)
+    assert found["told"].__doc__ == "Why."
+    with pytest.raises(AssertionError):
+        found["told"](False)
+
+
+def test_an_archive_behind_a_link_is_the_one_that_is_compiled(
+    archive: Path, tmp_path: Path
+) -> None:
+    link = tmp_path / "link.zip"
+    link.symlink_to(archive)
+    assert compile_archive(link) == 2
+    assert link.is_symlink()
+    assert has_bytecode(archive)
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_damaged_archive_is_told_and_left_as_it_is(
+    archive: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = bytearray(archive.read_bytes())
+    if damage == "cut":
+        del data[-10:]
+    else:
+        with zipfile.ZipFile(archive) as opened:
+            first = opened.getinfo("somespark/inner.py").header_offset
+        for place in range(first + 52, first + 60):
+            data[place] ^= 0x55
+    archive.write_bytes(data)
+    assert main(["compile-pyspark", str(archive)]) == 1
+    assert "no archive of PySpark, or a damaged one" in capsys.readouterr().err
+    assert archive.read_bytes() == data
+    assert list(archive.parent.iterdir()) == [archive]
 
 
 def test_the_verb(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from aqueduct_core.cli import doctor
 from aqueduct_core.cli.main import main
 from tests.core.cli.running import aqueduct
 
@@ -34,3 +35,20 @@ def test_doctor_tells_what_is_wrong_with_a_certificate(
     out = capsys.readouterr().out
     assert "garbage.pem holds no certificate in PEM form" in out
     assert "missing.pem cannot be read: No such file or directory" in out
+
+
+def test_doctor_goes_on_behind_a_damaged_pyspark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = tmp_path / "python" / "lib" / "pyspark.zip"
+    archive.parent.mkdir(parents=True)
+    archive.write_bytes(b"no archive")
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    monkeypatch.setattr(doctor, "_java", lambda: iter(()))
+    monkeypatch.setattr(doctor, "_formats", lambda: iter(()))
+    assert main(["doctor"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    [told] = [line for line in lines if line[6:24].strip() == "bytecode"]
+    assert told.startswith("bad")
+    assert f"{archive} is no archive of PySpark, or a damaged one" in told
+    assert any(line[6:24].strip() == "udp 127.0.0.1" for line in lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 from aqueduct_core.flight.client import IntakeClient
@@ -52,6 +53,34 @@ def test_few_messages_do_not_wait_for_ever(yard: Yard) -> None:
     began = time.monotonic()
     loop.until(10)
     assert time.monotonic() - began >= 1.4
+
+
+def test_a_batch_that_is_as_large_as_it_may_be_does_not_wait_for_more(yard: Yard) -> None:
+    loop = begun(yard, minOffsetsPerTrigger="1000", maxTriggerDelay="1h", maxBytesPerTrigger="1m")
+    payloads = [bytes([n]) * 200_000 for n in range(20)]
+    produce(yard.url(), payloads)
+    assert loop.batch()
+    while loop.batch() is not None:
+        pass
+    left = 20 - len(loop.messages())
+    assert 0 < left <= 6  # less than a batch: they wait
+
+
+def test_messages_do_not_wait_for_those_that_a_full_spool_takes_no_more(yard: Yard) -> None:
+    loop = begun(yard, minOffsetsPerTrigger="100000", maxTriggerDelay="1h", spoolMaxBytes="8m")
+    payloads = [b"%04d" % n * 10_000 for n in range(800)]  # four times as much
+    with ThreadPoolExecutor(1) as pool:
+        producing = pool.submit(produce, yard.url(), payloads)
+
+        def over() -> bool:
+            loop.batch()
+            return producing.done()
+
+        wait_until(over, LONG, "all acks")
+        assert producing.result().acked == 800
+    first = loop.messages()
+    assert [row["value"] for row in first] == payloads[: len(first)]
+    assert len(first) > 400  # the last ones have room, and wait
 
 
 def test_a_query_that_starts_at_a_time(yard: Yard) -> None:

@@ -6,11 +6,12 @@ import json
 
 import pytest
 from chispa import assert_df_equality
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as f
 
 from aqueduct_spark.formats.aqueduct.columns import message_schema
 from tests.spark.producing import numbered, produce
-from tests.spark.scene import PATIENCE, Scene
+from tests.spark.scene import PATIENCE, Scene, error_line
 from tests.support.waiting import ended, wait_until
 
 pytestmark = pytest.mark.spark
@@ -108,6 +109,16 @@ def test_available_now_ends_with_what_is_there(scene: Scene) -> None:
     end = json.loads(scene.offsets()[-1])
     assert end["tick"] > 0
     assert committed(scene) == end["spool"]["0"]["to"]
+
+
+def test_a_query_of_one_batch_is_refused_instead_of_reading_nothing(scene: Scene) -> None:
+    query = scene.start(once=True)
+    with pytest.raises(StreamingQueryException):
+        query.awaitTermination(PATIENCE)
+    line = error_line(query.exception())
+    assert line.startswith("[AQUEDUCT_INVALID_OPTION.NOT_FOR_QUERY_TYPE] This query has one batch")
+    assert "availableNow" in line
+    assert not scene.spool.exists()
 
 
 @pytest.mark.long
