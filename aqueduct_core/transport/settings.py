@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from aqueduct_core.errors import InvalidOption
@@ -16,6 +16,31 @@ LEAST_MEMORY = 1 << 20
 """A handful of connections."""
 LEAST_WINDOW = 256 * 1024
 """Enough for 5 MB/s over a path of 50 ms; a message may be larger than the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLimits:
+    """What the keys of a connection's packets are used for at most, in packets.
+
+    The bounds are those of RFC 9001 §6.6 for the cipher that bears least, with room for what
+    one turn sends: 2^23 packets sealed with a key (AES-GCM), 2^36 not opened (ChaCha20-Poly1305).
+
+    Attributes:
+        change_after: sealed with one key when it is changed for another one, about 5 GB of data.
+        sealed: sealed with one key when the connection is closed (AEAD_LIMIT_REACHED), as the peer
+            has not followed to it.
+        failures: that no key opened when the connection is closed the same way; somebody has forged
+            them.
+    """
+
+    change_after: int = 1 << 22
+    sealed: int = (1 << 23) - (1 << 20)
+    failures: int = 1 << 36
+
+    def __post_init__(self) -> None:
+        _within(self, "change_after", 1, 1 << 22)
+        _within(self, "sealed", self.change_after, (1 << 23) - (1 << 20))
+        _within(self, "failures", 1, 1 << 36)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +65,7 @@ class LinkSettings:
         congestion: ``reno`` or ``cubic``.
         datagram_outcomes: tell the engine of each datagram whether the peer's transport has it. It
             costs an entry for each one under way, so only for an engine that asks.
+        key_limits: when keys of packets are changed.
     """
 
     idle_timeout: float = 30.0
@@ -53,6 +79,7 @@ class LinkSettings:
     max_datagram_frame_size: int = 65_536
     congestion: str = "cubic"
     datagram_outcomes: bool = False
+    key_limits: KeyLimits = field(default_factory=KeyLimits)
 
     def __post_init__(self) -> None:
         _within(self, "idle_timeout", 0.05, 3_600.0)

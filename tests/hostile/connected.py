@@ -321,6 +321,7 @@ def key_updates(target: Target) -> Iterator[None]:
             raw.quic._cryptos[Epoch.ONE_RTT]._update_key("attack")
             raw.packet(PING)
             yield
+        raw.look()
 
 
 @attack(Stage.CONNECTED)

@@ -104,7 +104,7 @@ _cadata _cafile _capath _max_early_data _peer_certificate _peer_certificate_chai
 alpn_negotiated early_data_accepted handshake_extensions
 """
 CRYPTO = "aead hp key_phase"
-KEYS = "_update_key_requested"
+KEYS = "recv send"
 AEAD = "_aead _iv"
 PROTECTION = "_encryptor _is_chacha20"
 

@@ -26,7 +26,7 @@ from aioquic.quic.packet_builder import QuicDeliveryState, QuicPacketBuilder
 from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.tls import CipherSuite, Direction, Epoch
 
-from aqueduct_core.transport.aioquic.receive import BurstConnection
+from aqueduct_core.transport.aioquic.key_updates import RekeyingConnection
 from aqueduct_core.transport.settings import LinkSettings
 
 NEW_TOKEN_OVERHEAD = 1 + 8
@@ -37,8 +37,8 @@ _remote_max_stream_data_uni _remote_max_streams_bidi _remote_max_streams_uni
 """What a session remembers of the server and a rejection makes void; absent means 0."""
 
 
-class EarlyConnection(BurstConnection):
-    """A ``BurstConnection`` that knows 0-RTT.
+class EarlyConnection(RekeyingConnection):
+    """A ``RekeyingConnection`` that knows 0-RTT.
 
     Args:
         proved: at a server, the client's address is validated.

@@ -107,9 +107,9 @@ class RunConnection(StreamConnection):
             self._fill(most, room, b"" if control is None else control.data, payloads, frames)
         if not payloads:
             return False
-        keys = self._cryptos[Epoch.ONE_RTT]
+        keys = self._cryptos[Epoch.ONE_RTT].send
         first_byte = PACKET_FIXED_BIT | self._spin_bit << 5 | keys.key_phase << 2 | NUMBER_SIZE - 1
-        datagrams = seal(payloads, self._packet_number, keys.send, first_byte, peer_id)
+        datagrams = seal(payloads, self._packet_number, keys, first_byte, peer_id)
         # aioquic takes no packet as paced in which a frame of control found no room.
         recovery.pacer.spend(len(datagrams) - (control is not None and control.overflown))
         self._note_sent(recovery, space, control, datagrams, frames, now)
@@ -230,7 +230,6 @@ class RunConnection(StreamConnection):
             and not path.remote_challenges
             and keys.send.hp is not None
             and not keys.send.hp._is_chacha20
-            and not keys._update_key_requested
             and window >= LEAST_WINDOW * size
             and self._crypto_streams[Epoch.ONE_RTT].sender.buffer_is_empty
             and all(identifier.was_sent for identifier in self._host_cids)
