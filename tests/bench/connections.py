@@ -12,6 +12,9 @@ many flights, acknowledgements and groups as one of 50, and most of its cost is 
 A message has as many flights with 500 connections as with 50: what is left is what having them
 costs.
 
+Datagrams that the kernel drops are counted at the socket of the intake, and at those of its
+clients, which all belong to one process.
+
     python -m tests.bench.connections [--repetitions N] [--seconds S]
 """
 
@@ -31,7 +34,7 @@ from aqueduct_core.aio import channel, connect
 from aqueduct_core.aio.halves import Sender
 from aqueduct_core.transport.tls.credentials import ClientTls
 from tests.bench.intakes import intake_process
-from tests.bench.measuring import Bench, CpuMeter, Effort, in_turns, ratios
+from tests.bench.measuring import Bench, CpuMeter, Effort, dropped_at, in_turns, ratios
 from tests.bench.sheet import Sheet
 from tests.support.waiting import environment
 
@@ -49,11 +52,12 @@ SENDER = (sys.executable, "-W", "ignore", "-m", "tests.bench.connections", SEND)
 
 class Run(NamedTuple):
     """Microseconds of CPU for a message, messages a second until all were acked, datagrams
-    dropped."""
+    dropped at the intake's socket and at those of its clients."""
 
     cost: float
     speed: float
     drops: int
+    drops_at_clients: int
 
 
 async def send(endpoint: str, connections: int, messages: int, steady: bool) -> None:
@@ -121,9 +125,9 @@ def measure(connections: int, messages: int, steady: bool) -> Run:
         sender.stdin.flush()
         assert sender.stdout.readline() == "acked\n"
         wall, used = time.perf_counter() - begun, meter.used()
-        drops = running.drops
+        drops = running.drops, dropped_at(sender.pid)  # it keeps its sockets until it is killed
         sender.kill()
-    return Run(used / messages * 1e6, messages / wall, drops)
+    return Run(used / messages * 1e6, messages / wall, *drops)
 
 
 def compare(effort: Effort, sheet: Sheet) -> None:
@@ -143,8 +147,12 @@ def compare(effort: Effort, sheet: Sheet) -> None:
     sheet.add(f"a message with {MANY} over {FEW} connections", "x", over, "connections")
     over = ratios(runs, many_steady, few_steady, lambda run: run.cost)
     sheet.add(f"a message with {MANY} over {FEW} connections, steady", "x", over)
-    drops = [max(each.drops for each in run.values()) for run in runs]
-    sheet.add("datagrams dropped", "", drops, "drops")
+    for kind in kinds:
+        sheet.add(f"{kind}, dropped at the intake", "", [run[kind].drops for run in runs])
+        at_clients = [run[kind].drops_at_clients for run in runs]
+        sheet.add(f"{kind}, dropped at its clients", "", at_clients)
+    drops = [max(each.drops + each.drops_at_clients for each in run.values()) for run in runs]
+    sheet.add("datagrams dropped at both ends", "", drops, "drops")
 
 
 BENCH = Bench("connections", "many connections at one intake: cost of a message, drops", compare)

@@ -8,6 +8,7 @@ ratios inside a repetition.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from tests.support.processes import cpu_seconds, descendants
 T = TypeVar("T")
 
 PROC_UDP = (Path("/proc/net/udp"), Path("/proc/net/udp6"))
-LOCAL_PORT, DROPS = 1, 12
+LOCAL_PORT, INODE, DROPS = 1, 9, 12
 """Columns of those tables."""
 
 
@@ -82,17 +83,34 @@ class CpuMeter:
 
 def dropped(port: int, tables: Sequence[Path] = PROC_UDP) -> int:
     """Datagrams that the kernel dropped at the UDP sockets of a local port, since each was made."""
-    total = 0
+    return sum(
+        int(fields[DROPS])
+        for fields in _udp_sockets(tables)
+        if int(fields[LOCAL_PORT].rpartition(":")[2], 16) == port
+    )
+
+
+def dropped_at(pid: int, tables: Sequence[Path] = PROC_UDP) -> int:
+    """The same at those that a process has open."""
+    own = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            own.add(os.readlink(descriptor))
+        except OSError:
+            continue  # it was closed meanwhile
+    return sum(
+        int(fields[DROPS]) for fields in _udp_sockets(tables) if f"socket:[{fields[INODE]}]" in own
+    )
+
+
+def _udp_sockets(tables: Sequence[Path]) -> Iterator[list[str]]:
     for table in tables:
         try:
             rows = table.read_text("ascii").splitlines()[1:]
         except OSError:
             continue  # a kernel without IPv6
         for row in rows:
-            fields = row.split()
-            if int(fields[LOCAL_PORT].rpartition(":")[2], 16) == port:
-                total += int(fields[DROPS])
-    return total
+            yield row.split()
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

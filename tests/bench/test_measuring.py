@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from socket import AF_INET, SO_RCVBUF, SOCK_DGRAM, SOL_SOCKET, socket
 
 import pytest
 
@@ -31,6 +33,7 @@ from tests.bench.measuring import (
     CpuMeter,
     Effort,
     dropped,
+    dropped_at,
     in_turns,
     percentile,
     ratios,
@@ -90,6 +93,22 @@ def test_dropped_datagrams_are_those_of_the_port_and_of_both_families(tmp_path: 
     six.write_text(head + row.format("0" * 32, 3))
     assert dropped(0x1151, [four, six, tmp_path / "none"]) == 10
     assert dropped(1, [four, six]) == 0
+
+
+def test_dropped_datagrams_are_those_of_a_process_too() -> None:
+    before = dropped_at(os.getpid())
+    sent, received = 400, 0
+    with socket(AF_INET, SOCK_DGRAM) as narrow, socket(AF_INET, SOCK_DGRAM) as sender:
+        narrow.setsockopt(SOL_SOCKET, SO_RCVBUF, 4_096)
+        narrow.bind(("127.0.0.1", 0))
+        for _ in range(sent):
+            sender.sendto(bytes(1_000), narrow.getsockname())
+        while select.select([narrow], [], [], 0)[0]:
+            narrow.recv(2_000)
+            received += 1
+        assert 0 < received < sent
+        assert dropped_at(os.getpid()) - before == sent - received
+        assert dropped(narrow.getsockname()[1]) == sent - received
 
 
 @pytest.mark.parametrize(
