@@ -17,6 +17,7 @@ project. Only ``Finished`` is no error. All can be pickled.
 
 from __future__ import annotations
 
+from aqueduct_core.aqueduct.conventions.refusals import OVER_LIMIT_REMEDY, exceeded_limit
 from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
 from aqueduct_core.errors import ChannelEnded, SinkFailed
 
@@ -99,6 +100,8 @@ class ConnectionLost(Outcome, ChannelEnded):
     """The connection ended. ``code`` 0 with ``by_peer``: the peer closed it in good order.
 
     Where ``origin`` is not the application, nobody closed it: the code is QUIC's, or there is none.
+    Where the peer closed it for what is over a limit of its own, as large headers, to send the same
+    again is in vain (``conventions.refusals.exceeded_limit``).
     """
 
     def __init__(
@@ -119,11 +122,12 @@ class ConnectionLost(Outcome, ChannelEnded):
             how = f"closed by {who} with code {code}" + (f" ({reason})" if reason else "")
         else:
             how = f"lost: {how_lost(self)}"
+        again = "Messages without an ack may or may not have arrived; connect and send them again"
         ChannelEnded.__init__(
             self,
             "LOST",
             f"the connection of {channel} was {how}",
-            "Messages without an ack may or may not have arrived; connect and send them again",
+            OVER_LIMIT_REMEDY if exceeded_limit(self) else again,
         )
         self.args = (channel, code, reason, by_peer, origin)
 

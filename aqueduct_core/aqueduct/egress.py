@@ -321,7 +321,7 @@ def check_headers(headers: Headers, config: Config) -> None:
         raise BadArgument("a header key must be non-empty ASCII")
     size = headers_size(headers)
     if size > config.max_headers_bytes or len(headers) > config.max_header_pairs:
-        raise TooLarge(f"{len(headers)} headers of {size} bytes")
+        raise TooLarge(f"{len(headers)} headers of {size} bytes, at most {_most(config)}")
 
 
 def check_header_column(headers: HeaderColumn, count: int, config: Config) -> None:
@@ -337,7 +337,11 @@ def check_header_column(headers: HeaderColumn, count: int, config: Config) -> No
         raise BadArgument("a header key must be non-empty ASCII")
     size, pairs = headers.longest, headers.most_pairs
     if size > config.max_headers_bytes or pairs > config.max_header_pairs:
-        raise TooLarge(f"up to {pairs} headers of {size} bytes")
+        raise TooLarge(f"up to {pairs} headers of {size} bytes, at most {_most(config)}")
+
+
+def _most(config: Config) -> str:
+    return f"{config.max_header_pairs} of {config.max_headers_bytes}"
 
 
 def check_channel_header(attach: Attach) -> None:

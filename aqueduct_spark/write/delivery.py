@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 LOSSES = 3
 """Lost connections that an attempt may survive, for each address."""
 
+FINAL = ("NOT_REPEATABLE", "MESSAGE_TOO_LARGE")
+"""Why connections are lost that to send the same rows again would lose as well."""
+
 RETURN_SECONDS = 2.0
 """After a loss, for a receiver that was restarted to answer again; together with the silence by
 which a dead one is known, 5 s. What takes longer is for the next attempt of the task."""
@@ -194,7 +197,7 @@ class Delivery:
     ) -> None:
         self._lost = self._protocol.lost(connection, lost)
         self._losses_left -= 1
-        if self._losses_left < 0 or self._lost.subclass == "NOT_REPEATABLE":
+        if self._losses_left < 0 or self._lost.subclass in FINAL:
             raise self._lost from None
         log.warning("%s; going on", lost)
         del self._connections[index]

@@ -22,6 +22,18 @@ from aqueduct_core.errors import (
     VersionMismatch,
 )
 
+OVER_LIMIT_REMEDY = (
+    "Send less, or raise that limit at the receiver (an intake has maxMessageBytes, "
+    "limits.headerBytes and others): sent again as it is, it ends in the same way"
+)
+
+
+def exceeded_limit(closed: ConnectionEnd) -> bool:
+    """Whether the peer closed a connection for what it was sent, which is over a limit of its own.
+    Who sends cannot know that limit before; the reason names it, and what it was sent."""
+    told = closed.by_peer and closed.origin is CloseOrigin.APPLICATION
+    return told and closed.code == Code.RESOURCE_LIMIT
+
 
 def broke_protocol(closed: ConnectionEnd) -> bool:
     """Whether we ended a connection because its peer broke the protocol."""
@@ -59,7 +71,21 @@ def refusal(where: str, closed: ConnectionEnd) -> AqueductError:
     return ConnectFailed(
         "NO_REPLY",
         f"{where} closed the connection before it was accepted (code {closed.code}): {reason}",
-        "Try again, or look into the log of the server",
+        OVER_LIMIT_REMEDY
+        if exceeded_limit(closed)
+        else "Try again, or look into the log of the server",
+    )
+
+
+def over_limit(where: str, closed: ConnectionEnd) -> SinkFailed | None:
+    """The error of it; None: it was closed for something else."""
+    if not exceeded_limit(closed):
+        return None
+    return SinkFailed(
+        "MESSAGE_TOO_LARGE",
+        f"{where} closed the connection, for it was sent more than it takes: "
+        f"{closed.reason[:200] or 'it does not say of what'}",
+        OVER_LIMIT_REMEDY,
     )
 
 
@@ -67,6 +93,8 @@ def refusal_of_producer(where: str, producer: str, closed: ConnectionEnd) -> Sin
     """What a server has against a producer that it had accepted, and no new connection changes."""
     if not closed.by_peer or closed.origin is not CloseOrigin.APPLICATION:
         return None
+    if exceeded_limit(closed):
+        return over_limit(where, closed)
     if closed.code == CODE_NOT_REPEATABLE:
         return SinkFailed(
             "NOT_REPEATABLE",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
@@ -13,7 +14,8 @@ from aqueduct_core.aio.outcomes import (
     ReceiverClosed,
 )
 from aqueduct_core.aio.serve import bearer, serve
-from aqueduct_core.errors import AuthFailed, ConnectFailed
+from aqueduct_core.aqueduct.config import Config
+from aqueduct_core.errors import AuthFailed, ConnectFailed, SinkFailed
 from tests.core.aio.storing import producer, storing
 from tests.support.event_loop import eventually, in_loop, server_tls
 from tests.support.ports import free_port
@@ -102,3 +104,24 @@ async def test_a_producer_that_has_given_up_dials_no_more() -> None:
         with pytest.raises(ConnectionLost):
             await turning
         await producing.abort()
+
+
+@in_loop
+async def test_it_gives_up_where_a_message_is_over_a_limit_of_the_server() -> None:
+    """Sent again, it would end each connection; what was sent before it is stored."""
+    small = Config(max_headers_bytes=1_000)
+    async with storing(config=small) as (server, store):
+        producing = producer(server.url)
+        await producing.open()
+        cpu = producing.channel("cpu")
+        await cpu.send(b"before")
+        await cpu.flush()
+        await cpu.send(b"x", headers=[("k", bytes(2_000))])
+        with pytest.raises(SinkFailed) as caught:
+            await cpu.flush()
+        assert caught.value.subclass == "MESSAGE_TOO_LARGE"
+        assert re.search(r"header bytes of 20\d\d, limit 1000", caught.value.what)
+        assert "raise that limit" in caught.value.remedy
+        assert len(store.connections) == 1
+        await producing.abort()
+    assert store.payloads("cpu") == [b"before"]

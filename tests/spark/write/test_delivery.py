@@ -318,6 +318,35 @@ async def test_headers_that_cannot_be_sent(pairs: int, size: int) -> None:
     assert "headers of" in failed.value.what
 
 
+@pytest.mark.parametrize(("headers", "payload"), [(70_000, 10), (10, 70_000)])
+@pytest.mark.parametrize("reliability", ["ordered", "unordered"])
+@in_loop
+async def test_a_row_over_a_limit_of_the_receiver(
+    reliability: str, headers: int, payload: int
+) -> None:
+    """Only the receiver knows its limits. Sent again, the row would end the next connection too."""
+    peer = Peer()
+    limits = Config(max_headers_bytes=64_000, max_payload_bytes=60_000)
+    pairs = [{"key": "k", "value": bytes(headers)}]
+    rows = pa.Table.from_pylist(
+        [{"value": bytes(payload), "headers": pairs}, {"value": b"next", "headers": []}],
+        WITH_HEADERS,
+    )
+    async with listening(peer, server_tls(), config=limits):
+        with pytest.raises(SinkFailed) as failed:
+            await Attempt(options(peer.url, reliability=reliability)).run(rows.to_batches())
+    assert failed.value.subclass == "MESSAGE_TOO_LARGE"
+    assert peer.url in failed.value.what
+    named = (
+        ("header bytes of 70", "64000")
+        if headers > payload
+        else ("payload bytes of 70000", "60000")
+    )
+    assert all(each in failed.value.what for each in named), failed.value.what
+    assert "raise that limit" in failed.value.remedy
+    assert len(peer.connections) == 1
+
+
 @in_loop
 async def test_nobody_listens() -> None:
     with pytest.raises(ConnectFailed):

@@ -8,6 +8,7 @@ from pyspark.sql.types import StructType
 
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aqueduct.conventions.headers import CODE_NOT_REPEATABLE
+from aqueduct_core.aqueduct.conventions.refusals import over_limit
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import SinkFailed
 from aqueduct_core.primitives.host_port import HostPort
@@ -114,7 +115,7 @@ class AqueductProtocol(SinkProtocol):
             if self._options.by_source:
                 return other_row(what)
             return not_repeatable(self._identity, what)
-        return SinkFailed(
+        return over_limit(where, lost) or SinkFailed(
             "CONNECTION_LOST",
             f"{where}: {lost.what}",
             "Check the receiver and its log; rows that were not acked are sent again by the next "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aqueduct.conventions.headers import (
     CODE_FENCED,
     CODE_NOT_REPEATABLE,
@@ -11,6 +12,7 @@ from aqueduct_core.aqueduct.conventions.headers import (
 )
 from aqueduct_core.aqueduct.conventions.refusals import (
     broke_protocol,
+    over_limit,
     refusal,
     refusal_of_producer,
 )
@@ -46,6 +48,9 @@ def test_an_error_of_quic_goes_by_its_name() -> None:
     [
         (Closed(CODE_NOT_REPEATABLE, "other content", True), "NOT_REPEATABLE"),
         (Closed(CODE_FENCED, "another", True), "FENCED"),
+        (Closed(Code.RESOURCE_LIMIT, "header bytes of 9, limit 8", True), "MESSAGE_TOO_LARGE"),
+        (Closed(Code.RESOURCE_LIMIT, "our own limit", False), None),
+        (Closed(Code.RESOURCE_LIMIT, "", True, CloseOrigin.TRANSPORT), None),
         (Closed(CODE_FENCED, "another", False), None),
         (Closed(CODE_FENCED, "", True, CloseOrigin.TRANSPORT), None),
         (Closed(Code.NO_ERROR, "", True), None),
@@ -54,6 +59,19 @@ def test_an_error_of_quic_goes_by_its_name() -> None:
 def test_a_producer_that_had_been_accepted(closed: Closed, subclass: str | None) -> None:
     error = refusal_of_producer("host:4433", "p-1", closed)
     assert (error and error.subclass) == subclass
+
+
+def test_what_is_over_a_limit_of_the_peer_is_not_to_be_sent_again() -> None:
+    closed = Closed(Code.RESOURCE_LIMIT, "header bytes of 70003, limit 64000", by_peer=True)
+    accepted = over_limit("host:4433", closed)
+    assert accepted is not None
+    for error in (accepted, refusal("host:4433", closed), ConnectionLost("channel 8", *closed)):
+        assert "70003" in error.what
+        assert "64000" in error.what
+        assert "raise that limit" in error.remedy
+        assert "Try again" not in error.remedy
+        assert "send them again" not in error.remedy
+    assert over_limit("host:4433", Closed(Code.STATE, "", by_peer=True)) is None
 
 
 def test_who_broke_the_protocol_is_closed_by_us() -> None:
