@@ -34,6 +34,7 @@ from aqueduct_core.aqueduct.events import (
     Numbered,
     Opened,
     Rerouted,
+    StreamsTaken,
     Writable,
 )
 from aqueduct_core.aqueduct.wire import chanid
@@ -111,6 +112,8 @@ class ChannelTable:
                 _logger.info("nothing happens on channel %d any more", event.channel)
             elif isinstance(event, Ignored):
                 _logger.info("from the peer, ignored: %s", escaped(event.reason))
+            elif isinstance(event, StreamsTaken):
+                _logger.warning("%s", event)
             elif isinstance(event, Closed):
                 self._closed(event)
         self.network.wake_blocked()

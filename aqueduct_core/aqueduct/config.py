@@ -94,7 +94,9 @@ class Config:
     send_queue_connection_bytes: int = 64 << 20
     """The same over all channels of the connection."""
     reserved_control_streams: int = 16
-    """The last streams that the peer allows are kept for acks, ends and FORGET_CHANNEL (H12)."""
+    """The last streams that the peer allows are kept for acks, ends and FORGET_CHANNEL (H12): so
+    many, or a quarter of what it allows at a time. Where channels have taken all others, one
+    message with a stream of its own goes at a time on these."""
 
     max_waiting_streams: int = 8_192
     """Streams of ours, all of them for control, that wait until the peer allows more; each takes a

@@ -9,6 +9,7 @@ from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.aqueduct.credit import ReceiveCredit
 from aqueduct_core.aqueduct.datagrams import LinkQueue, Refusable
 from aqueduct_core.aqueduct.event_queue import EventQueue
+from aqueduct_core.aqueduct.events import StreamsTaken
 from aqueduct_core.aqueduct.flow import Flow
 from aqueduct_core.aqueduct.lineage import RemoteLineage
 from aqueduct_core.aqueduct.outbox import Outbox
@@ -38,7 +39,8 @@ class ConnectionContext:
     ``due`` names the channels that have frames to write with the next actions; ``acks_due`` and
     ``credit_due`` those that have them shortly; ``rtt`` is the round-trip time of the link in
     seconds, as far as it is known; ``ranges`` are those of the numbers of all channels;
-    ``datagram_size`` is the most that fits a datagram, in bytes.
+    ``datagram_size`` is the most that fits a datagram, in bytes; ``message_streams`` counts
+    streams of ours with one message each that is not acked.
     """
 
     config: Config
@@ -52,6 +54,8 @@ class ConnectionContext:
     link: LinkQueue
     rtt: float | None = None
     reserved_streams: int = 0
+    message_streams: int = 0
+    streams_told: bool = False
     ranges: int = 0
     due: dict[int, None] = field(default_factory=dict)
     timers: Timers[TimerKey] = field(default_factory=Timers)
@@ -84,16 +88,40 @@ class ConnectionContext:
     def stream_limit(self, streams: int) -> None:
         """The peer lets us open so many streams in all. A peer that allows few has fewer of
         them reserved for control frames, so that messages go at all (H12)."""
-        if self.outbox.stream_limit is None:
-            self.reserved_streams = min(self.config.reserved_control_streams, streams // 4)
-        self.outbox.stream_limit = streams
+        self.outbox.limit(streams)
+        reserved = min(self.config.reserved_control_streams, self.outbox.streams_at_once // 4)
+        self.reserved_streams = reserved
+        self.streams_told = False
         self.flow.changed = True
+
+    def tell_streams_taken(self) -> None:
+        """Say it, once, where something waits for a stream and none comes back by itself."""
+        outbox = self.outbox
+        if self.streams_told or not outbox.all_taken:
+            return
+        if outbox.streams_left or self.queues.anything_waits:
+            self.streams_told = True
+            self.events.emit(StreamsTaken(outbox.streams_at_once))
 
     @property
     def message_stream_free(self) -> bool:
         """Whether a stream for messages may be opened (H12)."""
         left = self.outbox.streams_left
         return left is None or left > self.reserved_streams
+
+    @property
+    def single_stream_free(self) -> bool:
+        """Whether one for a single message may, which ends with it. Where channels have taken so
+        many that none is left but the reserved ones, there is one such message at a time: control
+        frames then wait for its end at most, and it does not wait for that of a channel."""
+        left = self.outbox.streams_left
+        return left is None or left > (self.reserved_streams if self.message_streams else 0)
+
+    def singles_over(self, count: int) -> None:
+        """So many single messages were acked, or given up: others may have waited for the last."""
+        self.message_streams -= count
+        if count and not self.message_streams and not self.message_stream_free:
+            self.flow.changed = True
 
     @property
     def declare_delay(self) -> float:

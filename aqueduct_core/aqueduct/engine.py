@@ -219,6 +219,7 @@ class AqueductEngine:
                 self._egress.release(self._now)
                 self._ingress.flush()
                 self._outbox.check_waiting(self.config.max_waiting_streams)
+                self._context.tell_streams_taken()
             self._context.refusable.hand_over()
         return self._outbox.take()
 

@@ -139,6 +139,20 @@ class DatagramsUnavailable(NamedTuple):
     """The peer takes no datagrams: unreliable sends use streams (AQ-HDR-9)."""
 
 
+class StreamsTaken(NamedTuple):
+    """Messages, or frames of control, wait for a stream, and channels of ours hold all ``streams``
+    that the peer lets us have: they wait until one of those channels ends. For a log; comes once
+    until the peer allows another stream."""
+
+    streams: int
+
+    def __str__(self) -> str:
+        return (
+            f"the peer lets this side have {self.streams} streams, and channels hold all of them: "
+            "what needs one more waits until a channel ends"
+        )
+
+
 class Closed(NamedTuple):
     """The connection is over; the last events. ``code`` 0 of the application: in good order
     (AQ-LIFE-24). Of another ``origin`` the connection was lost, and the code is none of ours."""
@@ -163,5 +177,6 @@ Event: TypeAlias = (
     | Complete
     | Ended
     | DatagramsUnavailable
+    | StreamsTaken
     | Closed
 )

@@ -60,11 +60,25 @@ class Outbox:
         self._close: CloseLink | None = None
         self.stream_limit: int | None = None
         """Streams that the peer lets us open in all; None: not known."""
+        self.streams_at_once = 0
+        """The same at a time, as far as the peer has shown it."""
 
     @property
     def streams_left(self) -> int | None:
         """Streams that may still be opened before the peer allows more; None: not known."""
         return None if self.stream_limit is None else self.stream_limit - self._next_stream // STEP
+
+    def limit(self, streams: int) -> None:
+        """The peer lets us open so many in all."""
+        ended = self._next_stream // STEP - len(self._live) if self.streams_at_once else 0
+        self.streams_at_once = max(self.streams_at_once, streams - ended)
+        self.stream_limit = streams
+
+    @property
+    def all_taken(self) -> bool:
+        """Each stream that the peer lets us have is held, so that none comes back by itself."""
+        left = self.streams_left
+        return left is not None and left <= 0 < self.streams_at_once <= len(self._live)
 
     def check_waiting(self, most: int) -> None:
         """Raises PeerFault where more streams of ours than that wait until the peer allows them."""

@@ -70,6 +70,11 @@ class SendQueues:
         """Nobody's message may join."""
         return self.bytes >= self._config.send_queue_connection_bytes
 
+    @property
+    def anything_waits(self) -> bool:
+        """Messages, or an application that was refused."""
+        return bool(self._queues or self.awaiting_writable)
+
     def channels(self) -> list[int]:
         """Those with messages, the one that was served longest ago first."""
         return list(self._queues)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum, auto
-from itertools import repeat
+from itertools import chain, repeat, starmap
 
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.context import ConnectionContext, Timer
@@ -92,8 +92,7 @@ class SenderHalf:
     def __init__(self, channel: int, context: ConnectionContext, *, visible: bool) -> None:
         self.channel = channel
         self.visible = visible
-        # dropped before the application knew it: nobody wants to know its end
-        self.discarded = False
+        self.discarded = False  # before the application knew it: nobody wants to know its end
         self.routed = False
         self.state = SenderState.OPEN
         self.mode: Mode | None = None
@@ -181,6 +180,7 @@ class SenderHalf:
         context.outbox.write(stream_id, data, Rank.MESSAGE, end=own, urgent=brings)
         if own:
             self._own_streams[number] = stream_id
+            context.message_streams += 1
         context.flow.sent(self.account, size)
         self.reliable_sent = number + 1
         return number, True
@@ -198,8 +198,9 @@ class SenderHalf:
     @property
     def _stream_free(self) -> bool:
         """Whether the next message on a stream has one, with those left for control (H12)."""
-        there = self.mode is Mode.ORDERED and self._control is not None
-        return there or self._context.message_stream_free
+        if self.mode is not Mode.ORDERED:
+            return self._context.single_stream_free
+        return self._control is not None or self._context.message_stream_free
 
     def _send_datagram(
         self, payload: bytes, headers: Headers, attachments: tuple[Attachment, ...], now: float
@@ -360,6 +361,7 @@ class SenderHalf:
     def _drop_streams(self, code: ResetCode) -> None:
         """Reset every stream that carries messages under way; end what else is open."""
         outbox = self._context.outbox
+        self._context.singles_over(len(self._own_streams))
         for stream_id in self._own_streams.values():
             outbox.reset(stream_id, code)
         self._own_streams.clear()
@@ -390,9 +392,10 @@ class SenderHalf:
         if len(self._acked) > self._context.config.max_ranges_per_space:
             raise PeerFault(Code.RESOURCE_LIMIT, "too many holes in the acked numbers")
         if self._own_streams:
-            for first, stop in new:
-                for number in range(first, stop):  # numbers of ours, each once
-                    del self._own_streams[number]
+            before = len(self._own_streams)
+            for number in chain.from_iterable(starmap(range, new)):  # of ours, each once
+                del self._own_streams[number]
+            self._context.singles_over(before - len(self._own_streams))
         return new
 
     def ack_nack(self, frame: AckNackUnreliable, stream_id: int) -> tuple[list[Range], list[Range]]:
@@ -442,9 +445,5 @@ class SenderHalf:
 
     def counts(self) -> Counts:
         sent, acked = self._datagrams.sent, self._acked.count + self._datagrams.acked
-        return Counts(
-            reliable_sent=self.reliable_sent,
-            unreliable_sent=sent,
-            acked=acked,
-            nacked=self.reliable_sent + sent - acked,
-        )
+        nacked = self.reliable_sent + sent - acked
+        return Counts(self.reliable_sent, unreliable_sent=sent, acked=acked, nacked=nacked)

@@ -25,6 +25,7 @@ from aqueduct_core.aqueduct.events import (
     Event,
     Nacked,
     Opened,
+    StreamsTaken,
     Writable,
 )
 from aqueduct_core.aqueduct.faults import Code, LocalError
@@ -130,6 +131,8 @@ class AqueductSession(Session[AqueductEngine]):
                 self._nacked(item)
             elif isinstance(item, Closed):
                 self._close(item)
+            elif isinstance(item, StreamsTaken):
+                log.warning("%s: %s", self, item)
             else:
                 if isinstance(item, Writable):
                     self._receipts.writable(item.channel)

@@ -209,6 +209,35 @@ async def test_the_last_streams_are_for_control() -> None:
             assert (await answer.receive()).payload == b"reply to %d" % (10 * i)
 
 
+@pytest.mark.parametrize("streams", [2, 3, 4, 8])
+@in_loop
+async def test_a_server_that_allows_few_streams(
+    streams: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The entrypoint and an ordered channel hold one each: with two an unordered channel waits for
+    the end of that, which a warning says, and else it goes on beside it (H12)."""
+    settings = LinkSettings(max_streams_uni=streams)
+    async with scene(settings=settings) as set_up:
+        ordered, far = await pair(set_up, "ordered")
+        await ordered.send(b"first")
+        assert (await far.receive()).payload == b"first"
+        loose, far_loose = await pair(set_up, "unordered")
+        for number in range(50):
+            await loose.send(b"%d" % number)
+        finishing = asyncio.ensure_future(loose.finish())
+        if streams == 2:
+            await eventually(lambda: "channels hold all of them" in caplog.text)
+            assert "2 streams" in caplog.text
+            assert not finishing.done()
+            finishing_ordered = asyncio.ensure_future(ordered.finish())
+            with pytest.raises(Finished):
+                await far.receive()
+            await finishing_ordered
+        assert sorted([int(message.payload) async for message in far_loose]) == list(range(50))
+        await finishing
+        assert (streams == 2) is ("channels hold all of them" in caplog.text)
+
+
 @rule("AQ-FLOW-2")
 @pytest.mark.parametrize("silent", ["client", "server"])
 @in_loop
