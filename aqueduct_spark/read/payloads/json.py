@@ -108,7 +108,7 @@ def _plain(kind: pa.DataType, name: str) -> FromJson:
         return lambda value: {key: item(_of(value, dict).get(key)) for key, item in fields}
     if pa.types.is_map(kind):
         held = _converter(kind.item_type, f"{name}.*")
-        return lambda value: [(key, held(item)) for key, item in _of(value, dict).items()]
+        return lambda value: [(_text(key), held(item)) for key, item in _of(value, dict).items()]
     if pa.types.is_list(kind):
         element = _converter(kind.value_type, f"{name}[]")
         return lambda value: [element(item) for item in _of(value, list)]

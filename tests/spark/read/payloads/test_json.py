@@ -95,17 +95,21 @@ BAD = {
     b"[" * 100_000: "nested too deeply",
     b'{"a": [' + b"[]," * MAX_VALUES + b"1]}": "over 1000000 values",
     b'{"s": "\\ud800"}': "field 's' does not hold string",
+    b'{"m": {"\\ud800": 1}}': "field 'm' does not hold map",
 }
 
 
 @pytest.mark.parametrize("payload", BAD, ids=[str(n) for n in range(len(BAD))])
 def test_fault_35_json_that_is_none(payload: bytes) -> None:
-    columns = "a INT, s STRING, _corrupt BINARY, _corruptReason STRING, offset LONG"
+    columns = (
+        "a INT, s STRING, m MAP<STRING, INT>, _corrupt BINARY, _corruptReason STRING, offset LONG"
+    )
     good = b'{"a": 1, "s": "x"}'
     before, bad, after = decode([good, payload, good], columns, "json")
     assert before == {
         "a": 1,
         "s": "x",
+        "m": None,
         "_corrupt": None,
         "_corruptReason": None,
         "offset": 100,
