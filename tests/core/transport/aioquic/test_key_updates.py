@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from aioquic._crypto import CryptoError
 from aioquic.quic.crypto import CryptoPair
+from aioquic.quic.events import StreamDataReceived
 from aioquic.quic.packet import QuicErrorCode, QuicProtocolVersion
 from aioquic.tls import CipherSuite, Epoch
 
@@ -21,7 +22,8 @@ from aqueduct_core.transport.aioquic.key_updates import PhasedKeys
 from aqueduct_core.transport.aioquic.receive import BurstConnection
 from aqueduct_core.transport.settings import KeyLimits, LinkSettings
 from tests.core.transport.aioquic.twins import Held, Packet, hold
-from tests.core.transport.wire import CLIENT, End, Wire
+from tests.core.transport.probe import Probe
+from tests.core.transport.wire import CLIENT, SERVER, End, Wire, stock_client
 
 KB = 1024
 PHASE = 0x04
@@ -223,6 +225,33 @@ def connected(settings: LinkSettings, **others: Any) -> Wire:
     wire.connect()
     wire.rest(0.5)
     return wire
+
+
+def test_the_library_s_own_end_follows_and_is_followed() -> None:
+    peer, link, out = stock_client(settings(OFTEN))
+    probe = Probe(client=False, echoes=True)
+    now, sent, echoed = 1.0, 0, 0
+    while echoed < 500 * KB:
+        assert now < 10.0
+        link.receive([(data, CLIENT) for data in out], now)
+        for input in link.inputs():
+            probe.handle(input, now)
+        link.apply(probe.actions(), now)
+        for data, _ in link.transmit(now):
+            peer.receive_datagram(data, SERVER, now)
+        while (event := peer.next_event()) is not None:
+            if isinstance(event, StreamDataReceived):
+                echoed += len(event.data)
+        if link.ready and sent < 50:
+            peer.send_stream_data(2, bytes(10 * KB))
+            sent += 1
+        if sent == 25:
+            peer.request_key_update()
+        now += 0.02
+        out = [data for data, _ in peer.datagrams_to_send(now)]
+    assert link._quic._keys.opens > 4
+    assert link.lost is None
+    assert probe.received == echoed == 500 * KB
 
 
 # The keys alone
