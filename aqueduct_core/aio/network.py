@@ -142,14 +142,16 @@ class NetworkConnection:
             self._turn_bytes = self._turn_messages = 0
 
     async def _serve(self) -> None:
-        """Call those who wait for room while there is any. Each has a step of its task to use it,
-        before the next ones are called."""
+        """Call those who wait for room while there is any. Each has steps of its task to use it, as
+        long as it does, before the next ones are called."""
         assert self.driver is not None
         while self._line:
             if self._is_full:
                 await self.driver.writable(HIGH_WATER)
             self._line.call()
             await asyncio.sleep(0)
+            while not self._is_full and self._line.goes_on():
+                await asyncio.sleep(0)
         self._serving = None
 
     def _call_for_table(self) -> None:

@@ -18,6 +18,11 @@ SHARE = 64 << 10
 channel cost little; behind ten thousand such shares a message waits some seconds, not minutes."""
 
 
+STEPS = 16
+"""Steps of its task in which a sender may come back for more of its share, at most. One that waits
+for something else between its messages is not waited for."""
+
+
 class Blocked(Protocol):
     """Who has more to send than there is room for."""
 
@@ -31,13 +36,15 @@ class SenderLine:
     A sender that was called and found no room all the same keeps its place; one that has sent goes
     to the end when it has more. Who is called and does not come back has left the line.
 
-    Holds: in ``_called`` what each may still send, in bytes, until the next ``call``.
+    Holds: in ``_called`` what each may still send, in bytes, until the next ``call``; ``_sent`` is
+    how often one of them did since ``goes_on`` was asked.
     """
 
     def __init__(self) -> None:
         self._back: dict[Blocked, None] = {}
         self._front: dict[Blocked, None] = {}  # called in vain
         self._called: dict[Blocked, int] = {}
+        self._sent = self._steps = 0
 
     def __len__(self) -> int:
         return len(self._front) + len(self._back)
@@ -64,6 +71,15 @@ class SenderLine:
         """It has sent so many bytes."""
         if sender in self._called:
             self._called[sender] -= size
+            self._sent += 1
+
+    def goes_on(self) -> bool:
+        """A step of the tasks later: whether to wait for one more before the next call, as half of
+        those called have sent something in this one and may have more. A message beside others of
+        its channel costs a part of one by itself."""
+        sent, self._sent = self._sent, 0
+        self._steps += 1
+        return self._steps < STEPS and 2 * sent >= len(self._called) > 0
 
     def call(self, most: int = CALLED) -> None:
         """Wake the first ones; none of those called before may pass any more."""
@@ -71,6 +87,7 @@ class SenderLine:
         for sender in called:
             (self._front if sender in self._front else self._back).pop(sender)
         self._called = dict.fromkeys(called, SHARE)
+        self._sent = self._steps = 0
         for sender in called:
             sender.wake()
 

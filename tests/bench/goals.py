@@ -126,12 +126,12 @@ NOT_MEASURED = {
 
 NOT_REACHED = {
     "active": (
-        "messages that their senders may hold back (1 MiB over all) share frames, and those of "
-        "10,000 channels are beyond that: a frame carries one message and not five, each with its "
-        "own ack and event. The same number of messages on 1,000 channels costs 1.6 times as much "
-        "as an eighth of it; the rest follows the channels (8 KB and 52 objects each). Frames "
-        "that wait for more of the same channel, and fewer objects for one, would bring the most; "
-        "a larger share was tried and made acks wait behind it on a slow path"
+        "8,000 messages of 1,000 channels are less than what may wait to be sent (1 MiB), so those "
+        "of a channel share its frames; 80,000 of 10,000 are more, and their senders are called in "
+        "turn: fewer messages share a frame, an ack and an event. The rest follows the channels: "
+        "8 KB and 52 objects each at either end, which caches and the garbage collector see. Fewer "
+        "objects for a channel would bring the most; to let more wait brought little and made acks "
+        "wait behind it on a slow path"
     ),
     "connections": (
         "ten times as many slow starts, and ten times less in each flight: packets are smaller "

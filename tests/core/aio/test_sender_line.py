@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from aqueduct_core.aio.sender_line import SHARE, SenderLine
+from aqueduct_core.aio.sender_line import SHARE, STEPS, SenderLine
 
 
 class Waiter:
@@ -111,6 +111,29 @@ def test_a_call_ends_the_shares_of_those_called_before() -> None:
     line.call(1)
     line.call(1)
     assert not line.may_pass(a)
+
+
+def test_the_next_call_waits_as_long_as_half_of_those_called_go_on() -> None:
+    line = SenderLine()
+    a, b, c, d, _ = joined(line, "abcde")
+    assert not line.goes_on()  # nobody was called
+    line.call(4)
+    for sends, goes_on in ((4, True), (3, True), (2, True), (1, False)):
+        for waiter in (a, b, c, d)[:sends]:
+            line.charge(waiter, 1)
+        line.charge(Waiter("x"), 1)  # was not called
+        assert line.goes_on() is goes_on
+
+
+def test_the_next_call_waits_for_so_many_steps_at_most() -> None:
+    line = SenderLine()
+    (waiter,) = joined(line, "a")
+    for _ in range(2):
+        line.join(waiter)
+        line.call()
+        for step in range(1, STEPS + 2):
+            line.charge(waiter, 1)
+            assert line.goes_on() is (step < STEPS)
 
 
 def test_a_line_that_is_cleared_is_empty() -> None:
