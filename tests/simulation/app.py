@@ -76,7 +76,8 @@ class App:
                 if not self._scenario.jitter and self._scenario.fault is not Fault.DOUBLE:
                     # declared when it has left, on a path that keeps order
                     hold(not event.counts.late, "datagram messages came late:", event)
-                self._ledger.ended(self.side, event, at_reveal=event.channel in revealed)
+                at_reveal = event.channel in revealed
+                self._ledger.ended(self.side, event, self._clock(), at_reveal=at_reveal)
                 waiting = self._waiting.pop(event.channel, None)
                 if waiting and event.end is not End.CONNECTION_LOST:
                     raise Broken(f"{event}, and {len(waiting)} messages still wait")

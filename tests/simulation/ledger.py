@@ -51,8 +51,8 @@ class Sent:
 class Channel:
     """One channel as both ends see it; ``number`` of the next ordered message."""
 
-    __slots__ = ("carrier", "creator", "ended", "mode", "next", "receiver_side", "revealed",
-                 "sender_side", "sent", "settled", "settled_acked", "unseen")  # fmt: skip
+    __slots__ = ("carrier", "creator", "ended", "ended_at", "mode", "next", "receiver_side",
+                 "revealed", "sender_side", "sent", "settled", "settled_acked", "unseen")  # fmt: skip
 
     def __init__(self, creator: Side, sender_side: Side, carrier: Sent | None) -> None:
         self.creator = creator
@@ -65,6 +65,7 @@ class Channel:
         self.settled = 0
         self.settled_acked = 0
         self.ended: dict[Side, Ended] = {}
+        self.ended_at: dict[Side, float] = {}
         self.revealed = carrier is None
         self.unseen = False  # it ended before the peer of its creator knew it
 
@@ -73,6 +74,7 @@ class Ledger:
     """``messages`` counts what was sent, ``deliveries`` what was delivered."""
 
     def __init__(self, configs: dict[Side, Config]) -> None:
+        self._linger = {side: config.close_linger for side, config in configs.items()}
         self._stores = {
             side: config.ack_mode is AckMode.ON_STORED for side, config in configs.items()
         }
@@ -211,13 +213,14 @@ class Ledger:
 
     # --- the ends -----------------------------------------------------------------------
 
-    def ended(self, side: Side, events: Ended, *, at_reveal: bool) -> None:
+    def ended(self, side: Side, events: Ended, now: float, *, at_reveal: bool) -> None:
         of = self.channels.get(events.channel)
         if of is None:
             raise Broken(f"channel {events.channel} ended, which nobody made")
         hold(side not in of.ended, "channel", events.channel, "ends twice for", side.name)
         hold(of.creator is side or of.revealed, "channel", events.channel, "ends unknown")
         of.ended[side] = events
+        of.ended_at[side] = now
         of.unseen = of.unseen or at_reveal
         if side is of.sender_side:
             self._sender_ended(of, events)
@@ -280,6 +283,11 @@ class Ledger:
             "is acked and was not delivered",
         )
 
+    def _lingered(self, of: Channel) -> bool:
+        """Its peer learned of the end later than the creator's control stream stays open."""
+        creator = of.creator
+        return of.ended_at[creator.other] - of.ended_at[creator] > self._linger[creator]
+
     def _accessible(self, channel: int, of: Channel, carrier: Sent) -> None:
         """A channel whose handle was read is not lost (AQ-LOST-6); nor is one whose carrier was
         acked on a channel that is there, and only the creator can lose one."""
@@ -289,5 +297,8 @@ class Ledger:
         if other is not None and other.end is End.LOST:
             # a FORGET_CHANNEL behind the end throws away the record that waits (AQ-LIFE-6)
             waited = of.unseen and of.sender_side is not of.creator
-            both = own is None or waited or own.end in (End.LOST, End.CONNECTION_LOST)
+            # one for a message that came when the control stream lingered no more may overtake the
+            # CLOSE_RECEIVER on it (AQ-LIFE-4, 11)
+            late = own is not None and own.end is End.CLOSED and self._lingered(of)
+            both = own is None or waited or late or own.end in (End.LOST, End.CONNECTION_LOST)
             hold(both or not self._rooted(of), "channel", channel, "is lost at one end:", own)
