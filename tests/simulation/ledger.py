@@ -52,7 +52,8 @@ class Channel:
     """One channel as both ends see it; ``number`` of the next ordered message."""
 
     __slots__ = ("carrier", "creator", "ended", "ended_at", "mode", "next", "receiver_side",
-                 "revealed", "sender_side", "sent", "settled", "settled_acked", "unseen")  # fmt: skip
+                 "revealed", "sender_side", "sent", "settled", "settled_acked",
+                 "unseen")  # fmt: skip
 
     def __init__(self, creator: Side, sender_side: Side, carrier: Sent | None) -> None:
         self.creator = creator
