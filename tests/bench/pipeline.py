@@ -19,14 +19,12 @@ from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
-from tests.bench.intakes import intake, intake_process
+from tests.bench.intakes import intake_process
 from tests.bench.loads import MIXED, Load, load_for, send_from_elsewhere
 from tests.bench.measuring import Bench, CpuMeter, Effort, in_turns, ratios
-from tests.bench.queries import OurQuery, session, spark_meter, spark_session, work_folder
+from tests.bench.queries import OurQuery, spark_meter, spark_session, work_folder
 from tests.bench.receivers import STOCK, measure
 from tests.bench.sheet import Sheet
-
-__all__ = ["intake", "session"]
 
 DURABLE, ROWS = "wire → durable", "wire → DataFrame"
 DATAGRAM = 1_200

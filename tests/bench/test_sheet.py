@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib import import_module
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,6 +13,7 @@ import pytest
 from tests.bench import report
 from tests.bench.chart import GREATEST, LEAST, chart, place
 from tests.bench.goals import AGAINST, GOALS, NOT_MEASURED, NOT_REACHED, Goal
+from tests.bench.measuring import Bench
 from tests.bench.run import BENCHES, BY_ITSELF, WITH_KAFKA
 from tests.bench.sheet import Figure, Sheet, read_sheets, shown
 
@@ -91,6 +93,13 @@ def test_the_table_says_goal_and_verdict() -> None:
 def test_every_goal_names_a_bench_that_there_is() -> None:
     assert {goal.bench for goal in GOALS.values()} <= {*BENCHES, *WITH_KAFKA, *BY_ITSELF}
     assert {*AGAINST.values()} <= GOALS.keys()
+
+
+@pytest.mark.parametrize("bench", [*BENCHES, *WITH_KAFKA, *BY_ITSELF])
+def test_every_bench_is_there_to_be_run(bench: str) -> None:
+    """Most are run by hand only: what they need of others may have gone meanwhile."""
+    module = import_module(f"tests.bench.{bench}")
+    assert isinstance(module.BENCH, Bench)
 
 
 def test_each_of_the_eighteen_goals_of_the_design_has_a_bench_or_a_reason() -> None:
