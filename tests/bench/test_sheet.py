@@ -144,6 +144,8 @@ def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:
 def test_the_page_is_what_its_figures_say() -> None:
     sheets, note = report.kept(report.DOCS)
     assert (report.DOCS / report.PAGE).read_text("utf-8") == report.page(sheets, note)
+    missed = {each.goal for _, each in report.with_goals(sheets) if each.verdict == "missed"}
+    assert missed <= set(NOT_REACHED)
 
 
 def test_the_chart_has_a_row_for_each_figure_with_a_goal_and_fits_its_axis() -> None:
