@@ -21,6 +21,7 @@ from aqueduct_core.transport.fair_turns import FairTurns
 from aqueduct_core.transport.half_open import HalfOpen
 from aqueduct_core.transport.link import Address, Link, ListenCounts
 from aqueduct_core.transport.memory_guard import GuardCounts, MemoryGuard
+from aqueduct_core.transport.moderation import Moderation
 from aqueduct_core.transport.settings import ListenLimits
 from aqueduct_core.transport.udp_socket import UdpSocket
 
@@ -80,6 +81,12 @@ class DatagramServer(ABC):
 
     def open(self, socket: UdpSocket) -> None:
         self._socket = socket
+
+    @property
+    def moderation(self) -> Moderation | None:
+        """Of its socket."""
+        most = self.limits.moderation
+        return Moderation(most, self._is_eager, self._loop.time) if most else None
 
     @property
     def address(self) -> tuple[str, int]:
@@ -295,6 +302,10 @@ class DatagramServer(ABC):
         self._turns.add(driver, None)  # or has one anyhow, as so much waits
         if not self._waits:
             self._serve()
+
+    def _is_eager(self) -> bool:
+        """Connections begin, which takes round trips, or there is more to do."""
+        return bool(self._half_open) or self._waits
 
     def _is_behind(self) -> bool:
         return self._socket.backlogged or bool(self._turns)

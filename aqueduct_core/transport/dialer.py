@@ -46,6 +46,7 @@ async def dial(
     tickets: SessionStore | None = None,
     early_data: bool = False,
     internal_error: int = INTERNAL,
+    moderation: float = 0.0,
 ) -> Driver:
     """Connect to ``host`` and return when the TLS handshake is complete.
 
@@ -53,6 +54,7 @@ async def dial(
     The addresses of the host are tried in turn; ``settings.handshake_timeout`` holds for each.
     ``make_engine`` is called with the time, once, when the handshake is complete.
     ``internal_error`` is the code with which it is closed for a fault of ours.
+    ``moderation`` is as of ``ListenLimits``, of its socket.
 
     Sessions and address tokens that the server gives are kept in ``tickets`` (None: in memory, for
     the life of the process) and used for the next dial of the same server (AQ-0RTT-5). With
@@ -84,7 +86,16 @@ async def dial(
     if home is not None:
         addresses.sort(key=lambda found: found[1][0] != home)
     server = _Server(
-        library, settings, tls, host, key, store, make_engine, on_events, internal_error
+        library,
+        settings,
+        tls,
+        host,
+        key,
+        store,
+        make_engine,
+        on_events,
+        internal_error,
+        moderation,
     )
     failure: AqueductError | None = None
     for family, address in addresses:
@@ -126,12 +137,13 @@ class _Server:
     make_engine: Callable[[float], Engine[Any]]
     on_events: OnEvents
     internal_error: int
+    moderation: float
 
     async def attempt(
         self, sock: socket.socket, address: Address, session: TlsSession | None, *, early: bool
     ) -> Driver | AqueductError:
         """Dial one address: a driver that is ready, or writes early data; or why there is none."""
-        line = DialledSocket(sock, address, unfragmented=True)
+        line = DialledSocket(sock, address, unfragmented=True, moderation=self.moderation)
         settings = self.settings if line.unfragmented else self.settings.for_fragments
         try:
             now = asyncio.get_running_loop().time()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.link import Address
+from aqueduct_core.transport.moderation import Moderation
 from aqueduct_core.transport.udp_socket import UdpSocket
 
 ASK_EVERY = 0.2
@@ -28,17 +29,29 @@ class DialledSocket:
 
     Usage: ``send`` and ``turned`` are for the driver to call, which is then set as ``driver``.
     ``unreachable`` is what the network said before anything came of the connection.
+    ``moderation``: as of ``ListenLimits``; it does not hold during the handshake.
     """
 
     def __init__(
-        self, sock: socket.socket, address: Address, *, unfragmented: bool = False
+        self,
+        sock: socket.socket,
+        address: Address,
+        *,
+        unfragmented: bool = False,
+        moderation: float = 0.0,
     ) -> None:
         self.address = address
         self.driver: Driver | None = None
         self.unreachable: OSError | None = None
         self._probe: LivenessProbe | None = None
+        clock = asyncio.get_running_loop().time
         self._socket = UdpSocket(
-            sock, self._burst, self._error, peer=address, unfragmented=unfragmented
+            sock,
+            self._burst,
+            self._error,
+            peer=address,
+            unfragmented=unfragmented,
+            moderation=Moderation(moderation, self._begins, clock) if moderation else None,
         )
 
     @property
@@ -63,6 +76,9 @@ class DialledSocket:
         if self.driver is not None:
             self.driver.abandon()
         self._socket.close()
+
+    def _begins(self) -> bool:
+        return self.driver is None or not self.driver.link.ready
 
     def _burst(self, datagrams: Sequence[tuple[bytes, Address]]) -> None:
         if self.driver is not None:

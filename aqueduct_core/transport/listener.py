@@ -105,7 +105,15 @@ async def listen(
         raise ConnectFailed("DNS", f"the host {host!r} has no address", "Give an IP address")
     listener = Listener(library, protocols, identity, limits or ListenLimits(), resets)
     sock = bound(*addresses[0], shared=share_port)
-    listener.open(UdpSocket(sock, listener.receive, listener.report, unfragmented=True))
+    listener.open(
+        UdpSocket(
+            sock,
+            listener.receive,
+            listener.report,
+            unfragmented=True,
+            moderation=listener.moderation,
+        )
+    )
     return listener
 
 

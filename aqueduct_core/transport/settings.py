@@ -17,6 +17,9 @@ LEAST_MEMORY = 1 << 20
 LEAST_WINDOW = 256 * 1024
 """Enough for 5 MB/s over a path of 50 ms; a message may be larger than the window."""
 
+MOST_MODERATION = 0.02
+"""Seconds: acknowledgements are due within 25 ms."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
@@ -134,6 +137,8 @@ class ListenLimits:
         shared_window: bytes that all connections share in fair parts as their connection window, so
             that many of them together cannot make us hold a window each; None: each has the window
             of ``LinkSettings``. See ``share``.
+        moderation: seconds that what comes by itself may wait to be read together with more
+            (`Moderation`); 0: it is read at once, as suits those whose peers wait for answers.
     """
 
     connections: int = 4_096
@@ -148,6 +153,7 @@ class ListenLimits:
     outgoing: int | None = None
     connection_share: float = 0.5
     shared_window: int | None = None
+    moderation: float = 0.0
 
     def __post_init__(self) -> None:
         for name in (
@@ -160,6 +166,7 @@ class ListenLimits:
             _within(self, name, 1, 1 << 30)
         _within(self, "memory", LEAST_MEMORY, 1 << 50)
         _within(self, "connection_share", 0.01, 1.0)
+        _within(self, "moderation", 0.0, MOST_MODERATION)
         if self.outgoing is not None:
             _within(self, "outgoing", LEAST_WINDOW, 1 << 50)
         if self.retry not in get_args(RetryMode):

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from aqueduct_core.transport.link import Address
+from aqueduct_core.transport.moderation import Moderation
 
 SOL_UDP = 17
 UDP_SEGMENT = 103
@@ -79,6 +80,7 @@ class UdpSocket:
             connected sockets see.
         peer: the address of a connected socket, given to every datagram; None: as received.
         unfragmented: have datagrams arrive whole or not at all (RFC 9000 §14).
+        moderation: says when the socket is left alone for a while; None: it never is.
 
     ``address`` is the local address as bound. ``unfragmented``: so it is; False where the system
     has no way to have it.
@@ -92,6 +94,7 @@ class UdpSocket:
         peer: Address | None = None,
         *,
         unfragmented: bool = False,
+        moderation: Moderation | None = None,
     ) -> None:
         self.counts = SocketCounts()
         self._sock = sock
@@ -101,6 +104,8 @@ class UdpSocket:
         self._loop = asyncio.get_running_loop()
         self._pending: deque[tuple[bytes, Address]] = deque()
         self._closed = False
+        self._moderation = moderation
+        self._rest: asyncio.TimerHandle | None = None
         self.backlogged = False
         """The last burst was not all that had arrived."""
         sock.setblocking(False)
@@ -156,6 +161,8 @@ class UdpSocket:
         if self._closed:
             return
         self._closed = True
+        if self._rest is not None:
+            self._rest.cancel()
         self._loop.remove_reader(self._sock.fileno())
         self._loop.remove_writer(self._sock.fileno())
         self._pending.clear()
@@ -181,6 +188,25 @@ class UdpSocket:
             return
         if datagrams:
             self._deliver(datagrams)
+            if self._moderation is not None and not (self.backlogged or self._closed):
+                size = sum(len(data) for data, _ in datagrams)
+                self._rest_for(self._moderation.rest(len(datagrams), size))
+
+    def _rest_for(self, seconds: float) -> None:
+        if seconds:
+            self._loop.remove_reader(self._sock.fileno())
+            self._rest = self._loop.call_later(seconds, self._rested)
+
+    def _rested(self) -> None:
+        """What came meanwhile is read, or it is watched for."""
+        assert self._moderation is not None
+        self._rest = None
+        read = self.counts.bursts
+        self._readable()
+        if self._rest is None and not self._closed:
+            self._loop.add_reader(self._sock.fileno(), self._readable)
+        if self.counts.bursts == read:
+            self._moderation.idle()
 
     def _deliver(self, datagrams: list[tuple[bytes, Address]]) -> None:
         self.counts.bursts += 1

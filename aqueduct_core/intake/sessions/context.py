@@ -17,6 +17,11 @@ from aqueduct_core.logs.refusals import RefusalLog
 
 log = logging.getLogger(__name__)
 
+MODERATION = 0.004
+"""Seconds that messages which come by themselves wait to be read together (`Moderation`). Nobody
+waits for more than an ack, which comes when their group is durable; and of a machine that runs
+Spark beside the intake, a message that is read by itself takes time from the row it becomes."""
+
 
 class Fault(Enum):
     """What a peer did for which we closed its connection."""

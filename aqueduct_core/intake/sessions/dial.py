@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aqueduct_core.flight.subscription_status import FAILURES, SubscriptionStatus
-from aqueduct_core.intake.sessions.context import SessionContext
+from aqueduct_core.intake.sessions.context import MODERATION, SessionContext
 from aqueduct_core.intake.sessions.endpoint_claims import claimed, claims_of
 from aqueduct_core.intake.sessions.endpoint_connection import EndpointConnection
 from aqueduct_core.intake.sessions.remote import MakeRemote
@@ -122,6 +122,7 @@ class DialFrontend:
                         tickets=tickets,
                         early_data=self._early_data,
                         internal_error=self._internal_error,
+                        moderation=MODERATION,
                     ),
                     no_error=self._no_error,
                     context=context,

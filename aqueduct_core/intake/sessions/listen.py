@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from aqueduct_core.engine.engine import StorageEngine
 from aqueduct_core.errors import AqueductError, InvalidOption
 from aqueduct_core.intake.sessions.authentication import Authentication
-from aqueduct_core.intake.sessions.context import SessionContext
+from aqueduct_core.intake.sessions.context import MODERATION, SessionContext
 from aqueduct_core.intake.sessions.frontend import AcceptSession
 from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.settings.intake import IntakeSettings
@@ -207,6 +207,7 @@ def listen_limits(settings: IntakeSettings) -> ListenLimits:
         shared_window=max(LEAST_WINDOW, min(SHARED_WINDOW, part)),
         outgoing=max(LEAST_WINDOW, min(OUTGOING, part)),
         early_data=settings.early_data,
+        moderation=MODERATION,
     )
 
 

@@ -43,7 +43,9 @@ async def listen(
     if not addresses:
         raise ConnectFailed("DNS", f"the host {host!r} has no address", "Give an IP address")
     listener = PlainListener(make_engine, settings or PlainSettings(), limits or ListenLimits())
-    listener.open(UdpSocket(bound(*addresses[0]), listener.receive, listener.report))
+    sock = bound(*addresses[0])
+    moderation = listener.moderation
+    listener.open(UdpSocket(sock, listener.receive, listener.report, moderation=moderation))
     return listener
 
 

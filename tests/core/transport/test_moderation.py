@@ -1,0 +1,172 @@
+"""How long a socket is left alone, by clocks that the test sets."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from aqueduct_core.transport import LinkSettings, ListenLimits, dial, moderation
+from aqueduct_core.transport.addresses import connected
+from aqueduct_core.transport.dialled_socket import DialledSocket
+from aqueduct_core.transport.moderation import FEW, LITTLE, SHARE, Moderation
+from aqueduct_core.transport.settings import MOST_MODERATION
+from tests.core.transport.ends import ALPN, dialled, ended, serving
+from tests.core.transport.probe import Probe
+from tests.core.transport.test_dialled_socket import udp
+from tests.core.transport.test_udp_socket import bound
+from tests.support.event_loop import client_tls, eventually
+from tests.support.virtual_loop import let_happen, run_virtually
+
+MOST = 0.004
+COST = 0.001
+
+
+class Reads:
+    """A socket that is read, and what each read costs."""
+
+    def __init__(self) -> None:
+        self.now, self.used = 50.0, 7.0
+        self.eager = False
+        self.moderation = Moderation(MOST, lambda: self.eager, lambda: self.now, lambda: self.used)
+
+    def read(self, after: float, cost: float = COST, datagrams: int = 1, size: int = 100) -> float:
+        """Something came ``after`` the rest, if there was one, and was read and handled."""
+        self.now += after + cost
+        self.used += cost
+        rest = self.moderation.rest(datagrams, size)
+        self.now += rest
+        return rest
+
+
+def test_what_comes_seldom_is_read_at_once() -> None:
+    reads = Reads()
+    assert [reads.read(after) for after in (1.0, 0.1, MOST, 5.0)] == [0.0] * 4
+
+
+def test_what_comes_steadily_and_by_itself_is_read_together() -> None:
+    reads = Reads()
+    assert reads.read(1.0) == 0.0
+    assert reads.read(0.001) == pytest.approx(SHARE * COST)
+    assert reads.read(0.0) == pytest.approx(SHARE * COST)
+    assert reads.read(0.0, cost=COST / 10) == pytest.approx(SHARE * COST / 10)
+    assert reads.read(0.0, cost=100 * COST) == MOST
+
+
+def test_processor_time_between_two_reads_counts() -> None:
+    reads = Reads()
+    reads.read(1.0)
+    reads.read(0.001)
+    reads.used += COST / 5  # a group was stored meanwhile
+    assert reads.read(0.0) == pytest.approx(SHARE * COST * 6 / 5)
+
+
+@pytest.mark.parametrize(
+    ("datagrams", "size", "rests"),
+    [(FEW, 100, True), (FEW + 1, 100, False), (1, LITTLE, True), (1, LITTLE + 1, False)],
+)
+def test_behind_much_nothing_rests(datagrams: int, size: int, rests: bool) -> None:
+    reads = Reads()
+    reads.read(1.0)
+    assert bool(reads.read(0.001, datagrams=datagrams, size=size)) is rests
+    assert reads.read(0.0) > 0
+
+
+def test_nothing_rests_while_somebody_waits_for_an_answer() -> None:
+    reads = Reads()
+    reads.read(1.0)
+    reads.eager = True
+    assert reads.read(0.001) == 0.0
+    reads.eager = False
+    assert reads.read(0.001) > 0
+
+
+def test_a_rest_in_which_nothing_came_is_the_last() -> None:
+    reads = Reads()
+    reads.read(1.0)
+    assert reads.read(0.001) > 0
+    reads.moderation.idle()
+    assert reads.read(MOST) == 0.0
+    assert reads.read(0.001) > 0
+    assert reads.read(MOST) > 0  # as something had come within it
+
+
+MESSAGES = 200
+
+
+@pytest.mark.parametrize("side", ["listener", "dialled"])
+@pytest.mark.parametrize("most", [0.0, MOST])
+def test_what_a_peer_sends_one_by_one_is_read_in_fewer_turns_and_all_there(
+    side: str, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four datagrams come while the socket rests. The handshake is not moderated."""
+    monkeypatch.setattr(moderation, "SHARE", 1e9)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        limits = ListenLimits(moderation=most if side == "listener" else 0.0)
+        async with serving(limits=limits) as server:
+            mine = Probe(client=True)
+            driver = await dial(
+                "127.0.0.1",
+                server.port,
+                alpn=ALPN,
+                settings=LinkSettings(),
+                tls=client_tls(),
+                make_engine=lambda now: mine,
+                on_events=lambda driver, events: None,
+                moderation=most if side == "dialled" else 0.0,
+            )
+            assert loop.time() < MOST
+            await eventually(lambda: bool(server.probes))
+            (other,) = server.listener.drivers
+            (theirs,) = server.probes
+            if side == "listener":
+                sends, sender, takes, taker = mine, driver, theirs, server.listener._socket
+            else:
+                sends, sender, takes, taker = theirs, other, mine, udp(driver)
+            before = taker.counts.bursts
+            for number in range(MESSAGES):
+                sends.datagram(number.to_bytes(2, "big"))
+                sender.kick(urgent=True)
+                await let_happen(MOST / 4)
+            await eventually(lambda: len(takes.datagrams) == MESSAGES)
+            assert takes.datagrams == [number.to_bytes(2, "big") for number in range(MESSAGES)]
+            turns = taker.counts.bursts - before
+            assert turns <= MESSAGES / 3 if most else turns >= MESSAGES
+            await ended(driver)
+
+    run_virtually(main())
+
+
+def test_a_handshake_of_several_flights_is_not_put_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moderation, "SHARE", 1e9)
+
+    async def main() -> None:
+        limits = ListenLimits(moderation=MOST_MODERATION, retry="always")
+        async with serving(limits=limits) as server:
+            driver, _ = await dialled(server)
+            await eventually(lambda: bool(server.probes))
+            assert server.listener.counts.retried == 1
+            assert asyncio.get_running_loop().time() < MOST_MODERATION
+            await ended(driver)
+
+    run_virtually(main())
+
+
+def test_who_dials_does_not_rest_before_it_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moderation, "SHARE", 1e9)
+
+    async def main() -> None:
+        with bound() as peer:
+            address = peer.getsockname()
+            line = DialledSocket(connected(socket.AF_INET, address), address, moderation=MOST)
+            taken = line._socket.counts
+            for number in range(1, 9):
+                peer.sendto(b"flight", line._socket.address)
+                await let_happen(MOST / 4)
+                assert taken.bursts == number
+            line.end()
+
+    run_virtually(main())
