@@ -6,6 +6,7 @@ What lives, lives in the planner, made by the first call that only the planning 
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -125,6 +126,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _living_planner(self) -> StreamPlanner:
         if self._planner is None:
             quiet_grpc()
+            # Not to be looked through in the midst of the imports, while the query waits to start.
+            gc.freeze()
             from aqueduct_spark.read.stream.planner import StreamPlanner
 
             _end_on_sigterm()

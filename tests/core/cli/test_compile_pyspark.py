@@ -54,6 +54,8 @@ def test_what_is_imported_is_compiled(archive: Path) -> None:
     with zipfile.ZipFile(archive) as opened:
         assert {name: opened.read(name).decode() for name in SOURCES} == SOURCES
         assert opened.testzip() is None
+        (code,) = {each.compress_type for each in opened.infolist() if each.filename[-1] == "c"}
+        assert code == zipfile.ZIP_STORED
 
 
 def test_of_another_version_it_is_made_anew(archive: Path) -> None:
