@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,8 @@ def test_fault_23_a_remote_that_halts_longer_than_the_idle_timeout(
     """Halted before it has sent all, so that the rest comes on another connection."""
     options: dict[str, Any] = {"producer": "remote", "sequence_start": 0}
     script = Script(messages=3000, size=2000)
-    with RemoteProcess(tmp_path, {"a": script}, **options) as remote:
+    scripts = [replace(script, messages=2000, end="stay"), script]
+    with RemoteProcess(tmp_path, {"a": scripts}, **options) as remote:
         settings = connect(remote, "a", idle_timeout=0.8)
         with site.intake(connect=settings) as intake:
             until(intake, lambda status: status.counters["rows"] > 100)
