@@ -5,7 +5,8 @@ To read one datagram, and do all that follows from it, costs hardly less than to
 datagrams come steadily and one by one, the socket rests behind each read, for a multiple of the
 processor time that went by since the read before: what comes meanwhile is read together. Where they
 come seldom there is nothing to join, and where much comes it is there already; both are read at
-once.
+once. So is what a peer sends in answer to us: there is one of it, however long the socket rests,
+which a rest that joins nothing tells.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ LITTLE = 16 << 10
 a large window is in the midst of it, and should hear soon that it may go on."""
 FEW = 16
 """The same in datagrams."""
+IN_VAIN = 7
+"""Rests that joined nothing, one after the other, up to which each has twice as many reads without
+a rest behind it as the one before: none at first, as that happens to a steady sender, too, and 32
+in the end, so that who sends a message behind the ack of another hardly waits."""
 
 
 class Moderation:
@@ -33,7 +38,17 @@ class Moderation:
         processor: seconds of processor time of this thread.
     """
 
-    __slots__ = ("_clock", "_eager", "_most", "_processor", "_read", "_rests", "_used")
+    __slots__ = (
+        "_clock",
+        "_eager",
+        "_left",
+        "_most",
+        "_processor",
+        "_read",
+        "_rests",
+        "_used",
+        "_vain",
+    )
 
     def __init__(
         self,
@@ -49,15 +64,24 @@ class Moderation:
         self._read = float("-inf")
         self._used = processor()
         self._rests = False
+        self._vain = 0  # such rests, the last ones
+        self._left = 0  # reads without a rest
 
-    def rest(self, datagrams: int, size: int) -> float:
+    def rest(self, arrivals: int, datagrams: int, size: int) -> float:
         """Seconds to rest behind a read of so many datagrams and bytes; 0: none. Called when what
-        follows from them at once is done."""
+        follows from them at once is done. ``arrivals`` are they as they came: several that the
+        system hands over as one are one."""
         now, used = self._clock(), self._processor()
         took = used - self._used
         steady = self._rests or now - self._read < self._most
         self._read, self._used = now, used
-        self._rests = steady and datagrams <= FEW and size <= LITTLE and not self._eager()
+        if self._rests:
+            self._vain = min(self._vain + 1, IN_VAIN) if arrivals < 2 else 0
+            self._left = 2**self._vain // 4
+        elif self._left:
+            self._left -= 1
+        little = datagrams <= FEW and size <= LITTLE
+        self._rests = steady and not self._left and little and not self._eager()
         return min(self._most, SHARE * took) if self._rests else 0.0
 
     def idle(self) -> None:

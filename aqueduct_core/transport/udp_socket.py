@@ -62,9 +62,11 @@ OnError = Callable[[OSError], None]
 
 @dataclass(slots=True)
 class SocketCounts:
-    """Totals since the socket was opened."""
+    """Totals since the socket was opened. ``arrivals``: reads of the kernel, each of a datagram or
+    of several that came together; a burst is all of them in one turn."""
 
     bursts: int = 0
+    arrivals: int = 0
     datagrams_received: int = 0
     datagrams_sent: int = 0
     datagrams_dropped: int = 0
@@ -170,6 +172,7 @@ class UdpSocket:
 
     def _readable(self) -> None:
         datagrams: list[tuple[bytes, Address]] = []
+        arrived = self.counts.arrivals
         self.backlogged = False
         try:
             if self._gro:
@@ -189,8 +192,9 @@ class UdpSocket:
         if datagrams:
             self._deliver(datagrams)
             if self._moderation is not None and not (self.backlogged or self._closed):
+                arrivals = self.counts.arrivals - arrived
                 size = sum(len(data) for data, _ in datagrams)
-                self._rest_for(self._moderation.rest(len(datagrams), size))
+                self._rest_for(self._moderation.rest(arrivals, len(datagrams), size))
 
     def _rest_for(self, seconds: float) -> None:
         if seconds:
@@ -202,9 +206,11 @@ class UdpSocket:
         assert self._moderation is not None
         self._rest = None
         read = self.counts.bursts
-        self._readable()
-        if self._rest is None and not self._closed:
-            self._loop.add_reader(self._sock.fileno(), self._readable)
+        try:
+            self._readable()
+        finally:
+            if self._rest is None and not self._closed:
+                self._loop.add_reader(self._sock.fileno(), self._readable)
         if self.counts.bursts == read:
             self._moderation.idle()
 
@@ -215,6 +221,7 @@ class UdpSocket:
 
     def _read_coalesced(self, datagrams: list[tuple[bytes, Address]]) -> None:
         receive = self._sock.recvmsg_into
+        counts = self.counts
         buffer = self._buffer
         view = memoryview(buffer)
         space = socket.CMSG_SPACE(_GRO.size)
@@ -222,6 +229,7 @@ class UdpSocket:
         while len(datagrams) < DATAGRAMS_PER_TURN and read < BYTES_PER_TURN:
             size, ancillary, _, address = receive([buffer], space)
             read += size
+            counts.arrivals += 1
             peer = self._peer or address
             segment = size
             for level, kind, data in ancillary:
@@ -237,6 +245,7 @@ class UdpSocket:
         receive = self._sock.recvfrom
         for _ in range(RECVFROM_PER_TURN):
             data, address = receive(LARGEST_READ)
+            self.counts.arrivals += 1
             datagrams.append((data, self._peer or address))
 
     def _writable(self) -> None:

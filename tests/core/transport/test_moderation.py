@@ -1,8 +1,9 @@
-"""How long a socket is left alone, by clocks that the test sets."""
+"""How long a socket is left alone, by clocks that the test sets, and what comes meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import socket
 
 import pytest
@@ -12,10 +13,11 @@ from aqueduct_core.transport.addresses import connected
 from aqueduct_core.transport.dialled_socket import DialledSocket
 from aqueduct_core.transport.moderation import FEW, LITTLE, SHARE, Moderation
 from aqueduct_core.transport.settings import MOST_MODERATION
+from aqueduct_core.transport.udp_socket import UdpSocket
 from tests.core.transport.ends import ALPN, dialled, ended, serving
 from tests.core.transport.probe import Probe
 from tests.core.transport.test_dialled_socket import udp
-from tests.core.transport.test_udp_socket import bound
+from tests.core.transport.test_udp_socket import Burst, bound
 from tests.support.event_loop import client_tls, eventually
 from tests.support.virtual_loop import let_happen, run_virtually
 
@@ -31,11 +33,18 @@ class Reads:
         self.eager = False
         self.moderation = Moderation(MOST, lambda: self.eager, lambda: self.now, lambda: self.used)
 
-    def read(self, after: float, cost: float = COST, datagrams: int = 1, size: int = 100) -> float:
+    def read(
+        self,
+        after: float,
+        cost: float = COST,
+        datagrams: int = 2,
+        size: int = 100,
+        arrivals: int = 2,
+    ) -> float:
         """Something came ``after`` the rest, if there was one, and was read and handled."""
         self.now += after + cost
         self.used += cost
-        rest = self.moderation.rest(datagrams, size)
+        rest = self.moderation.rest(arrivals, datagrams, size)
         self.now += rest
         return rest
 
@@ -92,6 +101,142 @@ def test_a_rest_in_which_nothing_came_is_the_last() -> None:
     assert reads.read(MOST) > 0  # as something had come within it
 
 
+def test_where_rests_join_nothing_they_become_rare() -> None:
+    """Also where each thing that comes is several datagrams."""
+    reads = Reads()
+    rests = [reads.read(0.001, datagrams=4, arrivals=1) > 0 for _ in range(1_000)]
+    assert sum(rests) < 50
+    assert any(rests[-50:])
+
+
+def test_a_rest_now_and_then_that_joins_nothing_changes_nothing() -> None:
+    reads = Reads()
+    reads.read(1.0)
+    assert all(reads.read(0.0, arrivals=1 + number % 2) > 0 for number in range(100))
+
+
+def test_where_a_rest_joins_something_again_all_reads_have_one() -> None:
+    reads = Reads()
+    for _ in range(1_000):
+        reads.read(0.001, arrivals=1)
+    while not reads.read(0.001):
+        pass
+    assert all(reads.read(0.0) > 0 for _ in range(100))
+
+
+class Resting:
+    """A socket that rests for a second behind every read, and what it reads; it is closed by
+    whom ``last`` comes to, who has a fault that ``raises`` brings about."""
+
+    def __init__(self, last: bytes = b"", raises: bytes = b"") -> None:
+        self.last = last
+        self.raises = raises
+        self.bursts: list[list[bytes]] = []
+        self.errors: list[OSError] = []
+        loop = asyncio.get_running_loop()
+        moderation = Moderation(1.0, lambda: False, loop.time, itertools.count(1).__next__)
+        self.socket = UdpSocket(bound(), self.take, self.errors.append, moderation=moderation)
+        self.sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.sender.connect(self.socket.address)
+
+    def take(self, burst: Burst) -> None:
+        self.bursts.append([data for data, _ in burst])
+        if self.raises in self.bursts[-1]:
+            raise LookupError("a fault of who takes it")
+        if self.last in self.bursts[-1]:
+            self.socket.close()
+
+    def send(self, data: bytes) -> None:
+        self.sender.send(data)
+
+    def close(self) -> None:
+        self.socket.close()
+        self.sender.close()
+
+
+def test_while_it_rests_datagrams_gather_and_none_is_lost() -> None:
+    async def main() -> None:
+        ends = Resting()
+        ends.send(b"a")
+        await let_happen(0.1)
+        assert ends.bursts == [[b"a"]]  # as nothing had come before, it did not rest behind it
+        ends.send(b"b")
+        await let_happen(0.1)
+        assert ends.bursts == [[b"a"], [b"b"]]
+        for data in (b"c", b"d", b"e"):
+            ends.send(data)
+            await let_happen(0.2)
+        assert ends.bursts == [[b"a"], [b"b"]]
+        await let_happen(0.5)
+        assert ends.bursts == [[b"a"], [b"b"], [b"c", b"d", b"e"]]
+        ends.send(b"f")
+        await let_happen(0.1)
+        assert len(ends.bursts) == 3
+        await let_happen(1.0)
+        assert ends.bursts[3:] == [[b"f"]]
+        ends.close()
+
+    run_virtually(main())
+
+
+def test_after_a_rest_without_anything_it_is_watched_again() -> None:
+    async def main() -> None:
+        ends = Resting()
+        ends.send(b"a")
+        await let_happen(0.1)
+        ends.send(b"b")
+        await let_happen(5.0)
+        ends.send(b"c")
+        await let_happen(0.1)
+        assert ends.bursts == [[b"a"], [b"b"], [b"c"]]
+        assert not ends.errors
+        ends.close()
+
+    run_virtually(main())
+
+
+def test_a_socket_may_be_closed_while_it_rests_and_by_what_it_reads() -> None:
+    async def main() -> None:
+        ends = Resting()
+        ends.send(b"a")
+        await let_happen(0.1)
+        ends.send(b"b")
+        await let_happen(0.1)
+        ends.send(b"c")
+        ends.close()
+        await let_happen(5.0)
+        assert ends.bursts == [[b"a"], [b"b"]]
+        ends = Resting(last=b"c")
+        for data in (b"a", b"b", b"c"):
+            ends.send(data)
+            await let_happen(0.1)
+        await let_happen(5.0)
+        assert ends.bursts == [[b"a"], [b"b"], [b"c"]]
+        ends.close()
+
+    run_virtually(main())
+
+
+def test_a_fault_of_who_takes_what_came_in_a_rest_does_not_end_the_watch() -> None:
+    async def main() -> None:
+        faults: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: faults.append(context["exception"])
+        )
+        ends = Resting(raises=b"c")
+        for data in (b"a", b"b", b"c"):
+            ends.send(data)
+            await let_happen(0.1)
+        await let_happen(5.0)
+        assert [type(fault) for fault in faults] == [LookupError]
+        ends.send(b"d")
+        await let_happen(0.1)
+        assert ends.bursts == [[b"a"], [b"b"], [b"c"], [b"d"]]
+        ends.close()
+
+    run_virtually(main())
+
+
 MESSAGES = 200
 
 
@@ -135,6 +280,43 @@ def test_what_a_peer_sends_one_by_one_is_read_in_fewer_turns_and_all_there(
             assert takes.datagrams == [number.to_bytes(2, "big") for number in range(MESSAGES)]
             turns = taker.counts.bursts - before
             assert turns <= MESSAGES / 3 if most else turns >= MESSAGES
+            await ended(driver)
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("side", ["listener", "dialled"])
+def test_a_peer_that_sends_each_message_behind_our_answer_hardly_waits(
+    side: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moderation, "SHARE", 1e9)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        limits = ListenLimits(moderation=MOST if side == "listener" else 0.0)
+        async with serving(limits=limits) as server:
+            mine = Probe(client=True)
+            driver = await dial(
+                "127.0.0.1",
+                server.port,
+                alpn=ALPN,
+                settings=LinkSettings(),
+                tls=client_tls(),
+                make_engine=lambda now: mine,
+                on_events=lambda driver, events: None,
+                moderation=MOST if side == "dialled" else 0.0,
+            )
+            await eventually(lambda: bool(server.probes))
+            (other,) = server.listener.drivers
+            (theirs,) = server.probes
+            began = loop.time()
+            for number in range(1, MESSAGES + 1):
+                for asks, asker, answers in ((mine, driver, theirs), (theirs, other, mine)):
+                    asks.datagram(bytes(2))
+                    asker.kick(urgent=True)
+                    while len(answers.datagrams) < number:
+                        await let_happen(1e-4)
+            assert loop.time() - began < MESSAGES * MOST / 4
             await ended(driver)
 
     run_virtually(main())

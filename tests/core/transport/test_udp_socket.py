@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import itertools
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -13,10 +12,9 @@ import pytest
 
 from aqueduct_core.transport import udp_socket
 from aqueduct_core.transport.link import Address
-from aqueduct_core.transport.moderation import Moderation
 from aqueduct_core.transport.udp_socket import UdpSocket
 from tests.support.event_loop import eventually
-from tests.support.virtual_loop import let_happen, run_virtually
+from tests.support.virtual_loop import run_virtually
 
 Burst = list[tuple[bytes, Address]]
 
@@ -124,100 +122,11 @@ def test_one_turn_reads_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> Non
         await eventually(lambda: sum(bursts) == 50)
         assert max(bursts) <= 8
         assert left == [True] * 6 + [False]
+        assert receiver.counts.arrivals == 50
         receiver.close()
 
     for gro in (104, -1):
         run_virtually(main(gro))
-
-
-class Resting:
-    """A socket that rests for a second behind every read, and what it reads; it is closed by
-    whom ``last`` comes to."""
-
-    def __init__(self, last: bytes = b"") -> None:
-        self.last = last
-        self.bursts: list[list[bytes]] = []
-        self.errors: list[OSError] = []
-        loop = asyncio.get_running_loop()
-        moderation = Moderation(1.0, lambda: False, loop.time, itertools.count(1).__next__)
-        self.socket = UdpSocket(bound(), self.take, self.errors.append, moderation=moderation)
-        self.sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.sender.connect(self.socket.address)
-
-    def take(self, burst: Burst) -> None:
-        self.bursts.append([data for data, _ in burst])
-        if self.last in self.bursts[-1]:
-            self.socket.close()
-
-    def send(self, data: bytes) -> None:
-        self.sender.send(data)
-
-    def close(self) -> None:
-        self.socket.close()
-        self.sender.close()
-
-
-def test_while_it_rests_datagrams_gather_and_none_is_lost() -> None:
-    async def main() -> None:
-        ends = Resting()
-        ends.send(b"a")
-        await let_happen(0.1)
-        assert ends.bursts == [[b"a"]]  # as nothing had come before, it did not rest behind it
-        ends.send(b"b")
-        await let_happen(0.1)
-        assert ends.bursts == [[b"a"], [b"b"]]
-        for data in (b"c", b"d", b"e"):
-            ends.send(data)
-            await let_happen(0.2)
-        assert ends.bursts == [[b"a"], [b"b"]]
-        await let_happen(0.5)
-        assert ends.bursts == [[b"a"], [b"b"], [b"c", b"d", b"e"]]
-        ends.send(b"f")
-        await let_happen(0.1)
-        assert len(ends.bursts) == 3
-        await let_happen(1.0)
-        assert ends.bursts[3:] == [[b"f"]]
-        ends.close()
-
-    run_virtually(main())
-
-
-def test_after_a_rest_without_anything_it_is_watched_again() -> None:
-    async def main() -> None:
-        ends = Resting()
-        ends.send(b"a")
-        await let_happen(0.1)
-        ends.send(b"b")
-        await let_happen(5.0)
-        ends.send(b"c")
-        await let_happen(0.1)
-        assert ends.bursts == [[b"a"], [b"b"], [b"c"]]
-        assert not ends.errors
-        ends.close()
-
-    run_virtually(main())
-
-
-def test_a_socket_may_be_closed_while_it_rests_and_by_what_it_reads() -> None:
-    async def main() -> None:
-        ends = Resting()
-        ends.send(b"a")
-        await let_happen(0.1)
-        ends.send(b"b")
-        await let_happen(0.1)
-        ends.send(b"c")
-        ends.close()
-        await let_happen(5.0)
-        assert ends.bursts == [[b"a"], [b"b"]]
-        ends = Resting(last=b"c")
-        for data in (b"a", b"b", b"c"):
-            ends.send(data)
-            await let_happen(0.1)
-        await let_happen(5.0)
-        assert ends.bursts == [[b"a"], [b"b"], [b"c"]]
-        ends.close()
-
-    run_virtually(main())
 
 
 class Interface(socket.socket):
