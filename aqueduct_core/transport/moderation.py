@@ -12,16 +12,19 @@ which a rest that joins nothing tells.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 SHARE = 3
 """Seconds that a socket rests for each of processor time: what comes one by one may take a quarter
 of a processor."""
 LITTLE = 16 << 10
-"""Bytes of a read behind which the socket may rest, and which few senders have sent: a sender with
-a large window is in the midst of it, and should hear soon that it may go on."""
+"""Bytes of a read behind which the socket may rest."""
 FEW = 16
 """The same in datagrams."""
+WHOLE = 1_150
+"""Bytes of a datagram that has no room for more, at least. Where most are such, a sender is in the
+midst of its window, which is small on a new connection and after a loss, and should hear soon that
+it may go on."""
 IN_VAIN = 7
 """Rests that joined nothing, one after the other, up to which each has twice as many reads without
 a rest behind it as the one before: none at first, as that happens to a steady sender, too, and 32
@@ -67,8 +70,8 @@ class Moderation:
         self._vain = 0  # such rests, the last ones
         self._left = 0  # reads without a rest
 
-    def rest(self, arrivals: int, datagrams: int, size: int) -> float:
-        """Seconds to rest behind a read of so many datagrams and bytes; 0: none. Called when what
+    def rest(self, arrivals: int, sizes: Sequence[int]) -> float:
+        """Seconds to rest behind a read of datagrams of these sizes; 0: none. Called when what
         follows from them at once is done. ``arrivals`` are they as they came: several that the
         system hands over as one are one."""
         now, used = self._clock(), self._processor()
@@ -80,10 +83,19 @@ class Moderation:
             self._left = 2**self._vain // 4
         elif self._left:
             self._left -= 1
-        little = datagrams <= FEW and size <= LITTLE
+        little = _is_little(arrivals, sizes)
         self._rests = steady and not self._left and little and not self._eager()
         return min(self._most, SHARE * took) if self._rests else 0.0
 
     def idle(self) -> None:
         """Nothing came while it rested."""
         self._rests = False
+
+
+def _is_little(arrivals: int, sizes: Sequence[int]) -> bool:
+    """Whether nobody seems to be in the midst of a flight: of one datagram behind the other,
+    without a pause, or with no room in them for more."""
+    count = len(sizes)
+    if count > FEW or count > 2 * arrivals or sum(sizes) > LITTLE:
+        return False
+    return 2 * sum(size >= WHOLE for size in sizes) <= count

@@ -193,8 +193,8 @@ class UdpSocket:
             self._deliver(datagrams)
             if self._moderation is not None and not (self.backlogged or self._closed):
                 arrivals = self.counts.arrivals - arrived
-                size = sum(len(data) for data, _ in datagrams)
-                self._rest_for(self._moderation.rest(arrivals, len(datagrams), size))
+                sizes = [len(data) for data, _ in datagrams]
+                self._rest_for(self._moderation.rest(arrivals, sizes))
 
     def _rest_for(self, seconds: float) -> None:
         if seconds:

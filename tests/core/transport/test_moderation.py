@@ -10,9 +10,10 @@ import pytest
 
 from aqueduct_core.transport import LinkSettings, ListenLimits, dial, moderation
 from aqueduct_core.transport.addresses import connected
+from aqueduct_core.transport.aioquic import congestion
 from aqueduct_core.transport.dialled_socket import DialledSocket
-from aqueduct_core.transport.moderation import FEW, LITTLE, SHARE, Moderation
-from aqueduct_core.transport.settings import MOST_MODERATION
+from aqueduct_core.transport.moderation import FEW, LITTLE, SHARE, WHOLE, Moderation
+from aqueduct_core.transport.settings import MOST_MODERATION, SMALLEST_DATAGRAM
 from aqueduct_core.transport.udp_socket import UdpSocket
 from tests.core.transport.ends import ALPN, dialled, ended, serving
 from tests.core.transport.probe import Probe
@@ -39,12 +40,12 @@ class Reads:
         cost: float = COST,
         datagrams: int = 2,
         size: int = 100,
-        arrivals: int = 2,
+        arrivals: int | None = None,
     ) -> float:
         """Something came ``after`` the rest, if there was one, and was read and handled."""
         self.now += after + cost
         self.used += cost
-        rest = self.moderation.rest(arrivals, datagrams, size)
+        rest = self.moderation.rest(arrivals or datagrams, [size] * datagrams)
         self.now += rest
         return rest
 
@@ -73,13 +74,38 @@ def test_processor_time_between_two_reads_counts() -> None:
 
 @pytest.mark.parametrize(
     ("datagrams", "size", "rests"),
-    [(FEW, 100, True), (FEW + 1, 100, False), (1, LITTLE, True), (1, LITTLE + 1, False)],
+    [
+        (FEW, 100, True),
+        (FEW + 1, 100, False),
+        (FEW, LITTLE // FEW, True),
+        (FEW, LITTLE // FEW + 1, False),
+    ],
 )
 def test_behind_much_nothing_rests(datagrams: int, size: int, rests: bool) -> None:
     reads = Reads()
     reads.read(1.0)
     assert bool(reads.read(0.001, datagrams=datagrams, size=size)) is rests
     assert reads.read(0.0) > 0
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "sizes", "rests"),
+    [
+        (9, [WHOLE] * 9, False),
+        (1, [SMALLEST_DATAGRAM, SMALLEST_DATAGRAM, 40], False),
+        (4, [300] * 9, False),
+        (4, [300] * 8, True),
+        (3, [WHOLE, 700] * 3, True),  # messages of two datagrams
+        (10, [WHOLE - 1] * 10, True),
+        (6, [WHOLE] * 3 + [100] * 4, True),  # of several, one in the midst of a flight
+    ],
+)
+def test_behind_flights_nothing_rests(arrivals: int, sizes: list[int], rests: bool) -> None:
+    reads = Reads()
+    reads.read(1.0)
+    reads.read(0.001)
+    reads.used += COST
+    assert bool(reads.moderation.rest(arrivals, sizes)) is rests
 
 
 def test_nothing_rests_while_somebody_waits_for_an_answer() -> None:
@@ -102,9 +128,9 @@ def test_a_rest_in_which_nothing_came_is_the_last() -> None:
 
 
 def test_where_rests_join_nothing_they_become_rare() -> None:
-    """Also where each thing that comes is several datagrams."""
+    """Also where each thing that comes is two datagrams."""
     reads = Reads()
-    rests = [reads.read(0.001, datagrams=4, arrivals=1) > 0 for _ in range(1_000)]
+    rests = [reads.read(0.001, datagrams=2, arrivals=1) > 0 for _ in range(1_000)]
     assert sum(rests) < 50
     assert any(rests[-50:])
 
@@ -317,6 +343,32 @@ def test_a_peer_that_sends_each_message_behind_our_answer_hardly_waits(
                     while len(answers.datagrams) < number:
                         await let_happen(1e-4)
             assert loop.time() - began < MESSAGES * MOST / 4
+            await ended(driver)
+
+    run_virtually(main())
+
+
+def test_a_sender_with_a_small_window_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moderation, "SHARE", 1e9)
+    window = 14_000
+    monkeypatch.setattr(congestion, "HEADROOM", 0)
+    monkeypatch.setattr(congestion, "FLOOR", window)
+    monkeypatch.setattr(congestion.Bounded, "_bound", window)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        async with serving(limits=ListenLimits(moderation=MOST)) as server:
+            driver, mine = await dialled(server, settings=LinkSettings(max_datagram_size=1_452))
+            await eventually(lambda: bool(server.probes))
+            (theirs,) = server.probes
+            began = loop.time()
+            rounds = 100
+            stream = mine.open()
+            mine.write(stream, bytes(rounds * window), end=True)
+            driver.kick()
+            while stream not in theirs.ended:
+                await let_happen(1e-4)
+            assert loop.time() - began < rounds * MOST / 2  # 1 ms from one ack to the next
             await ended(driver)
 
     run_virtually(main())
