@@ -286,6 +286,7 @@ def test_the_interface_refuses_and_is_believed() -> None:
 def test_a_client_that_moves_is_sent_small_datagrams_again() -> None:
     path = Path(9_000)
     path.send(back=True)
+    path.settle()
     assert size_of(path.wire.server) == 9_000
     path.wire.client_address = ("127.0.0.9", 999)
     path.mtu = 1_300
