@@ -25,6 +25,9 @@ WHOLE = 1_150
 """Bytes of a datagram that has no room for more, at least. Where most are such, a sender is in the
 midst of its window, which is small on a new connection and after a loss, and should hear soon that
 it may go on."""
+JOINS = 3
+"""Arrivals of a rest that has joined something. A peer that answers us may send two: what it has to
+say, and its acknowledgement. Nor is it joined what is a flight: its sender waited for us."""
 IN_VAIN = 7
 """Rests that joined nothing, one after the other, up to which each has twice as many reads without
 a rest behind it as the one before: none at first, as that happens to a steady sender, too, and 32
@@ -78,12 +81,13 @@ class Moderation:
         took = used - self._used
         steady = self._rests or now - self._read < self._most
         self._read, self._used = now, used
+        little = _is_little(arrivals, sizes)
         if self._rests:
-            self._vain = min(self._vain + 1, IN_VAIN) if arrivals < 2 else 0
+            joined = arrivals >= JOINS and little
+            self._vain = 0 if joined else min(self._vain + 1, IN_VAIN)
             self._left = 2**self._vain // 4
         elif self._left:
             self._left -= 1
-        little = _is_little(arrivals, sizes)
         self._rests = steady and not self._left and little and not self._eager()
         return min(self._most, SHARE * took) if self._rests else 0.0
 
