@@ -5,8 +5,8 @@ To read one datagram, and do all that follows from it, costs hardly less than to
 datagrams come steadily and one by one, the socket rests behind each read, for a multiple of the
 processor time that went by since the read before: what comes meanwhile is read together. Where they
 come seldom there is nothing to join, and where much comes it is there already; both are read at
-once. So is what a peer sends in answer to us: there is one of it, however long the socket rests,
-which a rest that joins nothing tells.
+once. So is what a peer sends in answer to us: there is one of it, perhaps with its acknowledgement,
+however long the socket rests, which a rest that joins nothing tells.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ WHOLE = 1_150
 midst of its window, which is small on a new connection and after a loss, and should hear soon that
 it may go on."""
 JOINS = 3
-"""Arrivals of a rest that has joined something. A peer that answers us may send two: what it has to
-say, and its acknowledgement. Nor is it joined what is a flight: its sender waited for us."""
+"""Arrivals in a rest, at least, that has joined something, unless they are a flight, whose sender
+waited for us. A peer that answers us may send two: what it has to say, and its acknowledgement."""
 IN_VAIN = 7
 """Rests that joined nothing, one after the other, up to which each has twice as many reads without
 a rest behind it as the one before: none at first, as that happens to a steady sender, too, and 32

@@ -18,6 +18,7 @@ from aqueduct_core.transport import (
     dial,
     listen,
 )
+from aqueduct_core.transport.driver import OnEvents
 from tests.core.transport.probe import Probe
 from tests.support.event_loop import client_tls, server_tls
 
@@ -82,6 +83,8 @@ async def dialled(
     alpn: str = ALPN,
     settings: LinkSettings | None = None,
     tls: ClientTls | None = None,
+    on_events: OnEvents = lambda driver, events: None,
+    moderation: float = 0.0,
 ) -> tuple[Driver, Probe]:
     mine = probe or Probe(client=True)
     driver = await dial(
@@ -91,7 +94,8 @@ async def dialled(
         settings=settings or LinkSettings(),
         tls=tls or client_tls(),
         make_engine=lambda now: mine,
-        on_events=lambda driver, events: None,
+        on_events=on_events,
+        moderation=moderation,
     )
     return driver, mine
 

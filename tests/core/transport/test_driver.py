@@ -91,16 +91,7 @@ def test_a_program_that_fails_on_events_loses_its_connection(
 
     async def main() -> None:
         async with serving() as server:
-            probe = Probe(client=True)
-            driver = await dial(
-                "127.0.0.1",
-                server.port,
-                alpn=ALPN,
-                settings=LinkSettings(),
-                tls=client_tls(),
-                make_engine=lambda now: probe,
-                on_events=fail,
-            )
+            driver, _ = await dialled(server, on_events=fail)
             await driver.wait_closed()
             assert driver.lost == LinkLost(10, "internal error", by_peer=False)
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import pytest
 
-from aqueduct_core.transport import LinkSettings, ListenLimits, dial, moderation
+from aqueduct_core.transport import Driver, LinkSettings, ListenLimits, moderation
 from aqueduct_core.transport.addresses import connected
 from aqueduct_core.transport.aioquic import congestion
 from aqueduct_core.transport.dialled_socket import DialledSocket
 from aqueduct_core.transport.moderation import FEW, JOINS, LITTLE, SHARE, WHOLE, Moderation
 from aqueduct_core.transport.settings import MOST_MODERATION, SMALLEST_DATAGRAM
 from aqueduct_core.transport.udp_socket import UdpSocket
-from tests.core.transport.ends import ALPN, dialled, ended, serving
+from tests.core.transport.ends import Server, dialled, ended, serving
 from tests.core.transport.probe import Probe
 from tests.core.transport.test_dialled_socket import udp
 from tests.core.transport.test_udp_socket import Burst, bound
-from tests.support.event_loop import client_tls, eventually
+from tests.support.event_loop import eventually
 from tests.support.virtual_loop import let_happen, run_virtually
 
 MOST = 0.004
@@ -267,37 +270,41 @@ def test_a_fault_of_who_takes_what_came_in_a_rest_does_not_end_the_watch() -> No
 MESSAGES = 200
 
 
+class Ends(NamedTuple):
+    server: Server
+    dialled: tuple[Driver, Probe]
+    accepted: tuple[Driver, Probe]
+
+
+@asynccontextmanager
+async def both_ends(side: str, most: float) -> AsyncIterator[Ends]:
+    """Connected, with the socket of one ``side`` moderated, which does not hold the handshake."""
+    limits = ListenLimits(moderation=most if side == "listener" else 0.0)
+    async with serving(limits=limits) as server:
+        mine = await dialled(server, moderation=most if side == "dialled" else 0.0)
+        assert asyncio.get_running_loop().time() < MOST
+        await eventually(lambda: bool(server.probes))
+        (other,), (theirs,) = server.listener.drivers, server.probes
+        yield Ends(server, mine, (other, theirs))
+        await ended(mine[0])
+
+
 @pytest.mark.parametrize("side", ["listener", "dialled"])
 @pytest.mark.parametrize("most", [0.0, MOST])
 def test_what_a_peer_sends_one_by_one_is_read_in_fewer_turns_and_all_there(
     side: str, most: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Four datagrams come while the socket rests. The handshake is not moderated."""
+    """Four datagrams come while the socket rests."""
     monkeypatch.setattr(moderation, "SHARE", 1e9)
 
     async def main() -> None:
-        loop = asyncio.get_running_loop()
-        limits = ListenLimits(moderation=most if side == "listener" else 0.0)
-        async with serving(limits=limits) as server:
-            mine = Probe(client=True)
-            driver = await dial(
-                "127.0.0.1",
-                server.port,
-                alpn=ALPN,
-                settings=LinkSettings(),
-                tls=client_tls(),
-                make_engine=lambda now: mine,
-                on_events=lambda driver, events: None,
-                moderation=most if side == "dialled" else 0.0,
-            )
-            assert loop.time() < MOST
-            await eventually(lambda: bool(server.probes))
-            (other,) = server.listener.drivers
-            (theirs,) = server.probes
+        async with both_ends(side, most) as ends:
             if side == "listener":
-                sends, sender, takes, taker = mine, driver, theirs, server.listener._socket
+                (sender, sends), (_, takes) = ends.dialled, ends.accepted
+                taker = ends.server.listener._socket
             else:
-                sends, sender, takes, taker = theirs, other, mine, udp(driver)
+                (sender, sends), (receiver, takes) = ends.accepted, ends.dialled
+                taker = udp(receiver)
             before = taker.counts.bursts
             for number in range(MESSAGES):
                 sends.datagram(number.to_bytes(2, "big"))
@@ -307,7 +314,6 @@ def test_what_a_peer_sends_one_by_one_is_read_in_fewer_turns_and_all_there(
             assert takes.datagrams == [number.to_bytes(2, "big") for number in range(MESSAGES)]
             turns = taker.counts.bursts - before
             assert turns <= MESSAGES / 3 if most else turns >= MESSAGES
-            await ended(driver)
 
     run_virtually(main())
 
@@ -320,22 +326,8 @@ def test_a_peer_that_sends_each_message_behind_our_answer_hardly_waits(
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        limits = ListenLimits(moderation=MOST if side == "listener" else 0.0)
-        async with serving(limits=limits) as server:
-            mine = Probe(client=True)
-            driver = await dial(
-                "127.0.0.1",
-                server.port,
-                alpn=ALPN,
-                settings=LinkSettings(),
-                tls=client_tls(),
-                make_engine=lambda now: mine,
-                on_events=lambda driver, events: None,
-                moderation=MOST if side == "dialled" else 0.0,
-            )
-            await eventually(lambda: bool(server.probes))
-            (other,) = server.listener.drivers
-            (theirs,) = server.probes
+        async with both_ends(side, MOST) as ends:
+            (driver, mine), (other, theirs) = ends.dialled, ends.accepted
             began = loop.time()
             for number in range(1, MESSAGES + 1):
                 for asks, asker, answers in ((mine, driver, theirs), (theirs, other, mine)):
@@ -344,7 +336,6 @@ def test_a_peer_that_sends_each_message_behind_our_answer_hardly_waits(
                     while len(answers.datagrams) < number:
                         await let_happen(1e-4)
             assert loop.time() - began < MESSAGES * MOST / 4
-            await ended(driver)
 
     run_virtually(main())
 

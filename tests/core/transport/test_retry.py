@@ -12,7 +12,7 @@ from aqueduct_core.transport import ClientTls, Driver, LinkSettings, ListenLimit
 from aqueduct_core.transport.address_tokens import AddressTokens
 from aqueduct_core.transport.aioquic.factory import client_link
 from aqueduct_core.transport.sessions import DEFAULT_TICKETS, MemorySessions, server_key
-from tests.core.transport.ends import ALPN, Server, ended, serving
+from tests.core.transport.ends import ALPN, Server, dialled, ended, serving
 from tests.core.transport.probe import Probe
 from tests.support.event_loop import client_tls, eventually
 from tests.support.rules import rule
@@ -78,16 +78,7 @@ def test_without_a_store_of_its_own_a_dial_uses_that_of_the_process() -> None:
     async def main() -> None:
         async with serving(limits=RETRY) as server:
             for attempt in range(2):
-                probe = Probe(client=True)
-                driver = await dial(
-                    "127.0.0.1",
-                    server.port,
-                    alpn=ALPN,
-                    settings=LinkSettings(),
-                    tls=client_tls(),
-                    make_engine=lambda now: probe,  # noqa: B023
-                    on_events=lambda driver, events: None,
-                )
+                driver, probe = await dialled(server)
                 probe.write(probe.open(), b"hello", end=True)
                 driver.kick()
                 await greeted(server, attempt + 1)
