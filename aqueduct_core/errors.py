@@ -69,6 +69,8 @@ class AqueductError(Exception):
 
 
 class InvalidOption(AqueductError):
+    """An option or argument is missing, wrong, or at odds with another one; nothing was begun."""
+
     condition = "AQUEDUCT_INVALID_OPTION"
     subclasses: ClassVar[dict[str, str]] = {
         "UNKNOWN": "42616",
@@ -80,6 +82,8 @@ class InvalidOption(AqueductError):
 
 
 class SchemaMismatch(AqueductError):
+    """The columns of a frame are not those that can be written."""
+
     condition = "AQUEDUCT_SCHEMA"
     subclasses: ClassVar[dict[str, str]] = {
         "COLUMN_MISSING": "42703",
@@ -90,11 +94,15 @@ class SchemaMismatch(AqueductError):
 
 
 class SaveModeRefused(AqueductError):
+    """A save mode that a stream of messages cannot have, such as overwrite."""
+
     condition = "AQUEDUCT_SAVE_MODE"
     subclasses: ClassVar[dict[str, str]] = {"": "0A000"}
 
 
 class ConnectFailed(AqueductError):
+    """No connection came about: nobody listens there, nobody answers, or not in time."""
+
     condition = "AQUEDUCT_CONNECT"
     subclasses: ClassVar[dict[str, str]] = {
         "REFUSED": "08001",
@@ -106,6 +114,8 @@ class ConnectFailed(AqueductError):
 
 
 class TlsFailed(AqueductError):
+    """The certificate of the server is expired, for another name, or of an unknown authority."""
+
     condition = "AQUEDUCT_TLS"
     subclasses: ClassVar[dict[str, str]] = {
         "EXPIRED": "08001",
@@ -115,21 +125,29 @@ class TlsFailed(AqueductError):
 
 
 class AuthFailed(AqueductError):
+    """The server refused our token, or wants one that was not given."""
+
     condition = "AQUEDUCT_AUTH"
     subclasses: ClassVar[dict[str, str]] = {"REJECTED": "28000", "MISSING": "28000"}
 
 
 class VersionMismatch(AqueductError):
+    """The peer speaks another revision of the protocol."""
+
     condition = "AQUEDUCT_VERSION_MISMATCH"
     subclasses: ClassVar[dict[str, str]] = {"": "08P01"}
 
 
 class ProtocolViolation(AqueductError):
+    """The peer broke the protocol; only its connection is closed."""
+
     condition = "AQUEDUCT_PROTOCOL_VIOLATION"
     subclasses: ClassVar[dict[str, str]] = {"": "08P01"}
 
 
 class DataLoss(AqueductError):
+    """What was asked for is not in the spool any more, or never was."""
+
     condition = "AQUEDUCT_DATA_LOSS"
     subclasses: ClassVar[dict[str, str]] = {
         "RANGE_GONE": "22000",
@@ -140,6 +158,8 @@ class DataLoss(AqueductError):
 
 
 class SpoolFailed(AqueductError):
+    """The durable log of an intake, or the disk below it, cannot be used."""
+
     condition = "AQUEDUCT_SPOOL"
     subclasses: ClassVar[dict[str, str]] = {
         "FULL": "53100",
@@ -152,11 +172,15 @@ class SpoolFailed(AqueductError):
 
 
 class IntakeFailed(AqueductError):
+    """An intake did not start, or cannot be reached."""
+
     condition = "AQUEDUCT_INTAKE"
     subclasses: ClassVar[dict[str, str]] = {"LAUNCH_TIMEOUT": "57014", "UNREACHABLE": "08006"}
 
 
 class SinkFailed(AqueductError):
+    """Messages could not be delivered, or it is not known whether they were."""
+
     condition = "AQUEDUCT_SINK"
     subclasses: ClassVar[dict[str, str]] = {
         "ACK_TIMEOUT": "57014",
@@ -175,6 +199,8 @@ class SinkFailed(AqueductError):
 
 
 class ChannelEnded(AqueductError):
+    """A channel ended otherwise than by a finish, so something of it may be missing."""
+
     condition = "AQUEDUCT_CHANNEL"
     subclasses: ClassVar[dict[str, str]] = {
         "CANCELLED": "57014",
@@ -184,15 +210,21 @@ class ChannelEnded(AqueductError):
 
 
 class FinishTimeout(AqueductError):
+    """The channels of a bounded read did not finish in time."""
+
     condition = "AQUEDUCT_FINISH_TIMEOUT"
     subclasses: ClassVar[dict[str, str]] = {"": "57014"}
 
 
 class MalformedPayload(AqueductError):
+    """A payload is not of the form that the query expects."""
+
     condition = "AQUEDUCT_MALFORMED_PAYLOAD"
     subclasses: ClassVar[dict[str, str]] = {"": "22023"}
 
 
 class CheckpointVersion(AqueductError):
+    """A checkpoint was written by a newer version."""
+
     condition = "AQUEDUCT_CHECKPOINT_VERSION"
     subclasses: ClassVar[dict[str, str]] = {"": "0A000"}

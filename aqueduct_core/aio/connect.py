@@ -41,7 +41,7 @@ def connect(
     early_data: bool = False,
     at_once: bool = False,
 ) -> Opening[ClientConnection]:
-    """Dial ``aqueduct://host:port``.
+    """Dial the server at ``aqueduct://host:port``.
 
     ``async with connect(…) as connection`` closes at the end in good order (and aborts when the
     block raised); ``connection = await connect(…)`` leaves the closing to the caller.

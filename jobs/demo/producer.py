@@ -21,7 +21,7 @@ from typing import Any
 
 import psutil
 
-from aqueduct_core.aio import Producer, channel, connect
+from aqueduct import Producer, channel, connect
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.transport.tls.credentials import ClientTls

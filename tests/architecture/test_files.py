@@ -15,11 +15,16 @@ FEWEST_LINES = 60
 """Smaller ones join their subject, or say in the exceptions what they are looked up for."""
 WORTH_A_TEST_FILE = 40
 """Lines of code."""
-MIRRORS = {"aqueduct_core": "core", "aqueduct_spark": "spark", "jobs": "jobs"}
+MIRRORS = {
+    "aqueduct": "library",
+    "aqueduct_core": "core",
+    "aqueduct_spark": "spark",
+    "jobs": "jobs",
+}
 
 
 TOP_LEVEL = {
-    *("aqueduct_core", "aqueduct_spark", "jobs", "tests", "conf", "docs", ".ci"),
+    *("aqueduct", "aqueduct_core", "aqueduct_spark", "jobs", "tests", "conf", "docs", ".ci"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"),
     *("Makefile", "pyproject.toml", "pyspark_aqueduct.py"),
     *(".gitignore", ".pre-commit-config.yaml"),
@@ -81,7 +86,16 @@ def test_every_file_says_what_it_is() -> None:
 
 def test_nothing_names_a_machine() -> None:
     tops = ("work", "farm", "home", "root")
-    for folder in ("aqueduct_core", "aqueduct_spark", "jobs", "tests", "conf", "docs", ".ci"):
+    for folder in (
+        "aqueduct",
+        "aqueduct_core",
+        "aqueduct_spark",
+        "jobs",
+        "tests",
+        "conf",
+        "docs",
+        ".ci",
+    ):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in {".py", ".toml", ".md", ".conf", ".properties", ".txt", ""} and (
                 path.is_file()

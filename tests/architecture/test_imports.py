@@ -118,6 +118,15 @@ def test_core_imports_go_in_one_direction(package: str) -> None:
                 assert parts[1] in allowed, f"{module.name} imports {name}"
 
 
+def test_nothing_of_ours_stands_on_what_programs_import() -> None:
+    """`aqueduct` is for programs, and another distribution may have the name: what Spark loads, an
+    intake and the command line work without it. A job is a program."""
+    for package in ("aqueduct_core", "aqueduct_spark"):
+        for module in files(package):
+            for name in imports(module):
+                assert name.split(".")[0] != "aqueduct", f"{module.name} imports {name}"
+
+
 def test_engines_are_pure() -> None:
     """Nor is anything that they import: what is allowed is named, as there are many clocks."""
     tree = product()

@@ -17,7 +17,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from aqueduct_core.aio import Receiver, serve
+from aqueduct import Receiver, serve
 from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.transport import ServerTls
 from tests.bench.loads import Load, send_from_elsewhere

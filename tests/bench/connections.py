@@ -30,7 +30,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from aqueduct_core.aio import channel, connect
+from aqueduct import channel, connect
 from aqueduct_core.aio.halves import Sender
 from aqueduct_core.transport.tls.credentials import ClientTls
 from tests.bench.intakes import intake_process

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from aqueduct_core.aio import channel, connect
+from aqueduct import channel, connect
 from aqueduct_core.transport.tls.credentials import ClientTls
 from tests.bench.intakes import intake_process
 from tests.bench.measuring import Bench, Effort, percentile

@@ -100,7 +100,7 @@ def load_for(kind: str, seconds: float, channels: int = 1) -> Load:
 
 async def send(endpoint: str, load: Load, datagram: int = 0) -> Sent:
     """Send in this process, in datagrams of at most so many bytes; 0: of what the path carries."""
-    from aqueduct_core.aio import channel, connect
+    from aqueduct import channel, connect
     from aqueduct_core.transport import LinkSettings
     from aqueduct_core.transport.tls.credentials import ClientTls
 

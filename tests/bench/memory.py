@@ -23,7 +23,7 @@ from aioquic.asyncio.protocol import QuicConnectionProtocol
 from aioquic.asyncio.server import serve as serve_stock
 from aioquic.quic.configuration import QuicConfiguration
 
-from aqueduct_core.aio import channel, connect, serve
+from aqueduct import channel, connect, serve
 from aqueduct_core.transport import ClientTls, ServerTls
 from tests.bench.measuring import Bench, Effort, in_turns, ratios
 from tests.bench.sheet import Sheet

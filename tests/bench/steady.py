@@ -52,7 +52,7 @@ async def paced(rate: float, seconds: float, send: Callable[[list[bytes]], Any])
 
 
 async def to_endpoint(endpoint: str, rate: float, seconds: float) -> None:
-    from aqueduct_core.aio import channel, connect
+    from aqueduct import channel, connect
     from aqueduct_core.transport.tls.credentials import ClientTls
 
     async with connect(endpoint, tls=ClientTls(insecure=True)) as connection:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tests.support.repository import ROOT
 from tests.support.waiting import LONG
 
-SOURCES = ("aqueduct_core", "aqueduct_spark")
+SOURCES = ("aqueduct", "aqueduct_core", "aqueduct_spark")
 FILES = ("pyproject.toml", "pyspark_aqueduct.py", "README.md", "LICENSE")
 
 

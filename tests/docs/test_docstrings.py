@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from aqueduct_core import aio
+import aqueduct
 from aqueduct_core.aqueduct.conventions import dedupe
 from tests.support.event_loop import client_tls, in_loop, server_tls
 from tests.support.source_tree import product
 
 RUN = {
-    "aqueduct_core.aio": "client",
+    "aqueduct": "client",
     "aqueduct_core.aio.producer": "client",
     "aqueduct_core.aio.halves": "connected",
     "aqueduct_core.aqueduct.conventions.dedupe": "receiving",
@@ -58,20 +58,20 @@ async def reading_server() -> AsyncIterator[tuple[str, list[bytes]]]:
     """A server that reads every channel it gets, to its end; its URL, and what it has read."""
     seen: list[bytes] = []
 
-    async def read(receiver: aio.Receiver) -> None:
+    async def read(receiver: aqueduct.Receiver) -> None:
         async for message in receiver:
             seen.append(bytes(message.payload))
             await asyncio.gather(*(read(each) for each in message.attachments if is_receiver(each)))
 
-    async def serve_all(server: aio.Server) -> None:
+    async def serve_all(server: aqueduct.Server) -> None:
         async with asyncio.TaskGroup() as group:
             async for connection in server:
                 group.create_task(read(connection.entrypoint))
 
     def is_receiver(half: object) -> bool:
-        return isinstance(half, aio.Receiver)
+        return isinstance(half, aqueduct.Receiver)
 
-    async with aio.serve("127.0.0.1", 0, tls=server_tls()) as server:
+    async with aqueduct.serve("127.0.0.1", 0, tls=server_tls()) as server:
         serving = asyncio.create_task(serve_all(server))
         yield server.url, seen
         serving.cancel()
@@ -94,9 +94,9 @@ async def test_clients_of_a_server(name: str) -> None:
     async with reading_server() as (url, seen):
         for code in code_of(name):
             names = {
-                "connect": partial(aio.connect, tls=client_tls()),
-                "Producer": partial(aio.Producer, tls=client_tls()),
-                "channel": aio.channel,
+                "connect": partial(aqueduct.connect, tls=client_tls()),
+                "Producer": partial(aqueduct.Producer, tls=client_tls()),
+                "channel": aqueduct.channel,
             }
             await run(code.replace("aqueduct://host:4433", url), names)
     assert seen
@@ -105,8 +105,11 @@ async def test_clients_of_a_server(name: str) -> None:
 @in_loop
 async def test_halves_become_networked() -> None:
     [code] = ["".join(code_of("aqueduct_core.aio.halves"))]
-    async with reading_server() as (url, seen), aio.connect(url, tls=client_tls()) as connection:
-        await run(code, {"connection": connection, "channel": aio.channel})
+    async with (
+        reading_server() as (url, seen),
+        aqueduct.connect(url, tls=client_tls()) as connection,
+    ):
+        await run(code, {"connection": connection, "channel": aqueduct.channel})
     assert seen == [b"subscribe"]
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aqueduct_core.aio import channel, connect
+from aqueduct import channel, connect
 from aqueduct_core.aio.outcomes import Outcome
 from aqueduct_core.aio.producer import Producer
 from aqueduct_core.aqueduct.config import Config

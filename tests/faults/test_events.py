@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming import StreamingQuery
 
-from aqueduct_core.aio import Sender, channel, connect
+from aqueduct import Sender, channel, connect
 from aqueduct_core.aio.outcomes import (
     ConnectionLost,
     LostInTransit,

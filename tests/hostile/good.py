@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-from aqueduct_core.aio import channel, connect
+from aqueduct import channel, connect
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls.credentials import ClientTls
 from tests.support.waiting import LONG, wait_until

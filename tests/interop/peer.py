@@ -13,7 +13,7 @@ import json
 import sys
 from typing import Any
 
-from aqueduct_core.aio import Receiver, Sender, Server, channel, connect, serve
+from aqueduct import Receiver, Sender, Server, channel, connect, serve
 from aqueduct_core.aio.outcomes import Outcome
 from aqueduct_core.transport import ClientTls, LinkSettings, ServerTls
 from aqueduct_core.transport.settings import SMALLEST_DATAGRAM

@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from aqueduct_core.aio import Sender, channel, connect
+from aqueduct import Sender, channel, connect
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls.credentials import ClientTls

@@ -22,8 +22,13 @@ from tests.support.source_tree import Module, SourceTree, circles, floors, reach
 PICTURE = ROOT / "docs" / "layers.svg"
 TITLE = "Packages and what they import"
 
-TINTS = {"aqueduct_core": "#eaf2fb", "aqueduct_spark": "#fdf3e4", "jobs": "#ecf7ec"}
-LOOSE = {"aqueduct_core": "errors, escape", "aqueduct_spark": "datasource"}
+TINTS = {
+    "aqueduct": "#f3ecf9",
+    "aqueduct_core": "#eaf2fb",
+    "aqueduct_spark": "#fdf3e4",
+    "jobs": "#ecf7ec",
+}
+LOOSE = {"aqueduct": "library", "aqueduct_core": "errors, escape", "aqueduct_spark": "datasource"}
 """What the modules are called that stand in no package below."""
 
 PORTS = "formats"

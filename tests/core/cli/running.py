@@ -20,7 +20,7 @@ from queue import Empty, Queue
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from aqueduct_core.aio import connect
+from aqueduct import connect
 from aqueduct_core.cli.main import main
 from aqueduct_core.transport.tls.credentials import ClientTls
 from tests.support.forks import Fork

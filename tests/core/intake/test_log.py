@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.flight as fl
 import pytest
 
-from aqueduct_core.aio import connect
+from aqueduct import connect
 from aqueduct_core.errors import AuthFailed
 from aqueduct_core.flight.authenticated import dial
 from aqueduct_core.intake import process

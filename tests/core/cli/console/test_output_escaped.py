@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aqueduct_core.aio import connect
+from aqueduct import connect
 from aqueduct_core.aio.halves import wrap
 from aqueduct_core.aio.message import Batch, batch_of
 from aqueduct_core.cli.console.output import JsonLines, Origin, Template

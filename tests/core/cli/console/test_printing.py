@@ -7,7 +7,7 @@ import os
 import signal
 from pathlib import Path
 
-from aqueduct_core.aio import channel, connect
+from aqueduct import channel, connect
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.transport.tls.credentials import ClientTls
 from tests.core.cli.running import Listener, listening, read_all, send_payloads
