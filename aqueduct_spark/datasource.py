@@ -17,6 +17,7 @@ from aqueduct_spark.options.source import Source, Standalone, StoredSpools
 from aqueduct_spark.options.spec import OptionKind
 from aqueduct_spark.options.tokens import Token
 from aqueduct_spark.options.write import WriteOptions
+from aqueduct_spark.plain_errors import plainly
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -53,6 +54,7 @@ class FormatDataSource(DataSource):
     def name(cls) -> str:
         return cls.description.name
 
+    @plainly
     def schema(self) -> StructType:
         """The columns of a read. Called at ``load()``, so all options are checked here."""
         from aqueduct_spark.model.read_schemas import open_schema
@@ -70,13 +72,17 @@ class FormatDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from aqueduct_spark.model.read_schemas import decoding
-        from aqueduct_spark.read.stream.reader import StreamReader
+        from aqueduct_spark.read.stream.reader import RefusedReader, StreamReader
 
-        options = StreamReadOptions.parse(self.options, self.description.options)
-        _token(options.source)
-        decode = decoding(schema, self.description.schema(options.rows), options.rows)
+        try:
+            options = StreamReadOptions.parse(self.options, self.description.options)
+            _token(options.source)
+            decode = decoding(schema, self.description.schema(options.rows), options.rows)
+        except AqueductError as error:
+            return RefusedReader(error)
         return StreamReader(self.description, options, decode)
 
+    @plainly
     def reader(self, schema: StructType) -> DataSourceReader:
         from aqueduct_spark.model.read_schemas import decoding
         from aqueduct_spark.read.batch.reader import BatchReader
@@ -88,6 +94,7 @@ class FormatDataSource(DataSource):
             self._snapshot = self._settled(options, token)
         return BatchReader(self.description, options, token, self._snapshot, decode)
 
+    @plainly
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from aqueduct_spark.write.writers import BatchWriter
 
@@ -95,6 +102,7 @@ class FormatDataSource(DataSource):
         options = self._write_options(sink, schema, overwrite, OptionKind.BATCH_WRITE)
         return BatchWriter(sink, options, Token.of(options.auth))
 
+    @plainly
     def streamWriter(
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamWriter | DataSourceStreamArrowWriter:

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import (
 from aqueduct_core.primitives.garbage_collection import freeze_once
 from aqueduct_spark.options.tokens import Token
 from aqueduct_spark.options.write import WriteOptions
+from aqueduct_spark.plain_errors import plainly
 from aqueduct_spark.write.sink import SentCounts, Sink, WriteIdentity, summary
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._token = token
         self._writer = options.writer_id or f"spark-{secrets.token_hex(6)}"
 
+    @plainly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         from pyspark import TaskContext
 
@@ -81,6 +83,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._options = options
         self._token = token
 
+    @plainly
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         from pyspark import TaskContext
 

@@ -23,6 +23,7 @@ from aqueduct_spark.model.partitions import (
 from aqueduct_spark.model.read_schemas import Decoding
 from aqueduct_spark.options.read import BatchReadOptions
 from aqueduct_spark.options.tokens import Token
+from aqueduct_spark.plain_errors import plainly, plainly_each
 from aqueduct_spark.read import quiet_grpc
 
 if TYPE_CHECKING:
@@ -59,12 +60,14 @@ class BatchReader(DataSourceReader):
         known = self._description, self._options, self._token
         return BatchReader, (*known, None, self._decode)
 
+    @plainly
     def partitions(self) -> Sequence[InputPartition]:
         quiet_grpc()
         from aqueduct_spark.read.batch.planner import plan
 
         return plan(self._options, self._token, self._snapshot, self._description)
 
+    @plainly_each
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         quiet_grpc()
         rows = self._read(partition)

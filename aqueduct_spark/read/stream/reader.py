@@ -24,7 +24,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from aqueduct_core.errors import InvalidOption
+from aqueduct_core.errors import AqueductError, InvalidOption
 from aqueduct_core.logs.lines import LineFormatter
 from aqueduct_core.primitives.garbage_collection import freeze_once
 from aqueduct_spark.formats.description import FormatDescription
@@ -32,6 +32,7 @@ from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchPartition
 from aqueduct_spark.model.read_schemas import Decoding
 from aqueduct_spark.options.read import StreamReadOptions
+from aqueduct_spark.plain_errors import plainly, plainly_each
 from aqueduct_spark.read import quiet_grpc
 
 if TYPE_CHECKING:
@@ -65,9 +66,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The limit on bytes, which always is one. Those of the options count in planning."""
         return ReadMaxBytes(self._options.admission.max_bytes or sys.maxsize)
 
+    @plainly
     def prepareForTriggerAvailableNow(self) -> None:
         self._living_planner().available_now()
 
+    @plainly
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         begin = self._offset(start)
         if isinstance(limit, ReadAllAvailable):
@@ -86,9 +89,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         reach = self._planner.reach() if self._planner else None
         return None if reach is None else reach.to_json()
 
+    @plainly
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         return self._living_planner().partitions(self._offset(start), self._offset(end))
 
+    @plainly_each
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         quiet_grpc()
         from aqueduct_spark.read import tasks
@@ -107,6 +112,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return rows
         raise TypeError(f"not a partition of ours: {type(partition).__name__}")
 
+    @plainly
     def commit(self, end: dict[str, Any]) -> None:
         self._living_planner().commit(self._offset(end))
 
@@ -134,6 +140,33 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             _log_to_driver()
             self._planner = StreamPlanner(self._description, self._options)
         return self._planner
+
+
+class RefusedReader(DataSourceStreamReader):
+    """In place of a reader that cannot be made: the first thing that Spark asks of it is refused.
+
+    What is raised while a reader is made does not reach the user: Spark's runner stumbles over the
+    reader that it has not got, and tells of that.
+    """
+
+    def __init__(self, error: AqueductError) -> None:
+        self._error = error
+
+    @plainly
+    def initialOffset(self) -> dict[str, Any]:
+        raise self._error
+
+    @plainly
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        raise self._error
+
+    @plainly
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        raise self._error
+
+    @plainly
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raise self._error
 
 
 def _log_to_driver() -> None:
