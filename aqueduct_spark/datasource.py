@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pyspark.sql.datasource import DataSource
 
-from aqueduct_core.errors import AqueductError, InvalidOption, SaveModeRefused
+from aqueduct_core.errors import AqueductError, InvalidOption, SaveModeRefused, SchemaMismatch
 from aqueduct_spark.formats.description import FormatDescription
+from aqueduct_spark.options.catalog import CatalogTable, TableUse, of_query, table_remedies
 from aqueduct_spark.options.read import BatchReadOptions, StreamReadOptions, rows_of
 from aqueduct_spark.options.source import Source, Standalone, StoredSpools
 from aqueduct_spark.options.spec import OptionKind
@@ -56,9 +57,13 @@ class FormatDataSource(DataSource):
 
     @plainly
     def schema(self) -> StructType:
-        """The columns of a read. Called at ``load()``, so all options are checked here."""
+        """The columns of a read, or of a table of the catalog. Called at ``load()`` and by CREATE
+        TABLE, so all options are checked here."""
         from aqueduct_spark.model.read_schemas import open_schema
 
+        created = CatalogTable.created(self.options, self.description.options)
+        if created is not None:
+            return self._columns_of(created)
         rows, source = rows_of(self.options, self.description.options)
         token = _token(source)  # a variable that is not set is refused here, not in a batch
         if isinstance(source, StoredSpools):
@@ -74,10 +79,13 @@ class FormatDataSource(DataSource):
         from aqueduct_spark.model.read_schemas import decoding
         from aqueduct_spark.read.stream.reader import RefusedReader, StreamReader
 
+        table = self.description.options
         try:
-            options = StreamReadOptions.parse(self.options, self.description.options)
+            with table_remedies(schema, table):
+                given = of_query(self.options, schema, OptionKind.STREAM_READ, table)
+                options = StreamReadOptions.parse(given, table)
+                decode = decoding(schema, self.description.schema(options.rows), options.rows)
             _token(options.source)
-            decode = decoding(schema, self.description.schema(options.rows), options.rows)
         except AqueductError as error:
             return RefusedReader(error)
         return StreamReader(self.description, options, decode)
@@ -87,8 +95,11 @@ class FormatDataSource(DataSource):
         from aqueduct_spark.model.read_schemas import decoding
         from aqueduct_spark.read.batch.reader import BatchReader
 
-        options = self._batch_read_options()
-        decode = decoding(schema, self.description.schema(options.rows), options.rows)
+        table = self.description.options
+        with table_remedies(schema, table):
+            given = of_query(self.options, schema, OptionKind.BATCH_READ, table)
+            options = BatchReadOptions.parse(given, table)
+            decode = decoding(schema, self.description.schema(options.rows), options.rows)
         token = _token(options.source)
         if self._snapshot is None:
             self._snapshot = self._settled(options, token)
@@ -115,6 +126,26 @@ class FormatDataSource(DataSource):
     def _batch_read_options(self) -> BatchReadOptions:
         return BatchReadOptions.parse(self.options, self.description.options)
 
+    def _columns_of(self, created: CatalogTable) -> StructType:
+        from aqueduct_spark.model.read_schemas import open_schema
+
+        table = self.description.options
+        try:
+            if created.use is TableUse.WRITE:
+                options = WriteOptions.parse(created.options, table)
+                columns = self._sink().table_schema(options)
+            else:
+                rows = created.rows(table)
+                columns = open_schema(self.description.schema(rows), rows)
+        except SchemaMismatch as refused:
+            raise SchemaMismatch(
+                refused.subclass,
+                refused.what,
+                "Set payloadFormat 'text' and use from_json or to_json, or CREATE TEMPORARY VIEW "
+                "with columns: of a table with columns Spark hands no option on",
+            ) from None
+        return created.marked(columns, table)
+
     def _settled(self, options: BatchReadOptions, token: Token) -> SettledRows | None:
         """The rows of a read, where they can be told before it begins."""
         from aqueduct_spark.read.batch.planner import settle, settles
@@ -137,13 +168,15 @@ class FormatDataSource(DataSource):
         if overwrite:
             raise SaveModeRefused(
                 "",
-                "Mode overwrite (complete for a stream) is refused: messages that were sent "
-                "cannot be replaced",
-                'Write with mode("append")',
+                "Mode overwrite (INSERT OVERWRITE, complete for a stream) is refused: messages "
+                "that were sent cannot be replaced",
+                'Write with mode("append") or INSERT INTO',
             )
-        given = {k: v for k, v in self.options.items() if k.lower() not in SPARKS_OWN}
-        options = WriteOptions.parse(given, self.description.options, kind)
-        sink.check_schema(schema, options)
+        table = self.description.options
+        own = {k: v for k, v in self.options.items() if k.lower() not in SPARKS_OWN}
+        with table_remedies(schema, table):
+            options = WriteOptions.parse(of_query(own, schema, kind, table), table, kind)
+            sink.check_schema(schema, options)
         return options
 
 

@@ -44,7 +44,7 @@ class OptionSpec:
         kinds: the kinds of query it is meant for.
         built: the kinds of query that this version does it for.
         doc: one sentence for users.
-        private: a refusal does not show the value, which may hold a secret.
+        private: the value may hold a secret: no refusal shows it, and no table keeps it.
         ways: of the ways to messages (``listen``, ``endpoint``, ``intakes``, ``spool``) those with
             which it has a meaning in a read; none are all.
         messages_only: it has no meaning in other views.

@@ -6,7 +6,7 @@ Each refusal names the option, the value, and what to write instead.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -79,6 +79,21 @@ class OptionTable:
             self._by_key[key.lower()].name for key in options if key.lower() in self._by_key
         )
 
+    def spec(self, name: str) -> OptionSpec | None:
+        """The row of an option, written in any case; None: it is not known."""
+        return self._by_key.get(name.lower())
+
+    def written(self, key: str) -> str:
+        """The name of an option as the table has it; of one that is not known the ``key``."""
+        spec = self.spec(key)
+        return key if spec is None else spec.name
+
+    def refuse_unknown(self, options: Iterable[str]) -> None:
+        """Raises InvalidOption.UNKNOWN."""
+        for key in options:
+            if self.spec(key) is None:
+                raise self._unknown(key.lower())
+
     @cached_property
     def _by_key(self) -> dict[str, OptionSpec]:
         return {spec.name.lower(): spec for spec in self.specs}
@@ -87,11 +102,7 @@ class OptionTable:
         """Refuse an option that is not known, or not for this kind of query, or not built yet."""
         spec = self._by_key.get(key)
         if spec is None:
-            near = difflib.get_close_matches(key, self._by_key, n=1, cutoff=0.5)
-            hint = f"The nearest one is '{self._by_key[near[0]].name}'" if near else "Remove it"
-            raise InvalidOption(
-                "UNKNOWN", f"Option '{key}' is not known to format {self.format}", hint
-            )
+            raise self._unknown(key)
         if kind in spec.built:
             return
         if kind in spec.kinds:
@@ -105,6 +116,20 @@ class OptionTable:
             "NOT_FOR_QUERY_TYPE",
             f"Option '{spec.name}' is not for {kind.value} but for {fitting}",
             "Remove it",
+        )
+
+    def _unknown(self, key: str) -> InvalidOption:
+        if key == "path":
+            return InvalidOption(
+                "UNKNOWN",
+                f"Option 'path', the argument of load(), save() or start(), is not known to format "
+                f"{self.format}",
+                "Name the directory of the log by 'spool', a peer by 'endpoint'",
+            )
+        near = difflib.get_close_matches(key, self._by_key, n=1, cutoff=0.5)
+        hint = f"The nearest one is '{self._by_key[near[0]].name}'" if near else "Remove it"
+        return InvalidOption(
+            "UNKNOWN", f"Option '{key}' is not known to format {self.format}", hint
         )
 
 

@@ -128,6 +128,16 @@ class Sink(ABC):
         """
 
     @abstractmethod
+    def table_schema(self, options: WriteOptions) -> StructType:
+        """The columns of a table of the catalog that is written to with these options. One of them
+        has a type that no frame has, such as VARCHAR: only then Spark always fits what is inserted
+        to the table, and its options come along (`aqueduct_spark.options.catalog`).
+
+        Raises:
+            SchemaMismatch: REQUIRED where only the user knows them.
+        """
+
+    @abstractmethod
     def splitter(self, options: WriteOptions) -> RowSplitter:
         """For the rows of one task."""
 

@@ -15,6 +15,7 @@ from pyspark.sql.types import (
     StringType,
     StructType,
     TimestampType,
+    VarcharType,
 )
 
 from aqueduct_core.errors import SchemaMismatch, SinkFailed
@@ -111,6 +112,9 @@ class ToySink(Sink):
     def check_schema(self, schema: StructType, options: WriteOptions) -> None:
         if schema.fieldNames() != ["value"]:
             raise SchemaMismatch("COLUMN_UNKNOWN", "A message is a value", "Select it alone")
+
+    def table_schema(self, options: WriteOptions) -> StructType:
+        return StructType().add("value", VarcharType(1_000))
 
     def splitter(self, options: WriteOptions) -> ToySplitter:
         return ToySplitter()

@@ -21,6 +21,9 @@ CONTROL_COLUMNS = ("channel", "headers", "reliability")
 SOURCE_COLUMNS = ("spool", "partition", "offset")
 """Columns that say where a row comes from; with idempotence=source they are no payload either."""
 
+LONGEST_CHANNEL = 256
+"""Bytes of the name of a channel."""
+
 _ENDPOINT = frozenset({"endpoint"})
 
 
@@ -96,6 +99,7 @@ _SUBSCRIBING: tuple[OptionSpec, ...] = (
         READ,
         READ,
         "Payload of each request, empty by default; {name} is put in.",
+        private=True,
         ways=_ENDPOINT,
     ),
 )
@@ -122,7 +126,7 @@ _INCLUDING: tuple[OptionSpec, ...] = (
 _SENDING: tuple[OptionSpec, ...] = (
     OptionSpec(
         "channel",
-        values.short_text(256),
+        values.short_text(LONGEST_CHANNEL),
         None,
         WRITE,
         WRITE,

@@ -25,7 +25,10 @@ from aqueduct_spark.formats.aqueduct.sink.connection import (
 )
 from aqueduct_spark.formats.aqueduct.sink.identity import RowIdentity
 from aqueduct_spark.formats.aqueduct.sink.splitting import RowPlan, Splitter
-from aqueduct_spark.formats.aqueduct.sink.write_columns import check_write_schema
+from aqueduct_spark.formats.aqueduct.sink.write_columns import (
+    check_write_schema,
+    write_table_schema,
+)
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.batches import Destination, RowAccount, RowBatch
 from aqueduct_spark.write.delivery import Delivery
@@ -39,6 +42,9 @@ class AqueductSink(Sink):
 
     def check_schema(self, schema: StructType, options: WriteOptions) -> None:
         check_write_schema(schema, options.payload_format, by_source=options.by_source)
+
+    def table_schema(self, options: WriteOptions) -> StructType:
+        return write_table_schema(options.payload_format, by_source=options.by_source)
 
     def splitter(self, options: WriteOptions) -> Splitter:
         own: AqueductWrite = options.own

@@ -9,11 +9,16 @@ from pyspark.sql.types import (
     LongType,
     StringType,
     StructType,
+    VarcharType,
 )
 
 from aqueduct_core.errors import SchemaMismatch
 from aqueduct_spark.formats.aqueduct.columns import header_type
-from aqueduct_spark.formats.aqueduct.options import CONTROL_COLUMNS, SOURCE_COLUMNS
+from aqueduct_spark.formats.aqueduct.options import (
+    CONTROL_COLUMNS,
+    LONGEST_CHANNEL,
+    SOURCE_COLUMNS,
+)
 from aqueduct_spark.model.schemas import same_type
 from aqueduct_spark.options.payloads import check_payload_types
 
@@ -77,6 +82,27 @@ def check_write_schema(
             "rows",
             "Drop it, or write with another payloadFormat",
         )
+
+
+def write_table_schema(payload_format: str, *, by_source: bool = False) -> StructType:
+    """The columns of a table that rows are inserted into: the payload and its channel, and with
+    ``by_source`` where a row comes from.
+
+    Raises:
+        SchemaMismatch: REQUIRED: with ``json`` and ``arrow`` only the user knows them.
+    """
+    if payload_format not in _VALUE:
+        raise SchemaMismatch(
+            "REQUIRED",
+            f"payloadFormat={payload_format} makes payloads of columns that no table has yet",
+            "Write a frame that has them",
+        )
+    schema = StructType().add("value", _VALUE[payload_format][0])
+    schema = schema.add("channel", VarcharType(LONGEST_CHANNEL))
+    if by_source:
+        for name, kinds in _SOURCE.items():
+            schema = schema.add(name, kinds[-1])
+    return schema
 
 
 def _without_source(schema: StructType) -> StructType:

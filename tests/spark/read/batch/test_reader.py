@@ -42,6 +42,12 @@ def test_a_frame_keeps_its_rows(spark: SparkSession, spool: Path) -> None:
     assert load(spark, spool=str(spool)).count() == 5_100
 
 
+def test_a_spool_without_a_row_has_none(spark: SparkSession, tmp_path: Path) -> None:
+    open_spool(tmp_path / "intake-0").close()
+    assert load(spark, spool=str(tmp_path)).collect() == []
+    assert load(spark, spool=str(tmp_path), view="events").count() == 0
+
+
 def test_filters_and_headers(spark: SparkSession, spool: Path) -> None:
     with open_spool(spool / "intake-0") as owner:
         store(owner, [(1, rows(2_000, 7, channel="other", producer="q"))])
