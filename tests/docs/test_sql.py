@@ -20,9 +20,10 @@ ADDRESS, HOME = "127.0.0.1:4433", "/data/aqueduct"
 def blocks() -> Iterator[tuple[str, str]]:
     for language, code in re.findall(r"```(sql|python)\n(.*?)```", PAGE, re.DOTALL):
         for statement in code.split(";\n") if language == "sql" else [code]:
-            yield language, statement
+            yield language, statement.strip()
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_page_runs(scene: Scene, tmp_path: Path) -> None:  # noqa: F811
     session = scene.spark
