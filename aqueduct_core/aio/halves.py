@@ -110,9 +110,10 @@ class Sender(Half[SendState]):
 
         The message may leave later, when the receiver gives credit for it; its number is certain
         all the same. Not so on an unreliable channel: there the number is -1 where it is not
-        known yet, as the link has to take the message first. The call waits for a link that is
-        slower than its caller, and not for credit: without that the message is dropped
-        (``statistics`` count it as nacked) when too many newer ones wait behind it (AQ-FLOW-5).
+        known yet, as the link has to take the message first. There too the call waits for a link
+        and a receiver that are slower than its caller: nothing is dropped on this side. Who has
+        fresh data and would rather lose some of it than wait gives the call a time
+        (``asyncio.timeout``): a message that it interrupts was not sent.
 
         The halves in ``attach`` leave this process with the message. They must be local ones of
         this event loop; each can be sent once.

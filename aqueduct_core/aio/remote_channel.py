@@ -272,8 +272,7 @@ class RemoteSink:
     def _send_many(
         self, payloads: Sequence[bytes], headers: HeaderColumn | None, *, fresh: bool = True
     ) -> tuple[int, int]:
-        """In bulk where that can be; what fits no datagram, or waits for credit although it is
-        unreliable, goes one by one."""
+        """In bulk where that can be; what fits no datagram goes one by one."""
         network, state = self._network, self._state
         engine, unreliable = network.engine, state.mode is Mode.UNRELIABLE
         datagrams = unreliable and network.datagrams
@@ -302,7 +301,8 @@ class RemoteSink:
         return (numbers or [0])[0], len(numbers)
 
     def _congested(self) -> bool:
-        """Whether the next message has to wait for the link: it comes soon, and wakes us."""
+        """Whether the next message has to wait, for the link or for the receiver's credit, lest
+        the engine drop one that waits: its ``Writable`` wakes us."""
         unreliable = self._state.mode is Mode.UNRELIABLE
         return unreliable and self._network.engine.congested(self._channel)
 

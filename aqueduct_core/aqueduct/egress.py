@@ -151,10 +151,8 @@ class Egress:
     def congested(self, half: SenderHalf) -> bool:
         """See ``AqueductEngine.congested``."""
         queues, channel = self._context.queues, half.channel
-        if half.blocked_by is not SendVerdict.LINK:
-            return False
         if channel not in queues.awaiting_writable:
-            if not half.waiting or queues.admits(channel):
+            if queues.admits(channel) or half.may_go:
                 return False
             queues.awaiting_writable[channel] = False
         return True
@@ -191,14 +189,8 @@ class Egress:
                     self._context.events.emit(Writable(channel))
 
     def _may_try(self, half: SenderHalf, bulk: bool) -> bool:
-        """Whether what was refused may be tried again: there is room, or it is unreliable and it
-        is credit that is missing, for which such messages wait in their queue or are dropped."""
-        if half.may_go if bulk else self._context.queues.admits(half.channel):
-            return True
-        return half.mode is Mode.UNRELIABLE and (
-            half.blocked_by is not SendVerdict.LINK
-            or self._context.flow.verdict(half.account, 1) is not SendVerdict.GO
-        )
+        """Whether what was refused may be tried again: there is room for it."""
+        return half.may_go if bulk else self._context.queues.admits(half.channel)
 
     def _release_one(self, channel: int, now: float) -> bool:
         """Send the oldest message of a queue; whether another one may follow."""

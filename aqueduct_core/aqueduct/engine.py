@@ -278,10 +278,9 @@ class AqueductEngine:
 
     def congested(self, channel: int) -> bool:
         """Whether an application that would rather wait than lose should wait with an unreliable
-        message, as the link is slower than it: the send queue is full, so that one more message
-        drops the oldest, or it has tried ``send_many`` in vain. ``Writable`` tells when to go on.
-
-        False where credit is what is missing: a receiver may be slow for ever (AQ-FLOW-5).
+        message, as the link or the receiver is slower than it: the send queue is full, so that
+        one more message drops the oldest (AQ-FLOW-5), or it has tried ``send_many`` in vain.
+        ``Writable`` tells when to go on.
         """
         return self._egress.congested(self._sender(channel))
 

@@ -179,7 +179,7 @@ def test_of_a_bulk_that_went_there_is_no_more_to_tell() -> None:
 
 
 @rule("AQ-FLOW-5")
-def test_nobody_waits_for_the_total_with_a_bulk_of_unreliable_messages() -> None:
+def test_a_bulk_of_unreliable_messages_waits_for_the_total_too() -> None:
     """The link was what was missing; by the time that it takes more, others have the credit."""
     wire = client(0, 400)
     (channel,) = wire.engine.send(0, b"", now=0, attach=[Attach(True)]).attached
@@ -192,6 +192,9 @@ def test_nobody_waits_for_the_total_with_a_bulk_of_unreliable_messages() -> None
     assert wire.engine.send(0, bytes(rest - 6), now=0).number is not None
     assert wire.engine.statistics.outstanding == 400
     wire.engine.handle(DatagramOutcome(tokens(wire)[-1], DatagramFate.LEFT), 0)
+    assert wire.events(Writable) == []
+    assert wire.engine.congested(channel)
+    wire.stream("0300" + "0c0e")
     assert wire.events(Writable) == [Writable(channel)]
     assert not wire.engine.congested(channel)
 

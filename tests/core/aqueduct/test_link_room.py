@@ -262,9 +262,10 @@ def flow(wire: Wire, per_channel: str) -> None:
                 f"{len(per_channel) // 2 + 1:02x}{per_channel}00" + "01", end=True)  # fmt: skip
 
 
+@rule("AQ-FLOW-5")
 @pytest.mark.parametrize("bulk", [True, False])
-def test_nobody_waits_for_credit_with_unreliable_messages(bulk: bool) -> None:
-    """The link was what was missing; now it is the receiver: then they are dropped, not held."""
+def test_who_would_rather_wait_waits_for_the_receiver_too(bulk: bool) -> None:
+    """The link was what was missing; now it is the receiver: nothing is dropped for that."""
     config = Config(flow_per_channel=0, send_queue_messages=2)
     wire = Wire(AqueductEngine(Side.CLIENT, (), config))
     wire.pump()
@@ -275,19 +276,30 @@ def test_nobody_waits_for_credit_with_unreliable_messages(bulk: bool) -> None:
     if bulk:
         assert wire.engine.send_many(0, [bytes(100)] * 5, now=0, mode=UNRELIABLE) == (0, 2)
     else:
-        send(wire, 4)
+        send(wire, 5)
+        assert wire.events(Dropped) == [Dropped(0, 1)]
     assert wire.engine.congested(0)
     tokens = handed_over(wire)
     if bulk:
         left(wire, tokens[0])
         wire.pump()
+        assert wire.events(Writable) == [Writable(0)]
         assert wire.engine.send_many(0, [bytes(100)] * 5, now=0, mode=UNRELIABLE) == (2, 3)
     left(wire, tokens[-1])
     wire.pump()
-    assert wire.events(Writable)[-1] == Writable(0)
+    assert wire.events(Writable) == [Writable(0)]
     if bulk:
         assert wire.engine.send_many(0, [bytes(100)], now=0, mode=UNRELIABLE) == (3, 3)
+    else:  # one of those that waited had the last of the credit: its place is free
+        send(wire, 1)
+    assert wire.engine.congested(0)
+    if not bulk:
+        left(wire, handed_over(wire)[-1])
+        assert wire.events(Writable) == []
+    wire.stream("0300" + "0cbb02")  # 315 bytes: three messages
+    assert wire.events(Writable) == [Writable(0)]
     assert not wire.engine.congested(0)
+    assert wire.events(Dropped) == []
 
 
 def test_a_lost_connection_holds_nothing() -> None:
