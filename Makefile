@@ -32,7 +32,7 @@ PYTEST := .ci/quick-start $(SHORT_LIFE); OPENBLAS_NUM_THREADS=1 \
   SPARK_SUBMIT_OPTS='$(SHORT_LIFE) $(SHARED_CLASSES)' SPARK_LAUNCHER_OPTS="$(SHORT_LIFE)" $(JAVA) \
   $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-.PHONY: help demo test test-all hostile lab check bench bench-kafka bench-long soak simulate fuzz mutants pages docs docs-links setup clean
+.PHONY: help demo test test-all hostile lab check bench bench-kafka bench-long soak simulate fuzz mutants wheel matrix pages docs docs-links setup setup-demo clean
 
 ## what there is to make
 help:
@@ -43,17 +43,21 @@ help:
 setup:
 	@.ci/setup
 
+## the same without what only tests need
+setup-demo:
+	@.ci/setup demo
+
 ## a producer, an intake and a query for DEMO_SECONDS, and what they did: demo-out/
-demo: setup
-	@$(JAVA) $(BIN)/python -m jobs.demo.run --seconds $(DEMO_SECONDS) --out demo-out
+demo: setup-demo
+	@$(JAVA) $(BIN)/aqueduct demo --seconds $(DEMO_SECONDS) --out demo-out
 
 ## all tests but the long ones; TESTS names some of them
 test: setup
-	@$(PYTEST) -m "not long and not hostile" $(TESTS)
+	@$(PYTEST) -m "not long and not hostile and not wheel" $(TESTS)
 
 ## what takes long: exhaustive enumerations, and kills by the dozen
 test-all: setup
-	@$(PYTEST) -m "long and not hostile" $(TESTS)
+	@$(PYTEST) -m "long and not hostile and not wheel" $(TESTS)
 
 # Attacks on an intake at its default limits, a good producer beside them: memory, CPU and acks;
 # two at a time, since what is measured is CPU. How long acks take meanwhile, a lab measures on a
@@ -61,6 +65,17 @@ test-all: setup
 ## attacks on an intake in all the ways that we know
 hostile: setup
 	@$(PYTEST) -n 2 -m hostile $(or $(TESTS),tests/hostile)
+
+# Downloads Spark once more, in the oldest version that works; WHEEL_PYTHON is the Python.
+WHEEL_PYTHON ?= $(or $(firstword $(wildcard $(HOME)/.pyenv/versions/3.11*/bin/python3.11)),$(shell command -v python3.11),$(BIN)/python)
+## the wheel and the source package, tried in an empty environment as README says
+wheel: setup
+	@WHEEL_PYTHON=$(WHEEL_PYTHON) $(JAVA) $(BIN)/python -m pytest -p no:xdist -m wheel tests/wheel
+
+# MATRIX names pairs of Python and Spark, such as "3.12:4.2.0 3.14:4.3.0"; its table is matrix-out.md.
+## some tests with each Python that is found and the oldest and newest Spark
+matrix: setup
+	@$(JAVA) $(BIN)/python -m tests.wheel.matrix --out matrix-out.md $(MATRIX)
 
 ## what attacks cost a good producer, on a quiet machine; ATTACKS names some
 lab: setup
@@ -162,4 +177,4 @@ docs-links: setup
 
 ## away with all that was made here
 clean:
-	rm -rf .venv .java docs-out demo-out soak-out bench-out lab-out.md mutants spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf .venv .java .matrix matrix-out.md docs-out demo-out soak-out bench-out lab-out.md mutants spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -7,5 +7,8 @@ of Spark that does either imports this package, and so ends quietly.
 """
 
 from aqueduct_spark.hanging_up import end_quietly
+from aqueduct_spark.this_python import SparkRuns, use_this_python
+
+__all__ = ["SparkRuns", "use_this_python"]
 
 end_quietly()

@@ -6,11 +6,19 @@ Flight or QUIC is imported by the method that needs it, in the process that need
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar
 
+import pyspark
 from pyspark.sql.datasource import DataSource
 
-from aqueduct_core.errors import AqueductError, InvalidOption, SaveModeRefused, SchemaMismatch
+from aqueduct_core.errors import (
+    AqueductError,
+    InvalidOption,
+    SaveModeRefused,
+    SchemaMismatch,
+    VersionMismatch,
+)
 from aqueduct_spark.formats.description import FormatDescription
 from aqueduct_spark.options.catalog import CatalogTable, TableUse, of_query, table_remedies
 from aqueduct_spark.options.read import BatchReadOptions, StreamReadOptions, rows_of
@@ -76,6 +84,7 @@ class FormatDataSource(DataSource):
         return open_schema(self.description.schema(rows), rows)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        _check_spark()
         from aqueduct_spark.model.read_schemas import decoding
         from aqueduct_spark.read.stream.reader import RefusedReader, StreamReader
 
@@ -178,6 +187,16 @@ class FormatDataSource(DataSource):
             options = WriteOptions.parse(of_query(own, schema, kind, table), table, kind)
             sink.check_schema(schema, options)
         return options
+
+
+def _check_spark() -> None:
+    """Before 4.2 a stream reader of Python could not be told how much a micro-batch may hold."""
+    if find_spec("pyspark.sql.streaming.datasource") is None:
+        raise VersionMismatch(
+            "",
+            f"Streams are read with Spark 4.2 or newer, and this is {pyspark.__version__}",
+            "Use a newer Spark",
+        )
 
 
 def _token(source: Source) -> Token:

@@ -1,57 +1,10 @@
-"""Channels into a table: reads Aqueduct channels as a stream and appends them to any Spark sink.
+"""What spark-submit runs; all of it is in ``aqueduct_jobs.ingest``.
 
-    spark-submit --properties-file conf/spark-defaults.conf jobs/ingest.py --config conf/ingest.toml
-
-The job runs until it is stopped, or, with ``[query] stopFile``, until that file exists and all that
-the source has is written; with ``trigger = "availableNow"`` until what is stored now is written.
-A restart continues from the checkpoint: every stored message is in the table exactly once.
+spark-submit --properties-file conf/spark-defaults.conf jobs/ingest.py --config conf/ingest.toml
 """
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from aqueduct_jobs.ingest import main
 
-from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
-
-from jobs import config, streaming
-
-KNOWN: config.Known = {
-    "source": None,
-    "select": frozenset({"columns", "where"}),
-    "sink": None,
-    "query": frozenset({"name", "trigger", "stopFile", "progressFile"}),
-}
-
-
-def start(spark: SparkSession, tables: config.Tables) -> StreamingQuery:
-    frame = spark.readStream.format("aqueduct").options(**config.options(tables["source"])).load()
-    where = tables["select"].get("where")
-    if where:
-        frame = frame.where(str(where))
-    columns = config.strings(tables, "select", "columns")
-    if columns:
-        frame = frame.selectExpr(*columns)
-    sink = dict(tables["sink"])
-    config.required(tables, "sink", "checkpointLocation")
-    writer = (
-        frame.writeStream.format(str(sink.pop("format", "parquet")))
-        .outputMode(str(sink.pop("outputMode", "append")))
-        .queryName(str(tables["query"].get("name", "ingest")))
-    )
-    partition_by = config.strings(tables, "sink", "partitionBy")
-    if partition_by:
-        sink.pop("partitionBy")
-        writer = writer.partitionBy(*partition_by)
-    return streaming.triggered(writer, tables).options(**config.options(sink)).start()
-
-
-def main(argv: list[str] | None = None) -> int:
-    return streaming.run("ingest", __doc__.splitlines()[0], KNOWN, start, argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+sys.exit(main())

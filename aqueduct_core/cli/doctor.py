@@ -26,6 +26,8 @@ from aqueduct_core.errors import AqueductError
 PACKAGES = ("aioquic", "pyspark", "pyarrow", "numpy", "cryptography")
 OLDEST_PYTHON = (3, 11)
 OLDEST_JAVA = 17
+OLDEST_SPARK = (4, 2)
+"""The first whose Python sources can bound a micro-batch."""
 FORMATS = {"aqueduct": "pyspark_aqueduct"}
 """Short names of the formats and the modules by which Spark finds them."""
 EXPIRES_SOON = datetime.timedelta(days=14)
@@ -59,7 +61,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     spark: list[Callable[[], Iterator[Finding]]] = (
-        [] if options.no_spark else [_java, _bytecode, _formats]
+        [] if options.no_spark else [_java, _spark, _bytecode, _formats]
     )
     checks = [_python, _packages, *spark, _udp]
     bad = 0
@@ -136,6 +138,20 @@ def _bytecode() -> Iterator[Finding]:
         yield Finding("note", "bytecode", f"none in {', '.join(lacking)}; {why}")
     elif archives:
         yield Finding("ok", "bytecode", f"of PySpark, in {archives[0].parent}")
+
+
+def _spark() -> Iterator[Finding]:
+    """The Spark that is started from here, by its own jars."""
+    for archive in archives_of_spark()[:1]:
+        home = archive.parents[2]
+        for jar in (home / "jars").glob("spark-core_*.jar"):
+            number = jar.stem.split("-", 2)[2]
+            shown = f"{number} at {home}"
+            if tuple(int(part) for part in re.findall(r"\d+", number)[:2]) < OLDEST_SPARK:
+                wanted = ".".join(map(str, OLDEST_SPARK))
+                yield Finding("bad", "spark", f"{shown}; the formats need {wanted} or newer")
+            else:
+                yield Finding("ok", "spark", shown)
 
 
 def _formats() -> Iterator[Finding]:

@@ -19,8 +19,11 @@ from aqueduct_core.aio.outcomes import Misuse
 from aqueduct_core.cli import (
     cert,
     compile_pyspark,
+    conf,
+    demo,
     doctor,
     intake,
+    job,
     listen,
     send,
     spool,
@@ -37,7 +40,7 @@ FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 SHELLS = ("bash", "zsh", "tcsh")
 """For which completion is printed."""
 
-VERBS = (send, listen, subscribe, intake, spool, cert, doctor, compile_pyspark)
+VERBS = (send, listen, subscribe, intake, spool, job, demo, conf, cert, doctor, compile_pyspark)
 
 
 def build_parser() -> argparse.ArgumentParser:

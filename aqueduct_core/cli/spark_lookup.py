@@ -15,7 +15,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -87,8 +87,8 @@ def found_by_spark(name: str, module: str) -> str:
     Raises:
         FormatNotFound: Spark would say DATA_SOURCE_NOT_FOUND, or could not load the format.
     """
-    interpreter = sparks_python()
-    python = _ask(interpreter, name, module)
+    interpreter = sparks_python(os.environ)
+    python = confirm(interpreter, name, module)
     printed = _output([sys.executable, "-c", LOAD, name], os.environ, LOAD_TIMEOUT)
     if "[AQUEDUCT_" not in printed:  # the format is there once it complains of missing options
         lines = printed.strip().splitlines() or ["Spark did not start"]
@@ -96,31 +96,46 @@ def found_by_spark(name: str, module: str) -> str:
     return f"{python} ({interpreter.origin})"
 
 
-def sparks_python() -> Interpreter:
-    """The Python that Spark would start from here."""
-    environment = _environment_of_spark()
+def sparks_python(given: Mapping[str, str]) -> Interpreter:
+    """The Python that a Spark would start that is started in the environment ``given``."""
+    environment = _environment_of_spark(given)
     for name in VARIABLES:
         if name in environment:
             return Interpreter(environment[name], environment)
     return Interpreter(DEFAULT_COMMAND, environment)
 
 
-def _environment_of_spark() -> dict[str, str]:
-    """Ours, changed by Spark's own start script."""
-    home = os.environ.get("SPARK_HOME")
+def variables(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+    """What ``names`` of ``VARIABLES``, and PATH where need be, are to be set to, so that Spark
+    starts the Python that runs here: by its path, or where that has a space, by its name."""
+    python = sys.executable
+    if shlex.quote(python) == python:
+        return dict.fromkeys(names, python)
+    folder, python = os.path.split(python)
+    path = os.pathsep.join(filter(None, (folder, given.get("PATH"))))
+    return {"PATH": path, **dict.fromkeys(names, python)}
+
+
+def _environment_of_spark(given: Mapping[str, str]) -> dict[str, str]:
+    """``given``, changed by Spark's own start script."""
+    home = given.get("SPARK_HOME")
     if home is None:
         spec = importlib.util.find_spec("pyspark")
         if spec is None or spec.origin is None:
             raise FormatNotFound(f"pyspark is not installed: pip install {DISTRIBUTION}")
         home = str(Path(spec.origin).parent)
     script = 'export SPARK_HOME="$1"; . "$1/bin/load-spark-env.sh" >/dev/null 2>&1; env -0'
-    printed = _output(["bash", "-c", script, "bash", home], os.environ, ASK_TIMEOUT)
+    printed = _output(["bash", "-c", script, "bash", home], given, ASK_TIMEOUT)
     pairs = (pair.partition("=") for pair in printed.split("\0"))
-    return {name: value for name, is_pair, value in pairs if is_pair} or dict(os.environ)
+    return {name: value for name, is_pair, value in pairs if is_pair} or dict(given)
 
 
-def _ask(interpreter: Interpreter, name: str, module: str) -> str:
-    """The path of the interpreter, once it gave the format of our version."""
+def confirm(interpreter: Interpreter, name: str, module: str) -> str:
+    """The path of the interpreter, once it gave the format ``name`` of our version; a second.
+
+    Raises:
+        FormatNotFound: it has another one, or none, or does not run.
+    """
     command, environment = interpreter
     place = f" in {interpreter.script}" if interpreter.script else ""
     remedy = f"Set{place}: {_line_to_set(interpreter)}"
@@ -149,11 +164,10 @@ def _ask(interpreter: Interpreter, name: str, module: str) -> str:
 def _line_to_set(interpreter: Interpreter) -> str:
     """A line for the shell after which Spark starts the Python that runs here."""
     names = [name for name in VARIABLES if name in interpreter.environment] or [VARIABLES[-1]]
-    python, path = sys.executable, ""
-    if shlex.quote(python) != python:
-        folder, python = os.path.split(python)
-        path = f'PATH={shlex.quote(folder)}:"$PATH" '
-    return f"export {path}{' '.join(f'{name}={python}' for name in names)}"
+    changes = variables(names, {})
+    folder = changes.pop("PATH", None)
+    path = "" if folder is None else f'PATH={shlex.quote(folder)}:"$PATH" '
+    return f"export {path}{' '.join(f'{name}={python}' for name, python in changes.items())}"
 
 
 def _output(command: list[str], environment: Mapping[str, str], seconds: float) -> str:

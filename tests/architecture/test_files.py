@@ -19,14 +19,15 @@ MIRRORS = {
     "aqueduct": "library",
     "aqueduct_core": "core",
     "aqueduct_spark": "spark",
-    "jobs": "jobs",
+    "aqueduct_jobs": "jobs",
 }
 
 
 TOP_LEVEL = {
-    *("aqueduct", "aqueduct_core", "aqueduct_spark", "jobs", "tests", "conf", "docs", ".ci"),
+    *("aqueduct", "aqueduct_core", "aqueduct_spark", "aqueduct_jobs"),
+    *("jobs", "conf", "tests", "docs", ".ci"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"),
-    *("Makefile", "pyproject.toml", "pyspark_aqueduct.py"),
+    *("Makefile", "MANIFEST.in", "pyproject.toml", "pyspark_aqueduct.py"),
     *(".gitignore", ".pre-commit-config.yaml"),
 }
 
@@ -86,16 +87,7 @@ def test_every_file_says_what_it_is() -> None:
 
 def test_nothing_names_a_machine() -> None:
     tops = ("work", "farm", "home", "root")
-    for folder in (
-        "aqueduct",
-        "aqueduct_core",
-        "aqueduct_spark",
-        "jobs",
-        "tests",
-        "conf",
-        "docs",
-        ".ci",
-    ):
+    for folder in sorted(each for each in TOP_LEVEL if (ROOT / each).is_dir()):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in {".py", ".toml", ".md", ".conf", ".properties", ".txt", ""} and (
                 path.is_file()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
+import sys
+import tomllib
 from collections.abc import Iterator
 
 import pytest
 
 from tests.architecture.exceptions import unexcused
 from tests.support.repository import ROOT
-from tests.support.source_tree import Module, circles, product, reached
+from tests.support.source_tree import PRODUCT, Module, circles, product, reached
 
 # What each package of the core may import of the core. A name stands for itself and all below it.
 ALLOWED: dict[str, set[str]] = {
@@ -147,13 +150,13 @@ def test_primitives_have_no_clock_and_no_loop() -> None:
 def test_the_core_knows_no_spark() -> None:
     for module in files("aqueduct_core"):
         for name in imports(module):
-            assert name.split(".")[0] not in {"pyspark", "aqueduct_spark"}, (
+            assert name.split(".")[0] not in {"pyspark", "aqueduct_spark", "aqueduct_jobs"}, (
                 f"{module.name} imports {name}"
             )
 
 
 def test_jobs_use_the_connector_only_through_spark() -> None:
-    for module in files("jobs"):
+    for module in files("aqueduct_jobs"):
         for name in imports(module):
             assert name.split(".")[0] != "aqueduct_spark", f"{module.name} imports {name}"
 
@@ -212,3 +215,16 @@ def test_an_intake_knows_no_protocol() -> None:
             assert not f"{name}.".startswith(tuple(f"{each}." for each in banned)), (
                 f"{module.name} imports {name}"
             )
+
+
+def test_what_is_imported_is_declared() -> None:
+    """A plain installation has nothing else; the picture of the demo says what it lacks."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    declared = {re.split(r"[<>=~!\[; ]", each, maxsplit=1)[0] for each in project["dependencies"]}
+    extra = {"aqueduct_jobs.demo.picture": {"matplotlib"}}
+    own = {*PRODUCT, "pyspark_aqueduct", "py4j"}  # the last comes with PySpark, in its version
+    for module in product().modules.values():
+        for name, _ in module.imports:
+            top = name.partition(".")[0]
+            known = top in sys.stdlib_module_names or top in declared | own
+            assert known or top in extra.get(module.name, ()), f"{module.name} imports {name}"

@@ -19,7 +19,14 @@ from tests.bench.goals import AGAINST
 from tests.bench.sheet import Figure, Sheet, machine, read_sheets
 from tests.support.repository import ROOT
 
-PRODUCT = ("aqueduct_core", "aqueduct_spark", "jobs", "conf", "pyspark_aqueduct.py")
+PRODUCT = (
+    "aqueduct",
+    "aqueduct_core",
+    "aqueduct_spark",
+    "aqueduct_jobs",
+    "conf",
+    "pyspark_aqueduct.py",
+)
 
 
 class NoCheckout(ValueError):

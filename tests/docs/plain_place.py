@@ -15,8 +15,14 @@ from typing import NamedTuple
 from tests.support.repository import ROOT
 from tests.support.waiting import LONG
 
-SOURCES = ("aqueduct", "aqueduct_core", "aqueduct_spark")
-FILES = ("pyproject.toml", "pyspark_aqueduct.py", "README.md", "LICENSE")
+SOURCES = (
+    *("aqueduct", "aqueduct_core", "aqueduct_jobs", "aqueduct_spark"),
+    *("conf", "docs", "jobs"),
+)
+FILES = (
+    *("pyproject.toml", "MANIFEST.in", "pyspark_aqueduct.py", "LICENSE"),
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
+)
 
 
 class PlainPlace(NamedTuple):
@@ -33,12 +39,12 @@ class PlainPlace(NamedTuple):
     def python(self) -> Path:
         return self.folder / ".venv" / "bin" / "python"
 
-    def start(self, command: str) -> subprocess.Popen[bytes]:
+    def start(self, command: str, **variables: str) -> subprocess.Popen[bytes]:
         """A line of shell in the background, in a session of its own."""
         return subprocess.Popen(
             ["bash", "-c", command],
             cwd=self.folder,
-            env=self.environment,
+            env={**self.environment, **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -46,7 +52,7 @@ class PlainPlace(NamedTuple):
         )
 
     def run(
-        self, command: str, check: bool = True, **variables: str
+        self, command: str, check: bool = True, seconds: float = 2 * LONG, **variables: str
     ) -> subprocess.CompletedProcess[str]:
         """Lines of shell to their end; with ``check`` a failure of the last one raises."""
         done = subprocess.run(
@@ -56,7 +62,7 @@ class PlainPlace(NamedTuple):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=2 * LONG,
+            timeout=seconds,
             check=False,
         )
         assert done.returncode == 0 or not check, f"{command}\n{done.stdout}\n{done.stderr[-3000:]}"
@@ -82,26 +88,37 @@ def make(folder: Path, bare: Path, wheel: Path) -> PlainPlace:
     for entry in files("pyspark") or ():
         if str(entry.parent).endswith("../bin"):
             shutil.copy(entry.locate(), environment / "bin")
+    return PlainPlace(folder, bare_environment(folder, bare / "bin"))
+
+
+def bare_environment(folder: Path, commands: Path) -> dict[str, str]:
+    """The variables of a user at home in ``folder``; ``commands`` come first on PATH."""
     variables = {
         "HOME": str(folder),
         "LANG": "C.UTF-8",
-        "PATH": os.pathsep.join((str(bare / "bin"), "/usr/bin", "/bin")),
+        "PATH": os.pathsep.join((str(commands), "/usr/bin", "/bin")),
         "PYTHONUNBUFFERED": "1",
     }
     if "JAVA_HOME" in os.environ:
         variables["JAVA_HOME"] = os.environ["JAVA_HOME"]
-    return PlainPlace(folder, variables)
+    return variables
 
 
 def build_wheel(folder: Path) -> Path:
     """The wheel of this checkout, built from a copy, so that nothing is left in it."""
-    source = folder / "source"
-    source.mkdir()
-    for name in SOURCES:
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in FILES:
-        shutil.copy(ROOT / name, source / name)
+    source = copy_of_checkout(folder / "source")
     build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
     subprocess.run([*build, "-w", str(folder), str(source)], check=True, timeout=LONG)
     (wheel,) = folder.glob("*.whl")
     return wheel
+
+
+def copy_of_checkout(folder: Path) -> Path:
+    """All that goes into packages."""
+    folder.mkdir()
+    ignore = shutil.ignore_patterns("__pycache__")
+    for name in SOURCES:
+        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignore)
+    for name in FILES:
+        shutil.copy(ROOT / name, folder / name)
+    return folder

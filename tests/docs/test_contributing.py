@@ -15,7 +15,7 @@ PAGES = [
     *("CONTRIBUTING.md", "README.md", "SECURITY.md"),
     *("docs/design.md", "docs/intakes.md", "docs/tuning.md"),
 ]
-FOLDERS = ("", "aqueduct_core/", "aqueduct_spark/", "docs/")
+FOLDERS = ("", "aqueduct_core/", "aqueduct_spark/", "aqueduct_jobs/", "docs/")
 """Where a path in a page begins."""
 
 

@@ -73,7 +73,10 @@ def test_a_variable_of_sparks_own_start_script(plain: PlainPlace) -> None:
     assert export is not None, line
     with script.open("a") as file:
         file.write(f"{export[1]}\n")
-    asked = "from aqueduct_core.cli.spark_lookup import sparks_python; print(*sparks_python())"
+    asked = (
+        "import os; from aqueduct_core.cli.spark_lookup import sparks_python; "
+        "print(*sparks_python(os.environ))"
+    )
     found = plain.run(f".venv/bin/python -c '{asked}'", SPARK_CONF_DIR=".").stdout
     command, _, environment = found.partition(" ")
     assert shutil.which(command, path=ast.literal_eval(environment)["PATH"]) == str(plain.python)

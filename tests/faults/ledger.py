@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.demo.ledger import Line, total
+from aqueduct_jobs.demo.ledger import Line, total
 
 DIGITS = 12
 COLUMNS = ("value", "channel", "producer", "messageNum", "reliable", "partition", "offset")
@@ -62,7 +62,7 @@ class Entry:
 
     @classmethod
     def load(cls, path: Path) -> Entry:
-        """From a file that `jobs.demo.ledger.LedgerFile` wrote."""
+        """From a file that `aqueduct_jobs.demo.ledger.LedgerFile` wrote."""
         return cls.from_json(json.loads(path.read_text()))
 
     @classmethod

@@ -28,7 +28,7 @@ from aqueduct_core.errors import AqueductError
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls.credentials import ClientTls
-from jobs.demo.ledger import LedgerFile
+from aqueduct_jobs.demo.ledger import LedgerFile
 from tests.faults.ledger import DIGITS, Entry, payload
 from tests.support.waiting import LONG
 

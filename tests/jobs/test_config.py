@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import config, ingest, publish
+from aqueduct_jobs import config, ingest, publish
 from tests.support.repository import ROOT
 
 KNOWN: config.Known = {"source": None, "query": frozenset({"name", "trigger"})}

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from jobs.progress import Progress
+from aqueduct_jobs.progress import Progress
 
 
 def progress(batch: int, rows: int) -> dict[str, Any]:

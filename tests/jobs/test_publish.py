@@ -1,21 +1,18 @@
-"""``jobs/publish.py`` as spark-submit runs it: files to an endpoint, every row acked."""
+"""``aqueduct job publish``: files to an endpoint, every row acked."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from jobs.demo.run import spark_submit
+from tests.support.jobs import AQUEDUCT, job_command
 from tests.support.ports import free_port
-from tests.support.repository import ROOT
 from tests.support.waiting import LONG, Output, environment
 
 pytestmark = pytest.mark.spark
-AQUEDUCT = [sys.executable, "-m", "aqueduct_core.cli.main"]
 ROWS = 500
 
 
@@ -31,11 +28,8 @@ def publish(tmp_path: Path, **settings: str) -> subprocess.CompletedProcess[str]
     words = [w for name, value in given.items() for w in ("--set", f"{name}={value}")]
     empty = tmp_path / "job.toml"
     empty.write_text("")
-    command = spark_submit("jobs/publish.py", "--config", str(empty), *words)
-    # spark-submit sends what a Python job prints, on either stream, to its standard output
-    return subprocess.run(
-        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=LONG
-    )
+    command = job_command("publish", "--config", str(empty), *words)
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=LONG)
 
 
 @pytest.mark.long
@@ -56,7 +50,7 @@ def test_rows_of_a_file_reach_an_endpoint(tmp_path: Path) -> None:
         address = output.wait_for("listening on ", seconds=LONG).split()[-1]
         done = publish(tmp_path, endpoint__endpoint=f"aqueduct://{address}")
         assert done.returncode == 0, done.stderr[-3000:]
-        assert f"publish: {ROWS:,} rows acked" in done.stdout
+        assert f"publish: {ROWS:,} rows acked" in done.stderr
     finally:
         listener.terminate()
         listener.wait(LONG)
@@ -77,5 +71,5 @@ def test_an_error_is_one_line(tmp_path: Path) -> None:
     subprocess.run([*AQUEDUCT, "cert", str(tmp_path / "tls")], check=True, capture_output=True)
     refused = publish(tmp_path, endpoint__endpoint=f"aqueduct://127.0.0.1:{free_port()}")
     assert refused.returncode == 1
-    last = refused.stdout.strip().splitlines()[-1]
+    last = refused.stderr.strip().splitlines()[-1]
     assert last.startswith("publish: [AQUEDUCT_CONNECT.REFUSED]")

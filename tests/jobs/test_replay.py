@@ -1,4 +1,4 @@
-"""``jobs/bridge.py`` and ``jobs/replay.py`` as spark-submit runs them, one after the other."""
+"""``aqueduct job bridge`` and ``aqueduct job replay``, one after the other."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from jobs import bridge, config, replay
-from jobs.demo.run import spark_submit
+from aqueduct_jobs import bridge, config, replay
+from aqueduct_jobs.stop_signal import StopSignal
 from tests.spark.producing import numbered, produce
 from tests.support.intake_process import IntakeProcess, Site
+from tests.support.jobs import job_command
 from tests.support.ports import free_port
 from tests.support.repository import ROOT
 from tests.support.waiting import LONG, Output, ended, environment, intake_status
@@ -34,8 +35,7 @@ def run(job: str, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     empty = folder / "job.toml"
     empty.write_text("")
     return subprocess.run(
-        spark_submit(job, "--config", str(empty), *more),
-        cwd=ROOT,
+        job_command(job, "--config", str(empty), *more),
         env=environment(),
         capture_output=True,
         text=True,
@@ -73,8 +73,7 @@ def test_a_bridge_and_the_replay_of_its_spool(tmp_path: Path) -> None:
             **target,
         )
         process = subprocess.Popen(
-            spark_submit("jobs/bridge.py", "--config", str(empty), *settings),
-            cwd=ROOT,
+            job_command("bridge", "--config", str(empty), *settings),
             env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -106,7 +105,7 @@ def test_a_bridge_and_the_replay_of_its_spool(tmp_path: Path) -> None:
             **target,
         )
         for _ in range(2):  # a second run finds that all is stored
-            done = run("jobs/replay.py", tmp_path, *again)
+            done = run("replay", tmp_path, *again)
             assert done.returncode == 0, done.stdout + done.stderr
         assert stored(far, "replayed") == numbered(ROWS)
         said = done.stdout + done.stderr
@@ -134,7 +133,9 @@ def test_steps_come_at_their_times() -> None:
     pace = replay.Pace.parse({"pace": {"step": "0.05"}})
     steps = [replay.Step(number, 1) for number in (0, 2, 3)]
     begun = time.monotonic()
-    times = [(step.number, time.monotonic() - begun) for step, _ in replay.due(steps, pace)]
+    times = [
+        (step.number, time.monotonic() - begun) for step, _ in replay.due(steps, pace, StopSignal())
+    ]
     assert [number for number, _ in times] == [0, 2, 3]
     assert all(at >= number * 0.05 - 0.001 for number, at in times)
 

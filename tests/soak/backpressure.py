@@ -11,7 +11,7 @@ import threading
 import time
 from pathlib import Path
 
-from jobs.demo.ledger import total
+from aqueduct_jobs.demo.ledger import total
 from tests.faults.ledger import Verdict
 from tests.soak.measures import Recorder, draw, lives_table, table
 from tests.soak.progress import Progress

@@ -8,7 +8,7 @@ import signal
 from contextlib import ExitStack
 from pathlib import Path
 
-from jobs.demo.ledger import total
+from aqueduct_jobs.demo.ledger import total
 from tests.faults.cluster import Cluster, cluster
 from tests.faults.places import Place, places
 from tests.soak.progress import Progress

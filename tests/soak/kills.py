@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.demo.ledger import total
+from aqueduct_jobs.demo.ledger import total
 from tests.faults.ledger import Verdict
 from tests.soak.measures import Recorder, draw, lives_table, table
 from tests.soak.progress import Progress

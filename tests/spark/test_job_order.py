@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import Row
 
-from jobs import config, publish, replay
+from aqueduct_jobs import config, publish, replay
 
 pytestmark = pytest.mark.spark
 

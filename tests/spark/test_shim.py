@@ -6,6 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
+import pytest
+from pyspark.sql.types import StructType
+
+from aqueduct_core.errors import VersionMismatch
+from aqueduct_spark import datasource
+from aqueduct_spark.formats.aqueduct.format import AqueductDataSource
 from tests.support.repository import ROOT
 from tests.support.waiting import LONG, environment
 
@@ -56,3 +63,11 @@ def test_a_broken_installation_breaks_nothing_else(tmp_path: Path) -> None:
         "import warnings; warnings.simplefilter('error'); import pyspark_aqueduct", path=tmp_path
     )
     assert strict.returncode == 0, strict.stderr
+
+
+def test_a_spark_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasource, "find_spec", lambda name: None)
+    monkeypatch.setattr(pyspark, "__version__", "4.1.4")
+    source = AqueductDataSource({"intakes": "127.0.0.1:1"})
+    with pytest.raises(VersionMismatch, match=r"Spark 4\.2 or newer, and this is 4\.1\.4"):
+        source.streamReader(StructType())

@@ -26,7 +26,7 @@ TINTS = {
     "aqueduct": "#f3ecf9",
     "aqueduct_core": "#eaf2fb",
     "aqueduct_spark": "#fdf3e4",
-    "jobs": "#ecf7ec",
+    "aqueduct_jobs": "#ecf7ec",
 }
 LOOSE = {"aqueduct": "library", "aqueduct_core": "errors, escape", "aqueduct_spark": "datasource"}
 """What the modules are called that stand in no package below."""
@@ -54,7 +54,7 @@ class Place:
         """The packages in it."""
         found: dict[str, list[Module]] = {}
         for module in self.modules:
-            inside = module.room.split(".")[1 if module.room.startswith("jobs") else 2 :]
+            inside = module.room.split(".")[1 if module.room.startswith("aqueduct_jobs") else 2 :]
             inside = inside[1:] if PORTS in module.room else inside
             if inside:
                 found.setdefault(inside[0], []).append(module)
@@ -74,7 +74,7 @@ def house(module: Module) -> str:
     top, *inside = module.room.split(".")
     if inside[:1] == [PORTS] and inside[1:]:
         return f"{PORTS}.{inside[1]}"
-    return inside[0] if inside and top != "jobs" else LOOSE.get(top, top)
+    return inside[0] if inside and top != "aqueduct_jobs" else LOOSE.get(top, top)
 
 
 def houses(tree: SourceTree) -> tuple[dict[str, list[Module]], dict[str, set[str]]]:

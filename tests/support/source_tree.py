@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from tests.support.repository import ROOT
 
-PRODUCT = ("aqueduct", "aqueduct_core", "aqueduct_spark", "jobs")
+PRODUCT = ("aqueduct", "aqueduct_core", "aqueduct_spark", "aqueduct_jobs")
 Node = TypeVar("Node", bound=Hashable)
 
 

@@ -37,6 +37,31 @@ def test_doctor_tells_what_is_wrong_with_a_certificate(
     assert "missing.pem cannot be read: No such file or directory" in out
 
 
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ("4.1.4", "bad   spark              4.1.4 at {home}; the formats need 4.2 or newer"),
+        ("4.2.0", "ok    spark              4.2.0 at {home}"),
+        ("10.0.0-preview1", "ok    spark              10.0.0-preview1 at {home}"),
+    ],
+)
+def test_doctor_knows_which_spark_is_too_old(
+    version: str,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for file in ("python/lib/pyspark.zip", f"jars/spark-core_2.13-{version}.jar"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_bytes(b"")
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    for check in ("_java", "_formats", "_bytecode"):
+        monkeypatch.setattr(doctor, check, lambda: iter(()))
+    assert main(["doctor"]) == told.startswith("bad")
+    assert told.format(home=tmp_path) in capsys.readouterr().out.splitlines()
+
+
 def test_doctor_goes_on_behind_a_damaged_pyspark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

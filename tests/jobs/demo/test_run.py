@@ -1,4 +1,4 @@
-"""The main job end to end, as ``make demo`` runs it, and what is left when it is killed."""
+"""The main job end to end, as ``aqueduct demo`` runs it, and what is left when it is killed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from jobs.demo.run import ingest_command
-from tests.support.repository import ROOT
+from aqueduct_jobs.demo import run
+from tests.support.jobs import AQUEDUCT
 from tests.support.waiting import LONG, alive, ancestors, ended, environment, intake_status
 
 pytestmark = pytest.mark.spark
@@ -22,9 +21,9 @@ ZEROS = "lost_after_ack=0 duplicates=0 order_breaks=0"
 
 @pytest.mark.long
 def test_the_demo_accounts_for_every_message(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "jobs.demo.run", "--seconds", "4", "--out", str(tmp_path)]
+    command = [*AQUEDUCT, "demo", "--seconds", "4", "--out", str(tmp_path)]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=2 * LONG
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=2 * LONG
     )
     assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-3000:]
     ledger = done.stdout.strip().splitlines()[-4:]
@@ -45,13 +44,11 @@ def test_the_demo_accounts_for_every_message(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_an_intake_is_no_child_of_the_driver_and_ends_after_its_lease(tmp_path: Path) -> None:
-    aqueduct = [sys.executable, "-m", "aqueduct_core.cli.main"]
-    subprocess.run([*aqueduct, "cert", str(tmp_path / "tls")], check=True, capture_output=True)
-    command = [*ingest_command(tmp_path), "--set", "source.lease=10s"]
+    subprocess.run([*AQUEDUCT, "cert", str(tmp_path / "tls")], check=True, capture_output=True)
+    command = [*run.ingest_command(tmp_path), "--set", "source.lease=10s"]
     job = subprocess.Popen(
         command,
-        cwd=ROOT,
-        env=environment(),
+        env={**run.environment(), **environment()},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import TextIO
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from aqueduct_core.primitives import atomic_file
-from jobs.config import ConfigError
-
-FAILURES = (ConfigError, PySparkException, Py4JJavaError)
-"""What ends a job with one line; the last is how PySpark hands on what it has no class for."""
 
 
 class Progress:
@@ -65,15 +58,3 @@ class Progress:
         else:
             self._out.write(text + "\n")
         self._out.flush()
-
-
-def first_line(error: BaseException) -> str:
-    """The one line of an error that a reader needs: our own where there is one in the text."""
-    text = str(error)
-    ours = re.search(r"\[AQUEDUCT_[^\n]*", text)
-    if ours:
-        return ours.group()
-    missing = re.search(r"\[DATA_SOURCE_NOT_FOUND\][^.\n]*\.", text)
-    if missing:
-        return f"{missing.group()} `aqueduct doctor` tells which Python Spark looks formats up with"
-    return next((line for line in text.splitlines() if line.strip()), type(error).__name__)

@@ -1,6 +1,6 @@
 """A producer of the demo: one channel of this machine's telemetry, for a number of seconds.
 
-    python -m jobs.demo.producer load --mode unreliable --endpoint aqueduct://127.0.0.1:4433 …
+    python -m aqueduct_jobs.demo.producer load --mode unreliable --endpoint aqueduct://… …
 
 ``processes`` tells each change of the process table (kept and sent again by a ``Producer`` if the
 connection is lost), ``counters`` the network and disk counters, ``load`` the load of each core at
@@ -25,7 +25,7 @@ from aqueduct import Producer, channel, connect
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.transport.tls.credentials import ClientTls
-from jobs.demo.ledger import LedgerFile
+from aqueduct_jobs.demo.ledger import LedgerFile
 
 Reading = dict[str, Any]
 Sensor = Callable[[], Iterator[list[Reading]]]
@@ -148,7 +148,7 @@ async def produce_unreliably(args: argparse.Namespace, ledger: LedgerFile, produ
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser()
     parser.add_argument("channel", choices=sorted(SENSORS))
     parser.add_argument("--mode", choices=("ordered", "unordered", "unreliable"), required=True)
     parser.add_argument("--endpoint", required=True)

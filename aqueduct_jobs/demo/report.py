@@ -1,9 +1,9 @@
 """The second job of the demo: checks the table against the producers' ledgers, and draws it.
 
-Run by spark-submit after ``jobs/ingest.py`` has drained. Reads ``table`` (Parquet) and
-``ledger/*.json`` below ``--out``; writes ``ledger.json`` and ``demo.png`` there and prints a
-summary and the ledger, one line a channel and a total. Exit code 1 when a message that was acked is
-not in the table, is there twice, or an ordered channel is out of order.
+Run when the job ingest has drained. Reads ``table`` (Parquet) and ``ledger/*.json`` of ``--out``;
+writes ``ledger.json`` there, and ``demo.png`` where matplotlib is installed, and prints a summary
+and the ledger, one line a channel and a total. Exit code 1 when a message that was acked is not in
+the table, is there twice, or an ordered channel is out of order.
 """
 
 from __future__ import annotations
@@ -15,14 +15,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from jobs.demo.ledger import Line, total
-from jobs.demo.picture import draw
+from aqueduct_jobs.demo.ledger import Line, total
 
 
 def acked_numbers(spark: SparkSession, ledgers: list[dict[str, Any]]) -> DataFrame:
@@ -111,8 +108,20 @@ def summary(table: DataFrame) -> list[str]:
     return lines
 
 
+def picture(table: DataFrame, lines: list[Line], path: Path) -> str:
+    """Draw it, where that can be drawn; a line that says where it is, or what it lacks."""
+    try:
+        from aqueduct_jobs.demo.picture import draw
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        return 'no picture, which needs matplotlib: pip install "aqueduct-spark[demo]"'
+    draw(table, lines, path)
+    return f"picture: {path}"
+
+
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True)
     out: Path = parser.parse_args(argv).out
     spark = SparkSession.builder.appName("aqueduct-demo-report").getOrCreate()
@@ -123,8 +132,7 @@ def main(argv: list[str] | None = None) -> int:
     lines = check(spark, table, ledgers)
     for text in summary(table):
         print(text)
-    draw(table, lines, out / "demo.png")
-    print(f"picture: {out / 'demo.png'}")
+    print(picture(table, lines, out / "demo.png"))
     everything = total(lines)
     report = [asdict(line) for line in (*lines, everything)]
     (out / "ledger.json").write_text(json.dumps(report, indent=2) + "\n")

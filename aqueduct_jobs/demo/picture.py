@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
-    from jobs.demo.ledger import Line
+    from aqueduct_jobs.demo.ledger import Line
 
 # A palette that stays apart for colour-blind readers (Okabe and Ito).
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")

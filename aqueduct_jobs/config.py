@@ -21,9 +21,15 @@ class ConfigError(Exception):
     """The configuration is wrong; the text is one line that names the file, table and key."""
 
 
-def arguments(description: str, default: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--config", type=Path, default=Path(default), help="TOML file")
+def arguments(job: str, docstring: str | None) -> argparse.ArgumentParser:
+    """The command line of ``job``, whose module has the docstring ``docstring``."""
+    parser = argparse.ArgumentParser(prog=job, description=(docstring or "").partition("\n")[0])
+    parser.add_argument(
+        "--config",
+        type=Path,
+        required=True,
+        help=f"TOML file; `aqueduct conf {job}.toml` prints one to begin with",
+    )
     parser.add_argument(
         "--set",
         dest="overrides",

@@ -1,10 +1,10 @@
-"""``make demo``: this machine's telemetry through Aqueduct channels into a Spark table.
+"""``aqueduct demo``: this machine's telemetry through Aqueduct channels into a Spark table.
 
-Starts ``jobs/ingest.py`` with spark-submit (its intake runs on the executor), three producers with
-one channel each, shows live progress, lets the producers finish and the job drain, and runs
-``jobs/demo/report.py``, whose last lines are the ledger. Everything it writes is below ``--out``;
-everything it starts is ended. Exit code 0 only when nothing acked was lost, nothing is there twice
-and the ordered channel is in order.
+Starts the job ingest (its intake runs on the executor), three producers with one channel each,
+shows live progress, lets the producers finish and the job drain, and runs a second job,
+``aqueduct_jobs.demo.report``, whose last lines are the ledger. Everything it writes is below
+``--out``; everything it starts is ended. Exit code 0 only when nothing acked was lost, nothing is
+there twice and the ordered channel is in order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from aqueduct_core.cli import conf
+from aqueduct_core.cli.job import spark_environment, submit_arguments
+
 CHANNELS = {"processes": "ordered", "counters": "unordered", "load": "unreliable"}
 START_SECONDS = 120.0
 DRAIN_SECONDS = 120.0
@@ -45,7 +47,7 @@ class Processes:
     def start(self, name: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
         with (self._out / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
-                command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                command, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 start_new_session=True,
             )  # fmt: skip
         self._all.append(process)
@@ -64,17 +66,6 @@ class Processes:
                 process.wait()
 
 
-def spark_submit(script: str, *arguments: str) -> list[str]:
-    return [
-        str(Path(sys.executable).with_name("spark-submit")),
-        "--master", "local[2]",
-        "--properties-file", "conf/spark-defaults.conf",
-        "--conf", "spark.ui.enabled=false",
-        "--driver-java-options", "-Dlog4j2.configurationFile=file:conf/log4j2.properties",
-        script, *arguments,
-    ]  # fmt: skip
-
-
 def ingest_command(out: Path) -> list[str]:
     settings = {
         "source.spool": out / "spool",
@@ -87,14 +78,23 @@ def ingest_command(out: Path) -> list[str]:
         "query.progressFile": out / "progress.json",
     }
     pairs = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    return spark_submit("jobs/ingest.py", "--config", "conf/demo.toml", *pairs)
+    file = str(conf.FOLDER / "demo.toml")
+    return [sys.executable, "-m", "aqueduct_jobs.ingest", "--config", file, *pairs]
+
+
+def environment() -> dict[str, str]:
+    """Of both jobs: a Spark on this machine with the settings that come with the package."""
+    file = conf.FOLDER / "spark-defaults.conf"
+    return spark_environment(
+        os.environ, submit_arguments("local[2]", file, ["spark.ui.enabled=false"])
+    )
 
 
 def producer_command(
     channel: str, mode: str, endpoint: str, out: Path, seconds: float
 ) -> list[str]:
     return [
-        sys.executable, "-m", "jobs.demo.producer", channel,
+        sys.executable, "-m", "aqueduct_jobs.demo.producer", channel,
         "--mode", mode,
         "--endpoint", endpoint,
         "--ca", str(out / "tls" / "ca.pem"),
@@ -189,11 +189,14 @@ def run(out: Path, seconds: float) -> int:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-    aqueduct = str(Path(sys.executable).with_name("aqueduct"))
-    subprocess.run([aqueduct, "cert", str(out / "tls")], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "aqueduct_core.cli.main", "cert", str(out / "tls")],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     processes = Processes(out)
     try:
-        say("starting Spark and the job (conf/demo.toml); the first batch launches the intake")
+        say("starting Spark and the job ingest; its first batch launches the intake")
         ingest = processes.start("ingest", ingest_command(out))
         status = wait_for_intake(ingest, out)
         say(
@@ -210,11 +213,11 @@ def run(out: Path, seconds: float) -> int:
         if code != 0:
             raise DemoError(f"the job failed with exit code {code}; see {out / 'ingest.log'}")
         say("a second job reads the table")
-        report = spark_submit("jobs/demo/report.py", "--out", str(out))
+        report = [sys.executable, "-m", "aqueduct_jobs.demo.report", "--out", str(out)]
         with (out / "report.log").open("wb") as log:
-            code = subprocess.run(report, cwd=ROOT, stderr=log, check=False).returncode
+            done = subprocess.run(report, env=environment(), stderr=log, check=False)
         wait_for_end(out)
-        return code
+        return done.returncode
     finally:
         processes.close()
 
@@ -224,7 +227,7 @@ def say(text: str) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="aqueduct demo")
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--out", type=Path, default=Path("demo-out"))
     args = parser.parse_args(argv)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,8 +9,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from jobs import config
-from jobs.progress import FAILURES, Progress, first_line
+from aqueduct_jobs import config, running
+from aqueduct_jobs.progress import Progress
+from aqueduct_jobs.stop_signal import StopSignal
 
 POLL_SECONDS = 1
 
@@ -26,35 +26,30 @@ def triggered(writer: DataStreamWriter, tables: config.Tables) -> DataStreamWrit
 
 def run(
     name: str,
-    summary: str,
+    docstring: str | None,
     known: config.Known,
     start: Callable[[SparkSession, config.Tables], StreamingQuery],
     argv: list[str] | None,
 ) -> int:
     """Run the stream that ``start`` makes of the configuration, and return the exit code.
 
-    Ends with the query, by an interrupt, or, drained, once the file ``[query] stopFile`` exists.
+    Ends with the query, in good order by Ctrl-C or SIGTERM, or, drained, once the file ``[query]
+    stopFile`` exists.
     """
-    args = config.arguments(summary, f"conf/{name}.toml").parse_args(argv)
-    try:
-        tables = config.load(args.config, args.overrides, known)
-        spark = SparkSession.builder.appName(f"aqueduct-{name}").getOrCreate()
+
+    def work(spark: SparkSession, tables: config.Tables, signals: StopSignal) -> str:
         query = start(spark, tables)
+        signals.then(query.stop)
         stop_file = tables["query"].get("stopFile")
         progress_file = tables["query"].get("progressFile")
         progress = Progress(query, Path(progress_file) if progress_file else None)
         try:
             _follow(query, progress, Path(stop_file) if stop_file else None)
-        except KeyboardInterrupt:
-            query.stop()
         finally:
             progress.close()
-    except FAILURES as error:
-        print(f"{name}: {first_line(error)}", file=sys.stderr)
-        return 1
-    print(f"{name}: {progress.rows:,} rows in {progress.batches:,} batches", file=sys.stderr)
-    spark.stop()
-    return 0
+        return f"{progress.rows:,} rows in {progress.batches:,} batches"
+
+    return running.run(name, docstring, known, work, argv)
 
 
 def _follow(query: StreamingQuery, progress: Progress, stop_file: Path | None) -> None:

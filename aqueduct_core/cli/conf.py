@@ -1,0 +1,50 @@
+"""``aqueduct conf``: the configuration files that come with the package, to begin with."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import aqueduct_core
+
+FOLDER = Path(aqueduct_core.__file__).with_name("conf")
+
+
+def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = verbs.add_parser(
+        "conf",
+        help="print a configuration file to begin with",
+        description="Prints a configuration file that comes with the package: settings of an "
+        "intake, of the jobs, and of Spark. Without a name: a line for each of them. "
+        "Example: aqueduct conf ingest.toml > ingest.toml",
+    )
+    parser.add_argument("name", nargs="?", choices=names(), metavar="NAME")
+    parser.add_argument(
+        "--path", action="store_true", help="print where it is, in place of what it holds"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.path:
+        print(FOLDER / (options.name or ""))
+    elif options.name is None:
+        width = max(map(len, names()))
+        for name in names():
+            print(f"{name:{width}}  {_purpose(FOLDER / name)}")
+    else:
+        sys.stdout.write((FOLDER / options.name).read_text("utf-8"))
+    return 0
+
+
+def names() -> list[str]:
+    """The files by their paths in the folder."""
+    found = (path for path in FOLDER.rglob("*") if path.is_file())
+    return sorted(path.relative_to(FOLDER).as_posix() for path in found)
+
+
+def _purpose(path: Path) -> str:
+    """The first line of a file, where that is a comment."""
+    first = path.read_text("utf-8").partition("\n")[0]
+    return first.removeprefix("#").strip() if first.startswith("#") else ""

@@ -1,4 +1,0 @@
-"""Finished jobs for spark-submit, with their settings in ``conf``.
-
-They know the formats and nothing else of the connector.
-"""

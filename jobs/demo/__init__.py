@@ -1,1 +1,0 @@
-"""``make demo``: a producer that counts, an intake, a query, and whether all of it arrived."""
