@@ -17,7 +17,7 @@ from aqueduct_core.aio.connection import (
     ConnectionStatistics,
     ServerConnection,
 )
-from aqueduct_core.aio.deliveries import SenderStatistics
+from aqueduct_core.aio.deliveries import DeliveryReport, SenderStatistics
 from aqueduct_core.aio.halves import Receiver, Sender, channel, oneshot
 from aqueduct_core.aio.message import Batch, Message
 from aqueduct_core.aio.outcomes import (
@@ -73,6 +73,7 @@ __all__ = [
     "ConnectionLost",
     "ConnectionStatistics",
     "Deduplicator",
+    "DeliveryReport",
     "Finished",
     "HeaderColumn",
     "InvalidOption",

@@ -10,7 +10,7 @@ from aqueduct_core.aio.channel_table import ChannelTable
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.message import HeadersLike, as_headers
 from aqueduct_core.aqueduct.config import ALPN, DEFAULT_CONFIG, SCHEME, Config
-from aqueduct_core.aqueduct.conventions.headers import connection_headers
+from aqueduct_core.aqueduct.conventions.headers import CODE_ABORTED, connection_headers
 from aqueduct_core.aqueduct.conventions.refusals import refusal
 from aqueduct_core.aqueduct.engine import AqueductEngine as Engine
 from aqueduct_core.aqueduct.events import Closed
@@ -43,7 +43,7 @@ def connect(
 ) -> Opening[ClientConnection]:
     """Dial the server at ``aqueduct://host:port``.
 
-    ``async with connect(…) as connection`` closes at the end in good order (and aborts when the
+    ``async with connect(…) as connection`` closes at the end in good order (and at once when the
     block raised); ``connection = await connect(…)`` leaves the closing to the caller.
     Returns when the server has accepted the connection headers; with ``at_once`` a round trip
     sooner, when the TLS handshake is complete; with ``early_data``, where an earlier connection
@@ -86,13 +86,7 @@ def connect(
         early_data,
         at_once and (config or DEFAULT_CONFIG).flow_per_channel is not None,
     )
-    return Opening(dialled.connect, _leave)
-
-
-async def _leave(connection: ClientConnection, failed: bool) -> None:
-    if failed:
-        connection.abort()
-    await connection.close()
+    return Opening(dialled.connect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +106,7 @@ class _Dial:
     async def connect(self) -> ClientConnection:
         channels: ChannelTable | None = None
         answer: asyncio.Future[Headers] = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(_known)
 
         def opened(headers: Headers) -> None:
             if not answer.done():
@@ -157,9 +152,8 @@ class _Dial:
             async with asyncio.timeout(self.settings.handshake_timeout):
                 headers = await answer
         except BaseException as error:
+            driver.close(CODE_ABORTED, "the dial was given up")  # the server need not wait for more
             driver.abandon()
-            if answer.done() and not answer.cancelled():
-                answer.exception()
             if isinstance(error, TimeoutError):
                 raise self._unanswered() from None
             raise
@@ -177,12 +171,7 @@ class _Dial:
         loop = asyncio.get_running_loop()
         timer = loop.call_later(2 * self.settings.handshake_timeout, late)
 
-        def answered(done: asyncio.Future[Headers]) -> None:
-            timer.cancel()
-            if not done.cancelled():
-                done.exception()  # whoever does not ask for the answer is not told of its failure
-
-        answer.add_done_callback(answered)
+        answer.add_done_callback(lambda _: timer.cancel())
 
     def _unanswered(self) -> ConnectFailed:
         return ConnectFailed(
@@ -191,3 +180,9 @@ class _Dial:
             f"{self.settings.handshake_timeout:g} s",
             "Try again, or look into the log of the server",
         )
+
+
+def _known(answer: asyncio.Future[Headers]) -> None:
+    """Whoever does not ask for the answer is not told of its failure."""
+    if not answer.cancelled():
+        answer.exception()

@@ -6,14 +6,17 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 from aqueduct_core.aio.channel_table import ChannelTable
 from aqueduct_core.aio.halves import Receiver, Sender
-from aqueduct_core.aio.outcomes import ConnectionLost
+from aqueduct_core.aio.outcomes import ConnectionLost, Misuse
 from aqueduct_core.aio.receive_state import ReceiveState
 from aqueduct_core.aio.send_state import SendState
 from aqueduct_core.aqueduct.conventions.headers import (
     CODE_ABORTED,
+    OWN_CODES,
     BadHeader,
     ConnectionClaims,
     read_connection,
@@ -25,6 +28,8 @@ from aqueduct_core.transport.driver import Driver
 
 DRAIN_TIMEOUT = 30.0
 """Seconds that ``close`` waits for the peer's acks (H16)."""
+
+MAX_CODE = 1 << 62
 
 _ids = itertools.count(1)
 
@@ -46,11 +51,18 @@ class ConnectionStatistics:
     queued_bytes: int
 
 
+def check_code(code: int) -> None:
+    """Raise Misuse for a close code that an application may not give."""
+    if code not in (0, CODE_ABORTED) and not OWN_CODES <= code < MAX_CODE:
+        raise Misuse(f"close code {code} is not yours: give 0, or one from {OWN_CODES} to 2^62 - 1")
+
+
 class Connection:
     """A connection, up from its first moment: the handshake and the headers are done.
 
-    Ends by ``close`` (in good order), ``abort``, or the peer or the network; every half of its
-    channels that is still open then has the outcome ``ConnectionLost``.
+    Ends by ``close`` (in good order), ``cancel`` (at once), or the peer or the network; every half
+    of its channels that is still open then has the outcome ``ConnectionLost``. As a context manager
+    it closes at the end, and at once when the block raised.
     """
 
     def __init__(self, channels: ChannelTable, driver: Driver, headers: Headers) -> None:
@@ -106,14 +118,23 @@ class Connection:
             engine.queued_bytes,
         )
 
-    async def close(self, drain_timeout: float = DRAIN_TIMEOUT) -> None:
+    async def close(
+        self, code: int = 0, reason: str = "", *, drain_timeout: float = DRAIN_TIMEOUT
+    ) -> None:
         """Close in good order (AQ-LIFE-24): what was read is acked, receivers are closed, what
-        was sent gets its ack, then the connection closes with code 0.
+        was sent gets its ack, then the connection closes.
 
         Senders that were not finished are not finished by this, except for a client's
         entrypoint; their receivers see ``ConnectionLost``. When ``drain_timeout`` seconds are
-        over the connection is given up as by ``abort``. Returns when all is freed.
+        over the connection is given up as by ``cancel``. Returns when all is freed. May be called
+        again; the first code and reason count.
+
+        Args:
+            code: 0, or one of your own from ``OWN_CODES`` on; the peer learns it, with the reason.
+
+        Raises: Misuse for another code, and in another event loop.
         """
+        self._check(code)
         network, channels = self._network, self._channels
         if network.closed is None:
             entry = channels.senders.get(0)
@@ -126,14 +147,40 @@ class Connection:
                 async with asyncio.timeout(drain_timeout):
                     await channels.drained()
                     await self._driver.writable(1)
-                network.shutdown(0, "")
+                network.shutdown(code, reason)
             except TimeoutError:
                 network.shutdown(CODE_ABORTED, "the close took too long")
         await self._driver.wait_closed()
 
+    async def cancel(self, code: int = CODE_ABORTED, reason: str = "cancelled") -> None:
+        """Close at once; what was not acked is unknown to both sides. Returns when all is freed,
+        and may be called again. Raises: as ``close``."""
+        self._check(code)
+        self._network.shutdown(code, reason)
+        await self._driver.wait_closed()
+
     def abort(self, reason: str = "aborted") -> None:
-        """Close at once; what was not acked is unknown to both sides."""
+        """As ``cancel``, for code that cannot wait."""
         self._network.shutdown(CODE_ABORTED, reason)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close; at once where the block raised."""
+        if error is not None:
+            self.abort()
+        await self.close()
+
+    def _check(self, code: int) -> None:
+        if asyncio.get_running_loop() is not self._network.loop:
+            raise Misuse("this connection belongs to another event loop: close it there")
+        check_code(code)
 
     def when_closed(self, callback: Callable[[], None]) -> None:
         """Call ``callback`` at the end of the connection, in the event loop; it must not wait."""

@@ -1,9 +1,10 @@
-"""What a sender knows of its messages: numbers given, acked, nacked."""
+"""What a sender knows of its messages: numbers given, acked, nacked, and who waits for one."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from aqueduct_core.primitives.ranges import RangeSet
 
@@ -26,6 +27,26 @@ class SenderStatistics:
         return self.sent - self.acked - self.nacked
 
 
+@dataclass(frozen=True, slots=True)
+class DeliveryReport:
+    """What became of one message.
+
+    Attributes:
+        number: as ``send`` returns it.
+        acked: the receiver has it, which at an intake means that it is stored. False: it is nacked,
+            and will not be received any more.
+        reason: why it was nacked; empty where it was acked.
+    """
+
+    number: int
+    acked: bool
+    reason: str = ""
+
+
+Verdict: TypeAlias = "asyncio.Future[bool | None]"
+"""Of one message: acked or nacked; None where its channel ended before either was known."""
+
+
 class DeliveryMark(NamedTuple):
     """How far both number spaces had come at some moment."""
 
@@ -38,20 +59,28 @@ class NumberSpace:
 
     Holds: the numbers from 0 to ``next`` were sent; those in ``known`` have an outcome. ``base``
     is the number of the first message on the network: over 0 where a channel was local first.
+    ``awaited`` has those without an outcome for which somebody waits.
     """
 
-    __slots__ = ("base", "known", "nacked", "next")
+    __slots__ = ("awaited", "base", "known", "nacked", "next")
 
     def __init__(self) -> None:
         self.base = 0
         self.next = 0
         self.nacked = 0
         self.known = RangeSet()
+        self.awaited: dict[int, Verdict] = {}
 
     def settle(self, first: int, stop: int, acked: bool) -> None:
         fresh = self.known.add(first, stop)
         if not acked:
             self.nacked += sum(b - a for a, b in fresh)
+        if self.awaited:
+            few = len(self.awaited) < stop - first
+            numbers = list(self.awaited) if few else range(first, stop)
+            for number in numbers:
+                if first <= number < stop and number in self.awaited:
+                    _resolve(self.awaited.pop(number), acked)
 
     def rewind(self, count: int) -> None:
         """The last ``count`` messages, counted as acked, are to be sent once more."""
@@ -75,10 +104,12 @@ class Deliveries:
     """Both number spaces of a sender, in the numbers that its application sees.
 
     Messages without a number yet are counted as they come: ``entered`` of them, ``left`` of
-    these got a number or were ``dropped``, which counts as nacked.
+    these got a number or were ``dropped``, which counts as nacked. ``latest`` is the space and
+    number of the last message, None where it has no number yet; ``_awaited`` are those of these for
+    which somebody waits, by how many had entered with them.
     """
 
-    __slots__ = ("dropped", "entered", "left", "reliable", "unreliable")
+    __slots__ = ("_awaited", "dropped", "entered", "latest", "left", "reliable", "unreliable")
 
     def __init__(self) -> None:
         self.reliable = NumberSpace()
@@ -86,6 +117,8 @@ class Deliveries:
         self.entered = 0
         self.left = 0
         self.dropped = 0
+        self.latest: tuple[bool, int] | None = None
+        self._awaited: dict[int, Verdict] = {}
 
     @property
     def waiting(self) -> int:
@@ -94,6 +127,7 @@ class Deliveries:
     def wait(self, count: int) -> None:
         """Messages are on their way without a number."""
         self.entered += count
+        self.latest = None
 
     def leave(self, count: int) -> None:
         """The oldest of those are about to get one."""
@@ -101,8 +135,45 @@ class Deliveries:
 
     def drop(self, count: int) -> None:
         """The oldest of those will not go."""
+        for verdict in self._leaving(count):
+            if verdict is not None:
+                _resolve(verdict, False)
         self.left += count
         self.dropped += count
+
+    def number(self, reliable: bool, number: int, count: int) -> None:
+        """The oldest of those left, from ``number`` on there."""
+        verdicts = self._leaving(count)
+        self.left += count
+        first = self.sent(reliable, number, count)
+        for i, verdict in enumerate(verdicts):
+            if verdict is not None:
+                self.space(reliable).awaited[first + i] = verdict
+
+    def _leaving(self, count: int) -> list[Verdict | None]:
+        """Who waits for each of the oldest ones."""
+        if not self._awaited:
+            return []
+        return [self._awaited.pop(self.left + 1 + i, None) for i in range(count)]
+
+    def await_latest(self, verdict: Verdict) -> None:
+        """Tell what became of the message that was sent last, now or when it is known."""
+        if self.latest is None:
+            self._awaited[self.entered] = verdict
+            return
+        reliable, number = self.latest
+        space = self.space(reliable)
+        if space.known.covers(number, number + 1):  # a local channel acks at once
+            verdict.set_result(True)
+        else:
+            space.awaited[number] = verdict
+
+    def leave_unknown(self) -> None:
+        """The channel has ended: nobody will learn more."""
+        for awaited in (self._awaited, self.reliable.awaited, self.unreliable.awaited):
+            for verdict in awaited.values():
+                _resolve(verdict, None)
+            awaited.clear()
 
     def space(self, reliable: bool) -> NumberSpace:
         return self.reliable if reliable else self.unreliable
@@ -116,12 +187,16 @@ class Deliveries:
         space = self.space(reliable)
         first = space.next if number is None else space.base + number
         space.next = max(space.next, first + count)
+        self.latest = reliable, first + count - 1
         return first
 
     def rerouted(self, datagram: int, reliable: int) -> None:
         """A message was refused as datagram and went as a reliable one (AQ-SEND-5)."""
-        self.unreliable.next = self.unreliable.base + datagram
-        self.sent(True, reliable)
+        number = self.unreliable.next = self.unreliable.base + datagram
+        verdict = self.unreliable.awaited.pop(number, None)
+        first = self.sent(True, reliable)
+        if verdict is not None:
+            self.reliable.awaited[first] = verdict
 
     def settle(self, reliable: bool, first: int, stop: int, acked: bool) -> tuple[int, int]:
         """Messages ``first`` to ``stop`` of the channel have an outcome; their numbers here."""
@@ -163,3 +238,8 @@ class Deliveries:
             self.reliable.next,
             self.reliable.acked,
         )
+
+
+def _resolve(verdict: Verdict, acked: bool | None) -> None:
+    if not verdict.done():
+        verdict.set_result(acked)

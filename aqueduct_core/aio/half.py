@@ -86,6 +86,16 @@ class Half(Generic[State]):
             )
         return self._state
 
+    def _here(self) -> State:
+        """As ``_present``, for calls that act. Raises: Misuse in another event loop."""
+        state = self._present()
+        if asyncio.get_running_loop() is not state.loop:
+            raise Misuse(
+                f"this {type(self).__name__.lower()} belongs to another event loop: call it in "
+                "the one in which its channel was made"
+            )
+        return state
+
     def _leave(self) -> None:
         """The half is sent away: it is no longer ours to give up."""
         state = self._present()

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from types import TracebackType
 from typing import Any, TypeAlias
 
-from aqueduct_core.aio.deliveries import SenderStatistics
+from aqueduct_core.aio.deliveries import DeliveryReport, SenderStatistics
 from aqueduct_core.aio.half import CarriedHalf, Half
 from aqueduct_core.aio.local_channel import LocalChannel, attachable
 from aqueduct_core.aio.message import Batch, HeadersLike, Message, as_headers
@@ -34,6 +34,7 @@ from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions.headers import channel_headers
 from aqueduct_core.aqueduct.events import Counts
 from aqueduct_core.engine.header_column import HeaderColumn
+from aqueduct_core.escape import escaped
 
 Payload: TypeAlias = bytes | bytearray | memoryview
 
@@ -52,8 +53,18 @@ def channel(
         oneshot: at most one message; the channel finishes by itself after it (AQ-SEND-14).
         name: a stable name, told to the peer in the channel's headers; at most 256 bytes.
         headers: further headers of the channel, for the peer that gets the other half.
+
+    Raises:
+        Misuse: no event loop is running.
+        BadHeader: a name or header that is too long or not of its form; a ``ValueError``.
     """
-    loop = asyncio.get_running_loop()
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        raise Misuse(
+            "a channel belongs to an event loop, and none is running here: make it inside a "
+            "coroutine, such as the one that asyncio.run runs"
+        ) from None
     pairs = channel_headers(name=name, extra=as_headers(headers))
     send_state = SendState(loop, pairs, Mode(mode), oneshot=oneshot)
     receive_state = ReceiveState(loop, pairs, oneshot=oneshot)
@@ -118,6 +129,8 @@ class Sender(Half[SendState]):
         The halves in ``attach`` leave this process with the message. They must be local ones of
         this event loop; each can be sent once.
 
+        A call that is cancelled has sent nothing.
+
         Raises:
             ReceiverClosed, LostInTransit, ConnectionLost: the channel has ended.
             Misuse: the call is not allowed, or the message is over a limit; nothing was sent.
@@ -126,7 +139,7 @@ class Sender(Half[SendState]):
         pairs = as_headers(headers)
         halves = (attach,) if isinstance(attach, Half) else tuple(attach)
         while True:
-            state = self._present()
+            state = self._here()
             state.refuse()
             carried = attachable([_state_of(half) for half in halves], state) if halves else ()
             number = state.sink.offer(data, pairs, carried)
@@ -134,7 +147,35 @@ class Sender(Half[SendState]):
                 for half in halves:
                     half._leave()
                 return number
-            await state.room.wait()
+            try:
+                await state.room.wait()
+            except asyncio.CancelledError as error:
+                error.add_note(f"the message for {state.label} was not sent")
+                raise
+
+    async def send_and_wait(
+        self,
+        payload: Payload,
+        *,
+        headers: HeadersLike = (),
+        attach: Half[Any] | Iterable[Half[Any]] = (),
+    ) -> DeliveryReport:
+        """Send one message, and return when it is acked or nacked.
+
+        As ``send``; an ack says that the receiver has the message, and that it is stored where the
+        receiver is an intake. Messages are sent one behind the other's ack by this: for many, call
+        ``send``, and ``flush`` behind the last one.
+
+        A call that is cancelled while it waits for the outcome has sent the message; a note on the
+        ``CancelledError`` says which of both it was.
+
+        Raises: as ``send``, when nothing was sent. And when the message was sent, and nobody can
+        say any more what became of it:
+            ConnectionLost: the connection ended before.
+            Misuse: the channel was cancelled on this side meanwhile.
+        """
+        number = await self.send(payload, headers=headers, attach=attach)
+        return await delivery_of_latest(self, number)
 
     async def send_many(
         self, payloads: Iterable[bytes], *, headers: HeaderColumn | None = None
@@ -144,22 +185,26 @@ class Sender(Half[SendState]):
         ``headers``, one for each payload where there are any, are a column: encoded once, however
         often they are sent (``HeaderColumn.of``).
 
-        Raises as ``send``; when it raises or is cancelled, a first part may have been sent
-        (``statistics`` tells).
+        Raises as ``send``; when it raises or is cancelled, a first part may have been sent:
+        ``statistics`` tell, and a note on the ``CancelledError``.
         """
         parts = list(payloads)
         if headers is not None and len(headers) != len(parts):
             raise Misuse(f"headers of {len(headers)} messages for {len(parts)} payloads")
         position = 0
         while position < len(parts):
-            state = self._present()
+            state = self._here()
             state.refuse()
             if state.oneshot and len(parts) > 1:
                 raise Misuse(f"{state.label} is a oneshot: it carries one message")
             _, count = state.sink.offer_many(parts, position, headers)
             position += count
             if not count:
-                await state.room.wait()
+                try:
+                    await state.room.wait()
+                except asyncio.CancelledError as error:
+                    error.add_note(f"{position} of {len(parts)} messages were sent")
+                    raise
         return len(parts)
 
     async def flush(self) -> None:
@@ -168,7 +213,7 @@ class Sender(Half[SendState]):
         Raises: LostInTransit, ConnectionLost. A receiver that closed has nacked the rest, which
         is an answer: ``statistics`` tells it.
         """
-        state = self._present()
+        state = self._here()
         deliveries, entered = state.deliveries, state.deliveries.entered
         await state.changed.until(lambda: state.done or deliveries.left >= entered)
         mark = deliveries.mark()
@@ -184,7 +229,7 @@ class Sender(Half[SendState]):
             ReceiverClosed: reliable messages were not acked.
             LostInTransit, ConnectionLost: the channel ended otherwise.
         """
-        state = self._present()
+        state = self._here()
         state.finish()
         await state.changed.until(lambda: state.done)
         outcome = state.outcome
@@ -193,12 +238,24 @@ class Sender(Half[SendState]):
         if outcome is not None:
             raise again(outcome)
 
-    async def cancel(self) -> None:
-        """Give the channel up: what the receiver has not read is thrown away. Returns at once.
+    async def close(self, reason: str = "") -> None:
+        """End the channel in good order: ``finish``, or nothing where it was cancelled. May be
+        called again. ``reason`` is for this side, see ``cancel``. Raises: as ``finish``."""
+        state = self._here()
+        if not state.cancelled:
+            state.reason = state.reason or reason
+            await self.finish()
 
-        Raises: Misuse after ``finish``.
+    async def cancel(self, reason: str = "") -> None:
+        """Give the channel up: what the receiver has not read is thrown away. Returns at once, and
+        may be called again.
+
+        ``reason`` stands in the errors of later calls on this side. The protocol has no place
+        for it: the receiver learns that the channel was cancelled, and not why.
+
+        Raises: Misuse while a ``finish`` is under way, which the protocol cannot take back.
         """
-        self._present().cancel()
+        self._here().cancel(reason)
 
     async def __aenter__(self) -> Sender:
         return self
@@ -228,7 +285,7 @@ class Sender(Half[SendState]):
 
 
 class Receiver(Half[ReceiveState]):
-    """The receiving half of a channel: an async iterator of messages.
+    """The receiving half of a channel, an async iterator of messages.
 
     Ends when the sender finished (iteration stops) or by ``Cancelled``, ``Overflowed``,
     ``LostInTransit`` or ``ConnectionLost``. Holds a bounded queue: credit goes back
@@ -256,7 +313,7 @@ class Receiver(Half[ReceiveState]):
             Misuse: the receiver was closed on this side.
         """
         while True:
-            state = self._present()
+            state = self._here()
             taken = state.pop()
             if taken is not None:
                 return _message(taken)
@@ -268,7 +325,7 @@ class Receiver(Half[ReceiveState]):
         Ends and raises as iteration does.
         """
         while True:
-            state = self._present()
+            state = self._here()
             popped = state.pop_batch()
             if popped is not None:
                 columns, first, carried = popped
@@ -279,9 +336,21 @@ class Receiver(Half[ReceiveState]):
             except Finished:
                 return
 
-    async def close(self) -> None:
-        """Want no more: the sender learns it, unread messages are thrown away. Returns at once."""
-        self._present().close()
+    async def close(self, reason: str = "") -> None:
+        """Want no more: what has arrived is acked, what is unread is thrown away, and the sender
+        learns that what it sent beyond that is nacked. Returns at once, and may be called again.
+
+        ``reason`` stands in the errors of later calls on this side; the protocol has no place for
+        it, so the sender does not learn it.
+        """
+        state = self._here()
+        if not state.closed:
+            state.reason = reason
+        state.close()
+
+    async def cancel(self, reason: str = "") -> None:
+        """The same as ``close``: the protocol knows one way for a receiver to end a channel."""
+        await self.close(reason)
 
     def __aiter__(self) -> Receiver:
         return self
@@ -306,7 +375,8 @@ class Receiver(Half[ReceiveState]):
 
     async def _wait(self, state: ReceiveState) -> None:
         if state.closed and not isinstance(state.outcome, ConnectionLost):
-            raise Misuse(f"{state.label} was closed on this side: nothing more can be read")
+            why = f" ({escaped(state.reason)})" if state.reason else ""
+            raise Misuse(f"{state.label} was closed on this side{why}: nothing more can be read")
         if state.outcome is not None:
             raise again(state.outcome)
         await state.changed.wait()
@@ -318,6 +388,11 @@ class Receiver(Half[ReceiveState]):
         return (
             f"<Receiver of {self._state.label}, {counts.received} received, {counts.taken} taken>"
         )
+
+
+async def delivery_of_latest(sender: Sender, number: int) -> DeliveryReport:
+    """See ``SendState.delivery_of_latest``."""
+    return await sender._present().delivery_of_latest(number)
 
 
 def wrap(state: CarriedHalf) -> Half[Any]:

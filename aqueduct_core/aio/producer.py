@@ -149,17 +149,18 @@ class Producer:
         if error is None:
             await self.close()
         else:
-            await self.abort()
+            await self.cancel()
 
     async def open(self) -> None:
         """Connect; returns when the first connection is up. Raises: the error of giving up."""
         if self._loop.started:
             raise Misuse("the producer was opened before")
+        self._state.loop = asyncio.get_running_loop()
         self._loop.start()
         try:
             await self._until_connected()
         except BaseException:
-            await self.abort()
+            await self.cancel()
             raise
 
     @property
@@ -265,19 +266,22 @@ class Producer:
                 await channel.committed(timeout=left)
 
     async def close(self) -> None:
-        """Flush, then close the connection in good order. Channels that are not finished can
-        be continued by nobody else; finish them before.
+        """Flush, then close the connection in good order. May be called again. Channels that are
+        not finished can be continued by another run of this producer.
 
-        Raises: the error for which the producer gave up.
+        Raises: the error for which the producer gave up. Misuse in another event loop.
         """
+        self._state.check_loop()
         try:
             if not self._state.failed and not self._loop.closing:
                 await self.flush()
         finally:
             await self._loop.stop(DRAIN_TIMEOUT)
 
-    async def abort(self) -> None:
-        """Close at once; what is not acked is not stored, as far as is known."""
+    async def cancel(self) -> None:
+        """Close at once; what is not acked is not stored, as far as is known. May be called
+        again. Raises: Misuse in another event loop."""
+        self._state.check_loop()
         if self.connection is not None:
             self.connection.abort()
         await self._loop.stop(0.0)
@@ -293,6 +297,7 @@ class Producer:
     async def _until_connected(self) -> ClientConnection:
         """Wait for a connection that was accepted. Raises: the error of giving up."""
         state = self._state
+        state.check_loop()
         await state.changed.until(lambda: state.connected or state.failed)
         state.check()
         assert self.connection is not None

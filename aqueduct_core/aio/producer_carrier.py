@@ -103,16 +103,18 @@ class ChannelCarrier:
                 self._detach(sender)
                 self._producer.changed.fire()
 
-    async def send_unreliable(self, payload: bytes, headers: Headers) -> int | None:
-        """Send on the present connection; the number there, or None where there is none."""
+    async def send_unreliable(self, payload: bytes, headers: Headers) -> tuple[Sender, int] | None:
+        """Send on the present connection: who sent it, and the number there; None where there is
+        no connection."""
         producer = self._producer
         # A connection that is up gets the channel in a moment.
         await producer.changed.until(
             lambda: self.sender is not None or not producer.connected or producer.failed
         )
-        if self.sender is not None:
+        sender = self.sender
+        if sender is not None:
             try:
-                return await self.sender.send(payload, headers=headers)
+                return sender, await sender.send(payload, headers=headers)
             except (ConnectionLost, LostInTransit, ReceiverClosed):
                 pass
         return None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
 
-from aqueduct_core.aio.deliveries import SenderStatistics
-from aqueduct_core.aio.halves import Payload, as_payload
+from aqueduct_core.aio.deliveries import DeliveryReport, SenderStatistics
+from aqueduct_core.aio.halves import Payload, as_payload, delivery_of_latest
 from aqueduct_core.aio.message import HeadersLike, as_headers
 from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit, Misuse
 from aqueduct_core.aio.producer_carrier import ChannelCarrier
@@ -16,6 +18,7 @@ from aqueduct_core.aio.resend_buffer import ResendBuffer, size_of
 from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions.headers import MAX_SEQUENCE
 from aqueduct_core.errors import SinkFailed
+from aqueduct_core.escape import escaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class ProducerStatistics(SenderStatistics):
 
     unknown: int = 0
     resent: int = 0
-    acked_ranges: tuple[tuple[int, int], ...] = ()
+    acked_ranges: tuple[tuple[int, int], ...] = field(default=(), repr=False)
     committed: int = 0
     repeated: int = 0
 
@@ -46,7 +49,8 @@ class ProducerChannel:
     Reliable modes: a message is buffered until it is acked, and sent again after a reconnect under
     the same number, so an intake that knows the producer stores it once. Unreliable mode: a
     message is sent at most once, without a number; without a connection it counts as nacked.
-    Ends with ``finish``, or when the producer gives up. ``limit``: bytes of a payload.
+    Ends with ``finish``, or when the producer gives up. As a context manager it finishes at the
+    end, if the block has not raised.
     """
 
     def __init__(self, carrier: ChannelCarrier, producer: ProducerState, limit: int) -> None:
@@ -109,7 +113,8 @@ class ProducerChannel:
     async def send(self, payload: Payload, *, headers: HeadersLike = ()) -> int:
         """Send one message; its logical number (reliable modes), else its number on this
         connection, or -1 when there is none. Waits while the resend buffer is full, and for the
-        server to say where a channel stands that was made without ``start``.
+        server to say where a channel stands that was made without ``start``. A call that is
+        cancelled has sent nothing.
 
         Raises: Misuse after ``finish`` and for a payload over the limit; the error for which the
         producer gave up.
@@ -118,10 +123,10 @@ class ProducerChannel:
         producer = self._producer
         self._refuse(len(data))
         if not self.reliable:
-            number = await self._carrier.send_unreliable(data, pairs)
-            if number is None:
+            sent = await self._carrier.send_unreliable(data, pairs)
+            if sent is None:
                 self._dropped += 1
-            return -1 if number is None else number
+            return -1 if sent is None else sent[1]
         size = size_of(data, pairs)
         await producer.changed.until(
             lambda: (self._carrier.numbered and producer.room(size)) or producer.failed
@@ -132,15 +137,53 @@ class ProducerChannel:
         producer.changed.fire()
         return entry.number
 
+    async def send_and_wait(self, payload: Payload, *, headers: HeadersLike = ()) -> DeliveryReport:
+        """Send one message, and return when it is acked, across reconnects: at an intake it is
+        stored then. Of an unreliable channel it may be nacked; where its connection ends before
+        that is known, what became of it stays unknown.
+
+        A call that is cancelled behind the sending has sent the message, which goes on its way; a
+        note on the ``CancelledError`` says so.
+
+        Raises: as ``send``; the error for which the producer gave up before the ack came;
+        ConnectionLost: what became of an unreliable message is unknown.
+        """
+        if not self.reliable:
+            self._refuse(len(payload))
+            sent = await self._carrier.send_unreliable(as_payload(payload), as_headers(headers))
+            if sent is None:
+                self._dropped += 1
+                return DeliveryReport(-1, False, "there is no connection to send it on")
+            return await delivery_of_latest(*sent)
+        number = await self.send(payload, headers=headers)
+        producer, acked = self._producer, self._buffer.acked
+        try:
+            await producer.changed.until(
+                lambda: acked.covers(number, number + 1) or producer.failed
+            )
+        except asyncio.CancelledError as error:
+            error.add_note(f"message {number} of channel {self.name!r} will go on its way")
+            raise
+        if not acked.covers(number, number + 1):
+            producer.check()
+        return DeliveryReport(number, True)
+
     async def send_many(self, payloads: Iterable[bytes]) -> int:
-        """Send many messages without headers; how many. Waits and raises as ``send``."""
+        """Send many messages without headers; how many. Waits and raises as ``send``; when it
+        raises or is cancelled, a first part has been sent: ``statistics`` tell, and a note on the
+        ``CancelledError``."""
         sent, producer, carrier = 0, self._producer, self._carrier
         for payload in payloads:
             self._refuse(len(payload))
             if carrier.numbered and producer.room(size_of(payload, ())):
                 producer.buffered += carrier.buffer.add(payload, ()).size
             else:
-                await self.send(payload)
+                producer.changed.fire()  # what was added goes out, and makes room
+                try:
+                    await self.send(payload)
+                except asyncio.CancelledError as error:
+                    error.add_note(f"{sent} messages were sent")
+                    raise
             sent += 1
         producer.changed.fire()
         return sent
@@ -234,11 +277,34 @@ class ProducerChannel:
         """No more messages; returns when the receiver has closed and all are acked, across
         reconnects. Raises: the error for which the producer gave up."""
         producer = self._producer
+        producer.check_loop()
         self._carrier.finishing = True
         producer.changed.fire()
         await producer.changed.until(lambda: self.finished or producer.failed)
         if not self.finished:
             producer.check()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Finish; nothing where the block raised: what was sent goes on its way, and the channel
+        can be gone on with."""
+        if error is None:
+            await self.finish()
+
+    def __repr__(self) -> str:
+        counts = self.statistics
+        state = ", finished" if self.finished else ""
+        return (
+            f"<ProducerChannel '{escaped(self.name)}', {self.mode.value}, {counts.sent} sent, "
+            f"{counts.acked} acked{state}>"
+        )
 
     @property
     def _buffer(self) -> ResendBuffer:
@@ -246,6 +312,7 @@ class ProducerChannel:
 
     def _mark(self, number: int | None) -> int:
         """One above ``number``; None: above all that was sent."""
+        self._producer.check_loop()
         if number is None:
             return self._buffer.next
         if not self.reliable:
@@ -270,6 +337,7 @@ class ProducerChannel:
         )
 
     def _refuse(self, size: int) -> None:
+        self._producer.check_loop()
         self._producer.check()
         if size > self._limit:
             raise Misuse(f"a payload of {size} bytes is over the limit of {self._limit} bytes")

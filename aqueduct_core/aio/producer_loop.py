@@ -65,7 +65,7 @@ class ReconnectLoop:
         self._closing = True
         connection, task = self.connection, self._task
         if connection is not None and connection.closed is None:
-            await connection.close(drain_timeout)
+            await connection.close(drain_timeout=drain_timeout)
         if task is not None:
             task.cancel()
             await asyncio.wait([task])

@@ -10,7 +10,7 @@ import secrets
 
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Receiver, channel, oneshot
-from aqueduct_core.aio.outcomes import Cancelled, ConnectionLost, LostInTransit, Overflowed
+from aqueduct_core.aio.outcomes import Cancelled, ConnectionLost, LostInTransit, Misuse, Overflowed
 from aqueduct_core.aqueduct.conventions.headers import (
     POSITIONS,
     TELLS,
@@ -45,6 +45,8 @@ class ProducerState:
 
     def __init__(self, producer: str, buffer_limit: int) -> None:
         self.changed = Signal()
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """Of the producer, once it was opened."""
         self.connected = False
         self.failure: Exception | None = None
         self.receipts = ProducerReceipts(self.changed)
@@ -64,6 +66,11 @@ class ProducerState:
         """Raises: the error for which the producer gave up; Misuse when it was closed."""
         if self.failure is not None:
             raise copy.copy(self.failure)
+
+    def check_loop(self) -> None:
+        """Raises: Misuse in another event loop than that in which the producer was opened."""
+        if self.loop is not None and asyncio.get_running_loop() is not self.loop:
+            raise Misuse("this producer belongs to another event loop: use it there")
 
     def fail(self, error: Exception) -> None:
         """The producer gives up; a second reason changes nothing."""

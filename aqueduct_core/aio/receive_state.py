@@ -120,6 +120,8 @@ class ReceiveState:
         self.source: MessageSource
         self.in_transit = False
         self.closed = False
+        self.reason = ""
+        """Why it was closed, in the words of this side."""
         self.outcome: Outcome | None = None
         self.counts = Counts()
         self.received = 0

@@ -174,8 +174,7 @@ class RemoteSink:
         """The oldest messages in the engine's queue left."""
         deliveries, count = self._state.deliveries, event.stop - event.first
         if self._state.mode is Mode.UNRELIABLE:
-            deliveries.leave(count)
-            deliveries.sent(event.reliable, event.first, count)
+            deliveries.number(event.reliable, event.first, count)
         for _ in range(count):
             carried = self._waiting.popleft()
             if carried:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from aqueduct_core.aio.deliveries import Deliveries
+from aqueduct_core.aio.deliveries import Deliveries, DeliveryReport, Verdict
 from aqueduct_core.aio.half import CarriedHalf
 from aqueduct_core.aio.outcomes import LostInTransit, Misuse, Outcome, ReceiverClosed
 from aqueduct_core.aqueduct.config import Mode
@@ -71,6 +71,8 @@ class SendState:
         self.in_transit = False
         self.finishing = False
         self.cancelled = False
+        self.reason = ""
+        """Why it was cancelled or finished, in the words of this side."""
         self.done = False
         self.outcome: Outcome | None = None
         self.observer: Observer | None = None
@@ -85,11 +87,11 @@ class SendState:
         if self.outcome is not None:
             raise again(self.outcome)
         if self.cancelled:
-            raise Misuse(f"{self.label} was cancelled on this side: nothing more can be sent")
+            raise Misuse(f"{self._by_us('cancelled')}: nothing more can be sent")
         if self.oneshot and self.deliveries.total:
             raise Misuse(f"{self.label} is a oneshot: it carries one message, which was sent")
         if self.finishing or self.done:
-            raise Misuse(f"{self.label} was finished on this side: nothing more can be sent")
+            raise Misuse(f"{self._by_us('finished')}: nothing more can be sent")
 
     def refuse_travel(self) -> None:
         """Raise unless this half may be attached. A receiver that closed is no hindrance."""
@@ -99,15 +101,17 @@ class SendState:
     def finish(self) -> None:
         """No more messages. Does nothing when that is already so. Raises: Misuse after cancel."""
         if self.cancelled:
-            raise Misuse(f"{self.label} was cancelled on this side: it cannot be finished")
+            raise Misuse(f"{self._by_us('cancelled')}: it cannot be finished")
         if not self.finishing and not self.done:
             self.finishing = True
             self.sink.finish()
 
-    def cancel(self) -> None:
+    def cancel(self, reason: str) -> None:
         """Give the channel up. Raises: Misuse after finish (the protocol knows no way back)."""
         if self.finishing and not self.done:
-            raise Misuse(f"{self.label} was finished on this side: it cannot be cancelled")
+            raise Misuse(f"{self._by_us('finished')}: it cannot be cancelled")
+        if not self.done:
+            self.reason = reason
         self.abandon()
 
     def abandon(self) -> None:
@@ -141,6 +145,30 @@ class SendState:
             self.outcome = outcome
         self._report_end()
 
+    async def delivery_of_latest(self, number: int) -> DeliveryReport:
+        """What becomes of the message that was sent just now, under this number; to be called at
+        once. Raises: ConnectionLost, LostInTransit; Misuse where the channel is cancelled."""
+        verdict: Verdict = self.loop.create_future()
+        self.deliveries.await_latest(verdict)
+        try:
+            acked = await verdict
+        except asyncio.CancelledError as error:
+            error.add_note(f"message {number} of {self.label} was sent; its outcome is not known")
+            raise
+        if acked:
+            return DeliveryReport(number, True)
+        if acked is None:
+            if self.outcome is not None:
+                raise again(self.outcome)
+            raise Misuse(f"{self._by_us('cancelled')}: what became of message {number} is unknown")
+        if isinstance(self.outcome, ReceiverClosed | LostInTransit):
+            return DeliveryReport(number, False, self.outcome.what)
+        return DeliveryReport(number, False, "it was lost on the way, or did not come in time")
+
+    def _by_us(self, verb: str) -> str:
+        why = f" ({escaped(self.reason)})" if self.reason else ""
+        return f"{self.label} was {verb} on this side{why}"
+
     def notify(self) -> None:
         """There may be room, or it is another channel: whoever waits looks again."""
         self.changed.fire()
@@ -149,6 +177,7 @@ class SendState:
     def _report_end(self) -> None:
         """Who observed is told for the last time, and let go: it may hold the sender, whose
         finalizer holds this."""
+        self.deliveries.leave_unknown()
         self.notify()
         on_end, self.on_end, self.observer = self.on_end, None, None
         if on_end is not None:

@@ -8,11 +8,13 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeAlias
+from types import TracebackType
+from typing import Self, TypeAlias
 
 from aqueduct_core.aio.channel_table import ChannelTable
-from aqueduct_core.aio.connection import ServerConnection
+from aqueduct_core.aio.connection import ServerConnection, check_code
 from aqueduct_core.aio.message import HeadersLike, as_headers
+from aqueduct_core.aio.outcomes import Misuse
 from aqueduct_core.aqueduct.config import ALPN, DEFAULT_CONFIG, Config
 from aqueduct_core.aqueduct.conventions.headers import CODE_REJECTED, BadHeader, read_connection
 from aqueduct_core.aqueduct.conventions.refusals import broke_protocol
@@ -34,6 +36,9 @@ AuthorizeResult: TypeAlias = bool | str
 Authorize: TypeAlias = Callable[[Headers], AuthorizeResult | Awaitable[AuthorizeResult]]
 
 _logger = logging.getLogger(__name__)
+
+DRAIN_TIMEOUT = 5.0
+"""Seconds that a server waits for the acks of each connection when it closes."""
 
 BACKLOG = 1_024
 """Connections that wait to be taken by ``accept``; with so many, others are told to come later."""
@@ -68,9 +73,10 @@ def serve(
 
     Raises: ConnectFailed, TlsFailed, InvalidOption.
     """
-    server = Server(as_headers(headers), authorize, config or DEFAULT_CONFIG)
+    pairs = as_headers(headers)
 
     async def start() -> Server:
+        server = Server(pairs, authorize, config or DEFAULT_CONFIG)
         await server.open(
             host,
             port,
@@ -82,7 +88,7 @@ def serve(
         )
         return server
 
-    return Opening(start, lambda server, failed: server.close())
+    return Opening(start)
 
 
 def bearer(token: str) -> Authorize:
@@ -102,9 +108,9 @@ def bearer(token: str) -> Authorize:
 
 
 class Server:
-    """A listening socket and its connections: an async iterator of ``ServerConnection``.
+    """A listening socket and its connections, an async iterator of ``ServerConnection``.
 
-    Ends by ``close``; iteration then stops.
+    Ends by ``close``, or at the end of its ``async with`` block; iteration then stops.
     """
 
     def __init__(self, headers: Headers, authorize: Authorize | None, config: Config) -> None:
@@ -116,6 +122,7 @@ class Server:
         self._listener: Listener | None = None
         self._arrived: deque[ServerConnection] = deque()
         self._changed = Signal()
+        self._loop = asyncio.get_running_loop()
         self._closing = False
         self._checks: set[asyncio.Task[None]] = set()
         self._refusals: RefusalLog
@@ -142,24 +149,33 @@ class Server:
         return self.listener.fingerprint
 
     async def accept(self) -> ServerConnection:
-        """The next connection. Raises: StopAsyncIteration by iteration only; here, after
-        ``close``, ``RuntimeError``."""
-        await self._changed.until(lambda: self._closing or bool(self._arrived))
-        if not self._arrived:
-            raise RuntimeError("the server is closed")
-        return self._arrived.popleft()
+        """The next connection that a client has made and that was accepted. A call that is
+        cancelled takes none. Raises: Misuse after ``close``, and in another event loop."""
+        try:
+            return await anext(self)
+        except StopAsyncIteration:
+            raise Misuse("the server was closed: it accepts nobody any more") from None
 
     def __aiter__(self) -> Server:
         return self
 
     async def __anext__(self) -> ServerConnection:
+        self._check_loop()
         await self._changed.until(lambda: self._closing or bool(self._arrived))
         if not self._arrived:
             raise StopAsyncIteration
         return self._arrived.popleft()
 
-    async def close(self, drain_timeout: float = 5.0) -> None:
-        """Accept nobody any more, close every connection in good order, free the socket."""
+    async def close(
+        self, code: int = 0, reason: str = "", *, drain_timeout: float = DRAIN_TIMEOUT
+    ) -> None:
+        """Accept nobody any more, close every connection in good order (``Connection.close``, for
+        ``drain_timeout`` seconds at most), free the socket. May be called again.
+
+        Raises: Misuse for a code that is not an application's own, and in another event loop.
+        """
+        self._check_loop()
+        check_code(code)
         self._closing = True
         self._changed.fire()
         if self._listener is not None:
@@ -167,11 +183,34 @@ class Server:
         for task in list(self._checks):
             task.cancel()
         self._arrived.clear()
-        closing = [connection.close(drain_timeout) for connection in list(self.connections)]
+        closing = [
+            connection.close(code, reason, drain_timeout=drain_timeout)
+            for connection in list(self.connections)
+        ]
         await asyncio.gather(*closing)
         if self._listener is not None:
             await self._listener.close()
             self._refusals.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closing else f"{len(self.connections)} connections"
+        where = "not open" if self._listener is None else str(HostPort(*self.address))
+        return f"<Server at {where}, {state}>"
+
+    def _check_loop(self) -> None:
+        if asyncio.get_running_loop() is not self._loop:
+            raise Misuse("this server belongs to another event loop: use it there")
 
     async def open(
         self,

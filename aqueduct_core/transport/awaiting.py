@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Generic, TypeVar
-
-T = TypeVar("T")
+from typing import Any, Generic, NoReturn, TypeVar
 
 
 class Signal:
@@ -46,26 +45,23 @@ class Signal:
             await self.wait()
 
 
-class Opening(Generic[T]):
+Opened = TypeVar("Opened", bound=AbstractAsyncContextManager[Any])
+
+
+class Opening(Generic[Opened]):
     """Something to be opened, a connection or a server: await it, or enter it with ``async with``.
 
-    ``leave`` closes it at the end of the block; it learns whether the block raised. Who awaits
-    closes it himself.
+    At the end of the block it is left as it leaves its own. Who awaits closes it himself.
     """
 
-    def __init__(
-        self,
-        start: Callable[[], Coroutine[Any, Any, T]],
-        leave: Callable[[T, bool], Awaitable[None]],
-    ) -> None:
+    def __init__(self, start: Callable[[], Coroutine[Any, Any, Opened]]) -> None:
         self._start = start
-        self._leave = leave
-        self._opened: T
+        self._opened: Opened
 
-    def __await__(self) -> Generator[Any, None, T]:
+    def __await__(self) -> Generator[Any, None, Opened]:
         return self._start().__await__()
 
-    async def __aenter__(self) -> T:
+    async def __aenter__(self) -> Opened:
         self._opened = await self._start()
         return self._opened
 
@@ -75,4 +71,9 @@ class Opening(Generic[T]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._leave(self._opened, error is not None)
+        await self._opened.__aexit__(kind, error, trace)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"{name!r} is asked for before it is open: write `async with …` or `await …` first"
+        )

@@ -168,8 +168,13 @@ class _Server:
             driver.internal_error = self.internal_error
             line.driver = driver
             driver.turn((), now)
+        except BaseException:
+            line.end()
+            raise
+        try:
             await driver.wait_ready()
         except BaseException:
+            driver.close(reason="the dial was given up")  # the server need not wait for more
             line.end()
             raise
         if driver.failure is not None:

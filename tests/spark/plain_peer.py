@@ -127,5 +127,5 @@ async def listening(
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            await server.close(0.5)
+            await server.close(drain_timeout=0.5)
             await peer.stop()

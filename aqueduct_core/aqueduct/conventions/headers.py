@@ -54,6 +54,8 @@ CODE_NOT_REPEATABLE = 0x102
 """Close code: messages came under numbers that are stored with other content."""
 CODE_FENCED = 0x103
 """Close code: another run of the same producer has taken a channel of this connection."""
+OWN_CODES = 0x1000
+"""Close codes from here on are the application's own."""
 
 _BEARER = b"Bearer "
 _ESCAPE = re.compile(rb"\\x([0-9a-f]{2})")

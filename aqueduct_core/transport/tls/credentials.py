@@ -35,7 +35,7 @@ class ClientTls:
     """
 
     ca_file: Path | None = None
-    ca_pem: bytes | None = None
+    ca_pem: bytes | None = field(default=None, repr=False)
     server_name: str | None = None
     insecure: bool = False
 

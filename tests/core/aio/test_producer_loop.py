@@ -63,7 +63,7 @@ async def test_it_gives_up_after_a_while_with_the_reason_and_the_count() -> None
     assert cpu.statistics.pending == 1
     with pytest.raises(ConnectFailed):
         producing.channel("other")
-    await producing.abort()
+    await producing.cancel()
 
 
 @in_loop
@@ -103,7 +103,7 @@ async def test_a_producer_that_has_given_up_dials_no_more() -> None:
         await producing._loop._task
         with pytest.raises(ConnectionLost):
             await turning
-        await producing.abort()
+        await producing.cancel()
 
 
 @in_loop
@@ -123,5 +123,5 @@ async def test_it_gives_up_where_a_message_is_over_a_limit_of_the_server() -> No
         assert re.search(r"header bytes of 20\d\d, limit 1000", caught.value.what)
         assert "raise that limit" in caught.value.remedy
         assert len(store.connections) == 1
-        await producing.abort()
+        await producing.cancel()
     assert store.payloads("cpu") == [b"before"]

@@ -198,4 +198,4 @@ async def test_a_server_that_never_answers_the_headers_is_no_endless_wait() -> N
         await client.wait_closed()
         ended.set()
         await (await first).close()
-        await server.close(0.1)  # it does not know that the other one has gone
+        await server.close(drain_timeout=0.1)  # it does not know that the other one has gone

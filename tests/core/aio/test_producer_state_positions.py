@@ -97,4 +97,4 @@ async def test_an_answer_that_is_none_ends_the_producer(payload: bytes | None) -
             await answer.send(payload)
         with pytest.raises(ProtocolViolation, match="does not say where channel 'cpu' stands"):
             await sending
-        await producing.abort()
+        await producing.cancel()

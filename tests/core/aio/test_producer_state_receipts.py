@@ -212,6 +212,6 @@ async def test_stored_has_a_timeout_and_ends_when_the_producer_gives_up() -> Non
         with pytest.raises(SinkFailed, match=r"1 messages have no ack .* after 0\.001 s"):
             await readings.stored(1, timeout=0.001)
         await readings.stored(0)
-        await producer.abort()
+        await producer.cancel()
         with pytest.raises(Misuse, match="closed"):
             await waiting

@@ -203,7 +203,7 @@ def test_a_hole_that_a_real_producer_declares_is_an_event_across_a_kill(site: Si
             readings.skip_to(50)
             await readings.send_many([b"y"] * 5)
             await readings.stored()
-            await producing.abort()
+            await producing.cancel()
 
     async def again(url: str) -> None:
         async with Producer(url, producer="p", tls=site.client_tls) as producing:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
@@ -39,22 +41,32 @@ def test_a_condition_is_looked_at_after_each_wake_up() -> None:
 
 
 def test_what_is_awaited_is_left_to_its_caller_and_what_is_entered_is_not() -> None:
-    left: list[tuple[str, bool]] = []
+    left: list[bool] = []
 
-    async def start() -> str:
-        return "open"
+    @asynccontextmanager
+    async def door() -> AsyncIterator[str]:
+        try:
+            yield "open"
+        except ZeroDivisionError:
+            left.append(True)
+            raise
+        left.append(False)
 
-    async def leave(opened: str, failed: bool) -> None:
-        left.append((opened, failed))
+    async def start() -> AbstractAsyncContextManager[str]:
+        opened = door()
+        assert await opened.__aenter__() == "open"
+        return opened
 
     async def run() -> None:
-        assert await Opening(start, leave) == "open"
+        opened = await Opening(start)
         assert not left
-        async with Opening(start, leave) as opened:
-            assert opened == "open"
+        async with Opening(start) as entered:
+            assert type(entered) is type(opened)
         with pytest.raises(ZeroDivisionError):
-            async with Opening(start, leave):
+            async with Opening(start):
                 raise ZeroDivisionError
-        assert left == [("open", False), ("open", True)]
+        assert left == [False, True]
+        with pytest.raises(AttributeError, match="async with"):
+            Opening(start).entrypoint  # noqa: B018
 
     run_virtually(run())

@@ -107,7 +107,7 @@ class AqueductConnection:
     async def close(self, seconds: float) -> None:
         """End the connection in good order; at once when that takes longer."""
         self.channels.clear()
-        await self.connection.close(seconds)
+        await self.connection.close(drain_timeout=seconds)
 
 
 async def dial(

@@ -102,7 +102,7 @@ def test_the_newer_of_two_runs_has_the_channel(site: Site) -> None:
         assert old.statistics.reconnects == 0
         with pytest.raises(SinkFailed, match="FENCED"):
             await readings.send(b"old 1")
-        await old.abort()
+        await old.cancel()
 
     with site.intake() as intake:
         run(scenario(intake))
@@ -123,7 +123,7 @@ def test_numbers_that_were_given_out_before_are_refused(site: Site) -> None:
             refused = f"begins at {start}, but stands at 3: .*repeats=True"
             with pytest.raises(InvalidOption, match=refused):
                 await readings.finish()
-            await again.abort()
+            await again.cancel()
         assert await send(producing(intake, site), b"3", start=3) == (3, 0)
 
     with site.intake() as intake:
