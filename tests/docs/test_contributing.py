@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from tests.docs.blocks import blocks
 from tests.support.repository import ROOT
 
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
@@ -47,6 +48,16 @@ def test_pre_commit_runs_what_make_check_runs() -> None:
     assert len(commands) == recipe.count("\n") + 1
     hooks = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
     assert re.findall(r"entry: \.venv/bin/(.*)", hooks) == commands
+
+
+def test_commands_of_contributing_name_files_that_are_there() -> None:
+    named = {
+        path
+        for block in blocks("CONTRIBUTING.md")
+        for path in re.findall(r"[\w./]*tests/[\w/]+(?:\.py)?", block.text)
+    }
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES)

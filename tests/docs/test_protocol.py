@@ -10,15 +10,15 @@ import pytest
 from aqueduct_core.aqueduct.conventions.positions import ChannelPosition, from_payload
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.aqueduct.wire.codec import VERSION
+from tests.docs.blocks import texts
 from tests.support import reference_decoder
 from tests.support.repository import ROOT
 from tests.support.wire import unhex
 
 PAGE = ROOT / "docs" / "protocol.md"
-BLOCK = re.compile(r"^```frames\n(.*?)^```", re.MULTILINE | re.DOTALL)
 EXAMPLES = [
     tuple(part.strip() for part in line.split("|"))
-    for block in BLOCK.findall(PAGE.read_text("utf-8"))
+    for block in texts("docs/protocol.md", "frames")
     for line in block.splitlines()
 ]
 
@@ -66,6 +66,6 @@ def test_the_version_frame() -> None:
 
 
 def test_the_example_of_a_position_is_one() -> None:
-    (example,) = re.findall(r"^```json\n(.*\"next\".*)\n```", PAGE.read_text("utf-8"), re.MULTILINE)
+    [example] = [text for text in texts("docs/protocol.md", "json") if '"next"' in text]
     stored = ((0, 502), (504, 510))
     assert from_payload(example.encode()) == ChannelPosition("readings", 510, 400, False, stored)

@@ -26,6 +26,7 @@ from aqueduct_core.transport import (
 from aqueduct_core.transport.aioquic import factory, packet_limits, streams
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
+from tests.docs.blocks import texts
 from tests.support.repository import ROOT
 from tests.support.waiting import LONG
 
@@ -35,8 +36,7 @@ BOUNDS = dict(re.findall(r"^\| ([a-z][^|`]+) \| (\d[^|]*) \|$", PAGE, re.MULTILI
 
 
 def block(language: str) -> str:
-    found: list[str] = re.findall(rf"^ *```{language}\n(.*?)^ *```", PAGE, re.DOTALL | re.MULTILINE)
-    (text,) = found
+    [text] = texts("docs/security.md", language)
     return text
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
 from aqueduct_spark.planning.pacing import APART, BYTES, ROWS
 from tests.bench.triggers import AS_SPARK_COMES, TRIGGERS
+from tests.docs.blocks import texts
 from tests.spark.conftest import spark  # noqa: F401  the session of these tests, too
 from tests.spark.producing import produce
 from tests.support.repository import ROOT
@@ -24,7 +25,7 @@ ADDRESS = "127.0.0.1:4433"
 
 @pytest.mark.spark
 def test_the_query_runs(spark: SparkSession, tmp_path: Path) -> None:  # noqa: F811
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    [code] = texts("docs/tuning.md", "python")
     assert ADDRESS in code
     names = {"spark": spark}
     exec(code.replace(ADDRESS, "127.0.0.1:0").replace("tuned/", f"{tmp_path}/"), names)

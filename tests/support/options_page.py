@@ -33,7 +33,7 @@ def table(specs: list[OptionSpec], kinds: dict[OptionKind, str]) -> list[str]:
     lines = ["| Option | Default | For | Meaning |", "|---|---|---|---|"]
     for spec in specs:
         uses = ", ".join(name for kind, name in kinds.items() if kind in (spec.built or spec.kinds))
-        default = "–" if spec.default is None else f"`{spec.default}`"
+        default = "–" if spec.default is None else f"`{spec.default}`" if spec.default else "empty"
         meaning = spec.doc.replace("|", "\\|")
         lines.append(f"| `{spec.name}` | {default} | {uses} | {meaning} |")
     return lines

@@ -111,11 +111,18 @@ class Place:
             # looked at before: reading credentials where there are none would make some
             if (place / KEYS_FILE).is_file()
         ]
-        if not status.get("flight") or not keys:
+        used = f"{self.directory} is in use by process {self.owner()}"
+        if not status.get("flight"):
+            raise SpoolFailed(
+                "LOCKED", f"{used}, which tells no address", "Stop that process and try again"
+            )
+        if not keys:
             raise SpoolFailed(
                 "LOCKED",
-                f"{self.directory} is in use by process {self.owner()}, which tells no address",
-                "Stop that process and try again",
+                f"{used}, whose keys are not here: there is no {KEYS_FILE} in {self.directory} or "
+                f"{self.directory.parent}",
+                "Stop that process and try again; 'keys' of its configuration may name the "
+                "directory above its spool",
             )
         with IntakeClient(
             str(status["flight"]), Credentials.for_spool(keys[0]).for_clients()

@@ -78,6 +78,18 @@ def test_drop_in_a_spool_whose_owner_tells_no_address(
         assert f"process {os.getpid()}" in line
 
 
+def test_drop_in_a_spool_whose_keys_are_elsewhere(
+    ended: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert json.loads((ended / "status.json").read_text())["flight"]
+    with SpoolReader(ended) as reader:
+        schema, partitions = reader.schema, reader.partitions
+    with Spool.open(ended, schema=schema, partitions=partitions, sync=InlineSync):
+        line = error(capsys, "AQUEDUCT_SPOOL.LOCKED", "cursors", ended, "--drop", "query")
+    assert f"no .keys in {ended} or {ended.parent}" in line
+    assert "'keys' of its configuration" in line
+
+
 def test_give_through_the_running_intake(live: Stored, capsys: pytest.CaptureFixture[str]) -> None:
     with live.running.client() as client:
         for name, view in (("lost", "messages"), ("lost.cancels", "events")):

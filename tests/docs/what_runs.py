@@ -1,0 +1,54 @@
+"""Which blocks of the pages run where, and those that do not, with the reason."""
+
+from __future__ import annotations
+
+from tests.docs.blocks import Block
+
+IN_A_SESSION = (
+    "docs/reading.md",
+    "docs/writing.md",
+    "docs/events.md",
+    "docs/recipes.md",
+    "docs/backup.md",
+)
+"""Pages that `test_pages` walks, with a session of Spark."""
+
+SHORT = "docs/events.md"
+"""The one that every `make test` walks; `make test-all` walks the others."""
+
+WITH_THE_WHEEL = ("docs/start.md",)
+"""Pages that it walks in an environment with nothing but the wheel."""
+
+ELSEWHERE = {
+    "CONTRIBUTING.md": "tests/docs/test_contributing.py",
+    "README.md": "tests/docs/test_readme.py",
+    "docs/deployment.md": "tests/docs/test_deployment.py",
+    "docs/protocol.md": "tests/docs/test_protocol.py",
+    "docs/security.md": "tests/docs/test_security.py",
+    "docs/sizing.md": "tests/docs/test_sizing.py",
+    "docs/sql.md": "tests/docs/test_sql.py",
+    "docs/tuning.md": "tests/docs/test_tuning.py",
+}
+"""Pages whose blocks have a test of their own, which names the page."""
+
+_PICTURE = "a picture of a form, with placeholders"
+_INTAKE = "docs/reading.md runs one"
+
+NOT_RUN = {
+    ("docs/design.md", "Offsets", 1): _PICTURE,
+    ("docs/design.md", "The spool directory", 1): _PICTURE,
+    ("docs/intakes.md", "Running one on its own", 1): _INTAKE,
+    ("docs/intakes.md", "Running one on its own", 2): _INTAKE,
+    ("docs/intakes.md", "Running one on its own", 3): _INTAKE,
+    ("docs/reading.md", "A read that is complete, or fails", 1): (
+        "it needs a server: tests/spark/read/batch/test_dial.py has one"
+    ),
+    ("docs/recipes.md", "Upserts", 2): "it needs the jars of Delta",
+    ("docs/recipes.md", "A database, by JDBC", 1): "it needs a database and its driver",
+    ("docs/start.md", "Install", 1): "the tests have the wheel in their environment",
+}
+
+
+def not_run(block: Block) -> str:
+    """Why this block does not run; empty if it does."""
+    return NOT_RUN.get(block.key, "")
