@@ -21,7 +21,7 @@ WITH_THE_WHEEL = ("docs/start.md",)
 
 ELSEWHERE = {
     "CONTRIBUTING.md": "tests/docs/test_contributing.py",
-    "README.md": "tests/docs/test_readme.py",
+    "README.md": "tests/docs/readme.py",
     "docs/deployment.md": "tests/docs/test_deployment.py",
     "docs/protocol.md": "tests/docs/test_protocol.py",
     "docs/security.md": "tests/docs/test_security.py",
