@@ -69,7 +69,7 @@ def attach(
     """
     source = options.source
     if isinstance(source, Standalone):
-        return _Standalone(description, source, options.launch_timeout, readers)
+        return _Standalone(description, source, options, readers)
     if isinstance(source, Listen | Dial):
         return _Launched(description, source, options, readers)
     raise ValueError("a stream needs intakes")
@@ -101,7 +101,12 @@ class _Launched:
         discovery = LaunchedIntakes(self._rendezvous, options.intakes)
         adoption = Adoption(lambda intake, spool: self.order(intake, spool).settings)
         self.clients = IntakeClients(
-            discovery, lambda: self._credentials, readers, description, adoption
+            discovery,
+            lambda: self._credentials,
+            readers,
+            description,
+            adoption,
+            takes_cursors=options.take_cursor,
         )
         self._renewal = Renewal(self.clients, options.lease)
 
@@ -142,15 +147,17 @@ class _Standalone:
         self,
         description: FormatDescription,
         source: Standalone,
-        timeout: float,
+        options: StreamReadOptions,
         readers: Sequence[Reader],
     ) -> None:
         self._source = source
         self._token = Token.of(source.auth)
         self.access()  # what cannot be read is an error at the start
         addresses = [str(address) for address in source.addresses]
-        discovery = StandaloneIntakes(addresses, timeout)
-        self.clients = IntakeClients(discovery, self.access, readers, description)
+        discovery = StandaloneIntakes(addresses, options.launch_timeout)
+        self.clients = IntakeClients(
+            discovery, self.access, readers, description, takes_cursors=options.take_cursor
+        )
         self._renewal = Renewal(self.clients, None)
 
     def order(

@@ -34,7 +34,8 @@ class IntakeClients:
 
     ``readers`` are the cursors; the first is that of the rows. ``credentials`` are called
     whenever an intake is dialled. ``description`` reads the rows of all of them. ``adoption`` says
-    which may go on; without it all may. May be used from several threads. Ends with `close`.
+    which may go on; without it all may. ``takes_cursors``: as `PlannerLeases`. May be used from
+    several threads. Ends with `close`.
     """
 
     def __init__(
@@ -44,11 +45,12 @@ class IntakeClients:
         readers: Sequence[Reader],
         description: FormatDescription,
         adoption: Adoption | None = None,
+        takes_cursors: bool = False,
     ) -> None:
         self._discovery = discovery
         self._credentials = credentials
         self._reader = readers[0]
-        self._leases = PlannerLeases(readers)
+        self._leases = PlannerLeases(readers, takes_cursors)
         self._description = description
         self._adoption = adoption
         self._lock = threading.Lock()
@@ -65,6 +67,7 @@ class IntakeClients:
                 `Adoption.accepts`.
             AqueductError: as `Discovery.find`.
         """
+        self._leases.know(position.id for position in start.spool.values())
         found = self._discovery.find(start, self._status_at)
         statuses: dict[int, IntakeStatus] = {}
         for intake, (address, status) in found.items():

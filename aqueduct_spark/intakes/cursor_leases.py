@@ -8,7 +8,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from aqueduct_core.errors import AqueductError, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
@@ -34,13 +34,17 @@ HOST = 128
 class PlannerLeases:
     """Leases every cursor of a query in the spool of each of its intakes.
 
-    A cursor belongs to the query for good once a lease carries the id of the query (`own`).
+    A cursor belongs to the query for good once a lease carries the id of the query (`own`). With
+    ``takes`` the query takes cursors that belong to another one, in spools of which its checkpoint
+    knows nothing: a query that has read a spool never takes its cursor back.
 
     May be used from several threads. Ends with `release`; a lease that is not renewed runs out.
     """
 
-    def __init__(self, readers: Sequence[Reader]) -> None:
+    def __init__(self, readers: Sequence[Reader], takes: bool = False) -> None:
         self._readers = readers
+        self._takes = takes
+        self._known: frozenset[str] = frozenset()
         self.owner = secrets.token_hex(16)
         self.query = ""
         self._where = f"host {socket.gethostname()[:HOST]}, process {os.getpid()}"
@@ -58,6 +62,11 @@ class PlannerLeases:
             self.query = query
             self._held.clear()
             return True
+
+    def know(self, spools: Iterable[str]) -> None:
+        """The spools, by id, in which the query has a position."""
+        with self._lock:
+            self._known = frozenset(spools)
 
     def ensure(self, status: IntakeStatus, client: IntakeClient) -> bool:
         """Lease the cursors in the spool whose status this is, which ``client`` serves.
@@ -78,12 +87,16 @@ class PlannerLeases:
                 raise self._lost
             if self._held.get(spool) is client:
                 return False
-            waits = spool not in self._ours and not self._foreign(status)
+            takes = self._takes and spool not in self._known and self._foreign(status)
+            waits = takes or (spool not in self._ours and not self._foreign(status))
         longest = TAKE_OVER if waits else 0.0
         give_up = time.monotonic() + longest
         logged = False
         while True:
             try:
+                if takes:
+                    self._take(status, client)
+                    takes = False
                 self._lease(client, self.query)
                 break
             except SpoolFailed as error:
@@ -187,6 +200,20 @@ class PlannerLeases:
                 query=query,
                 where=self._where,
             )
+
+    def _take(self, status: IntakeStatus, client: IntakeClient) -> None:
+        for reader in self._readers:
+            owner = status.owners.get(reader.cursor)
+            client.give_cursor(reader.cursor)
+            if owner is not None:
+                log.warning(
+                    "takeCursor: cursor %r of spool %s is taken from query %s (%s), which is "
+                    "refused from now on",
+                    reader.cursor,
+                    status.id,
+                    owner.query,
+                    owner.where,
+                )
 
     def _foreign(self, status: IntakeStatus) -> bool:
         owners = [status.owners.get(reader.cursor) for reader in self._readers]

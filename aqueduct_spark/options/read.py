@@ -39,6 +39,8 @@ class StreamReadOptions:
         intakes: how many there are: to launch, or named as standalone.
         partitions_per_intake: of the spools of launched intakes; None: as standalone ones have.
         cursor: the name under which the query's position is kept in each spool.
+        take_cursor: a cursor of another query is taken, where the checkpoint knows nothing of the
+            spool.
         lost_spools: ids of those that somebody has given up.
     """
 
@@ -51,6 +53,7 @@ class StreamReadOptions:
     intakes: int
     partitions_per_intake: int | None
     cursor: str
+    take_cursor: bool
     on_cancel: str
     fail_on_data_loss: bool
     lost_spools: frozenset[str]
@@ -89,6 +92,7 @@ class StreamReadOptions:
             intakes=intakes,
             partitions_per_intake=partitions,
             cursor=found["cursor"] or DEFAULT_CURSORS[rows.view],
+            take_cursor=found["takeCursor"],
             on_cancel=found["onCancel"],
             fail_on_data_loss=found["failOnDataLoss"],
             lost_spools=frozenset(found["lostSpools"] or ()),

@@ -89,6 +89,16 @@ READ_SPECS: tuple[OptionSpec, ...] = (
         "comes under its name. By default query, and events for view=events.",
     ),
     OptionSpec(
+        "takeCursor",
+        values.boolean,
+        "false",
+        STREAM_READ,
+        STREAM_READ,
+        "A query whose checkpoint knows nothing of the spool takes the cursor from the query that "
+        "it belongs to, when that one has stopped; that one is refused from then on. For "
+        "checkpoints that are thrown away on purpose, as by the full refresh of a pipeline.",
+    ),
+    OptionSpec(
         "startingOffsets",
         parse_starting,
         "earliest",

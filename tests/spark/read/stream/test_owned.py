@@ -78,6 +78,30 @@ def test_fault_41_the_operator_lets_a_cursor_go_to_a_new_query(
         yard.loop(first.at, onCancel="fail").batch()
 
 
+def test_fault_41_a_new_query_takes_the_cursor_where_it_is_told_to(
+    yard: Yard, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after a checkpoint that was thrown away on purpose: all that is stored comes once more,
+    and who had the cursor before is refused, with the same option too."""
+    taking = {"onCancel": "fail", "takeCursor": "true", "retention": "1h"}
+    first = begun(yard, **taking)
+    produce(yard.url(), numbered(20))
+    first.until(20)
+    first.batch()
+    with pytest.raises(SpoolFailed, match="held by another query"):
+        begun(yard, **taking)
+    first.close()
+    second = begun(yard, **taking)
+    assert values(second.until(20)) == numbered(20)
+    assert f"is taken from query {first.at.query}" in caplog.text
+    second.close()
+    with pytest.raises(SpoolFailed, match=f"belongs to query {second.at.query}"):
+        yard.loop(first.at, **taking).batch()
+    again = yard.loop(second.at, **taking)
+    produce(yard.url(), numbered(5), name="more")
+    assert values(again.until(5), "more") == numbered(5)
+
+
 def test_an_id_that_was_never_written_down_locks_nobody_out(yard: Yard) -> None:
     """The driver dies with its first offset in the hand, beside an intake that runs already."""
     beside = begun(yard, cursor="other")
