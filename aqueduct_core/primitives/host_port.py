@@ -25,6 +25,8 @@ class HostPort(NamedTuple):
 
         Raises ValueError: what is allowed, to complete "it must be …".
         """
+        if "://" in text:
+            raise ValueError("host:port without a scheme, such as 127.0.0.1:4433")
         host, colon, port = text.strip().rpartition(":")
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]

@@ -7,7 +7,8 @@ one of its own. Times are seconds, sizes bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Self, TypeVar, get_args
@@ -19,6 +20,9 @@ from aqueduct_core.errors import InvalidOption
 from aqueduct_core.primitives import units
 
 Value = TypeVar("Value", bound="Section")
+
+SHORTEST_PART = 4
+"""Characters of a name that is looked for within others."""
 
 
 def size(low: str, high: str, text: str) -> Meta:
@@ -197,6 +201,16 @@ def check_known(data: Mapping[str, Any], kind: type[msgspec.Struct], prefix: str
         for each in value if isinstance(value, list | tuple) else (value,):
             if key in below and isinstance(each, Mapping):
                 check_known(each, below[key], f"{prefix}{key}.")
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The one of the names that may be meant by one that is not among them."""
+    plain = {each.lower(): each for each in names}
+    wanted = name.lower()
+    near = difflib.get_close_matches(wanted, plain, n=1, cutoff=0.6)
+    if not near and len(wanted) >= SHORTEST_PART:
+        near = [each for each in plain if wanted in each]
+    return plain[near[0]] if near else None
 
 
 def _sections(kind: type[msgspec.Struct]) -> dict[str, Any]:

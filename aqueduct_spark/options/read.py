@@ -6,6 +6,7 @@ where it is. Durations in seconds, sizes in bytes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -158,7 +159,7 @@ def rows_of(options: Mapping[str, str], table: OptionTable) -> tuple[RowOptions,
 
     Raises:
         InvalidOption: no kind of read has these options; the refusal is of the kind that they
-            are nearer to.
+            speak for, or of both.
     """
     try:
         stream = StreamReadOptions.parse(options, table)
@@ -169,11 +170,46 @@ def rows_of(options: Mapping[str, str], table: OptionTable) -> tuple[RowOptions,
     try:
         batch = BatchReadOptions.parse(options, table)
     except InvalidOption as as_batch:
-        foreign = "NOT_FOR_QUERY_TYPE"
-        stored = not {"listen", "endpoint", "intakes"} & table.given(options)
-        nearer_batch = as_stream.subclass == foreign or (stored and as_batch.subclass != foreign)
-        raise (as_batch if nearer_batch else as_stream) from None
+        raise _refusal(options, table, as_stream, as_batch) from None
     return batch.rows, batch.source
+
+
+def _refusal(
+    options: Mapping[str, str],
+    table: OptionTable,
+    as_stream: InvalidOption,
+    as_batch: InvalidOption,
+) -> InvalidOption:
+    """The one to tell of a read that is neither a stream nor bounded."""
+    given = table.given(options)
+    way = next((name for name in ("listen", "endpoint", "intakes") if name in given), None)
+    of_streams = table.only(given, OptionKind.STREAM_READ)
+    of_batches = table.only(given, OptionKind.BATCH_READ)
+    if options.get("view", "").strip().lower() == "status":
+        of_batches = ["view=status", *of_batches]
+    if of_streams and of_batches:
+        return InvalidOption(
+            "NOT_FOR_QUERY_TYPE",
+            f"Option '{of_streams[0]}' is for a stream read and '{of_batches[0]}' for a batch read",
+            f"Remove '{of_batches[0]}' with spark.readStream, '{of_streams[0]}' with spark.read",
+        )
+    if of_streams:
+        if way is not None or "spool" not in given:
+            return as_stream
+        return InvalidOption(
+            "NOT_FOR_QUERY_TYPE",
+            f"Option '{of_streams[0]}' is for a stream read, and 'spool' alone is read as a batch",
+            f"Remove '{of_streams[0]}', or name 'listen', 'endpoint' or 'intakes' for a stream",
+        )
+    if of_batches or (way is None and "spool" in given):
+        return as_batch
+    if as_stream.subclass == as_batch.subclass == "MISSING" and as_stream.what != as_batch.what:
+        return InvalidOption(
+            "MISSING",
+            f"With spark.readStream: {as_stream.what}. With spark.read: {as_batch.what}",
+            f"{as_stream.remedy}, or {as_batch.remedy[0].lower()}{as_batch.remedy[1:]}",
+        )
+    return as_stream
 
 
 def _check_status(given: frozenset[str], source: Source) -> None:
@@ -244,5 +280,5 @@ def _check_offsets(
         allowed = f"offsets of partitions 0 to {partitions - 1} for each intake"
     else:
         return
-    given = str({i: list(o) for i, o in position.offsets.items()})
-    raise bad_value(name, given, allowed)
+    given = {i: dict(enumerate(offsets)) for i, offsets in position.offsets.items()}
+    raise bad_value(name, json.dumps(given), allowed)

@@ -80,9 +80,10 @@ def find_source(
     way = _way(given, kind)
     for spec in sorted(table.specs, key=lambda spec: spec.name):
         if spec.name in given and spec.ways and way not in spec.ways:
+            ways = " or ".join(sorted(spec.ways - {spec.name}))
             raise conflict(
                 f"'{spec.name}' has no meaning with '{way}'",
-                f"Remove '{spec.name}'; it belongs to {' or '.join(sorted(spec.ways))}",
+                f"Remove '{spec.name}'; it belongs to {ways}",
             )
     match way:
         case "listen":

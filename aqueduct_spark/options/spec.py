@@ -19,6 +19,19 @@ class OptionKind(Enum):
     STREAM_WRITE = "a stream write"
     BATCH_WRITE = "a batch write"
 
+    @property
+    def method(self) -> str:
+        """Of Spark, that makes such a query."""
+        return _METHODS[self]
+
+
+_METHODS = {
+    OptionKind.STREAM_READ: "spark.readStream",
+    OptionKind.BATCH_READ: "spark.read",
+    OptionKind.STREAM_WRITE: "df.writeStream",
+    OptionKind.BATCH_WRITE: "df.write",
+}
+
 
 READ = frozenset({OptionKind.STREAM_READ, OptionKind.BATCH_READ})
 WRITE = frozenset({OptionKind.STREAM_WRITE, OptionKind.BATCH_WRITE})
@@ -59,6 +72,11 @@ class OptionSpec:
     private: bool = False
     ways: frozenset[str] = frozenset()
     messages_only: bool = False
+
+    @property
+    def uses(self) -> frozenset[OptionKind]:
+        """The kinds of query that have it; those that it is planned for where none has."""
+        return self.built or self.kinds
 
     @classmethod
     def of(

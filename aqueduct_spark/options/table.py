@@ -5,7 +5,6 @@ Each refusal names the option, the value, and what to write instead.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ from typing import Any
 
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.settings.service import Limits
+from aqueduct_core.primitives.settings import nearest
 from aqueduct_spark.options import values
 from aqueduct_spark.options.refusals import bad_value
 from aqueduct_spark.options.spec import READ, WRITE, OptionKind, OptionSpec
@@ -98,24 +98,23 @@ class OptionTable:
     def _by_key(self) -> dict[str, OptionSpec]:
         return {spec.name.lower(): spec for spec in self.specs}
 
+    def only(self, given: frozenset[str], kind: OptionKind) -> list[str]:
+        """Of the options given, by their names in the table, those for this kind of query alone."""
+        return [spec.name for spec in self.specs if spec.name in given and spec.uses == {kind}]
+
     def _refuse_foreign(self, key: str, kind: OptionKind) -> None:
-        """Refuse an option that is not known, or not for this kind of query, or not built yet."""
+        """Refuse an option that is not known, or not for this kind of query."""
         spec = self._by_key.get(key)
         if spec is None:
             raise self._unknown(key)
         if kind in spec.built:
             return
-        if kind in spec.kinds:
-            raise InvalidOption(
-                "NOT_FOR_QUERY_TYPE",
-                f"Option '{spec.name}' is not supported by this version for {kind.value}",
-                "Remove it, or use a version that has it",
-            )
-        fitting = " or ".join(sorted(k.value for k in spec.kinds))
+        fitting = sorted(spec.uses, key=lambda kind: kind.value)
         raise InvalidOption(
             "NOT_FOR_QUERY_TYPE",
-            f"Option '{spec.name}' is not for {kind.value} but for {fitting}",
-            "Remove it",
+            f"Option '{spec.name}' is not for {kind.value} but for "
+            + " or ".join(kind.value for kind in fitting),
+            f"Remove it; it belongs to {' or '.join(kind.method for kind in fitting)}",
         )
 
     def _unknown(self, key: str) -> InvalidOption:
@@ -126,10 +125,11 @@ class OptionTable:
                 f"{self.format}",
                 "Name the directory of the log by 'spool', a peer by 'endpoint'",
             )
-        near = difflib.get_close_matches(key, self._by_key, n=1, cutoff=0.5)
-        hint = f"The nearest one is '{self._by_key[near[0]].name}'" if near else "Remove it"
+        near = nearest(key, [spec.name for spec in self.specs])
         return InvalidOption(
-            "UNKNOWN", f"Option '{key}' is not known to format {self.format}", hint
+            "UNKNOWN",
+            f"Option '{key}' is not known to format {self.format}",
+            f"The nearest one is '{near}'" if near else "Remove it; docs/options.md has them all",
         )
 
 

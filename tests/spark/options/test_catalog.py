@@ -110,7 +110,7 @@ def test_a_table_for_writing_is_not_read() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "MISSING] Option 'spool' is missing"),
+        ({}, "Option 'spool' is missing"),
         ({"spool": "here"}, "BAD_VALUE] Option 'spool' is 'here'; it must be an absolute path"),
         ({"spol": "/s"}, "UNKNOWN] Option 'spol'"),
         ({"spool": "/s", "ackTimeout": "1s"}, "NOT_FOR_QUERY_TYPE] Option 'ackTimeout'"),

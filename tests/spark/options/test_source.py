@@ -183,7 +183,7 @@ def test_the_columns_are_known_before_the_kind_of_read() -> None:
         ({}, "'listen'|'spool'"),
         (STORED | {"untilTimeout": "9"}, "no unit"),
         (DIAL | {"numIntakes": "x"}, "'numIntakes'"),
-        (STORED | {"cursor": "c", "untilTimeout": "9s"}, "is not for"),
+        (STORED | {"cursor": "c", "untilTimeout": "9s"}, "is for a stream read and"),
     ]:
         with pytest.raises(InvalidOption, match=words):
             rows_of(options, AQUEDUCT_OPTIONS)

@@ -65,7 +65,7 @@ def check_write_schema(
                 "COLUMN_UNKNOWN",
                 f"Column '{field.name}' cannot be written; the columns are value, "
                 + ", ".join(CONTROL_COLUMNS),
-                "Drop it, or put what it holds into 'value' or 'headers'",
+                _instead(field.name),
             )
     if value is None:
         check_payload_types(payload, payload_format, CONTROL_COLUMNS)
@@ -103,6 +103,14 @@ def write_table_schema(payload_format: str, *, by_source: bool = False) -> Struc
         for name, kinds in _SOURCE.items():
             schema = schema.add(name, kinds[-1])
     return schema
+
+
+def _instead(name: str) -> str:
+    """What to do with a column that is none; they are told apart by case, too."""
+    meant = name.lower()
+    if meant in ("value", *CONTROL_COLUMNS):
+        return f"Rename it to '{meant}'"
+    return "Drop it, or put what it holds into 'value' or 'headers'"
 
 
 def _without_source(schema: StructType) -> StructType:
