@@ -206,6 +206,7 @@ class ChannelEnded(AqueductError):
         "CANCELLED": "57014",
         "LOST": "08006",
         "OVERFLOW": "54000",
+        "NO_REPLY": "02000",
     }
 
 

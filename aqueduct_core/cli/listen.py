@@ -37,6 +37,12 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "-e", dest="until_finished", action="store_true", help="stop when all channels finished"
     )
+    parser.add_argument(
+        "--reply",
+        metavar="TEXT",
+        help="send this on each channel on which a peer asks for replies, as `aqueduct request` "
+        "does (default: such a channel is finished without a reply)",
+    )
     parser.add_argument("--cert", type=Path, metavar="FILE", help="certificate in PEM form")
     parser.add_argument("--key", type=Path, metavar="FILE", help="its private key in PEM form")
     parser.add_argument(
@@ -74,7 +80,8 @@ def run(options: argparse.Namespace) -> int:
 
 async def _listen(options: argparse.Namespace, where: HostPort, tls: ServerTls) -> int:
     async with Printer() as printer:
-        reading = ChannelPrinter(output_for(options, printer), printer, options.count)
+        reply = None if options.reply is None else options.reply.encode()
+        reading = ChannelPrinter(output_for(options, printer), printer, options.count, reply=reply)
         token = arguments.read_token(options.token_file)
         async with serve(
             where.host,

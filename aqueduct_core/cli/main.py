@@ -25,6 +25,7 @@ from aqueduct_core.cli import (
     intake,
     job,
     listen,
+    request,
     send,
     spool,
     subscribe,
@@ -40,7 +41,20 @@ FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 SHELLS = ("bash", "zsh", "tcsh")
 """For which completion is printed."""
 
-VERBS = (send, listen, subscribe, intake, spool, job, demo, conf, cert, doctor, compile_pyspark)
+VERBS = (
+    send,
+    listen,
+    subscribe,
+    request,
+    intake,
+    spool,
+    job,
+    demo,
+    conf,
+    cert,
+    doctor,
+    compile_pyspark,
+)
 
 
 def build_parser() -> argparse.ArgumentParser:

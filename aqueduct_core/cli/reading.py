@@ -40,7 +40,15 @@ _KINDS: dict[type[Outcome], str] = {
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """The options that say what is printed, the same for all verbs that read."""
+    """The options that say what is printed and how much, the same for all verbs that read."""
+    add_printing(parser)
+    parser.add_argument(
+        "-c", dest="count", type=arguments.count, metavar="N", help="stop after N messages"
+    )
+
+
+def add_printing(parser: argparse.ArgumentParser) -> None:
+    """Those of them that say in which form."""
     form = parser.add_mutually_exclusive_group()
     form.add_argument("-J", dest="json", action="store_true", help="a JSON object a line")
     form.add_argument(
@@ -55,9 +63,6 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print payloads, headers and names on a terminal as they came; they are escaped there "
         "otherwise, for a terminal obeys what a peer may write",
-    )
-    parser.add_argument(
-        "-c", dest="count", type=arguments.count, metavar="N", help="stop after N messages"
     )
 
 
@@ -75,20 +80,23 @@ class Unfinished(NamedTuple):
 
 
 class ChannelPrinter:
-    """Prints messages and events of all channels that flow towards us; senders that come are
-    finished at once.
+    """Prints messages and events of all channels that flow towards us; on senders that come
+    ``reply`` is sent, or nothing, and they are finished.
 
     Ends (``done``) after ``count`` messages, or with an error of the output, which ``check``
     raises. ``idle``: something has come, and every channel has ended. While the printer has no
     room, nothing more is taken out of any channel, and so their senders wait in the end.
     """
 
-    def __init__(self, output: Output, printer: Printer, count: int | None) -> None:
+    def __init__(
+        self, output: Output, printer: Printer, count: int | None, *, reply: bytes | None = None
+    ) -> None:
         self.changed = Signal()
         self._output = output
         self._printer = printer
         printer.when_failed(self.changed.fire)
         self._left = count
+        self._reply = reply
         self._connections: set[asyncio.Task[None]] = set()
         self._channels: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
@@ -189,7 +197,7 @@ class ChannelPrinter:
         if isinstance(half, Receiver):
             self._start(self._channels, self._channel(half, connection, producer))
         elif isinstance(half, Sender):
-            self._start(self._channels, _finish(half))
+            self._start(self._channels, _answer(half, self._reply))
 
 
 def _reason(end: ConnectionEnd) -> str:
@@ -197,9 +205,11 @@ def _reason(end: ConnectionEnd) -> str:
     return end.reason if end.origin is CloseOrigin.APPLICATION else how_lost(end)
 
 
-async def _finish(sender: Sender) -> None:
-    """We have nothing to say on this channel."""
+async def _answer(sender: Sender, reply: bytes | None) -> None:
+    """Say what there is to say on this channel; None: nothing."""
     try:
+        if reply is not None:
+            await sender.send(reply)
         await sender.finish()
     except (Outcome, Misuse):
         pass
