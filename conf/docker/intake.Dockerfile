@@ -1,4 +1,4 @@
-# An intake in a container: docker build -f conf/docker/intake.Dockerfile -t aqueduct-intake .
+# An intake in a container: docker build -f intake.Dockerfile -t aqueduct-intake .
 FROM python:3.12-slim
 RUN pip install --no-cache-dir aqueduct-spark
 RUN useradd --uid 10001 --create-home aqueduct \

@@ -1,5 +1,5 @@
-# Spark with Aqueduct, for driver and executors alike:
-# docker build -f conf/docker/spark.Dockerfile --build-arg SPARK=YOUR-PYSPARK-IMAGE -t spark-aqueduct .
+# Spark with Aqueduct, for driver and executors: docker build -f spark.Dockerfile -t spark-aqueduct .
+# with --build-arg SPARK=YOUR-PYSPARK-IMAGE.
 # SPARK is an image of Spark 4.2 or newer with Python 3.11 or newer.
 ARG SPARK
 FROM ${SPARK}
