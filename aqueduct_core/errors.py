@@ -164,6 +164,7 @@ class SpoolFailed(AqueductError):
     subclasses: ClassVar[dict[str, str]] = {
         "FULL": "53100",
         "IO": "58030",
+        "FORBIDDEN": "42501",
         "CORRUPT": "XX001",
         "LOCKED": "55006",
         "CURSOR_IN_USE": "55006",

@@ -25,6 +25,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.primitives import atomic_file
 from aqueduct_core.primitives.certificates import Authority, Issued, Validity
+from aqueduct_core.primitives.json_file import unusable
 
 KEYS_FILE = ".keys"
 VERSION = 1
@@ -85,10 +86,8 @@ class Credentials:
                 atomic_file.create(path, content)
             text = path.read_bytes()
         except OSError as error:
-            raise SpoolFailed(
-                "IO",
-                f"the credentials file {path} cannot be used: {error.strerror}",
-                "Make the spool directory writable for the user of the query",
+            raise unusable(
+                path.parent, error, "Name a directory that this user can make, and write to"
             ) from None
         try:
             return cls.from_json(json.loads(text))

@@ -49,38 +49,66 @@ def read(path: Path) -> tuple[IntakeSettings, Path]:
             wrong kind, a missing or conflicting one; the text names the key.
         SpoolFailed: the credentials cannot be read or made.
     """
+    data = _parsed(path)
     try:
-        data = tomllib.loads(path.read_text("utf-8"))
+        return _settings(data)
+    except InvalidOption as error:
+        raise InvalidOption(
+            error.subclass, f"the configuration {path}: {error.what}", error.remedy
+        ) from None
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        # a byte order mark, as editors of Windows write it, is no part of the text
+        return tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
         raise InvalidOption(
             "BAD_VALUE",
             f"the configuration {path} cannot be read: {error.strerror}",
             "Name a readable TOML file",
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"the configuration {path} is no TOML: byte {error.start} is not UTF-8",
+            "Save it as text in UTF-8",
+        ) from None
+    except tomllib.TOMLDecodeError as error:
         raise InvalidOption(
             "BAD_VALUE", f"the configuration {path} is no TOML: {error}", "Correct that line"
         ) from None
+
+
+def _settings(data: dict[str, Any]) -> tuple[IntakeSettings, Path]:
     for key in _SECRETS:
         if _at(data, key) is not None:
             raise InvalidOption(
                 "BAD_VALUE",
-                f"the configuration {path} holds {key}",
+                f"it holds {key}",
                 "Keep secrets in a file of their own, as tokenFile and keys name them",
             )
     for key in _OF_QUERIES:
         if _at(data, key) is not None:
             raise InvalidOption(
                 "UNKNOWN",
-                f"the configuration {path} holds {key}, which only queries tell their intakes",
+                f"it holds {key}, which only queries tell their intakes",
                 "Name a file with tokens: tokenFile" if key == "auth.tokenEnv" else "Remove it",
             )
     keys = data.pop("keys", None)
-    kind = adapter_named(str(data.get("protocol", DEFAULT_PROTOCOL))).settings
+    protocol = data.get("protocol", DEFAULT_PROTOCOL)
+    for name, value in (("keys", keys), ("protocol", protocol)):
+        if not isinstance(value, str | None):
+            raise InvalidOption(
+                "BAD_VALUE",
+                f"key {name} is {value!r}; it must be a text in quotes",
+                f"Correct {name}",
+            )
+    kind = adapter_named(protocol).settings
     plain = without_units(data, kind)
     # checked first, so that a mistake in the file leaves no directory behind
     settings = kind.from_mapping({**plain, "credentials": Credentials("", b"")})
-    directory = Path(keys if isinstance(keys, str) else settings.spool)
+    directory = Path(keys or settings.spool)
     credentials = Credentials.for_spool(directory)
     return msgspec.structs.replace(settings, credentials=credentials), directory
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import pwd
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -17,6 +19,39 @@ from aqueduct_core.primitives import atomic_file
 VERSION = 1
 
 Value = TypeVar("Value")
+
+
+def unusable(path: Path, error: OSError, remedy: str) -> SpoolFailed:
+    """What to tell of a file or directory of a spool that cannot be used: FORBIDDEN, with whom it
+    belongs to, or IO with the ``remedy``."""
+    if not isinstance(error, PermissionError):
+        return SpoolFailed("IO", f"{path} cannot be used: {error.strerror or error}", remedy)
+    seen = Path(error.filename or path)
+    while not _visible(seen) and seen != seen.parent:
+        seen = seen.parent
+    owner, user = _user(seen.stat().st_uid), _user(os.geteuid())
+    if owner == user:
+        whose, remedy = "its owner may not use it", f"Give {user} the right to read and write it"
+    else:
+        what = "it" if seen == path else seen
+        whose = f"{what} belongs to {owner}, and this process runs as {user}"
+        remedy = f"Run it as {owner}: the files of a spool are for their owner alone"
+    return SpoolFailed("FORBIDDEN", f"{path} cannot be used: {whose}", remedy)
+
+
+def _visible(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError:
+        return False
+    return True
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
 
 
 class JsonForm(msgspec.Struct, frozen=True, rename="camel"):
@@ -54,9 +89,7 @@ def load(path: Path, parse: Callable[[dict[str, Any]], Value], remedy: str) -> V
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise SpoolFailed(
-            "IO", f"{path} cannot be read: {error.strerror}", "Make it readable for the intake"
-        ) from None
+        raise unusable(path, error, "Make it readable for the intake") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise SpoolFailed("CORRUPT", f"{path} is damaged", remedy) from None
     raise SpoolFailed(

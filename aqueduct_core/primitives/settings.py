@@ -8,10 +8,12 @@ one of its own. Times are seconds, sizes bytes.
 from __future__ import annotations
 
 import difflib
+import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Self, TypeVar, get_args
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -20,6 +22,9 @@ from aqueduct_core.errors import InvalidOption
 from aqueduct_core.primitives import units
 
 Value = TypeVar("Value", bound="Section")
+
+_SECRET = re.compile("token|credentials|payload|headers", re.IGNORECASE)
+"""Keys whose values may hold a secret: no error shows them."""
 
 SHORTEST_PART = 4
 """Characters of a name that is looked for within others."""
@@ -143,15 +148,74 @@ def from_mapping(data: Mapping[str, Any], kind: type[Value]) -> Value:
         InvalidOption: UNKNOWN for a key that none of the sections has, BAD_VALUE.
     """
     check_known(data, kind)
+    _check_whole(data, kind)
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at `$.")
-        raise InvalidOption(
-            "BAD_VALUE",
-            f"the settings hold a value of the wrong kind: {where.rstrip('`')}: {what.lower()}",
-            "Correct it and start again",
-        ) from None
+        where = str(error).rpartition("`$.")[2].rstrip("`")
+        raise _wrong(data, kind, where) from None
+
+
+def _wrong(data: Mapping[str, Any], kind: type[Section], where: str) -> InvalidOption:
+    """The refusal of the value at ``where``, such as ``limits.memory`` or ``selfSigned[1]``."""
+    value: Any = data
+    found: Any = kind
+    allowed = "of another kind"
+    for part in re.findall(r"[^.\[\]]+", where):
+        if part.isdigit():
+            value, allowed = value[int(part)], "a text in quotes"
+            continue
+        value = value.get(part) if isinstance(value, Mapping) else value
+        settings = {each.key: each for each in settings_of(found)}
+        below = _sections(found)
+        if part in settings:
+            allowed = _allowed(settings[part])
+        elif part in below:
+            allowed, found = f"a table, written [{part}]", below[part]
+        elif types := [each for each in msgspec.structs.fields(found) if each.encode_name == part]:
+            allowed = _of_type(types[0].type)
+    shown = "" if _SECRET.search(where) else f" is {json.dumps(value, default=str)};"
+    return InvalidOption(
+        "BAD_VALUE",
+        f"the settings hold a value of the wrong kind: key {where}{shown} it must be {allowed}",
+        f"Correct {where}",
+    )
+
+
+def _allowed(setting: Setting) -> str:
+    """What a setting may be, to complete "it must be …"."""
+    words = {"size": "a size", "duration": "a duration", "": "a number"}[setting.unit]
+    if setting.unit or setting.low is not None:
+        words = "a whole number" if setting.values is int and not setting.unit else words
+        most = "up" if setting.high is None else f"to {setting.high}"
+        return f"{words} from {setting.low} {most}"
+    return _of_type(setting.values)
+
+
+def _of_type(kind: Any) -> str:
+    parts = {kind, *get_args(kind), get_origin(kind)}
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(f'"{each}"' for each in get_args(kind))
+    for each, words in (
+        (tuple, 'a list, such as ["a", "b"]'),
+        (bool, "true or false"),
+        (int, "a whole number"),
+        (float, "a number"),
+    ):
+        if each in parts or any(get_origin(part) is each for part in parts):
+            return words
+    return "a text in quotes"
+
+
+def _check_whole(data: Mapping[str, Any], kind: type[msgspec.Struct], prefix: str = "") -> None:
+    """Raises InvalidOption.MISSING for the first key that has to be there."""
+    for field in msgspec.structs.fields(kind):
+        if field.required and field.encode_name not in data:
+            key = f"{prefix}{field.encode_name}"
+            raise InvalidOption("MISSING", f"the settings hold no key {key}", f"Set {key}")
+    for key, below in _sections(kind).items():
+        if isinstance(data.get(key), Mapping):
+            _check_whole(data[key], below, f"{prefix}{key}.")
 
 
 def without_units(data: Mapping[str, Any], kind: type[Section]) -> dict[str, Any]:
@@ -159,12 +223,12 @@ def without_units(data: Mapping[str, Any], kind: type[Section]) -> dict[str, Any
 
     Raises: InvalidOption.BAD_VALUE.
     """
-    units_of = {each.key: each.unit for each in settings_of(kind)}
+    units_of = {each.key: each for each in settings_of(kind) if each.unit}
     below = _sections(kind)
     result: dict[str, Any] = {}
     for key, value in data.items():
-        if units_of.get(key):
-            result[key] = _parsed(kind.prefix + key, value, units_of[key])
+        if key in units_of:
+            result[key] = _parsed(units_of[key], value)
         elif key in below and isinstance(value, Mapping):
             result[key] = without_units(value, below[key])
         else:
@@ -172,19 +236,29 @@ def without_units(data: Mapping[str, Any], kind: type[Section]) -> dict[str, Any
     return result
 
 
-def _parsed(name: str, value: Any, unit: str) -> float:
-    parse = units.size if unit == "size" else units.duration
+def _parsed(setting: Setting, value: Any) -> float:
+    parse = units.size if setting.unit == "size" else units.duration
     if not isinstance(value, str):
-        example = "64m" if unit == "size" else "10s"
+        example = {"size": "64m", "duration": "10s"}[setting.unit]
+        example = example if setting.default is None else setting.written
         raise InvalidOption(
             "BAD_VALUE",
-            f"{name} is {value!r}, without a unit",
+            f"{setting.name} is {json.dumps(value, default=str)}, without a unit",
             f'Write it as text, as in "{example}"',
         )
     try:
-        return parse(value)
+        found = parse(value)
     except ValueError as error:
-        raise InvalidOption("BAD_VALUE", f"{name}: {error}", "Correct it and start again") from None
+        raise InvalidOption(
+            "BAD_VALUE", f"{setting.name}: {error}", f"Correct {setting.name}"
+        ) from None
+    if found < parse(setting.low) or (setting.high is not None and found > parse(setting.high)):
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"{setting.name} is {value!r}; it must be {_allowed(setting)}",
+            f"Correct {setting.name}",
+        )
+    return found
 
 
 def check_known(data: Mapping[str, Any], kind: type[msgspec.Struct], prefix: str = "") -> None:
@@ -196,7 +270,9 @@ def check_known(data: Mapping[str, Any], kind: type[msgspec.Struct], prefix: str
             raise InvalidOption(
                 "UNKNOWN",
                 f"the settings hold the unknown key {prefix}{key}",
-                f"Known here: {', '.join(sorted(keys))}",
+                f"The nearest one is {prefix}{near}"
+                if (near := nearest(key, keys))
+                else f"Known here: {', '.join(sorted(keys))}",
             )
         for each in value if isinstance(value, list | tuple) else (value,):
             if key in below and isinstance(each, Mapping):

@@ -3,6 +3,7 @@ count. Whoever has to have one token takes the first."""
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 
 from aqueduct_core.errors import AuthFailed
@@ -10,7 +11,12 @@ from aqueduct_core.errors import AuthFailed
 
 def tokens_in(content: bytes) -> list[bytes]:
     """All that a file with this content holds."""
-    return [token for line in content.splitlines() if (token := line.strip())]
+    # a byte order mark, as editors of Windows write it, is no part of the text
+    return [
+        token
+        for line in content.removeprefix(codecs.BOM_UTF8).splitlines()
+        if (token := line.strip())
+    ]
 
 
 def read_token(path: Path) -> str:

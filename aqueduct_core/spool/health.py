@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.primitives.json_file import unusable
 
 NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 """What was not written is undone and tried again: a full disk, a quota, a limit of file sizes."""
@@ -87,6 +88,13 @@ def not_opened(directory: Path, error: Exception) -> SpoolFailed:
         return SpoolFailed(
             "FULL", f"{directory} cannot be opened: {error}", "Free some space on that disk"
         )
+    return failed_by(directory, error)
+
+
+def failed_by(directory: Path, error: Exception) -> SpoolFailed:
+    """Also where nothing has failed, and this process has no right to see it."""
+    if isinstance(error, PermissionError):
+        return unusable(directory, error, "")
     return io_failed(directory, str(error))
 
 

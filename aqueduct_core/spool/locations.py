@@ -14,7 +14,7 @@ import pyarrow as pa
 from aqueduct_core.spool.format.record import Codec, Damaged
 from aqueduct_core.spool.format.scan import next_record
 from aqueduct_core.spool.format.segment import Segment, Span, map_file, record_at, segment_number
-from aqueduct_core.spool.health import io_failed
+from aqueduct_core.spool.health import failed_by
 from aqueduct_core.spool.losses import corrupt, range_gone
 
 BATCH_BYTES = 512 * 1024
@@ -63,7 +63,7 @@ def locations_of(
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise io_failed(segment.path.parent, str(error)) from None
+        raise failed_by(segment.path.parent, error) from None
     first = start
     for i, run in enumerate(runs):
         # a hole before the next run belongs to this location: its reader finds it

@@ -15,7 +15,7 @@ from aqueduct_core.errors import DataLoss, InvalidOption, SpoolFailed
 from aqueduct_core.spool.catalog import CATALOG, Catalog, CatalogOwner
 from aqueduct_core.spool.claim import Claim, taken_epochs
 from aqueduct_core.spool.disk import Disk
-from aqueduct_core.spool.health import io_failed, not_opened
+from aqueduct_core.spool.health import failed_by, not_opened
 from aqueduct_core.spool.identity import SpoolIdentity, find_identity, spool_in
 from aqueduct_core.spool.lock import SpoolLock
 from aqueduct_core.spool.sync import Sync, SyncFactory
@@ -98,7 +98,7 @@ def require_spool_in(directory: Path, spool: str | None) -> None:
     try:
         found = spool_in(directory)
     except OSError as error:
-        raise io_failed(directory, str(error)) from error
+        raise failed_by(directory, error) from error
     if found is None:
         raise SpoolFailed(
             "IO",

@@ -16,7 +16,7 @@ from aqueduct_core.spool.catalog import CATALOG, Catalog, KnownSegment, load_ind
 from aqueduct_core.spool.format.record import Codec, Record
 from aqueduct_core.spool.format.scan import Scan, scan
 from aqueduct_core.spool.format.segment import Segment, segment_path
-from aqueduct_core.spool.health import io_failed
+from aqueduct_core.spool.health import failed_by
 from aqueduct_core.spool.identity import find_identity, load_identity
 from aqueduct_core.spool.losses import OffsetRange
 from aqueduct_core.spool.readable import Readable
@@ -66,7 +66,7 @@ class SpoolReader(Readable):
                     self.close()
         except (OSError, sqlite3.Error) as error:
             self.close()
-            raise io_failed(directory, str(error)) from error
+            raise failed_by(directory, error) from error
         except BaseException:
             self.close()
             raise

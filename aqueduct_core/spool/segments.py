@@ -14,7 +14,7 @@ from aqueduct_core.errors import AqueductError
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.spool.format.record import Codec, Damaged
 from aqueduct_core.spool.format.segment import Index, Segment, Span, read_record
-from aqueduct_core.spool.health import io_failed
+from aqueduct_core.spool.health import failed_by
 from aqueduct_core.spool.losses import corrupt, offset_ahead, out_of_sight, range_gone, skipped
 from aqueduct_core.spool.skips import Skip, Stretch, skipped_in
 
@@ -360,7 +360,7 @@ class Segments:
             return self.not_found(segment, partition)
         if error.errno is None:
             return Damaged(str(error))
-        return io_failed(segment.path.parent, str(error))
+        return failed_by(segment.path.parent, error)
 
     def not_found(self, segment: Segment, partition: int) -> AqueductError:
         """The file of a segment is not there: its rows are gone if its directory can be seen."""

@@ -16,6 +16,7 @@ from aqueduct_core.intake.adapter import adapter_named
 from aqueduct_core.intake.control import status_file
 from aqueduct_core.intake.storage.layout import LAYOUT, layout_of, number_of, protocol_of
 from aqueduct_core.intake.storage.rows import RowFormat
+from aqueduct_core.primitives.json_file import unusable
 from aqueduct_core.spool import SpoolReader, holder
 from aqueduct_core.spool.identity import IDENTITY
 
@@ -153,14 +154,12 @@ def places(directory: Path) -> list[Place]:
     Raises:
         SpoolFailed: IO when there is none.
     """
-    if (directory / IDENTITY).exists() or (directory / LAYOUT).exists():
-        return [Place(directory, None)]
     try:
+        if (directory / IDENTITY).exists() or (directory / LAYOUT).exists():
+            return [Place(directory, None)]
         below = [number_of(each) for each in directory.iterdir() if each.is_dir()]
     except OSError as error:
-        raise SpoolFailed(
-            "IO", f"{directory} cannot be read: {error.strerror}", "Name a directory of a spool"
-        ) from None
+        raise unusable(directory, error, "Name a directory of a spool") from None
     numbers = sorted(number for number in below if number is not None)
     if not numbers:
         raise SpoolFailed(

@@ -217,10 +217,15 @@ def server_tls(settings: IntakeSettings) -> ServerTls:
     if tls.self_signed:
         return ServerTls.self_signed(tls.self_signed)
     if tls.cert_file is None or tls.key_file is None:
+        found = {"tls.certFile": tls.cert_file, "tls.keyFile": tls.key_file}
+        given = [name for name, file in found.items() if file is not None]
+        absent = [name for name, file in found.items() if file is None]
         raise InvalidOption(
             "MISSING",
-            "the listener has no certificate",
-            "Set tls.certFile and tls.keyFile, or tls.selfSigned",
+            f"{given[0]} is given without {absent[0]}"
+            if given
+            else "the listener has no certificate",
+            f"Set {' and '.join(absent)}, or tls.selfSigned",
         )
     return ServerTls(cert_file=Path(tls.cert_file), key_file=Path(tls.key_file))
 

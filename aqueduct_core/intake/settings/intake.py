@@ -104,11 +104,18 @@ class IntakeSettings(ServiceSettings, frozen=True):
                 "MISSING" if self.listen is None else "CONFLICT",
                 "an intake listens or connects, and "
                 + ("neither is set" if self.listen is None else "both are set"),
-                "Set listen to host:port, or connect.endpoints to whom to dial",
+                "Set listen to host:port, or connect.endpoints to whom to dial"
+                + ("" if self.listen is None else ", not both"),
             )
         if self.listen is not None:
             checked_address("listen", self.listen)
         checked_address("flight", self.flight)
+        if not self.spool.strip() or "://" in self.spool:
+            raise InvalidOption(
+                "BAD_VALUE",
+                f"spool is {self.spool!r}; it must be the path of a local or mounted directory",
+                "Name it without a scheme",
+            )
 
     def to_json(self) -> str:
         """One line of JSON. Holds secrets: for standard input or an owner-only file."""
@@ -146,8 +153,10 @@ class IntakeSettings(ServiceSettings, frozen=True):
                 "Use the release that wrote it, or a newer one",
             )
         check_known(content, cls)
-        if not isinstance(content.get("spool"), str):
-            raise InvalidOption("MISSING", "the settings name no spool", "Give a directory")
+        if "spool" not in content:
+            raise InvalidOption(
+                "MISSING", "the settings name no spool", "Set spool to the directory of the log"
+            )
         kept = content.get("credentials")
         content["credentials"] = _NONE if kept is None else _credentials(kept)
         settings = from_mapping(content, cls)

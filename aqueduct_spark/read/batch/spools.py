@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from aqueduct_core.errors import DataLoss, SpoolFailed
 from aqueduct_core.intake.storage.layout import layout_of, protocol_of
+from aqueduct_core.primitives.json_file import unusable
 from aqueduct_core.spool.catalog import CATALOG
 from aqueduct_core.spool.identity import IDENTITY
 from aqueduct_core.spool.reader import SpoolReader
@@ -139,10 +140,10 @@ def spool_directories(spool: Path) -> list[tuple[int, Path]]:
         SpoolFailed: IO when there is none, or that of an intake is out of sight: the place of a
             volume that is not mounted is empty, and intakes are numbered without gaps.
     """
-    if is_spool(spool):
-        return [(0, spool)]
     found: list[tuple[int, Path]] = []
     try:
+        if is_spool(spool):
+            return [(0, spool)]
         for path in spool.iterdir():
             match = _INTAKE.fullmatch(path.name)
             if match and is_spool(path):
@@ -150,6 +151,8 @@ def spool_directories(spool: Path) -> list[tuple[int, Path]]:
             elif match and not any(path.iterdir()):
                 raise _none_here(path, "it is empty")
     except OSError as error:
+        if isinstance(error, PermissionError):
+            raise unusable(spool, error, "") from None
         raise _none_here(spool, error.strerror or str(error)) from None
     if not found:
         raise _none_here(spool, "it holds no spool")

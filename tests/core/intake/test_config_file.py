@@ -60,11 +60,14 @@ def test_what_the_example_leaves_out_is_right_too(tmp_path: Path) -> None:
     )
 
 
+LISTENS = 'spool = "s"\nlisten = "[::1]:0"\n'
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("spool = ", r"BAD_VALUE.*intake\.toml is no TOML"),
-        ("", r"MISSING.*no spool"),
+        ("", r"MISSING.*intake\.toml: the settings name no spool"),
         ('spool = "s"', r"MISSING.*listens or connects, and neither"),
         ('spool = "s"\nlisten = "[::1]:0"\n[connect]\nendpoints = ["a:1"]', "CONFLICT.*both"),
         ('spool = "s"\nlisten = "[::1]:0"\npartitons = 2', "UNKNOWN.*partitons.*partitions"),
@@ -83,6 +86,39 @@ def test_what_the_example_leaves_out_is_right_too(tmp_path: Path) -> None:
         ('spool = "s"\n[connect]\nendpoints = ["a:1"]\nsubscriptions = ["x", "x"]', "'x' twice"),
         ('spool = "s"\n[connect]\nendpoints = ["a:1"]\nsubscriptions = [1]', "wrong kind"),
         ('spool = "s"\n[connect]\nendpoints = ["a:1"]\nfirstWait = "1h"', "waits between"),
+        # the wrong kind of a value, with its key
+        ("spool = 5", "key spool is 5; it must be a text in quotes"),
+        ('spool = "s"\nlisten = 5', "key listen is 5; it must be a text"),
+        (f"{LISTENS}partitions = 2.5", "partitions is 2.5; .* whole number"),
+        (f"{LISTENS}partitions = 0", "partitions is 0; .* from 1 to 4096"),
+        (f'{LISTENS}sharePort = "yes"', 'is "yes"; it must be true or'),
+        (f"{LISTENS}limits = 5", r"limits is 5; .* a table, written \[lim"),
+        (f'{LISTENS}[limits]\nchannels = "x"', r'limits\.channels is "x"'),
+        (f'{LISTENS}[limits]\nretry = "no"', r'one of "auto", "always"'),
+        (
+            'spool = "s"\nlisten = "[::1]:0"\n[tls]\nselfSigned = true',
+            r"tls\.selfSigned is true.*list",
+        ),
+        (f'{LISTENS}[tls]\nselfSigned = ["a", 5]', r"selfSigned\[1\] is 5"),
+        (
+            'spool = "s"\nlisten = "[::1]:0"\n[auth]\ntokenFile = ["hush"]',
+            r"auth\.tokenFile it must",
+        ),
+        ('spool = "s"\n[connect]\nendpoints = "a:1"', r'endpoints is "a:1"; it must be a list'),
+        ('spool = "s"\n[connect]\ncaFile = "a"', r"MISSING.*no key connect\.endpoints"),
+        (f"{LISTENS}keys = 5", "key keys is 5; it must be a text"),
+        (f"{LISTENS}protocol = 5", "key protocol is 5"),
+        # bounds and units, as people write them
+        (f'{LISTENS}groupCommit = "1h"', "is '1h'; .* from 0ms to 10s"),
+        (f'{LISTENS}maxMessageBytes = "1t"', "a size from 1b to 1g"),
+        (f"{LISTENS}groupCommit = true", 'is true, without.*"20ms"'),
+        # names
+        ('spool = "s"\nListen = "[::1]:0"', "unknown key Listen. The nearest one is listen"),
+        ('spool = "s"\n[limits]\nconections = 5', r"nearest one is limits\.connections"),
+        (
+            'spool = "s3://b/s"\nlisten = "[::1]:0"',
+            "spool is 's3://b/s'.*without a scheme",
+        ),
     ],
 )
 def test_a_mistake_is_one_error_that_names_it_and_leaves_nothing(
@@ -93,6 +129,16 @@ def test_a_mistake_is_one_error_that_names_it_and_leaves_nothing(
         read(written(tmp_path, text))
     assert "hush" not in str(caught.value)
     assert os.listdir(tmp_path) == ["intake.toml"]
+
+
+def test_marks_of_editors_and_of_other_systems(tmp_path: Path) -> None:
+    text = f'spool = "{tmp_path}/s"\r\nlisten = "[::1]:0"\r\n'
+    path = tmp_path / "intake.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert read(path)[0].listen == "[::1]:0"
+    path.write_bytes(b'spool = "\xff"')
+    with pytest.raises(InvalidOption, match=r"byte 9 is not UTF-8\. Save it as text in UTF-8"):
+        read(path)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
