@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from aqueduct_core.aio.delivery_watch import DeliveryWatch, Observed
 from aqueduct_core.aio.half import CarriedHalf, abandon
 from aqueduct_core.aio.local_channel import LocalChannel
 from aqueduct_core.aio.network import NetworkConnection
@@ -40,6 +41,7 @@ from aqueduct_core.aqueduct.events import (
 from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.engine.message_batch import Headers, MessageBatch
 from aqueduct_core.escape import escaped
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.awaiting import Signal
 from aqueduct_core.transport.driver import Driver
 
@@ -62,6 +64,7 @@ class ChannelTable:
         on_closed: Callable[[Closed], None],
     ) -> None:
         self.network = NetworkConnection(engine, on_closed)
+        self.network.watch = DeliveryWatch(self.network.loop, self)
         self.senders: dict[int, SendState] = {}
         self.receivers: dict[int, ReceiveState] = {}
         self._on_opened = on_opened
@@ -76,6 +79,36 @@ class ChannelTable:
     def unacked(self) -> int:
         """Messages that were sent and have no outcome."""
         return sum(sender.deliveries.open for sender in self.senders.values())
+
+    def observe(self) -> Observed:
+        """What waits for the peer now; see ``DeliveryWatch``."""
+        network = self.network
+        waiting = ending = settled = most = 0
+        channel: int | None = None
+        for number, sender in self.senders.items():
+            mine, ends = sender.deliveries.open, sender.finishing or sender.cancelled
+            waiting += mine
+            ending += ends
+            settled += sender.deliveries.total - mine
+            if mine + ends > most:
+                most, channel = mine + ends, number
+        blocked = network.engine.statistics.short_of_credit
+        if blocked in self.senders:
+            channel = blocked
+        driver = network.driver
+        return Observed(
+            peer="the peer" if driver is None else str(HostPort(*driver.peer[:2])),
+            channel="" if channel is None else self.senders[channel].label,
+            waiting=waiting,
+            ending=ending,
+            settled=settled,
+            heard=0 if driver is None else driver.statistics.datagrams_received,
+            delivered=network.bytes_delivered,
+            blocked=blocked is not None or bool(waiting and driver is not None and driver.unsent),
+        )
+
+    def probe(self) -> None:
+        self.network.probe()
 
     async def drained(self) -> None:
         """Return when every message sent has an outcome and every finish is complete, or the

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from aqueduct_core.aio.delivery_watch import DeliveryWatch
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aio.sender_line import Blocked, SenderLine
 from aqueduct_core.aqueduct.engine import AqueductEngine
@@ -40,6 +41,7 @@ class NetworkConnection:
         self.driver: Driver | None = None
         self.closed: Closed | None = None
         self.datagrams = True
+        self.watch: DeliveryWatch | None = None
         self.when_closed = [on_closed]
         self._handed_over = 0
         self._turn = 0
@@ -54,6 +56,8 @@ class NetworkConnection:
 
     def kick(self) -> None:
         """Let the driver run soon, with what the application wants the peer to have."""
+        if self.watch is not None:
+            self.watch.wake()
         if self.driver is not None:
             self.driver.kick(urgent=self._turn_bytes >= URGENT)
 
@@ -114,8 +118,15 @@ class NetworkConnection:
             return ConnectionLost(label)
         return ConnectionLost(label, *closed)
 
+    def probe(self) -> None:
+        """Ask the peer's host for a sign of life."""
+        if self.driver is not None and self.driver.link.probe():
+            self.driver.kick(urgent=True)
+
     def over(self, closed: Closed) -> None:
         """The connection has ended, and its halves know it."""
+        if self.watch is not None:
+            self.watch.stop()
         for pending in (self._serving, self._table_call):
             if pending is not None:
                 pending.cancel()

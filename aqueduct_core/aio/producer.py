@@ -103,7 +103,7 @@ class Producer:
         give_up_after: float | None = 120.0,
         wait_for_server: bool = True,
         first_wait: float = 0.1,
-        longest_wait: float = 5.0,
+        longest_wait: float = 1.0,
         chance: Callable[[], float] = random.random,
     ) -> None:
         connection_headers(token=token, producer=producer)
@@ -114,6 +114,7 @@ class Producer:
         self._channels: dict[str, ProducerChannel] = {}
         self._carriers: dict[str, ChannelCarrier] = {}
         self._loop = ReconnectLoop(
+            str(self._where),
             self._state,
             self._carriers,
             dial=partial(

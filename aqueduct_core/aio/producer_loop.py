@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from aqueduct_core.aio.connection import ClientConnection
+from aqueduct_core.aio.delivery_watch import OutageNotices
 from aqueduct_core.aio.outcomes import ConnectionLost, LostInTransit, Misuse, ReceiverClosed
 from aqueduct_core.aio.producer_carrier import ChannelCarrier
 from aqueduct_core.aio.producer_state import ProducerState
 from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.errors import AqueductError, ConnectFailed, ProtocolViolation
+from aqueduct_core.escape import escaped
 from aqueduct_core.primitives.backoff import Backoff
 
 CLOSED_IN_A_ROW = 5
 """Times that a receiver may close a channel without acking anything before that is an error."""
 
 
+_logger = logging.getLogger(__name__)
+
+
 class ReconnectLoop:
     """Keeps a connection up that carries all channels, until the producer is closed or gives up.
 
-    ``dial`` makes a connection; ``refused`` says what a server that closed it has against the
-    producer, if no new connection changes that. ``impatient``: the first connection must come about
-    at once; ``give_up_after``: seconds without a connection, None for ever.
+    ``dial`` makes a connection to ``server``; ``refused`` says what a server that closed it has
+    against the producer, if no new connection changes that. ``impatient``: the first connection
+    must come about at once; ``give_up_after``: seconds without a connection, None for ever.
     """
 
     def __init__(
         self,
+        server: str,
         producer: ProducerState,
         carriers: Mapping[str, ChannelCarrier],
         *,
@@ -38,6 +45,7 @@ class ReconnectLoop:
     ) -> None:
         self.connection: ClientConnection | None = None
         self.reconnects = 0
+        self._notices = OutageNotices(server)
         self._producer = producer
         self._carriers = carriers
         self._dial = dial
@@ -78,7 +86,9 @@ class ReconnectLoop:
         lost_at = loop.time()
         while not self._closing and not self._producer.failed:
             try:
-                await self._use(await self._dial())
+                connection = await self._dial()
+                self._tell(self._notices.connected(loop.time()))
+                await self._use(connection)
             except (ConnectFailed, ProtocolViolation) as error:
                 if self._impatient:
                     self._fail(error)
@@ -88,6 +98,7 @@ class ReconnectLoop:
                 if limit is not None and loop.time() + wait - lost_at > limit:
                     self._fail(self._gave_up(error, limit))
                     return
+                self._tell(self._notices.failed(loop.time(), error.what, since=lost_at))
                 await asyncio.sleep(wait)
                 continue
             except Exception as error:  # refused for a reason that no waiting changes
@@ -137,6 +148,10 @@ class ReconnectLoop:
         await connection.wait_closed()
         if not self._closing:
             await connection.accepted()
+
+    def _tell(self, line: str | None) -> None:
+        if line is not None:
+            _logger.warning("%s", escaped(line))
 
     def _settled(self, reliable: bool, first: int, stop: int, acked: bool) -> None:
         """The server took a message that carried a channel: it is there, and well."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from aqueduct_core.aqueduct.channels import Channels
@@ -156,6 +157,19 @@ class Egress:
                 return False
             queues.awaiting_writable[channel] = False
         return True
+
+    def short_of_credit(self) -> int | None:
+        """A channel whose messages, or whose application with more of them, wait for credit of the
+        peer's receivers (AQ-FLOW-4)."""
+        queues = self._context.queues
+        for channel in chain(queues.awaiting_writable, queues.channels()):
+            half = self._channels.halves.get(channel)
+            if isinstance(half, SenderHalf) and half.blocked_by in (
+                SendVerdict.CHANNEL,
+                SendVerdict.TOTAL,
+            ):
+                return channel
+        return None
 
     def release(self, now: float) -> None:
         """Send what waits and may go now, one message a channel in turn."""

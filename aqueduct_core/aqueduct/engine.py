@@ -419,6 +419,7 @@ class AqueductEngine:
             overflows=self._dispatch.overflows,
             waiting=len(self._context.queues),
             outstanding=self._context.flow.total,
+            short_of_credit=self._egress.short_of_credit(),
         )
 
     @property

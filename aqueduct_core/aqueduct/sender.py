@@ -262,9 +262,8 @@ class SenderHalf:
                     answer = self._send_datagram(payload, own, (), now)
                 else:
                     answer = self._send_on_stream(payload, own, ())
-                if isinstance(answer, SendVerdict):
-                    self.blocked_by = answer
                 if not isinstance(answer, tuple):
+                    self.blocked_by = answer or self.blocked_by
                     break
                 stop += 1
         if stop > first:
@@ -275,6 +274,8 @@ class SenderHalf:
         """Put consecutive messages on the message stream; how many have credit."""
         flow, first = self._context.flow, self.reliable_sent
         count = flow.grant(self.account, first, payloads, headers) if self._stream_free else 0
+        if count < len(payloads):
+            self.blocked_by = SendVerdict.CHANNEL if self._stream_free else SendVerdict.STREAMS
         if not count:
             return 0
         headers = None if headers is None else headers.part(0, count)

@@ -31,7 +31,8 @@ RECORD_BYTES = 180
 class Statistics(NamedTuple):
     """Totals of the connection; ``queued_bytes`` were delivered and not consumed, ``waiting``
     messages of ours have no number yet, ``outstanding`` bytes of ours are with the peer's
-    receivers (flow control)."""
+    receivers (flow control). ``short_of_credit``: a channel of which messages, or an application
+    with more of them, wait for credit of the peer's receivers (AQ-FLOW-4); None: there is none."""
 
     messages_received: int
     messages_sent: int
@@ -41,6 +42,7 @@ class Statistics(NamedTuple):
     overflows: int
     waiting: int
     outstanding: int
+    short_of_credit: int | None
 
 
 def footprint(

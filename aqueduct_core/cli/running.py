@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import signal
+import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+from aqueduct_core.aio import delivery_watch, producer_loop
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.outcomes import ConnectionLost
@@ -41,6 +44,18 @@ async def dialled(options: argparse.Namespace) -> AsyncIterator[ClientConnection
         except ConnectionLost:
             await connection.accepted()
             raise
+
+
+def show_waits() -> None:
+    """Have standard error tell what messages wait for when they wait long, and when they go on."""
+    handler = logging.StreamHandler()
+    clear = "\r\x1b[K" if sys.stderr.isatty() else ""  # of a progress bar
+    handler.setFormatter(logging.Formatter(f"{clear}%(message)s"))
+    for told in (delivery_watch, producer_loop):
+        logger = logging.getLogger(told.__name__)
+        logger.handlers = [handler]
+        logger.setLevel(logging.WARNING)
+        logger.propagate = False
 
 
 async def _guarded(work: Coroutine[Any, Any, int]) -> int:

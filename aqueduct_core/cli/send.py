@@ -23,7 +23,7 @@ from aqueduct_core.cli.console import arguments
 from aqueduct_core.cli.console.terminal import PROGRESS_SECONDS, ProgressBar
 from aqueduct_core.cli.input import payloads
 from aqueduct_core.cli.numbering import add_numbering, beginning, given_numbering
-from aqueduct_core.cli.running import dialled, run_interruptible
+from aqueduct_core.cli.running import dialled, run_interruptible, show_waits
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import InvalidOption, SinkFailed
 
@@ -127,6 +127,7 @@ class _MessageSender(Protocol):
 
 
 async def _send(options: argparse.Namespace) -> int:
+    show_waits()
     started = time.monotonic()
     opening = _produce(options) if options.producer is not None else _connect(options)
     sent = _Sent()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,20 @@ def test_a_sender_that_waits_for_input_ends_quietly_too(certificates: Path) -> N
             assert sending.returncode == 130
             assert out.startswith(b"sent=0 acked=0")
             assert errors == b""
+
+
+def test_what_messages_wait_for_is_a_plain_line_on_standard_error() -> None:
+    """In a process of its own, as it changes how loggers of the library tell."""
+    code = (
+        "import logging\n"
+        "from aqueduct_core.aio import delivery_watch\n"
+        "from aqueduct_core.cli.running import show_waits\n"
+        "from aqueduct_core.logs.handler import log_to_standard_error\n"
+        "log_to_standard_error(logging.ERROR)\n"
+        "show_waits()\n"
+        "show_waits()\n"
+        "logging.getLogger(delivery_watch.__name__).warning('waiting for host:1')\n"
+        "logging.getLogger('another').warning('not told')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "waiting for host:1\n")
