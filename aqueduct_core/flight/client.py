@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -54,6 +56,7 @@ class IntakeClient:
         self._read_timeout = read_timeout
         self._spool: str | None = None
         self._epoch: int | None = None
+        self._owed: dict[int, float] = {}
         with self._translated(action_timeout):
             self._client = dial(
                 address,
@@ -255,6 +258,11 @@ class IntakeClient:
                 if position != ticket.end:
                     raise self._unreachable(f"ended the read of {ticket} at offset {position}")
 
+    def silent(self, now: float) -> float:
+        """For how many seconds the intake owes an answer to a call that is under way, at monotonic
+        ``now``; 0.0 when it owes none."""
+        return max([0.0, *(now - since for since in self._owed.copy().values())])
+
     def close(self) -> None:
         self._client.close()
 
@@ -267,9 +275,14 @@ class IntakeClient:
         self, name: str, body: dict[str, Any] | None = None, extra: float = 0.0
     ) -> dict[str, Any]:
         timeout = self._action_timeout + extra
-        with self._translated(timeout):
-            action = fl.Action(name, json.dumps(body or {}).encode())
-            answers = list(self._client.do_action(action, self._options(timeout)))
+        caller = threading.get_ident()
+        self._owed[caller] = time.monotonic() + extra
+        try:
+            with self._translated(timeout):
+                action = fl.Action(name, json.dumps(body or {}).encode())
+                answers = list(self._client.do_action(action, self._options(timeout)))
+        finally:
+            self._owed.pop(caller, None)
         if not answers:
             return {}
         value: dict[str, Any] = json.loads(answers[0].body.to_pybytes())

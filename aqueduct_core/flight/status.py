@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from aqueduct_core.flight.stalls import Stall
 from aqueduct_core.flight.subscription_status import SubscriptionStatus
 from aqueduct_core.primitives.json_file import JsonForm
 
@@ -44,7 +45,8 @@ class IntakeStatus(JsonForm, frozen=True):
     at its start, both by option; no secret is in either. ``opened`` are the ends of all logs, that
     of events last, when it opened the spool, before anybody brought anything to it. ``warnings``
     are what those who run it should know of its settings. ``protocol`` is that of its messages;
-    earlier releases knew one and did not say it.
+    earlier releases knew one and did not say it. ``stalls`` are what keeps messages from coming,
+    or the spool from taking them, with how long they do.
     """
 
     id: str
@@ -76,3 +78,4 @@ class IntakeStatus(JsonForm, frozen=True):
     opened: tuple[int, ...] = ()
     warnings: tuple[str, ...] = ()
     protocol: str = "aqueduct"
+    stalls: tuple[Stall, ...] = ()

@@ -25,7 +25,8 @@ class EndpointState(JsonForm, frozen=True):
 
     ``failure`` is why it is not connected; None while it is, or before the first attempt ended.
     ``refused``: the endpoint answered and does not want us, or cannot be trusted (token,
-    certificate, version). The intake tries again all the same, as these may change.
+    certificate, version). The intake tries again all the same, as these may change. ``over``:
+    nothing is wanted of it any more.
     """
 
     address: str
@@ -33,6 +34,7 @@ class EndpointState(JsonForm, frozen=True):
     attempts: int = 0
     failure: ErrorForm | None = msgspec.field(name="error", default=None)
     refused: bool = False
+    over: bool = False
 
     @property
     def error(self) -> AqueductError | None:

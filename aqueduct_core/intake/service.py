@@ -20,6 +20,7 @@ from aqueduct_core.intake.control import status_file
 from aqueduct_core.intake.control.commands import Control
 from aqueduct_core.intake.control.flight_host import SpoolHost, Watch
 from aqueduct_core.intake.control.lease import Lease
+from aqueduct_core.intake.control.stall_watch import IntakeStalls
 from aqueduct_core.intake.control.state import IntakeState, Meter
 from aqueduct_core.intake.sessions.channel_owners import ChannelOwners
 from aqueduct_core.intake.sessions.context import SessionContext
@@ -112,6 +113,7 @@ class Intake:
         )
         self._truncation = Truncation(spool, self._fence, self._loop.call_later, self._groups.fail)
         self._meter = Meter(self._loop.time())
+        self._stalls: IntakeStalls
         self._pump_timer: asyncio.TimerHandle | None = None
         self._ack_delay = adapter.ack_delay(settings)
         self._host: SpoolHost
@@ -213,6 +215,7 @@ class Intake:
             in_force=self._in_force,
             opened=self._opened,
             warnings=self._frontend.warnings,
+            stalls=self._stalls.now(),
         )
 
     def _cursors_moved(self) -> None:
@@ -226,23 +229,27 @@ class Intake:
         await self._frontend.open(self._context, self._sessions.add)
         try:
             host, port = HostPort.parse(settings.flight)
+            control = Control(
+                self._spool,
+                settings.partitions,
+                lease=self._lease,
+                fence=self._fence,
+                clock=self._loop.time,
+                state=self._state,
+                moved=self._cursors_moved,
+                behind=self._groups.fail,
+                drain=lambda: self.end("a client asked for it"),
+                record=self._groups.record,
+                wall_microseconds=self._context.wall_microseconds,
+            )
+            self._stalls = IntakeStalls(
+                self._spool, settings, self._frontend, self._context, control.slow_cursors
+            )
             self._host = SpoolHost(
                 self._spool,
                 self._rows,
                 settings.partitions,
-                Control(
-                    self._spool,
-                    settings.partitions,
-                    lease=self._lease,
-                    fence=self._fence,
-                    clock=self._loop.time,
-                    state=self._state,
-                    moved=self._cursors_moved,
-                    behind=self._groups.fail,
-                    drain=lambda: self.end("a client asked for it"),
-                    record=self._groups.record,
-                    wall_microseconds=self._context.wall_microseconds,
-                ),
+                control,
                 self._watch,
                 self._fence,
                 self._loop,
@@ -266,6 +273,7 @@ class Intake:
         )
         for warning in self._frontend.warnings:
             log.warning("%s", warning)
+        self._stalls.start()
 
     def _flight_refused(self, reason: str) -> None:
         """In a thread of Flight."""
@@ -309,6 +317,7 @@ class Intake:
 
     async def _close(self) -> None:
         self._truncation.end()
+        self._stalls.end()
         self._frontend.refuse()
         if self._failure is None:
             await self._settle()

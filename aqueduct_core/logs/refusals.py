@@ -28,11 +28,14 @@ class RefusalLog:
 
     A kind is a text of ours, such as ``connections refused``, so there are few of them. One that
     is left out costs an addition. Belongs to one thread; ``close`` tells what is not told yet.
+    ``totals`` counts all, by kind; ``latest`` is the newest line of each.
     """
 
     def __init__(self, logger: logging.Logger, later: Later) -> None:
         self._logger = logger
         self._later = later
+        self.totals: Counter[str] = Counter()
+        self.latest: dict[str, str] = {}
         self._told: Counter[str] = Counter()
         self._left_out: Counter[str] = Counter()
         self._period: Cancellable | None = None
@@ -41,10 +44,12 @@ class RefusalLog:
         self, kind: str, text: str, *values: Any, level: int = logging.WARNING, count: int = 1
     ) -> None:
         """``count`` refusals of a kind; ``text % values`` tells of them in one line."""
+        self.totals[kind] += count
         if self._told[kind] >= LINES:
             self._left_out[kind] += count
             return
         self._told[kind] += 1
+        self.latest[kind] = text % values if values else text
         self._logger.log(level, text, *values)
         if self._period is None:
             self._period = self._later(PERIOD, self._over)

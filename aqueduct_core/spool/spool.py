@@ -127,6 +127,11 @@ class Spool(Readable):
         return self._quota.full or self.unreported
 
     @property
+    def no_space(self) -> bool:
+        """The disk has no space for what came last; what came before is stored."""
+        return self._writer.no_space or self.unreported
+
+    @property
     def unreported(self) -> bool:
         """A group is on the disk and is not reported, as there is no space to note that it was:
         ``pump`` again later."""

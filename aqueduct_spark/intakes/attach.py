@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -21,7 +22,7 @@ from aqueduct_spark.model.partitions import LaunchOrder
 from aqueduct_spark.options.read import StreamReadOptions
 from aqueduct_spark.options.source import Dial, Listen, Standalone
 from aqueduct_spark.options.tokens import Token, standalone_credentials
-from aqueduct_spark.planning.launches import Absent
+from aqueduct_spark.planning.launches import Absent, PendingLaunch
 from aqueduct_spark.planning.views import Reader
 
 
@@ -53,6 +54,12 @@ class AttachedIntakes(Protocol):
 
     def take_absent(self) -> Absent:
         """Hosts on which a spool was looked for in vain since the last call, by intake."""
+
+    def begin_launches(self, intakes: Iterable[int]) -> None:
+        """Tasks are about to be given the launches of these."""
+
+    def pending(self) -> Mapping[int, PendingLaunch]:
+        """The launches that are waited for, by intake."""
 
     def close(self) -> None: ...
 
@@ -131,6 +138,12 @@ class _Launched:
     def take_absent(self) -> Absent:
         return self._rendezvous.take_absent()
 
+    def begin_launches(self, intakes: Iterable[int]) -> None:
+        self._rendezvous.order(intakes, time.monotonic())
+
+    def pending(self) -> Mapping[int, PendingLaunch]:
+        return self._rendezvous.pending()
+
     def close(self) -> None:
         """Intakes stay until their lease is over, to be adopted."""
         self._renewal.stop()
@@ -176,6 +189,12 @@ class _Standalone:
         return None
 
     def take_absent(self) -> Absent:
+        return {}
+
+    def begin_launches(self, intakes: Iterable[int]) -> None:
+        return
+
+    def pending(self) -> Mapping[int, PendingLaunch]:
         return {}
 
     def close(self) -> None:

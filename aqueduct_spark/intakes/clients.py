@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 STATUS_TIMEOUT = 5.0
 """Seconds after which an intake counts as gone; a data task finds out by itself as well."""
 
+SILENT_SECONDS = 1.0
+"""A call that takes so long is told of: an intake answers from memory."""
+
 TURN = 0.05
 """Seconds for which one of several intakes is waited for."""
 
@@ -57,6 +60,10 @@ class IntakeClients:
         self._clients: dict[str, IntakeClient] = {}
         self._addresses: dict[int, str] = {}
         self._statuses: dict[int, IntakeStatus] = {}
+        self._last: dict[int, IntakeStatus] = {}
+        self._looked = 0.0
+        self._start = StreamOffset()
+        self._failures: dict[str, AqueductError] = {}
 
     def observe(self, start: StreamOffset) -> dict[int, Seen]:
         """Each intake that answers now, with its cursors leased, but for those that are ending.
@@ -68,6 +75,7 @@ class IntakeClients:
             AqueductError: as `Discovery.find`.
         """
         self._leases.know(position.id for position in start.spool.values())
+        self._start = start
         found = self._discovery.find(start, self._status_at)
         statuses: dict[int, IntakeStatus] = {}
         for intake, (address, status) in found.items():
@@ -88,12 +96,16 @@ class IntakeClients:
                 continue
             except AqueductError as error:
                 log.debug("intake %d is gone: %s", intake, error)
-                self._forget(client)
+                self._failed(client, error)
                 continue
             statuses[intake] = status
+        expected = set(self._discovery.expected(start).values())
         with self._lock:
             self._addresses = {intake: found[intake][0] for intake in statuses}
             self._statuses = statuses
+            self._last.update(statuses)
+            self._failures = {at: why for at, why in self._failures.items() if at in expected}
+            self._looked = time.monotonic()
         return {intake: see(status, self._reader) for intake, status in statuses.items()}
 
     def _adopted(self, intake: int, status: IntakeStatus, client: IntakeClient) -> bool:
@@ -200,6 +212,11 @@ class IntakeClients:
         with self._lock:
             return dict(self._statuses)
 
+    def last_statuses(self) -> dict[int, IntakeStatus]:
+        """What each intake said of itself last, also of those that do not answer any more."""
+        with self._lock:
+            return dict(self._last)
+
     def renew_cursors(self) -> None:
         self._leases.renew()
 
@@ -211,8 +228,43 @@ class IntakeClients:
             client = self._client(address)
             try:
                 client.renew(lease)
-            except AqueductError:
-                self._forget(client)
+            except AqueductError as error:
+                self._failed(client, error)
+            else:
+                self._failures.pop(address, None)
+
+    def refresh(self, seconds: float) -> None:
+        """Ask the intakes how they are, where that is not known for so long: a batch runs."""
+        with self._lock:
+            if time.monotonic() - self._looked < seconds:
+                return
+            addresses = dict(self._addresses)
+        statuses: dict[int, IntakeStatus] = {}
+        for intake, address in addresses.items():
+            answer = self._status_at(address)
+            if isinstance(answer, IntakeStatus):
+                statuses[intake] = answer
+        with self._lock:
+            if self._addresses == addresses:
+                self._statuses = self._statuses | statuses
+                self._last.update(statuses)
+                self._looked = time.monotonic()
+
+    def troubles(self, now: float) -> dict[str, AqueductError]:
+        """Who does not answer at monotonic ``now``, of the intakes that are known and those that
+        run on their own: by what people call each, and why."""
+        with self._lock:
+            clients, failures = dict(self._clients), dict(self._failures)
+        found: dict[str, AqueductError] = {}
+        for name, address in self._discovery.expected(self._start).items():
+            client = clients.get(address)
+            silent = 0.0 if client is None else client.silent(now)
+            if address in failures:
+                found[name] = failures[address]
+            elif silent >= SILENT_SECONDS:
+                what = f"nothing has come from {address} for {silent:.0f} s"
+                found[name] = IntakeFailed("UNREACHABLE", what, "See whether its host is there")
+        return found
 
     def close(self) -> None:
         """Give the cursors back and hang up."""
@@ -231,12 +283,15 @@ class IntakeClients:
             status = client.status()
         except AqueductError as error:
             log.debug("no intake answers at %s: %s", address, error)
-            self._forget(client)
+            self._failed(client, error)
             return error
         if status.draining:
-            return IntakeFailed(
+            ending = IntakeFailed(
                 "UNREACHABLE", f"the intake at {address} is about to end", "Start it again"
             )
+            self._failures[address] = ending
+            return ending
+        self._failures.pop(address, None)
         return status
 
     def _client(self, address: str) -> IntakeClient:
@@ -247,8 +302,9 @@ class IntakeClients:
                 self._clients[address] = client
         return client
 
-    def _forget(self, client: IntakeClient) -> None:
+    def _failed(self, client: IntakeClient, error: AqueductError) -> None:
         """The next call dials anew, with the credentials as they are then."""
+        self._failures[client.address] = error
         with self._lock:
             if self._clients.get(client.address) is not client:
                 return

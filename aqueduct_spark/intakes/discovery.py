@@ -38,6 +38,9 @@ class Discovery(Protocol):
     def addresses(self) -> set[str]:
         """Where intakes are registered that may not have been called yet."""
 
+    def expected(self, start: StreamOffset) -> dict[str, str]:
+        """Where each intake that was there is to answer, by what people call it."""
+
 
 class LaunchedIntakes:
     """Intakes that tasks launch: they are registered at the rendezvous, or were at the address in
@@ -75,6 +78,11 @@ class LaunchedIntakes:
     def addresses(self) -> set[str]:
         return {held.at for held in self._rendezvous.registered().values()}
 
+    def expected(self, start: StreamOffset) -> dict[str, str]:
+        places = {intake: position.at for intake, position in start.spool.items()}
+        places |= {intake: held.at for intake, held in self._rendezvous.registered().items()}
+        return {f"intake {intake}": at for intake, at in sorted(places.items())}
+
 
 class StandaloneIntakes:
     """Intakes that run on their own, at known addresses; each is waited for ``timeout`` seconds.
@@ -107,6 +115,9 @@ class StandaloneIntakes:
 
     def addresses(self) -> set[str]:
         return set()
+
+    def expected(self, start: StreamOffset) -> dict[str, str]:
+        return {f"intake at {address}": address for address in self._addresses}
 
     def _check_wait(
         self, answers: Sequence[IntakeStatus | AqueductError], known: dict[int, str]

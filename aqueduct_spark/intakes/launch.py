@@ -70,7 +70,7 @@ def ensure_intake(order: LaunchOrder) -> Registration:
             there; IntakeFailed.UNREACHABLE when there is none in sight, or the planner is gone.
     """
     began = time.monotonic()
-    pause = FIRST_PAUSE
+    pause, begun = FIRST_PAUSE, False
     with _rendezvous(order) as rendezvous:
         while True:
             held = rendezvous.lookup(order.intake)
@@ -81,15 +81,19 @@ def ensure_intake(order: LaunchOrder) -> Registration:
                 if waited > min(ABSENT_TIMEOUT, order.lock_timeout):
                     raise _absent(order)
             else:
+                if not begun:
+                    begun = True
+                    rendezvous.report(order.intake)
                 try:
                     return settle(rendezvous, _start(order), held, order)
-                except SpoolFailed as error:
-                    if error.subclass != "LOCKED":
-                        raise
-                    shared = _shared(order)
+                except AqueductError as error:
+                    locked = isinstance(error, SpoolFailed) and error.subclass == "LOCKED"
+                    shared = _shared(order) if locked else None
                     if shared is not None:
                         return settle(rendezvous, shared, held, order)
-                    if waited > order.lock_timeout:
+                    failed = not locked or waited > order.lock_timeout
+                    rendezvous.report(order.intake, error, failed=failed)
+                    if failed:
                         raise
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)

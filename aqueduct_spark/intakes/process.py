@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import socket
 import subprocess
 import sys
 import time
@@ -35,10 +36,17 @@ _DROPPED = (
 )
 """Secrets and sockets between Spark and its Python worker: nothing that outlives the worker."""
 
-_DETACH = (
-    "import subprocess, sys\nsubprocess.Popen(sys.argv[1:], start_new_session=True, cwd='/')\n"
-)
-"""Starts its arguments with our own standard streams in a session of their own, and ends."""
+SHOWN_LINES, SHOWN_CHARACTERS = 6, 300
+"""Of the log of a process that failed: the last lines, and characters of each, in an error."""
+
+_DETACH = """
+import subprocess, sys
+process = subprocess.Popen(sys.argv[1:], start_new_session=True, cwd='/')
+print('{"started": %d}' % process.pid, flush=True)
+process.returncode = 0
+"""
+"""Starts its arguments with our own standard streams in a session of their own, says their process
+in a line, and ends."""
 
 _VANISH = """
 import os, shutil, subprocess, sys
@@ -79,6 +87,7 @@ def start_intake(settings: IntakeSettings, timeout: float, *, vanish: bool = Fal
     plain = [sys.executable, "-I", "-S", "-c"]
     keeper = [*plain, _VANISH, str(directory)] if vanish else []
     with _open_log(log_path) as log:
+        start = _Start(settings.spool, log_path, log.seek(0, os.SEEK_END))
         process = subprocess.Popen(
             [*plain, _DETACH, *keeper, sys.executable, "-m", "aqueduct_core.intake"],
             stdin=subprocess.PIPE,
@@ -98,61 +107,86 @@ def start_intake(settings: IntakeSettings, timeout: float, *, vanish: bool = Fal
                     stdin.write(settings.to_json().encode() + b"\n")
             except BrokenPipeError:
                 pass
-            line = _first_line(answers, time.monotonic() + timeout)
+            return start.outcome(answers, timeout)
     finally:
         process.wait()
-    if line is None:
-        raise IntakeFailed(
-            "LAUNCH_TIMEOUT",
-            f"The intake for {settings.spool} was not ready after {timeout:g} s",
-            f"Read {log_path}, or raise 'launchTimeout'",
-        )
-    return _meaning(line, settings, log_path)
 
 
-def _meaning(line: bytes, settings: IntakeSettings, log_path: Path) -> Started:
-    reason: AqueductError | None = None
-    try:
-        answer = json.loads(line)
-        if answer["ready"]:
-            return Started(**{name: answer[name] for name in Started._fields})
-        reason = error_codec.from_json(answer["error"])
-    except (ValueError, TypeError, KeyError):
-        pass
-    if reason is not None:
-        raise reason
-    raise IntakeFailed(
-        "UNREACHABLE",
-        f"The intake for {settings.spool} ended before it was ready: {_last_line(log_path)}",
-        f"Read {log_path}",
-    )
+class _Start:
+    """A start of an intake: what its process says, and what is said of it where it fails.
+
+    Args:
+        log_begin: where in the log the lines of this process begin.
+    """
+
+    def __init__(self, spool: str, log_path: Path, log_begin: int) -> None:
+        self._spool = spool
+        self._log_path = log_path
+        self._log_begin = log_begin
+        self._pid: int | None = None
+
+    def outcome(self, answers: IO[bytes], timeout: float) -> Started:
+        """As `start_intake`."""
+        deadline = time.monotonic() + timeout
+        buffer = b""
+        while True:
+            line, buffer = _next_line(answers, buffer, deadline)
+            if line is None:
+                raise IntakeFailed(
+                    "LAUNCH_TIMEOUT",
+                    f"{self} was not ready after {timeout:g} s: {self._last_lines()}",
+                    f"Read {self._log_path}, or raise 'launchTimeout'",
+                )
+            try:
+                answer = json.loads(line)
+                if "started" in answer:
+                    self._pid = int(answer["started"])
+                    continue
+                if answer["ready"]:
+                    return Started(**{name: answer[name] for name in Started._fields})
+                reason = error_codec.from_json(answer["error"])
+            except (ValueError, TypeError, KeyError):
+                reason = None
+            raise self._failure(reason)
+
+    def _failure(self, reason: AqueductError | None) -> AqueductError:
+        if reason is None:
+            what = f"{self} ended before it was ready: {self._last_lines()}"
+            return IntakeFailed("UNREACHABLE", what, f"Read {self._log_path}")
+        return type(reason)(reason.subclass, f"{reason.what} ({self})", reason.remedy)
+
+    def __str__(self) -> str:
+        process = "" if self._pid is None else f", process {self._pid}"
+        return f"the intake for {self._spool} on host {socket.gethostname()}{process}"
+
+    def _last_lines(self) -> str:
+        """What the process said last; a log of ours never holds a secret."""
+        try:
+            with self._log_path.open("rb") as log:
+                end = log.seek(0, os.SEEK_END)
+                begin = self._log_begin if end >= self._log_begin else 0  # it was put aside
+                log.seek(max(begin, end - TAIL_BYTES))
+                lines = log.read().decode("utf-8", "replace").split("\n")
+        except OSError:
+            lines = []
+        said = [line.strip()[:SHOWN_CHARACTERS] for line in lines if line.strip()]
+        return " | ".join(said[-SHOWN_LINES:]).rstrip(".") or "it said nothing"
 
 
-def _last_line(log_path: Path) -> str:
-    """What the process said last; a log of ours never holds a secret."""
-    try:
-        with log_path.open("rb") as log:
-            log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
-            lines = log.read().decode("utf-8", "replace").split("\n")
-    except OSError:
-        lines = []
-    said = [line.strip() for line in lines if line.strip()]
-    return said[-1][:300].rstrip(".") if said else "it said nothing"
-
-
-def _first_line(stream: IO[bytes], deadline: float) -> bytes | None:
-    """The bytes up to the first line end or the end of the stream; None when time is up."""
+def _next_line(stream: IO[bytes], buffer: bytes, deadline: float) -> tuple[bytes | None, bytes]:
+    """The bytes up to the next line end or the end of the stream, and what was read behind them;
+    None when time is up."""
     descriptor = stream.fileno()
-    line = b""
-    while b"\n" not in line and len(line) < MAX_LINE_BYTES:
+    while b"\n" not in buffer and len(buffer) < MAX_LINE_BYTES:
         remaining = deadline - time.monotonic()
         if remaining <= 0 or not select.select([descriptor], [], [], remaining)[0]:
-            return None
+            return None, buffer
         chunk = os.read(descriptor, 65_536)
         if not chunk:
             break
-        line += chunk
-    return line.partition(b"\n")[0]
+        buffer += chunk
+    line, _, rest = buffer.partition(b"\n")
+    return line, rest
 
 
 def _open_log(path: Path) -> IO[bytes]:
@@ -164,7 +198,8 @@ def _open_log(path: Path) -> IO[bytes]:
     except OSError as error:
         raise SpoolFailed(
             "IO",
-            f"The spool directory {path.parent} cannot be used: {error.strerror}",
+            f"The spool directory {path.parent} cannot be used on host {socket.gethostname()}: "
+            f"{error.strerror}",
             "Set 'spool' to a directory that executors can write to",
         ) from None
 

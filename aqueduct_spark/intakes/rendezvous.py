@@ -11,19 +11,22 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from aqueduct_core.errors import IntakeFailed
+from aqueduct_core.errors import AqueductError, IntakeFailed
 from aqueduct_core.flight.authenticated import AuthenticatedServer, authorized, dial
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.flight.error_codec import ErrorForm
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.options.source import Dial, Listen
+from aqueduct_spark.planning.launches import LaunchReport, PendingLaunch
 
 log = logging.getLogger(__name__)
 
@@ -108,6 +111,7 @@ class Rendezvous(AuthenticatedServer):
         self._lock = threading.Lock()
         self._held: dict[int, Registration] = {}
         self._absent: dict[int, dict[str, str | None]] = {}
+        self._pending: dict[int, PendingLaunch] = {}
         super().__init__(host, 0, credentials)
 
     def registered(self) -> dict[int, Registration]:
@@ -130,11 +134,12 @@ class Rendezvous(AuthenticatedServer):
             held = self._held.get(offered.intake)
             stands = winner(held, offered, gone)
             self._held[offered.intake] = stands
+            self._pending.pop(offered.intake, None)
         if stands is not held:
             log.info(
-                "intake %d listens on %s (pid %d, spool %s, epoch %d%s)",
+                "intake %d %s (pid %d, spool %s, epoch %d%s)",
                 stands.intake,
-                stands.listen,
+                f"listens on {stands.listen}" if stands.listen else "runs",
                 stands.pid,
                 stands.id,
                 stands.epoch,
@@ -142,8 +147,28 @@ class Rendezvous(AuthenticatedServer):
             )
         return stands
 
+    def order(self, intakes: Iterable[int], now: float) -> None:
+        """Tasks are about to be given the launch of these intakes; nobody else is waited for."""
+        with self._lock:
+            self._pending = {intake: PendingLaunch(now) for intake in intakes}
+
+    def pending(self) -> dict[int, PendingLaunch]:
+        """The launches that are waited for."""
+        with self._lock:
+            return dict(self._pending)
+
+    def report(self, intake: int, report: LaunchReport, now: float) -> None:
+        with self._lock:
+            self._pending[intake] = PendingLaunch(now, report)
+
     def answer(self, action: fl.Action) -> list[bytes]:
         body = json.loads(action.body.to_pybytes())
+        if action.type == "report":
+            cause = body["cause"] and ErrorForm.from_json(body["cause"])
+            host = str(body["host"])[:MAX_HOST]
+            report = LaunchReport(host, int(body["pid"]), cause, bool(body["failed"]))
+            self.report(int(body["intake"]), report, time.monotonic())
+            return [b"{}"]
         if action.type == "register":
             gone = body["gone"] and Registration.from_json(body["gone"])
             stands = self.register(Registration.from_json(body["offered"]), gone)
@@ -191,6 +216,14 @@ class RendezvousClient:
     def report_absent(self, intake: int, host: str, found: str | None) -> None:
         """The spool of the intake is not on ``host``; in its place there is the one ``found``."""
         self._call("absent", {"intake": intake, "host": host, "found": found})
+
+    def report(
+        self, intake: int, cause: AqueductError | None = None, *, failed: bool = False
+    ) -> None:
+        """This process starts the intake; or why it cannot, yet or for good (``failed``)."""
+        form = None if cause is None else ErrorForm.of(cause).to_json()
+        body = {"intake": intake, "host": socket.gethostname(), "pid": os.getpid()}
+        self._call("report", body | {"cause": form, "failed": failed})
 
     def lookup(self, intake: int) -> Registration | None:
         answer = self._call("lookup", {"intake": intake})

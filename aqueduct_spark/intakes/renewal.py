@@ -55,6 +55,7 @@ class Renewal:
                 if self._lease:
                     self._clients.renew_leases(self._lease)
                 self._clients.renew_cursors()
+                self._clients.refresh(LONGEST_INTERVAL)
             except Exception:
                 # A dead renewal thread would end all intakes later, far from the cause.
                 log.exception("a renewal failed")

@@ -43,6 +43,8 @@ class StreamReadOptions:
         take_cursor: a cursor of another query is taken, where the checkpoint knows nothing of the
             spool.
         lost_spools: ids of those that somebody has given up.
+        stall_timeout, refusal_timeout: seconds after which what keeps the query waiting is an
+            error, of what may go away by itself, and of what does not; None: never.
     """
 
     source: Source
@@ -59,6 +61,8 @@ class StreamReadOptions:
     fail_on_data_loss: bool
     lost_spools: frozenset[str]
     launch_timeout: float
+    stall_timeout: float | None
+    refusal_timeout: float | None
     lease: float
     fetch_timeout: float
 
@@ -98,6 +102,8 @@ class StreamReadOptions:
             fail_on_data_loss=found["failOnDataLoss"],
             lost_spools=frozenset(found["lostSpools"] or ()),
             launch_timeout=found["launchTimeout"],
+            stall_timeout=found["stallTimeout"],
+            refusal_timeout=found["refusalTimeout"],
             lease=found["lease"],
             fetch_timeout=found["fetchTimeout"],
         )

@@ -120,6 +120,26 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         "The longest wait for an intake to appear.",
     ),
     OptionSpec(
+        "stallTimeout",
+        values.duration_or_never,
+        "never",
+        STREAM_READ,
+        STREAM_READ,
+        "End the query with an error when something that may come back keeps it waiting for so "
+        "long: an endpoint or an intake that does not answer, a full spool or disk. By default it "
+        "waits, says so in the driver's log within 5 s, and goes on by itself.",
+    ),
+    OptionSpec(
+        "refusalTimeout",
+        values.duration_or_never,
+        "60s",
+        STREAM_READ,
+        STREAM_READ,
+        "The same for what does not come back by itself: an endpoint that refuses the token or "
+        "the protocol, or whose certificate is not trusted. It is dialled again meanwhile.",
+        ways=_ENDPOINT,
+    ),
+    OptionSpec(
         "lease",
         values.duration_within("1s", "1d"),
         "15s",

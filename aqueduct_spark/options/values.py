@@ -76,6 +76,16 @@ def positive_duration(value: str) -> float:
     return seconds
 
 
+def duration_or_never(value: str) -> float | None:
+    """A duration above zero, or ``never``: None."""
+    if value.strip().lower() == "never":
+        return None
+    try:
+        return positive_duration(value)
+    except ValueError as error:
+        raise ValueError(f"{error}, or never") from None
+
+
 def duration_within(low: str, high: str) -> Callable[[str], float]:
     """A parser of durations from ``low`` to ``high``, both written as a user would."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from aqueduct_core.errors import DataLoss, IntakeFailed
+from aqueduct_core.flight.error_codec import ErrorForm
 from aqueduct_spark.planning.progress import give_up
 
 MAX_LAUNCHES = 5
@@ -24,6 +25,29 @@ MAX_COPIES = 8
 
 Absent: TypeAlias = Mapping[int, Mapping[str, str | None]]
 """By intake the hosts that do not have its spool, with the spool in its place, if there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchReport:
+    """What a task that launches an intake says of it.
+
+    ``pid`` is of the task's process. ``cause`` is why the intake does not run yet, ``failed``: this
+    task has given up for it.
+    """
+
+    host: str
+    pid: int
+    cause: ErrorForm | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PendingLaunch:
+    """An intake that is to run and is not registered yet. ``since`` is when it was ordered, or its
+    task reported, ``report`` the last report: None: no task has begun. Monotonic seconds."""
+
+    since: float
+    report: LaunchReport | None = None
 
 
 @dataclass(slots=True)
@@ -89,6 +113,10 @@ class Launches:
         """How many tasks are to be offered the launch: more with each time it was in vain."""
         search = self._missing.get(intake)
         return 1 if search is None else min(MAX_COPIES, 2**search.rounds)
+
+    def searched(self) -> dict[int, list[str]]:
+        """By intake whose spool is searched for, the hosts that do not have it."""
+        return {i: sorted(search.hosts)[:SHOWN] for i, search in self._missing.items()}
 
     def _over(self, search: _Search, now: float) -> bool:
         began = search.searching_since

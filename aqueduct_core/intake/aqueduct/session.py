@@ -45,7 +45,7 @@ from aqueduct_core.intake.aqueduct.open_channels import (
 )
 from aqueduct_core.intake.aqueduct.receipts_sender import ReceiptsSender
 from aqueduct_core.intake.sessions.channel_owners import run_number
-from aqueduct_core.intake.sessions.context import Fault, SessionContext
+from aqueduct_core.intake.sessions.context import REFUSED, Fault, SessionContext
 from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.storage.batches import ChannelSource, ChannelTally
 from aqueduct_core.intake.storage.pending import PendingBatch
@@ -141,7 +141,7 @@ class AqueductSession(Session[AqueductEngine]):
     def refuse(self, reason: str) -> None:
         """Close the connection because of headers of ours; the peer hears the reason."""
         self._context.counters.rejected += 1
-        self._context.refusals.add("connections refused", "%s refused: %s", self, reason)
+        self._context.refusals.add(REFUSED, "%s refused: %s", self, reason)
         self._recorder.rejected(reason)
         self.shutdown(CODE_REJECTED, reason)
 
@@ -184,7 +184,7 @@ class AqueductSession(Session[AqueductEngine]):
             f"channel {source.channel!r}{whose} repeats {tally.deduped} of the numbers "
             f"{tally.first} to {tally.last} that are stored: {reason}"
         )
-        self._context.refusals.add("connections refused", "%s refused: %s", self, what)
+        self._context.refusals.add(REFUSED, "%s refused: %s", self, what)
         self._recorder.unrepeatable(source, tally, reason)
         self.shutdown(CODE_NOT_REPEATABLE, what)
 

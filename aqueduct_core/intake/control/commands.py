@@ -14,6 +14,7 @@ from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, View, require_spo
 from aqueduct_core.intake.control.cursor_leases import CursorLeases
 from aqueduct_core.intake.control.cursor_owners import CursorOwners
 from aqueduct_core.intake.control.lease import Lease
+from aqueduct_core.intake.control.stalls import SlowCursor, slow_cursors
 from aqueduct_core.intake.control.state import IntakeState
 from aqueduct_core.intake.storage.fence import Fence
 from aqueduct_core.intake.storage.pending import PendingEvent
@@ -63,6 +64,7 @@ class Control:
         self._wall = wall
         self._leases = CursorLeases()
         self._owners = CursorOwners(spool.directory)
+        self._committed: dict[str, float] = {}
 
     def status(self) -> IntakeStatus:
         self._begin()
@@ -109,6 +111,18 @@ class Control:
             warnings=state.warnings,
             protocol=state.protocol,
             held=self._leases.held(self._clock()),
+            stalls=state.stalls,
+        )
+
+    def slow_cursors(self) -> list[SlowCursor]:
+        """The cursors with rows that they have not passed."""
+        now = self._clock()
+        return slow_cursors(
+            self._spool.ends(),
+            self._spool.cursors(),
+            self._owners.all,
+            self._leases.held(now),
+            {cursor: now - at for cursor, at in self._committed.items()},
         )
 
     def hold(self, hold: Hold) -> None:
@@ -160,6 +174,7 @@ class Control:
         ends = iter(commit.ends)
         with self._noted_later(commit.cursor):
             self._spool.commit(commit.cursor, [next(ends) if read else None for read in reads])
+        self._committed[commit.cursor] = self._clock()
         self._moved()
 
     def drop_cursor(self, cursor: str, query: str | None) -> None:
@@ -168,6 +183,7 @@ class Control:
             self._owners.check(cursor, query)
         self._leases.forget(cursor, self._clock())
         self._spool.drop(cursor)
+        self._committed.pop(cursor, None)
         self._owners.forget(cursor)
         self._moved()
 

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from aqueduct_core.flight.stalls import Stall
 from aqueduct_core.flight.status import Rates
 from aqueduct_core.flight.subscription_status import SubscriptionStatus
 
@@ -35,6 +36,7 @@ class IntakeState:
     in_force: Mapping[str, str] = field(default_factory=dict)
     opened: tuple[int, ...] = ()
     warnings: tuple[str, ...] = ()
+    stalls: tuple[Stall, ...] = ()
     protocol: str = "aqueduct"
 
 

@@ -23,6 +23,11 @@ waits for more than an ack, which comes when their group is durable; and of a ma
 Spark beside the intake, a message that is read by itself takes time from the row it becomes."""
 
 
+REFUSED, UNOPENED = "connections refused", "connections that never opened"
+"""Kinds of refusals (`RefusalLog`): what was said to a peer; and all that ended before they were
+admitted, these among them."""
+
+
 class Fault(Enum):
     """What a peer did for which we closed its connection."""
 
@@ -88,4 +93,4 @@ class SessionContext:
         elif admitted:
             log.info(*line)
         else:
-            self.refusals.add("connections that never opened", *line, level=logging.INFO)
+            self.refusals.add(UNOPENED, *line, level=logging.INFO)

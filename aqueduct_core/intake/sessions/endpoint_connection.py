@@ -106,6 +106,7 @@ class EndpointConnection:
             self._attempts,
             None if error is None else ErrorForm.of(error),
             isinstance(error, REFUSALS),
+            self.over,
         )
 
     @property
@@ -226,9 +227,7 @@ class EndpointConnection:
         dialled.session.shutdown(self._no_error, "")
 
     def _failed(self, error: AqueductError) -> None:
-        if str(error) != str(self._error):
-            log.warning("%s: %s", self, error)
-        self._error = error
+        self._error = error  # who looks at the state tells of it, once
         self._changed()
 
     def _pause(self) -> float:

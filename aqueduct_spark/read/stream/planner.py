@@ -9,18 +9,19 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from aqueduct_core.errors import DataLoss
+from aqueduct_core.flight.stalls import Stall
 from aqueduct_core.flight.tickets import CANCELS, View
 from aqueduct_spark.formats.description import FormatDescription
 from aqueduct_spark.intakes.attach import attach
 from aqueduct_spark.model.offsets import Cuts, DataRange, StreamOffset
 from aqueduct_spark.model.partitions import DataPartition, LaunchOrder, LaunchPartition
 from aqueduct_spark.options.read import StreamReadOptions
-from aqueduct_spark.options.source import Dial
+from aqueduct_spark.options.source import Dial, Listen, Source, Standalone
 from aqueduct_spark.options.starting import AtTime
 from aqueduct_spark.planning.admission import AdmissionDelay
 from aqueduct_spark.planning.dialling import check_dialled, dialled_elsewhere
@@ -39,8 +40,17 @@ from aqueduct_spark.planning.progress import (
 )
 from aqueduct_spark.planning.ranges import data_ranges
 from aqueduct_spark.planning.splits import MAX_KEPT, cut, cuts_of, split
+from aqueduct_spark.planning.stalls import (
+    Held,
+    intakes_down,
+    launches_waiting,
+    rows_held,
+    spools_away,
+    told_by_intakes,
+)
 from aqueduct_spark.planning.views import Reader, Seen
 from aqueduct_spark.read.stream.measuring import Measuring
+from aqueduct_spark.read.stream.stall_watch import QueryStalls
 
 if TYPE_CHECKING:
     from aqueduct_spark.read.stream.cancellations import CancelWatch
@@ -85,6 +95,8 @@ class StreamPlanner:
         self._clients = self._intakes.clients
         self._measuring = Measuring(self._intakes, options.admission.max_bytes)
         self._launches = Launches(options.launch_timeout)
+        self._searched: dict[int, list[str]] = {}
+        self._held: Held | None = None
         self._delay = self._new_delay()
         self._pace = BatchSpacing()
         self._bounded = False
@@ -94,6 +106,12 @@ class StreamPlanner:
         self._reach: StreamOffset | None = None
         self._new_query = uuid.uuid4().hex
         """The id of the query, if it has none yet and a batch of this run is written down."""
+        self._stalls = QueryStalls(
+            f"{description.name} stream of {_place(options.source)}, cursor {options.cursor}",
+            self._find_stalls,
+            wait=options.stall_timeout,
+            refusal=options.refusal_timeout,
+        )
 
     def available_now(self) -> None:
         """From now on, nothing counts that is stored later than each intake is first seen."""
@@ -108,6 +126,7 @@ class StreamPlanner:
         Waits for rows up to `LONG_POLL`. A query that is to end with what is there waits for
         intakes only, which it needs to end.
         """
+        self._stalls.check()
         self._recognise(start)
         end = self._next(start)
         if end == start:
@@ -137,6 +156,10 @@ class StreamPlanner:
         """How far a batch could go as of the last look; for progress reports."""
         return self._reach
 
+    def waits_for(self) -> list[str]:
+        """What the query waits for, as the log tells it; for progress reports."""
+        return [str(stall) for stall in self._stalls.reported()]
+
     def partitions(
         self, start: StreamOffset, end: StreamOffset
     ) -> list[LaunchPartition | DataPartition]:
@@ -158,6 +181,7 @@ class StreamPlanner:
         tasks: list[LaunchPartition | DataPartition] = [*self._data_tasks(self._owed(pieces), end)]
         if end.launch > start.launch:
             launches = self._launch_tasks(end)
+            self._intakes.begin_launches([each.order.intake for each in launches if each.order])
             places = end.places or len(launches)
             tasks += [*launches, *[LaunchPartition(None)] * places][:places]
         return tasks
@@ -170,7 +194,19 @@ class StreamPlanner:
     def stop(self) -> None:
         """Give the cursors back and close what is open here. Launched intakes stay until their
         lease is over, to be adopted."""
+        self._stalls.stop()
         self._intakes.close()
+
+    def _find_stalls(self, now: float) -> Iterator[Stall]:
+        """In the thread of the watch. Of one intake the last counts: what is done about it."""
+        launched = self._intakes.launches
+        yield from told_by_intakes(self._clients.last_statuses(), launched=launched)
+        yield from intakes_down(self._clients.troubles(now), launched=launched)
+        if isinstance(self._options.source, Listen | Dial):
+            spool = self._options.source.spool or ""
+            yield from launches_waiting(self._intakes.pending(), spool, now)
+        yield from spools_away(self._searched)
+        yield from rows_held(self._held, now)
 
     def _recognise(self, written: StreamOffset) -> bool:
         """Spark has written this offset down: whose it is, and how many intakes there have been.
@@ -203,7 +239,9 @@ class StreamPlanner:
                     addresses = map(str, self._options.source.endpoint.addresses)
                     check_dialled(list(addresses), self._clients.statuses())
                 self._intakes.take_absent()
+                self._intakes.begin_launches(())
                 self._launches.note((), {}, {}, time.monotonic())
+                self._searched = {}
         return end
 
     def _survey(self, start: StreamOffset) -> Survey:
@@ -255,13 +293,16 @@ class StreamPlanner:
             return False
         if limits.min_offsets is not None:
             full = any(self._seen[one.intake].full for one in found.waiting)
-            return not full and self._delay.remaining(rows, now) > 0.0
+            waits = not full and self._delay.remaining(rows, now) > 0.0
+            self._held = Held(rows, self._delay) if waits else None
+            return waits
         self._pace = self._pace.seeing(rows, size, now)
         return self._pace.remaining(now) > 0.0
 
     def _launching(self, found: Survey, start: StreamOffset, end: StreamOffset) -> StreamOffset:
         spools = {intake: position.id for intake, position in start.spool.items()}
         self._launches.note(found.missing, self._intakes.take_absent(), spools, time.monotonic())
+        self._searched = self._launches.searched()
         time.sleep(self._launches.pause())
         return end.launched()
 
@@ -377,3 +418,10 @@ class StreamPlanner:
         if since is None:
             return LONG_POLL
         return max(0.0, min(LONG_POLL, since + self._delay.longest - time.monotonic()))
+
+
+def _place(source: Source) -> str:
+    """What a query reads, for people."""
+    if isinstance(source, Standalone):
+        return f"intakes {','.join(map(str, source.addresses))}"
+    return f"spool {source.spool}"

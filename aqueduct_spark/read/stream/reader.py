@@ -87,7 +87,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         reach = self._planner.reach() if self._planner else None
-        return None if reach is None else reach.to_json()
+        if self._planner is None or reach is None:
+            return None
+        # for people: Spark shows it in the progress of the query, and reads none of it
+        waits = self._planner.waits_for()
+        return reach.to_json() | ({"waits": waits} if waits else {})
 
     @plainly
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
