@@ -7,7 +7,7 @@ import math
 import os
 from pathlib import Path
 
-from aqueduct_core.cli.job import become, check_python, spark_environment
+from aqueduct_core.cli.job import become, check_spark, spark_environment
 from aqueduct_core.errors import InvalidOption
 
 SECONDS = 30.0
@@ -40,6 +40,6 @@ def run(options: argparse.Namespace) -> int:
     if not (math.isfinite(options.seconds) and options.seconds > 0):
         raise InvalidOption("BAD_VALUE", f"--seconds is {options.seconds}", "Give more than 0")
     environment = spark_environment(os.environ, ())
-    check_python(environment)
+    check_spark(environment)
     words = ["--seconds", str(options.seconds), "--out", str(options.out)]
     become(["aqueduct_jobs.demo.run", *words], environment)

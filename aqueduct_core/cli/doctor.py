@@ -7,7 +7,6 @@ import datetime
 import os
 import platform
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from cryptography import x509
 
 from aqueduct_core.cli.compile_pyspark import archives_of_spark, has_bytecode
 from aqueduct_core.cli.console import terminal
-from aqueduct_core.cli.spark_lookup import FormatNotFound, found_by_spark
+from aqueduct_core.cli.spark_lookup import FormatNotFound, find_java, found_by_spark
 from aqueduct_core.errors import AqueductError
 
 PACKAGES = ("aioquic", "pyspark", "pyarrow", "numpy", "cryptography")
@@ -111,9 +110,8 @@ def _packages() -> Iterator[Finding]:
 
 
 def _java() -> Iterator[Finding]:
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None or shutil.which(java) is None:
+    java = find_java(os.environ)
+    if java is None:
         yield Finding("bad", "java", f"not found; Spark needs Java {OLDEST_JAVA} or newer")
         return
     text = _output([java, "-version"])

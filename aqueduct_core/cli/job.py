@@ -20,6 +20,7 @@ from aqueduct_core.cli.spark_lookup import (
     VARIABLES,
     FormatNotFound,
     confirm,
+    find_java,
     sparks_python,
     variables,
 )
@@ -84,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         os.environ,
         submit_arguments(options.master, options.properties_file, [QUIET, *options.spark_conf]),
     )
-    check_python(environment)
+    check_spark(environment)
     words = [word for each in options.overrides for word in ("--set", each)]
     become([f"aqueduct_jobs.{name}", "--config", str(options.config), *words], environment)
 
@@ -139,10 +140,24 @@ def spark_environment(given: Mapping[str, str], arguments: Sequence[str]) -> dic
     return environment
 
 
-def check_python(environment: Mapping[str, str]) -> None:
-    """Ask the Python that Spark would start where somebody else may have chosen it: the answer
-    comes in a second and names the line that mends it; Spark only says, later, that there is no
-    such format. Raises: InvalidOption.CONFLICT."""
+def check_spark(environment: Mapping[str, str]) -> None:
+    """Whether Spark will find a Java, and the formats: Spark itself says so later, in other words.
+
+    The Python that it would start is asked only where somebody else may have chosen it, as that
+    takes a second.
+
+    Raises:
+        InvalidOption: MISSING, there is no Java; CONFLICT, a Python without the formats, with the
+            line that mends it.
+    """
+    if find_java(environment) is None:
+        home = environment.get("JAVA_HOME")
+        raise InvalidOption(
+            "MISSING",
+            "there is no Java, which Spark needs, "
+            + (f"in JAVA_HOME, {home}" if home else "on PATH or in JAVA_HOME"),
+            "Install one, as by: apt-get install openjdk-17-jre-headless; or set JAVA_HOME",
+        )
     if not {*VARIABLES, "SPARK_HOME", "SPARK_CONF_DIR"} & os.environ.keys():
         return
     try:

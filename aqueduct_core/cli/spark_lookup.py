@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -103,6 +104,13 @@ def sparks_python(given: Mapping[str, str]) -> Interpreter:
         if name in environment:
             return Interpreter(environment[name], environment)
     return Interpreter(DEFAULT_COMMAND, environment)
+
+
+def find_java(given: Mapping[str, str]) -> str | None:
+    """The Java that Spark's start script takes in an environment; None: there is none."""
+    home = given.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
+    return shutil.which(java, path=given.get("PATH"))
 
 
 def variables(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:

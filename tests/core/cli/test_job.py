@@ -24,11 +24,16 @@ class Became(Exception):
 
 
 @pytest.fixture(autouse=True)
-def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+def plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def execve(path: str, words: Sequence[str], environment: Mapping[str, str]) -> None:
         raise Became(path, words, environment)
 
     monkeypatch.setattr(os, "execve", execve)
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
     for name in (*SPARKS, "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS"):
         monkeypatch.delenv(name, raising=False)
 
@@ -91,6 +96,26 @@ def test_the_same_python_under_its_variable_is_fine(monkeypatch: pytest.MonkeyPa
     assert became("ingest", "--config", "c").environment["PYSPARK_PYTHON"] == sys.executable
 
 
+@pytest.mark.parametrize(
+    ("variables", "shown"),
+    [
+        ({"JAVA_HOME": "", "PATH": ""}, "needs, on PATH or in JAVA_HOME. Install one, as by: apt"),
+        ({"JAVA_HOME": "/none"}, "needs, in JAVA_HOME, /none. Install one"),
+    ],
+)
+def test_java_is_missed_before_spark_is_started(
+    variables: dict[str, str],
+    shown: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert shown in said(capsys, "ingest", "--config", "c")
+    assert main(["demo"]) == 1
+    assert shown in capsys.readouterr().err
+
+
 def test_the_log_of_spark_is_short_unless_somebody_has_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -101,7 +126,7 @@ def test_the_log_of_spark_is_short_unless_somebody_has_settings(
     assert Path(first.partition("file://")[2]).is_file()
     assert last == "-Dx=y"  # what a user says comes later, and wins
     monkeypatch.setenv("SPARK_CONF_DIR", "conf")
-    monkeypatch.setattr(job, "check_python", lambda environment: None)
+    monkeypatch.setattr(job, "check_spark", lambda environment: None)
     assert became("ingest", "--config", "c").environment["SPARK_SUBMIT_OPTS"] == "-Dx=y"
 
 
