@@ -29,7 +29,7 @@ PARTS = {
     "library": ("tests/library", "tests/core/aio/test_connection.py", "tests/core/aqueduct/wire"),
     "spool, intake": ("tests/core/spool/test_spool.py", "tests/core/intake/test_service.py"),
     "source": ("tests/spark/read/stream/test_restart.py", "tests/spark/read/batch/test_reader.py"),
-    "sink": ("tests/spark/test_bridge.py", "tests/spark/write"),
+    "sink": ("tests/spark/test_bridge.py", "tests/spark/write/test_writers.py"),
     "SQL": ("tests/spark/test_sql.py",),
 }
 JOBS = ("tests/jobs/test_running.py", "tests/jobs/test_streaming.py")
@@ -103,6 +103,10 @@ def install(pair: Pair) -> None:
         ],
         check=True,
     )
+    # Else each Python that Spark starts compiles PySpark anew, and may be too late for Spark.
+    own = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
+    compiling = [pair.bin / "aqueduct", "compile-pyspark"]
+    subprocess.run(compiling, env=own, stdout=subprocess.DEVNULL, check=True)
     done.write_text(wanted)
 
 
