@@ -22,7 +22,8 @@ PAGE = (ROOT / "docs" / "schemas.md").read_text("utf-8")
 
 def shown(heading: str) -> list[tuple[str, str]]:
     section = PAGE.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    return re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", section, re.MULTILINE)
+    found = re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", section, re.MULTILINE)
+    return [(name, kind.replace(" ", "")) for name, kind in found]
 
 
 def never_null(heading: str) -> set[str]:
