@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 from typing import Any
 
 import pyarrow.parquet as pq
 
+from tests.docs import blocks as page
 from tests.docs.plain_place import PlainPlace
-from tests.support.repository import ROOT
 from tests.support.waiting import LONG, Output, ended, intake_status
 
-README = (ROOT / "README.md").read_text("utf-8")
 ADDRESS = "127.0.0.1:4433"
 FLIGHT = "127.0.0.1:4434"
 
 
 def blocks(heading: str, language: str) -> list[str]:
     """The code blocks of ``language`` below ``heading``."""
-    section = README.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    found: list[str] = re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+    found = [
+        each.text
+        for each in page.blocks("README.md")
+        if (each.heading, each.language) == (heading, language)
+    ]
     assert found, f"no {language} block below {heading}"
     return found
 

@@ -21,7 +21,7 @@ WITH_THE_WHEEL = ("docs/start.md",)
 
 ELSEWHERE = {
     "CONTRIBUTING.md": "tests/docs/test_contributing.py",
-    "README.md": "tests/docs/readme.py",
+    "README.md": "tests/docs/readme.py tests/docs/test_readme.py",
     "docs/deployment.md": "tests/docs/test_deployment.py",
     "docs/protocol.md": "tests/docs/test_protocol.py",
     "docs/security.md": "tests/docs/test_security.py",
@@ -29,12 +29,29 @@ ELSEWHERE = {
     "docs/sql.md": "tests/docs/test_sql.py",
     "docs/tuning.md": "tests/docs/test_tuning.py",
 }
-"""Pages whose blocks have a test of their own, which names the page."""
+"""Pages whose blocks have tests of their own, which name the page, and the heading or the language
+of each block."""
 
 _PICTURE = "a picture of a form, with placeholders"
 _INTAKE = "docs/reading.md runs one"
 
+_ROOT = "it changes the system that it runs on"
+_CLUSTER = "it needs a cluster"
+
 NOT_RUN = {
+    ("README.md", "Install", 1): "tests/wheel does it, with a wheel of this checkout",
+    ("README.md", "How it works", 1): "a figure",
+    ("README.md", "The command line", 1): "a list of verbs; each has tests in tests/core/cli",
+    ("README.md", "From a checkout", 1): "what CI runs",
+    ("README.md", "From a checkout", 2): "tests/jobs/demo shows these lines",
+    ("docs/deployment.md", "What has to be where", 1): "docs/start.md does it",
+    ("docs/deployment.md", "An intake of its own", 2): _ROOT,
+    ("docs/deployment.md", "A standalone cluster", 1): _CLUSTER,
+    ("docs/deployment.md", "A standalone cluster", 2): _CLUSTER,
+    ("docs/deployment.md", "A packed environment", 1): "it fetches all of Spark, to pack it",
+    ("docs/deployment.md", "A packed environment", 2): _CLUSTER,
+    ("docs/deployment.md", "YARN", 1): _CLUSTER,
+    ("docs/deployment.md", "Kubernetes", 2): _CLUSTER,
     ("docs/design.md", "Offsets", 1): _PICTURE,
     ("docs/design.md", "The spool directory", 1): _PICTURE,
     ("docs/intakes.md", "Running one on its own", 1): _INTAKE,
@@ -46,6 +63,7 @@ NOT_RUN = {
     ("docs/recipes.md", "Upserts", 2): "it needs the jars of Delta",
     ("docs/recipes.md", "A database, by JDBC", 1): "it needs a database and its driver",
     ("docs/start.md", "Install", 1): "the tests have the wheel in their environment",
+    ("docs/tuning.md", "The start of a query", 1): "each `make setup` does it",
 }
 
 
