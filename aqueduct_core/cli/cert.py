@@ -38,6 +38,8 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     directory: Path = options.directory
+    if directory.exists() and not directory.is_dir():
+        raise InvalidOption("BAD_VALUE", f"{directory} is no directory", "Name another one")
     present = [name for name in (CA, CERT, KEY) if (directory / name).exists()]
     if present:
         raise InvalidOption(

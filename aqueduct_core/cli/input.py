@@ -7,13 +7,37 @@ there is something to read, and what came is handed on at once.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import stat
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+from aqueduct_core.errors import InvalidOption
+
 READ_BYTES = 1024 * 1024
 STDIN = 0
+
+
+def check_files(files: Sequence[Path]) -> None:
+    """Before anybody is dialled.
+
+    Raises:
+        InvalidOption: BAD_VALUE, for the first one that cannot be read.
+    """
+    for path in files:
+        if str(path) == "-":
+            continue
+        try:
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+        except OSError as error:
+            raise InvalidOption(
+                "BAD_VALUE",
+                f"the file {path} cannot be read: {error.strerror}",
+                "Name readable files, or - for standard input",
+            ) from None
 
 
 async def payloads(

@@ -152,7 +152,14 @@ def _tls(options: argparse.Namespace, where: HostPort) -> ServerTls:
     if options.cert is None or options.key is None:
         raise InvalidOption(
             "MISSING",
-            "a listener needs a certificate",
+            _absent(options),
             "Give --cert and --key (aqueduct cert DIR makes them), or --self-signed",
         )
     return ServerTls(cert_file=options.cert, key_file=options.key)
+
+
+def _absent(options: argparse.Namespace) -> str:
+    if options.cert is None and options.key is None:
+        return "a listener needs a certificate"
+    given, absent = ("--cert", "--key") if options.key is None else ("--key", "--cert")
+    return f"{given} is given without {absent}"

@@ -15,7 +15,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from aqueduct_core.aio.outcomes import Misuse
+from aqueduct_core.aio.outcomes import Misuse, OverLimit
+from aqueduct_core.aqueduct.conventions.headers import BadHeader
 from aqueduct_core.cli import (
     cert,
     compile_pyspark,
@@ -32,7 +33,7 @@ from aqueduct_core.cli import (
 )
 from aqueduct_core.cli.console.arguments import VerbParser
 from aqueduct_core.cli.console.terminal import print_error
-from aqueduct_core.errors import AqueductError
+from aqueduct_core.errors import AqueductError, InvalidOption, SinkFailed
 from aqueduct_core.escape import escaped
 from aqueduct_core.logs.handler import log_to_standard_error
 
@@ -58,9 +59,7 @@ VERBS = (
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="aqueduct", description="Aqueduct message channels over QUIC."
-    )
+    parser = VerbParser(prog="aqueduct", description="Aqueduct message channels over QUIC.")
     parser.add_argument("--version", action="version", version=f"aqueduct {package_version()}")
     parser.add_argument("-v", "--verbose", action="store_true", help="log to standard error")
     parser.add_argument(
@@ -97,6 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has left. What is still buffered must not raise once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    except OverLimit as error:
+        return _failed(str(SinkFailed("MESSAGE_TOO_LARGE", str(error), "Send less in one message")))
+    except BadHeader as error:
+        return _failed(str(InvalidOption("BAD_VALUE", str(error), "Correct it")))
     except (AqueductError, Misuse) as error:
         return _failed(str(error))
     except OSError as error:

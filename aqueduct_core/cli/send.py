@@ -21,7 +21,7 @@ from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions.positions import ChannelPosition
 from aqueduct_core.cli.console import arguments
 from aqueduct_core.cli.console.terminal import PROGRESS_SECONDS, ProgressBar
-from aqueduct_core.cli.input import payloads
+from aqueduct_core.cli.input import check_files, payloads
 from aqueduct_core.cli.numbering import add_numbering, beginning, given_numbering
 from aqueduct_core.cli.running import dialled, run_interruptible, show_waits
 from aqueduct_core.engine.message_batch import Headers
@@ -91,7 +91,7 @@ def _check(options: argparse.Namespace) -> None:
         ):
             if given:
                 raise InvalidOption(
-                    "MISSING", f"{name} is given without --producer", "Give the identity too"
+                    "MISSING", f"{name} is given without --producer", "Give --producer ID too"
                 )
     if options.wait == "committed" and options.reliability == Mode.UNRELIABLE.value:
         raise InvalidOption(
@@ -112,6 +112,9 @@ def _check(options: argparse.Namespace) -> None:
             "--append and --sequence-start both say where the input begins",
             "Give one of them",
         )
+    if options.channel == "":
+        raise InvalidOption("BAD_VALUE", "--channel is empty", "Give it a name, or leave it out")
+    check_files(options.files)
     if options.sequence_start is not None:
         beginning(None, sequence_start=options.sequence_start, resume_from=options.resume_from)
 

@@ -55,7 +55,10 @@ def parse_url(url: str, scheme: str) -> HostPort:
         InvalidOption: BAD_VALUE: another scheme, no host, no port, or anything after the port.
     """
 
-    def refused(why: str, shown: str = url) -> InvalidOption:
+    # The text of the error must not repeat what may be a password.
+    hidden = re.sub("//[^/]*@", "//…@", url)
+
+    def refused(why: str, shown: str = hidden) -> InvalidOption:
         return InvalidOption(
             "BAD_VALUE",
             f"the endpoint {shown!r} cannot be used: {why}",
@@ -65,8 +68,8 @@ def parse_url(url: str, scheme: str) -> HostPort:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise refused(str(error)) from None
+    except ValueError:
+        raise refused(_why_no_port(url)) from None
     if parts.scheme != scheme:
         raise refused(f"it does not start with {scheme}://")
     if not host:
@@ -74,7 +77,6 @@ def parse_url(url: str, scheme: str) -> HostPort:
     if not port:
         raise refused("it names no port")
     if parts.username is not None or parts.password is not None:
-        # The text of the error must not repeat what may be a password.
         raise refused("it holds a user name; use a token", f"{scheme}://…@{host}:{port}")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise refused("nothing may follow the port")
@@ -106,6 +108,13 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = getattr(address, "ipv4_mapped", None)
     return address.is_loopback or (mapped is not None and mapped.is_loopback)
+
+
+def _why_no_port(url: str) -> str:
+    authority = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+    if authority.count(":") > 1 and "[" not in authority:
+        return "an IPv6 address has brackets around it, as in [::1]:4433"
+    return "the port is no number from 1 to 65535"
 
 
 _PORT = re.compile(r"[0-9]{1,5}")

@@ -243,7 +243,7 @@ def _untrusted(host: str, where: str, driver: Driver, reason: str) -> AqueductEr
             return TlsFailed(
                 "UNKNOWN_CA",
                 f"the certificate of {where} is not trusted: {reason}",
-                "Give the CA that issued it (tls.caFile)",
+                "Give the CA that issued it (--ca, tls.caFile)",
             )
     return ConnectFailed(
         "NO_REPLY",

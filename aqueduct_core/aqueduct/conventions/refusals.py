@@ -54,7 +54,7 @@ def refusal(where: str, closed: ConnectionEnd) -> AqueductError:
         return AuthFailed(
             "REJECTED",
             f"{where} refused the connection: {reason}",
-            "Check the token and that it has not expired",
+            "Give a token that it takes (--token-file, auth.tokenFile), not an expired one",
         )
     if closed.code == Code.VERSION:
         return VersionMismatch(

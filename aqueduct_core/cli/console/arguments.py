@@ -6,12 +6,14 @@ import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 from aqueduct_core.aqueduct.config import ALPN
 from aqueduct_core.aqueduct.conventions.headers import parse_decimal
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.primitives import token_file, units
 from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_core.primitives.settings import nearest
 from aqueduct_core.transport.session_file import SessionFile
 from aqueduct_core.transport.tls.credentials import ClientTls
 
@@ -31,9 +33,44 @@ class VerbParser(argparse.ArgumentParser):
             return super().parse_known_args(args, namespace)
         self._inside = True
         try:
-            return self.parse_known_intermixed_args(args, namespace)
+            found, unknown = self.parse_known_intermixed_args(args, namespace)
         finally:
             self._inside = False
+        if unknown:
+            self.refuse("UNKNOWN", self._unknown(unknown[0]))
+        return found, unknown
+
+    def _unknown(self, word: str) -> str:
+        if not word.startswith("-"):
+            return f"{word!r} is one argument too many"
+        given = word.partition("=")[0]
+        near = nearest(given, self._option_string_actions)
+        return f"option {given!r} is not known" + (f"; the nearest one is {near}" if near else "")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        near = nearest(str(value), action.choices)
+        hint = f"; the nearest one is {near}" if near else ""
+        words = ", ".join(map(str, action.choices))
+        raise argparse.ArgumentError(action, f"{value!r} is none of {words}{hint}")
+
+    def error(self, message: str) -> NoReturn:
+        subclass = next((name for words, name in _KINDS if words in message), "BAD_VALUE")
+        self.refuse(subclass, message)
+
+    def refuse(self, subclass: str, what: str) -> NoReturn:
+        """End with exit code 2, and one line that says what is wrong with the arguments."""
+        wrong = InvalidOption(subclass, f"{self.prog}: {what}", f"See {self.prog} --help")
+        self.exit(2, f"{wrong}\n{self.format_usage()}")
+
+
+_KINDS = (
+    ("required", "MISSING"),
+    ("not allowed with", "CONFLICT"),
+    ("unrecognized", "UNKNOWN"),
+)
+"""What argparse says of wrong usage, and which of our words it is."""
 
 
 def duration(text: str) -> float:

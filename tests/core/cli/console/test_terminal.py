@@ -49,7 +49,7 @@ def test_nothing_of_a_peer_is_markup(
 
 
 def test_an_error_is_one_line_and_coloured_only_where_that_is_wanted(tmp_path: Path) -> None:
-    line = f"[AQUEDUCT_SPOOL.IO] {tmp_path / 'nowhere'} cannot be read"
+    line = f"[AQUEDUCT_SPOOL.IO] {tmp_path / 'nowhere'} cannot be used"
     code, shown = seen("spool", "ls", tmp_path / "nowhere", TERM="xterm")
     assert code == 1
     assert shown.startswith("\x1b[1;31m[AQUEDUCT_SPOOL.IO]\x1b[0m ")
