@@ -12,6 +12,9 @@ from aqueduct_spark.options.spec import OptionKind
 from aqueduct_spark.options.table import OptionTable
 from aqueduct_spark.options.values import Endpoint
 
+STREAM_CONNECT_SECONDS = 60.0
+"""For which a task of a stream dials an endpoint that is not there."""
+
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
@@ -31,6 +34,7 @@ class WriteOptions:
     writer_id: str | None
     batch_id: int | None
     idempotence: str
+    connect_timeout: float
     ack_timeout: float
     max_in_flight_bytes: int
     finish: bool
@@ -92,6 +96,7 @@ class WriteOptions:
             writer_id=found["writerId"],
             batch_id=None if streaming else found["batchId"] or 0,
             idempotence=found["idempotence"],
+            connect_timeout=_connect_timeout(found["connectTimeout"], streaming),
             ack_timeout=found["ackTimeout"],
             max_in_flight_bytes=found["maxInFlightBytes"],
             finish=not streaming if found["finish"] is None else found["finish"],
@@ -106,3 +111,8 @@ class WriteOptions:
             keeps_connections=streaming,
             own=table.own_write(found),
         )
+
+
+def _connect_timeout(found: float | None, streaming: bool) -> float:
+    """A stream outlives a receiver that is restarted; a batch has somebody who waits for it."""
+    return found if found is not None else STREAM_CONNECT_SECONDS if streaming else 0.0

@@ -51,6 +51,15 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         "connection again, for a few seconds.",
     ),
     OptionSpec(
+        "connectTimeout",
+        values.duration,
+        None,
+        WRITE,
+        WRITE,
+        "A task dials an endpoint that does not answer for so long before it fails, and says so in "
+        "the log of its executor: 60s for a stream; 0s for a batch, which dials once.",
+    ),
+    OptionSpec(
         "ackTimeout",
         values.positive_duration,
         "120s",

@@ -15,6 +15,7 @@ from aqueduct_core.errors import ConnectFailed, SinkFailed
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.batches import Destination, RowAccount, RowBatch, RowRun
+from aqueduct_spark.write.dial_wait import DialWait
 from aqueduct_spark.write.ends import AttemptEnds
 from aqueduct_spark.write.pool import GOODBYE_SECONDS
 from aqueduct_spark.write.sink import AttemptConnection, SentCounts, SinkProtocol
@@ -33,6 +34,9 @@ which a dead one is known, 5 s. What takes longer is for the next attempt of the
 
 RETRY_SECONDS = 0.1
 """Between two dials of that time."""
+
+LONGEST_RETRY_SECONDS = 2.0
+"""Between two dials of an endpoint that has not answered yet; the pauses double up to it."""
 
 
 class Delivery:
@@ -60,6 +64,7 @@ class Delivery:
         self._connections: dict[int, AttemptConnection] = {}
         self._ends = AttemptEnds()
         self._lost: SinkFailed | None = None
+        self._dial_until: float | None = None
         self._losses_left = LOSSES * len(self._addresses)
         self._bytes = 0
         self._begun = time.monotonic()
@@ -225,20 +230,30 @@ class Delivery:
     async def _again(
         self, connect: Callable[[float | None], Awaitable[AttemptConnection]]
     ) -> AttemptConnection:
-        """Connect; after a loss for ``RETURN_SECONDS``, again and again.
+        """Connect, again and again: for ``connectTimeout`` from the first dial of the attempt, and
+        after a loss for ``RETURN_SECONDS``.
 
         Raises: ConnectFailed, and what ended at other addresses.
         """
         loop = asyncio.get_running_loop()
-        until = loop.time() + RETURN_SECONDS
-        while True:
-            try:
-                return await connect(None if self._lost is None else RETURN_SECONDS)
-            except ConnectFailed:
-                if self._lost is None or loop.time() >= until:
-                    raise
-            async with self._ends.watched(None):
-                await asyncio.sleep(RETRY_SECONDS)
+        allowed, lost = self._options.connect_timeout, self._lost is not None
+        if self._dial_until is None:
+            self._dial_until = loop.time() + allowed
+        until = loop.time() + RETURN_SECONDS if lost else self._dial_until
+        pause = RETRY_SECONDS
+        with DialWait(str(self._options.endpoint)) as wait:
+            while True:
+                try:
+                    return await connect(RETURN_SECONDS if lost else None)
+                except ConnectFailed as failure:
+                    wait.failure = failure
+                    if loop.time() >= until:
+                        if lost or not allowed:
+                            raise
+                        raise wait.over("connectTimeout") from None
+                async with self._ends.watched(None):
+                    await asyncio.sleep(pause)
+                pause = RETRY_SECONDS if lost else min(2 * pause, LONGEST_RETRY_SECONDS)
 
     def _not_again(self, failure: ConnectFailed) -> SinkFailed:
         """An address that was lost does not answer any more."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from aqueduct_core.errors import AqueductError, ChannelEnded, DataLoss, FinishTimeout, InvalidOption
 from aqueduct_core.escape import escaped
 from aqueduct_core.flight.client import MAX_WAIT, IntakeClient
+from aqueduct_core.flight.stalls import StallLog
 from aqueduct_core.flight.tickets import Ticket, View
 from aqueduct_spark.options.until import UntilFinish, UntilIdle
 from aqueduct_spark.read.gaps import stored_rows
@@ -64,6 +65,7 @@ class Follower:
         self._mapping = mapping
         self._shaper = RowShaper(mapping, options.rows)
         self._reached: set[str] = set()
+        self._stalls = StallLog()
         self._reported = 0
 
     def rows(self, starts: Sequence[int] | None, deadline: float) -> Iterator[pa.RecordBatch]:
@@ -84,6 +86,7 @@ class Follower:
         first_log = len(status.ends) if self._view == "events" else 0
         quiet = time.monotonic()
         while True:
+            self._tell(status)
             self._check(status)
             if status.id != spool:
                 raise _replaced(spool, status)
@@ -101,6 +104,13 @@ class Follower:
             if not self._settled_or_connected(status.subscriptions):
                 quiet = time.monotonic()
             status = self._client.wait(at, MAX_WAIT, view=self._view)
+
+    def _tell(self, status: IntakeStatus) -> None:
+        """What the intake waits for, in the log of the task. Who has not come yet is not what a
+        read of what it dials, or has, waits for."""
+        stalls = [stall for stall in status.stalls if not stall.row.normal]
+        for _, text in self._stalls.observe(stalls, time.monotonic()):
+            log.warning("%s", text)  # nothing else of a task is seen
 
     def _read(self, ticket: Ticket, at: list[int], log_number: int) -> Iterator[pa.RecordBatch]:
         unreturned = 0

@@ -264,7 +264,7 @@ class MemoryConnection:
         """The connection is lost: what is under way never arrives, what is stored stays."""
         self._end(Closed(1, "killed", False))
 
-    async def close(self, seconds: float) -> None:
+    async def close(self, drain_timeout: float) -> None:
         self._end(Closed(0, "closed", False))
 
     def _end(self, closed: Closed) -> None:

@@ -23,6 +23,7 @@ from aqueduct_spark.formats.aqueduct.sink import connection as sink_connection
 from aqueduct_spark.formats.aqueduct.sink.connection import SILENT_SECONDS
 from aqueduct_spark.write import delivery
 from aqueduct_spark.write.delivery import RETURN_SECONDS
+from aqueduct_spark.write.dial_wait import DialWait
 from aqueduct_spark.write.pool import Pool
 from tests.core.transport.ends import serving
 from tests.spark.plain_peer import Peer, listening
@@ -351,6 +352,30 @@ async def test_a_row_over_a_limit_of_the_receiver(
 async def test_nobody_listens() -> None:
     with pytest.raises(ConnectFailed):
         await Attempt(options(f"aqueduct://127.0.0.1:{free_port()}")).run([numbered(1)])
+
+
+@in_loop
+async def test_an_endpoint_that_is_restarted_is_waited_for_and_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tls, port = server_tls(), free_port()
+    url = f"aqueduct://127.0.0.1:{port}"
+    sending = asyncio.ensure_future(Attempt(options(url, connectTimeout="3m")).run([numbered(3)]))
+    await eventually(lambda: "is not connected" in caplog.text)
+    peer = Peer()
+    async with listening(peer, tls, port=port):
+        counts = await sending
+    assert (counts.sent, counts.acked) == (3, 3)
+    waits, over = [r.getMessage() for r in caplog.records if r.name == DialWait.__module__]
+    assert f"[AQUEDUCT_CONNECT.REFUSED] endpoint {url} is not connected" in waits
+    assert over.startswith(f"endpoint {url} is connected, after ")
+
+
+@in_loop
+async def test_the_wait_for_an_endpoint_has_a_limit() -> None:
+    url = f"aqueduct://127.0.0.1:{free_port()}"
+    with pytest.raises(ConnectFailed, match=r"REFUSED.*\(for .* s, as 'connectTimeout' allows\)"):
+        await Attempt(options(url, connectTimeout="300ms")).run([numbered(1)])
 
 
 @in_loop
