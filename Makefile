@@ -32,7 +32,7 @@ PYTEST := .ci/quick-start $(SHORT_LIFE); OPENBLAS_NUM_THREADS=1 \
   SPARK_SUBMIT_OPTS='$(SHORT_LIFE) $(SHARED_CLASSES)' SPARK_LAUNCHER_OPTS="$(SHORT_LIFE)" $(JAVA) \
   $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-.PHONY: help demo test test-all hostile lab check bench bench-kafka bench-long soak simulate fuzz mutants wheel matrix pages docs docs-links setup setup-demo clean
+.PHONY: help demo test test-all hostile browser lab check bench bench-kafka bench-long soak simulate fuzz mutants wheel matrix pages docs docs-links setup setup-demo clean
 
 ## what there is to make
 help:
@@ -53,11 +53,11 @@ demo: setup-demo
 
 ## all tests but the long ones; TESTS names some of them
 test: setup
-	@$(PYTEST) -m "not long and not hostile and not wheel" $(TESTS)
+	@$(PYTEST) -m "not long and not hostile and not wheel and not browser" $(TESTS)
 
 ## what takes long: exhaustive enumerations, and kills by the dozen
 test-all: setup
-	@$(PYTEST) -m "long and not hostile and not wheel" $(TESTS)
+	@$(PYTEST) -m "long and not hostile and not wheel and not browser" $(TESTS)
 
 # Attacks on an intake at its default limits, a good producer beside them: memory, CPU and acks;
 # two at a time, since what is measured is CPU. How long acks take meanwhile, a lab measures on a
@@ -76,6 +76,12 @@ wheel: setup
 ## some tests with each Python that is found and the oldest and newest Spark
 matrix: setup
 	@$(JAVA) $(BIN)/python -m tests.wheel.matrix --out matrix-out.md $(MATRIX)
+
+# Chromium and its driver are Debian's: apt-get installs them where they are missing.
+## the page of intakes in a real browser without a display
+browser: setup
+	@.ci/browser
+	@$(BIN)/python -m pytest -p no:xdist -m browser $(or $(TESTS),tests/browser)
 
 ## what attacks cost a good producer, on a quiet machine; ATTACKS names some
 lab: setup

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,6 +25,9 @@ settings.load_profile("any machine")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+collect_ignore = [] if find_spec("selenium") else ["browser"]
+"""What ``make browser`` alone installs what it needs for."""
 
 WITH_PROCESSES = (
     "tests/spark",

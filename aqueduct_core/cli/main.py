@@ -11,7 +11,6 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +32,11 @@ from aqueduct_core.cli import (
 )
 from aqueduct_core.cli.console.arguments import VerbParser
 from aqueduct_core.cli.console.terminal import print_error
+from aqueduct_core.cli.monitor import page, top
 from aqueduct_core.errors import AqueductError, InvalidOption, SinkFailed
 from aqueduct_core.escape import escaped
 from aqueduct_core.logs.handler import log_to_standard_error
+from aqueduct_core.primitives.release import release
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 
@@ -49,6 +50,8 @@ VERBS = (
     request,
     intake,
     spool,
+    top,
+    page,
     job,
     demo,
     conf,
@@ -60,7 +63,7 @@ VERBS = (
 
 def build_parser() -> argparse.ArgumentParser:
     parser = VerbParser(prog="aqueduct", description="Aqueduct message channels over QUIC.")
-    parser.add_argument("--version", action="version", version=f"aqueduct {package_version()}")
+    parser.add_argument("--version", action="version", version=f"aqueduct {release()}")
     parser.add_argument("-v", "--verbose", action="store_true", help="log to standard error")
     parser.add_argument(
         "--print-completion",
@@ -74,13 +77,6 @@ def build_parser() -> argparse.ArgumentParser:
     for verb in VERBS:
         verb.add(verbs)
     return parser
-
-
-def package_version() -> str:
-    try:
-        return version("aqueduct-spark")
-    except PackageNotFoundError:
-        return "(not installed)"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,6 +15,7 @@ from msgspec import structs
 
 from aqueduct_core.errors import AqueductError, AuthFailed, IntakeFailed, TlsFailed
 from aqueduct_core.flight import error_codec
+from aqueduct_core.flight.activity import ChannelQuery
 from aqueduct_core.flight.authenticated import authorized, dial, has_another_token
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.status import IntakeStatus
@@ -27,6 +28,10 @@ MAX_WAIT = 1.0
 READ_AHEAD = 4 * 1024 * 1024
 """Bytes that are on their way to a read; twice as many, and a batch, may wait for its caller.
 A path of 10 ms carries 400 MB/s with that."""
+
+
+UNKNOWN = "internal error ValueError"
+"""What an intake of an earlier release says of an action that it does not know."""
 
 
 class IntakeClient:
@@ -78,6 +83,16 @@ class IntakeClient:
     def status(self) -> IntakeStatus:
         """How far the intake is, now."""
         return self._learn(self._action("status"))
+
+    def observe(self, query: ChannelQuery | None = None) -> IntakeStatus:
+        """The same with what goes on, and the channels that the query asks for. Of an intake of an
+        earlier release, which knows nothing of it, the status."""
+        try:
+            return self._learn(self._action("observe", (query or ChannelQuery()).to_json()))
+        except IntakeFailed as error:
+            if UNKNOWN not in error.what:
+                raise
+            return self.status()
 
     def wait(
         self, beyond: Sequence[int], timeout: float, *, view: View = "messages"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -142,6 +142,13 @@ class Credentials:
         if self.authority_key is None:
             raise ValueError("these credentials are for clients only")
         return Authority.loaded(self.authority, self.authority_key).issue([self.server_name])
+
+    def page_identity(self, names: Sequence[str]) -> Issued:
+        """A fresh certificate for HTTPS under these host names and addresses, signed by the
+        authority. Raises InvalidOption for what is no name."""
+        if self.authority_key is None:
+            raise ValueError("these credentials are for clients only")
+        return Authority.loaded(self.authority, self.authority_key).issue(names)
 
     def client_authority(self) -> bytes:
         """The certificate, in PEM, by which a server knows clients that have the token."""

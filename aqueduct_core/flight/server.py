@@ -12,6 +12,7 @@ import pyarrow.flight as fl
 
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight import error_codec
+from aqueduct_core.flight.activity import ChannelQuery
 from aqueduct_core.flight.authenticated import AuthenticatedServer
 from aqueduct_core.flight.client import MAX_WAIT
 from aqueduct_core.flight.credentials import Credentials
@@ -32,6 +33,9 @@ class IntakeHost(Protocol):
     def schema(self) -> pa.Schema: ...
 
     def status(self) -> IntakeStatus: ...
+
+    def observe(self, query: ChannelQuery) -> IntakeStatus:
+        """The status with all that goes on, as far as the query asks for it."""
 
     def wait(self, beyond: Sequence[int], timeout: float, view: View) -> IntakeStatus:
         """Hold the answer until a log of ``view`` is durable past ``beyond``, or ``timeout``."""
@@ -114,6 +118,10 @@ class IntakeServer(AuthenticatedServer):
 
         return {
             "status": ("how far the intake is", lambda _: host.status().to_json()),
+            "observe": (
+                "how far it is, and all that goes on",
+                lambda body: host.observe(ChannelQuery.from_json(body).bounded()).to_json(),
+            ),
             "wait": ("the same, once there is more", wait),
             "hold": ("claim a cursor for a while", lambda body: host.hold(Hold.from_json(body))),
             "release": (

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from aqueduct_core.flight.activity import ActivityStatus, CursorLag, SpoolUse
 from aqueduct_core.flight.stalls import Stall
 from aqueduct_core.flight.subscription_status import SubscriptionStatus
 from aqueduct_core.primitives.json_file import JsonForm
@@ -46,7 +47,11 @@ class IntakeStatus(JsonForm, frozen=True):
     of events last, when it opened the spool, before anybody brought anything to it. ``warnings``
     are what those who run it should know of its settings. ``protocol`` is that of its messages;
     earlier releases knew one and did not say it. ``stalls`` are what keeps messages from coming,
-    or the spool from taking them, with how long they do.
+    or the spool from taking them, with how long they do. ``name`` is its own, ``http`` where its
+    page and metrics are served ("": nowhere), ``release`` the version of this software,
+    ``memory_limit`` what all connections may take. Only where it was asked for
+    (`IntakeClient.observe`) there are ``activity``, ``lag`` of each cursor and ``use`` of the
+    spool.
     """
 
     id: str
@@ -79,3 +84,10 @@ class IntakeStatus(JsonForm, frozen=True):
     warnings: tuple[str, ...] = ()
     protocol: str = "aqueduct"
     stalls: tuple[Stall, ...] = ()
+    name: str = ""
+    http: str = ""
+    release: str = ""
+    memory_limit: int = 0
+    activity: ActivityStatus | None = None
+    lag: tuple[CursorLag, ...] | None = None
+    use: SpoolUse | None = None

@@ -18,10 +18,14 @@ from aqueduct_core.flight.server import IntakeServer
 from aqueduct_core.intake.adapter import Adapter, adapter_named
 from aqueduct_core.intake.control import status_file
 from aqueduct_core.intake.control.commands import Control
+from aqueduct_core.intake.control.cursor_lag import uncommitted
 from aqueduct_core.intake.control.flight_host import SpoolHost, Watch
+from aqueduct_core.intake.control.http_host import serve_http, url_of
 from aqueduct_core.intake.control.lease import Lease
 from aqueduct_core.intake.control.stall_watch import IntakeStalls
 from aqueduct_core.intake.control.state import IntakeState, Meter
+from aqueduct_core.intake.observing.activity import Activity
+from aqueduct_core.intake.observing.traffic_table import states_of
 from aqueduct_core.intake.sessions.channel_owners import ChannelOwners
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.frontend import Frontend
@@ -33,14 +37,14 @@ from aqueduct_core.intake.storage.commit_tracker import CommitTrackers
 from aqueduct_core.intake.storage.fence import Fence
 from aqueduct_core.intake.storage.group_commit import RETRY, GroupCommit
 from aqueduct_core.intake.storage.layout import settle_layout
-from aqueduct_core.intake.storage.rows import RowFormat
-from aqueduct_core.intake.storage.skipped_rows import give_up
+from aqueduct_core.intake.storage.rows import RowFormat, newest_stored
+from aqueduct_core.intake.storage.skipped_rows import settle_given_out
 from aqueduct_core.intake.storage.truncation import Truncation
 from aqueduct_core.logs.refusals import RefusalLog
+from aqueduct_core.monitoring.http_server import HttpServer
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.spool import Spool, SpoolSettings, SyncerProcess
 from aqueduct_core.spool.identity import stored_schema
-from aqueduct_core.spool.losses import offset_ahead
 from aqueduct_core.spool.ownership import require_spool_in
 
 log = logging.getLogger(__name__)
@@ -51,6 +55,10 @@ DRAIN_SECONDS = 5.0
 FLIGHT_SECONDS = 1.0
 """For reads under way at the end, which end with their next batch; whoever takes none does not hold
 the spool. A task whose read breaks off asks the next intake."""
+
+
+STATUS_SECONDS = 5.0
+"""Between two writings of the status file."""
 
 
 class Intake:
@@ -84,23 +92,25 @@ class Intake:
         self._failure: AqueductError | None = None
         self._sessions: set[Session[Any]] = set()
         self._fence = Fence(spool)
+        self._activity = Activity(self._loop.time, _microseconds)
         self._groups = GroupCommit(
             spool,
             rows,
-            [_newest_timestamp(spool, rows, log) for log in range(spool.partitions)],
+            [newest_stored(spool, rows, log) for log in range(spool.partitions)],
             group_bytes=settings.group_bytes,
             group_seconds=settings.group_commit,
             later=self._loop.call_later,
             failed=self._fail,
             allowed=self._fence.check,
             clocks=(self._loop.time, time.thread_time),
+            observer=self._activity,
         )
         serial = count(1)
         self._commits = CommitTrackers(settings.partitions, spool.cursors())
         self._context = SessionContext(
             groups=self._groups,
             clock=self._loop.time,
-            wall_microseconds=lambda: time.time_ns() // 1000,
+            wall_microseconds=_microseconds,
             ended=self._sessions.discard,
             owners=ChannelOwners(
                 self._groups.numbers.owner,
@@ -119,8 +129,10 @@ class Intake:
         self._host: SpoolHost
         self._flight: IntakeServer
         self._flight_address = ""
+        self._http: HttpServer | None = None
         self._in_force = in_force(settings)
         self._opened = tuple(spool.ends())
+        self._status_written = 0.0
 
     @classmethod
     async def start(cls, settings: IntakeSettings) -> Intake:
@@ -151,7 +163,9 @@ class Intake:
             sync=SyncerProcess,
         )
         try:
-            _settle_given_out(settings, spool, rows)  # before anybody can bring rows
+            settle_given_out(  # before anybody can bring rows
+                spool, rows, settings.partitions, settings.given_out, settings.skip_given_out
+            )
             check_recorded(settings)  # as the owner: nobody else settles them at this moment
             intake = cls(settings, adapter, spool=spool, rows=rows, frontend=frontend)
             await intake._begin()
@@ -168,6 +182,7 @@ class Intake:
             "pid": os.getpid(),
             "listen": self._frontend.address,
             "flight": self._flight_address,
+            "http": url_of(self._http),
             "id": self._spool.id,
             "epoch": self._spool.epoch,
             "starts": self._spool.starts()[: self.settings.partitions],
@@ -211,11 +226,22 @@ class Intake:
             subscriptions=self._frontend.subscriptions,
             complete=self._frontend.complete and self._groups.idle and not self._groups.holding,
             protocol=self._adapter.name,
+            name=self.settings.name,
+            http=url_of(self._http),
+            memory_limit=self.settings.limits.memory,
             settings=admission_of(self.settings),
             in_force=self._in_force,
             opened=self._opened,
             warnings=self._frontend.warnings,
             stalls=self._stalls.now(),
+        )
+
+    def _sample(self) -> None:
+        self._activity.sample(
+            stored=self._spool.bytes,
+            lag=uncommitted(self._spool, self.settings.partitions),
+            connections=len(self._sessions),
+            channels=sum(session.channels for session in self._sessions),
         )
 
     def _cursors_moved(self) -> None:
@@ -240,6 +266,8 @@ class Intake:
                 behind=self._groups.fail,
                 drain=lambda: self.end("a client asked for it"),
                 record=self._groups.record,
+                activity=self._activity,
+                peers=lambda: states_of(self._sessions, self._groups),
                 wall_microseconds=self._context.wall_microseconds,
             )
             self._stalls = IntakeStalls(
@@ -253,14 +281,18 @@ class Intake:
                 self._watch,
                 self._fence,
                 self._loop,
+                self._activity,
+                settings.spool_max_bytes,
             )
             self._flight = IntakeServer(
                 host, port, settings.credentials, self._host, self._flight_refused
             )
             self._flight_address = str(HostPort(settings.advertise or host, self._flight.port))
+            self._http = serve_http(settings, self._host.observe)
             record(settings)
             self._write_status("ready")
         except BaseException:
+            await self._end_http()
             await self._frontend.close(self._adapter.internal_error, "the intake could not start")
             raise
         log.info(
@@ -274,6 +306,8 @@ class Intake:
         for warning in self._frontend.warnings:
             log.warning("%s", warning)
         self._stalls.start()
+        if self._http is not None:
+            log.info("page and metrics on %s", url_of(self._http))
 
     def _flight_refused(self, reason: str) -> None:
         """In a thread of Flight."""
@@ -311,7 +345,11 @@ class Intake:
 
     async def _watch_lease(self) -> None:
         while not self._lease.check(self._loop.time()):
+            asleep = self._loop.time()
             await asyncio.sleep(self._lease.interval)
+            self._activity.delays.add(self._loop.time() - asleep - self._lease.interval)
+            self._sample()
+            self._refresh_status()
             self._truncation.soon()  # retention ends with time alone
         self.end(f"no planner asked for {self._lease.seconds:g} s")
 
@@ -332,6 +370,7 @@ class Intake:
         if self._pump_timer is not None:
             self._pump_timer.cancel()
         self._host.end()
+        await self._end_http()
         await self._end_flight()
         try:
             self._fence.check()
@@ -363,6 +402,10 @@ class Intake:
         except TimeoutError:
             log.warning("ending with messages that are not acked")
 
+    async def _end_http(self) -> None:
+        if self._http is not None:
+            await asyncio.to_thread(self._http.close)
+
     async def _end_flight(self) -> None:
         """Its threads may be in a call that lasts; they do not hold up the end for long."""
         ended = asyncio.Event()
@@ -377,8 +420,21 @@ class Intake:
         except TimeoutError:
             log.warning("a read was under way at the end")
 
+    def _refresh_status(self) -> None:
+        """What it says of how the intake is stays true, though not to the second."""
+        late = self._loop.time() - self._status_written >= STATUS_SECONDS
+        if late and not (self._fence.lost or self._ending.is_set()):
+            self._write_status("ready")
+
     def _write_status(self, state: str) -> None:
+        self._status_written = self._loop.time()
         status = self.ready() | {"state": state, "reason": self._reason, "at": int(time.time())}
+        status |= {
+            "connections": len(self._sessions),
+            "channels": sum(session.channels for session in self._sessions),
+            "bytes": self._spool.bytes,
+            "full": self._spool.full,
+        }
         if self._failure is not None:
             status["error"] = str(self._failure)
         try:
@@ -387,25 +443,5 @@ class Intake:
             log.warning("the status file cannot be written: %s", error.strerror)
 
 
-def _settle_given_out(settings: IntakeSettings, spool: Spool, rows: RowFormat) -> None:
-    """No row that comes gets an offset that a reader knows."""
-    for log, (known, end) in enumerate(zip(settings.given_out, spool.ends(), strict=False)):
-        if known <= end:
-            continue
-        if not settings.skip_given_out:
-            raise offset_ahead(spool.directory, log, known, end)
-        reason = "failOnDataLoss=false, and a query has read what this copy of the spool lacks"
-        give_up(spool, rows, settings.partitions, log, end, known, reason)
-
-
-def _newest_timestamp(spool: Spool, rows: RowFormat, partition: int) -> int:
-    """Of the last stored row, so that a clock that was set back does not reorder a partition."""
-    start, end = spool.starts()[partition], spool.ends()[partition]
-    if start == end:
-        return 0
-    try:
-        last = list(spool.read(partition, end - 1, end))[-1]
-    except (AqueductError, IndexError) as error:
-        log.warning("the newest row of partition %d cannot be read: %s", partition, error)
-        return 0
-    return rows.newest_timestamp(last)
+def _microseconds() -> int:
+    return time.time_ns() // 1000

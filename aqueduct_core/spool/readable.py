@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.spool.format.segment import Segment
 from aqueduct_core.spool.identity import SpoolIdentity
 from aqueduct_core.spool.locations import Location, locations_of, measured
 from aqueduct_core.spool.losses import offset_ahead
@@ -78,6 +79,23 @@ class Readable:
         parts = self._segments.spans(partition, start, end, skipped_too=True)
         spans = (span for _, _, _, each in parts for span in each)
         return measured(spans, start, end, step)
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Oldest first."""
+        return self._segments.segments
+
+    def bytes_from(self, partition: int, start: int) -> int:
+        """How many stored bytes the rows of a partition from ``start`` on take, about: as if all
+        rows of a segment took the same. Touches no index, however much is stored."""
+        found = 0.0
+        for segment in self.segments:
+            ends = list(segment.ends)  # the owner's thread raises them meanwhile
+            rows = sum(ends) - sum(segment.starts)
+            behind = ends[partition] - max(start, segment.starts[partition])
+            if rows > 0 and behind > 0:
+                found += segment.size * min(1.0, behind / rows)
+        return int(found)
 
     def locations(self, partition: int, start: int, end: int) -> list[Location]:
         """Where the rows ``[start, end)`` lie, for `read_locations` in another process.

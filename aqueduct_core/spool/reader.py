@@ -115,11 +115,6 @@ class SpoolReader(Readable):
         self.close()
 
     @property
-    def segments(self) -> tuple[Segment, ...]:
-        """Oldest first."""
-        return self._segments.segments
-
-    @property
     def bytes(self) -> int:
         return sum(segment.size for segment in self.segments)
 

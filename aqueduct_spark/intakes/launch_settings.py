@@ -11,6 +11,7 @@ import msgspec
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.settings.dial import ConnectSettings
 from aqueduct_core.intake.settings.intake import AuthSettings, TlsSettings
+from aqueduct_core.intake.settings.service import HttpSettings
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_spark.formats.description import FormatDescription
 from aqueduct_spark.intakes.rendezvous import bind_host, outside_of
@@ -72,7 +73,7 @@ def launch_order(
         auth=auth,
         lease=options.lease,
         name=f"intake-{intake}",
-        **msgspec.structs.asdict(options.intake),
+        **msgspec.structs.asdict(options.intake) | {"http": _http_of(options.intake.http, intake)},
     )
     return LaunchOrder(
         intake=intake,
@@ -111,6 +112,13 @@ def connect_settings(
         intakes=intakes,
         elsewhere=elsewhere,
     )
+
+
+def _http_of(http: HttpSettings, intake: int) -> HttpSettings:
+    if http.listen is None:
+        return http
+    listen = _port_of(HostPort.parse(http.listen), intake)
+    return msgspec.structs.replace(http, listen=str(listen))
 
 
 def _port_of(listen: HostPort, intake: int) -> HostPort:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aqueduct_core.intake.settings.service import Limits, ServiceSettings
+from aqueduct_core.intake.settings.service import HttpSettings, Limits, ServiceSettings
 from aqueduct_spark.options.refusals import conflict, missing
 from aqueduct_spark.options.selection import Selection
 from aqueduct_spark.options.starting import AtTime, Starting
@@ -90,7 +90,11 @@ class AdmissionOptions:
 
 def service_settings(found: Mapping[str, Any], limits: type[Limits]) -> ServiceSettings:
     """What an intake that this query starts is told, whatever its source."""
-    return ServiceSettings.of_options(found, limits=limits.of_options(found))
+    http = HttpSettings(
+        listen=None if found["http.listen"] is None else str(found["http.listen"]),
+        token_file=found["http.tokenFile"],
+    )
+    return ServiceSettings.of_options(found, limits=limits.of_options(found), http=http)
 
 
 def bound(found: Mapping[str, Any], given: frozenset[str], which: str) -> Starting:

@@ -222,6 +222,27 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         "Environment variable of the driver with the bearer token.",
         ways=LAUNCHED | {"intakes"},
     ),
+    OptionSpec(
+        "http.listen",
+        values.listen_address,
+        None,
+        STREAM_READ,
+        STREAM_READ,
+        "host:port where each intake serves its page, /metrics, /healthz and /readyz over HTTP; "
+        "intake i on port + i, port 0 lets the system choose. Beyond loopback it is HTTPS and asks "
+        "for a token.",
+        ways=LAUNCHED,
+    ),
+    OptionSpec(
+        "http.tokenFile",
+        values.path,
+        None,
+        STREAM_READ,
+        STREAM_READ,
+        "File on the executors with the tokens, one a line, of those who may look; without it "
+        "everybody on loopback, and elsewhere whoever has the token of the spool.",
+        ways=LAUNCHED,
+    ),
     replace(_SERVICE["transport"], parse=_transport),
     _SERVICE["earlyData"],
     _SERVICE["maxMessageBytes"],

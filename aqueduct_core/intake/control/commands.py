@@ -16,9 +16,12 @@ from aqueduct_core.intake.control.cursor_owners import CursorOwners
 from aqueduct_core.intake.control.lease import Lease
 from aqueduct_core.intake.control.stalls import SlowCursor, slow_cursors
 from aqueduct_core.intake.control.state import IntakeState
+from aqueduct_core.intake.observing.activity import Activity
+from aqueduct_core.intake.observing.traffic_table import ConnectionState
 from aqueduct_core.intake.storage.fence import Fence
 from aqueduct_core.intake.storage.pending import PendingEvent
 from aqueduct_core.intake.storage.skipped_rows import SkipListener, skipped_event
+from aqueduct_core.primitives.release import release
 from aqueduct_core.spool import Spool
 from aqueduct_core.spool.losses import offset_ahead
 
@@ -31,7 +34,8 @@ class Control:
     A call of a planner renews the lease. Nothing is answered once another intake has opened the
     spool: each call raises what `Fence.check` raises. ``moved`` is called when a cursor has come,
     gone, or gone on; ``behind`` for a planner that has read what is not stored: offsets would be
-    given out again. ``record`` stores an event; ``wall_microseconds`` is its time.
+    given out again. ``record`` stores an event; ``wall_microseconds`` is its time. ``activity`` is
+    told how long commits take; ``peers`` are those that are there.
     """
 
     def __init__(
@@ -47,6 +51,8 @@ class Control:
         behind: Callable[[AqueductError], None],
         drain: Callable[[], None],
         record: Callable[[PendingEvent], None],
+        activity: Activity,
+        peers: Callable[[], list[ConnectionState]],
         wall_microseconds: Callable[[], int],
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -60,6 +66,8 @@ class Control:
         self._behind = behind
         self._drain = drain
         self._record = record
+        self._activity = activity
+        self._peers = peers
         self._wall_microseconds = wall_microseconds
         self._wall = wall
         self._leases = CursorLeases()
@@ -110,6 +118,10 @@ class Control:
             opened=state.opened,
             warnings=state.warnings,
             protocol=state.protocol,
+            name=state.name,
+            http=state.http,
+            release=release(),
+            memory_limit=state.memory_limit,
             held=self._leases.held(self._clock()),
             stalls=state.stalls,
         )
@@ -124,6 +136,10 @@ class Control:
             self._leases.held(now),
             {cursor: now - at for cursor, at in self._committed.items()},
         )
+
+    def peers(self) -> list[ConnectionState]:
+        """What is known of all connections, for `Activity.status`."""
+        return self._peers()
 
     def hold(self, hold: Hold) -> None:
         self._begin()
@@ -172,9 +188,11 @@ class Control:
         if len(commit.ends) != sum(reads):
             raise ValueError(f"{len(commit.ends)} ends for the {commit.view} of {commit.cursor!r}")
         ends = iter(commit.ends)
+        began = self._clock()
         with self._noted_later(commit.cursor):
             self._spool.commit(commit.cursor, [next(ends) if read else None for read in reads])
         self._committed[commit.cursor] = self._clock()
+        self._activity.commits.add(self._clock() - began)
         self._moved()
 
     def drop_cursor(self, cursor: str, query: str | None) -> None:

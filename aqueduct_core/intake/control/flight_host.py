@@ -13,9 +13,13 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 from msgspec import structs
 
-from aqueduct_core.errors import AqueductError, IntakeFailed
+from aqueduct_core.errors import IntakeFailed
+from aqueduct_core.flight.activity import ChannelQuery
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View, require_spool
+from aqueduct_core.intake.control.cursor_lag import CursorLags
+from aqueduct_core.intake.observing.activity import Activity
+from aqueduct_core.intake.observing.traffic_table import ConnectionState
 from aqueduct_core.intake.storage.fence import Fence
 from aqueduct_core.intake.storage.rows import RowFormat
 from aqueduct_core.spool import Location, Spool, Stretch
@@ -32,6 +36,8 @@ class IntakeCommands(Protocol):
     """What the event loop's thread does for the Flight threads."""
 
     def status(self) -> IntakeStatus: ...
+
+    def peers(self) -> list[ConnectionState]: ...
 
     def hold(self, hold: Hold) -> None: ...
 
@@ -104,6 +110,8 @@ class SpoolHost:
         watch: Watch,
         fence: Fence,
         loop: asyncio.AbstractEventLoop,
+        activity: Activity,
+        spool_limit: int,
     ) -> None:
         self.schema: pa.Schema = spool.schema
         self._spool = spool
@@ -117,14 +125,28 @@ class SpoolHost:
         self._fence = fence
         self._loop = loop
         self._ended = False
-        self._oldest: dict[int, tuple[int, int]] = {}
+        self._activity = activity
+        self._spool_limit = spool_limit
+        self._lags = CursorLags(spool, rows)
 
     def end(self) -> None:
         self._ended = True
 
     def status(self) -> IntakeStatus:
         status = self._ask(self._commands.status)
-        return structs.replace(status, oldest=self._oldest_of(status))
+        return structs.replace(status, oldest=self._lags.oldest(status, time.time()))
+
+    def observe(self, query: ChannelQuery) -> IntakeStatus:
+        """The status with what the query asks for. What takes long is done in this thread."""
+        status, peers = self._ask(lambda: (self._commands.status(), self._commands.peers()))
+        now = time.time()
+        return structs.replace(
+            status,
+            oldest=self._lags.oldest(status, now),
+            lag=self._lags.of(status, now),
+            use=self._lags.use(status, self._spool_limit),
+            activity=self._activity.status(query, peers),
+        )
 
     def wait(self, beyond: Sequence[int], timeout: float, view: View) -> IntakeStatus:
         self._watch.wait(beyond, timeout, self._logs[view])
@@ -199,28 +221,6 @@ class SpoolHost:
         for batch in batches:
             self._check(None)
             yield batch
-
-    def _oldest_of(self, status: IntakeStatus) -> tuple[float, ...]:
-        """The age of the first row of each partition that the slowest cursor has not passed."""
-        now = time.time()
-        ages = []
-        for partition, (start, end) in enumerate(zip(status.starts, status.ends, strict=True)):
-            at = max(start, min((ends[partition] for ends in status.committed.values()), default=0))
-            known = self._oldest.get(partition)
-            if at >= end:
-                ages.append(0.0)
-                continue
-            if known is None or known[0] != at:
-                try:
-                    rows = next(self._spool.read(partition, at, at + 1))
-                except AqueductError as error:
-                    # trimmed a moment ago, or damaged: a status is no place to fail for it
-                    log.warning("the oldest row of partition %d: %s", partition, error)
-                    ages.append(0.0)
-                    continue
-                known = self._oldest[partition] = at, self._rows.oldest_timestamp(rows)
-            ages.append(max(0.0, now - known[1] / 1_000_000))
-        return tuple(ages)
 
     def _ask(self, call: Callable[[], Result]) -> Result:
         if self._ended:

@@ -38,6 +38,9 @@ class IntakeState:
     warnings: tuple[str, ...] = ()
     stalls: tuple[Stall, ...] = ()
     protocol: str = "aqueduct"
+    name: str = ""
+    http: str = ""
+    memory_limit: int = 0
 
 
 class Meter:

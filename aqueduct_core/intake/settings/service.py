@@ -7,6 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
+from aqueduct_core.errors import InvalidOption
+from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.primitives.settings import Section, duration, number, plain, size
 
 
@@ -64,6 +66,38 @@ class Limits(Section, frozen=True, kw_only=True):
     ] = msgspec.field(name="handshakeSeconds", default=10.0)
 
 
+class HttpSettings(Section, frozen=True, kw_only=True):
+    """Where an intake serves its page, metrics and health over HTTP.
+
+    ``listen`` is a TCP ``host:port``, port 0 for any; None: nowhere. ``token_file`` holds tokens,
+    one a line, of those who may look; it is read again when it changes.
+    """
+
+    prefix: ClassVar[str] = "http."
+
+    listen: str | None = None
+    token_file: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.listen is None:
+            if self.token_file is not None:
+                raise InvalidOption(
+                    "MISSING", "http.tokenFile is set without http.listen", "Set http.listen, too"
+                )
+            return
+        try:
+            HostPort.parse(self.listen)
+        except ValueError as error:
+            raise InvalidOption(
+                "BAD_VALUE", f"option http.listen is {self.listen!r}", f"Give it as {error}"
+            ) from None
+
+    def in_force(self) -> dict[str, str | None]:
+        """By option."""
+        return {"http.listen": self.listen, "http.tokenFile": self.token_file}
+
+
 class ServiceSettings(Section, frozen=True, kw_only=True):
     """What is kept how long, and who may take how much. Each of them is an option of a read."""
 
@@ -116,3 +150,4 @@ class ServiceSettings(Section, frozen=True, kw_only=True):
         ),
     ] = 9_000
     limits: Limits = Limits()
+    http: HttpSettings = HttpSettings()

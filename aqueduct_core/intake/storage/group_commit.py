@@ -45,6 +45,7 @@ from aqueduct_core.intake.storage.overflow_queue import OverflowQueue
 from aqueduct_core.intake.storage.pending import (
     GroupCounters,
     GroupListener,
+    GroupObserver,
     PendingBatch,
     PendingEvent,
 )
@@ -74,6 +75,7 @@ class GroupCommit:
         later: ``later(seconds, call)`` as of an event loop.
         clocks: of monotonic seconds, and of seconds of processor time; None: no group ends early.
         failed: called once when the spool cannot go on; nothing is stored or acked afterwards.
+        observer: hears of batches, events and groups.
         allowed: raises an AqueductError when the spool is not ours any more; asked before each
             write.
     """
@@ -90,6 +92,7 @@ class GroupCommit:
         failed: Callable[[AqueductError], None],
         allowed: Callable[[], None] = lambda: None,
         clocks: tuple[Clock, Clock] | None = None,
+        observer: GroupObserver | None = None,
     ) -> None:
         self.counters = GroupCounters()
         self.repeats = Repeats(store, self.flush)
@@ -103,6 +106,7 @@ class GroupCommit:
         self._later = later
         self._failed = failed
         self._allowed = allowed
+        self._observer = observer or GroupObserver()
         self._early: EarlyEnd | None = None
         if clocks is not None:
             self._early = EarlyEnd(later, *clocks, self._may_end, self.flush)
@@ -247,6 +251,7 @@ class GroupCommit:
                 return
             self._under_way.setdefault(number, GroupCallbacks()).add(group.callbacks)
             self._track(group.tracked)
+            self._observer.written(number)
             self._write()
             self.repeats.compare(group)
         except AqueductError as error:
@@ -272,6 +277,7 @@ class GroupCommit:
         for number in [number for number in self._under_way if number <= group]:
             settled.add(self._under_way.pop(number))
         settled.call()
+        self._observer.durable(group)
         if self._early is not None:
             self._early.look_soon()
 
@@ -314,6 +320,7 @@ class GroupCommit:
         counters.rows += taken.rows
         counters.bytes += taken.size
         counters.deduped += taken.repeats
+        self._observer.accepted(pending, taken.rows, taken.size, taken.repeats)
         if pending.tally is not None and batch.reliable:
             pending.tally.stored += taken.rows
         if group.size >= self._group_bytes:
@@ -365,6 +372,7 @@ class GroupCommit:
 
     def _put(self, pending: PendingEvent) -> None:
         self._open.record(pending, self.numbers.marks_of(pending.event, pending.boundary))
+        self._observer.recorded(pending.event)
         self.counters.events += 1
 
     def _gather(self) -> None:

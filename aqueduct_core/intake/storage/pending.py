@@ -126,6 +126,23 @@ class PendingEvent(NamedTuple):
         return replace(event, counts={**event.counts, STORED: tally.stored, DEDUPED: tally.deduped})
 
 
+class GroupObserver:
+    """Hears what a group commit does, in its thread; this one makes nothing of it."""
+
+    def accepted(self, pending: PendingBatch, rows: int, size: int, repeats: int) -> None:
+        """A batch is in the open group: so many messages of so many bytes, and so many that were
+        stored before."""
+
+    def recorded(self, event: LoggedEvent) -> None:
+        """An event is in the open group."""
+
+    def written(self, group: int) -> None:
+        """A group is on its way to the disk; also more than once, where there was no room."""
+
+    def durable(self, group: int) -> None:
+        """The groups up to this number are on the disk, and what they hold was acked."""
+
+
 @dataclass(slots=True)
 class GroupCounters:
     """Messages, groups and events since the start of the process. ``dedupe_window_exceeded``:

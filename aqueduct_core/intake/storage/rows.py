@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from aqueduct_core.errors import AqueductError
 from aqueduct_core.intake.storage.batches import BatchSlice
 from aqueduct_core.intake.storage.columns import runs
 from aqueduct_core.intake.storage.event_log import EventSchema, LoggedEvent
 from aqueduct_core.primitives.ranges import Numbers
 from aqueduct_core.spool.arrays import numeric_array
+
+if TYPE_CHECKING:
+    from aqueduct_core.spool import Spool
+
+log = logging.getLogger(__name__)
 
 EVENT = "event"
 """The column of events, behind those of messages."""
@@ -126,6 +133,20 @@ class RowFormat(ABC):
         column = batch.column(EVENT)
         event = column.values.field("timestamp")[run_of(column, row)]
         return int(event.value) if event.is_valid else self.received(batch, row)
+
+
+def newest_stored(spool: Spool, rows: RowFormat, log_number: int) -> int:
+    """The timestamp of the last row of a log, below which none may follow though a clock was set
+    back; 0 where there is none, or it cannot be read."""
+    start, end = spool.starts()[log_number], spool.ends()[log_number]
+    if start == end:
+        return 0
+    try:
+        last = list(spool.read(log_number, end - 1, end))[-1]
+    except (AqueductError, IndexError) as error:
+        log.warning("the newest row of partition %d cannot be read: %s", log_number, error)
+        return 0
+    return rows.newest_timestamp(last)
 
 
 def payload_array(slices: Sequence[BatchSlice]) -> pa.Array:

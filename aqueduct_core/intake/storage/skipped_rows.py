@@ -6,12 +6,13 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from aqueduct_core.errors import AqueductError, SpoolFailed
+from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.intake.storage.batches import ChannelSource, ChannelTally
 from aqueduct_core.intake.storage.event_log import SKIPPED, LoggedEvent
 from aqueduct_core.intake.storage.pending import PendingEvent, Receipt
-from aqueduct_core.intake.storage.rows import RowFormat
+from aqueduct_core.intake.storage.rows import RowFormat, newest_stored
 from aqueduct_core.spool import Spool
+from aqueduct_core.spool.losses import offset_ahead
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ def give_up(
     if not spool.prepare_skip(partition, start, end):
         return
     if events is not None:
-        now = max(time.time_ns() // 1000, _newest(spool, rows, events))
+        now = max(time.time_ns() // 1000, newest_stored(spool, rows, events))
         event = skipped_event(partition, start, end, reason, now)
         spool.append(events, rows.to_events([event], events))
         if not spool.settle():
@@ -59,13 +60,22 @@ def give_up(
     spool.skip(partition, start, end, reason)
 
 
-def _newest(spool: Spool, rows: RowFormat, log: int) -> int:
-    """The time of the last event: times never go back inside a log."""
-    last = spool.ends()[log]
-    try:
-        return max(rows.newest_timestamp(batch) for batch in spool.read(log, last - 1, last))
-    except (AqueductError, ValueError):
-        return 0
+def settle_given_out(
+    spool: Spool, rows: RowFormat, events: int, given_out: Sequence[int], skip: bool
+) -> None:
+    """No row that comes gets an offset below those of ``given_out``, by log, which a reader knows.
+
+    Raises:
+        DataLoss: OFFSET_AHEAD where a log ends before them, unless ``skip``: then it goes on behind
+            them. And as `give_up`.
+    """
+    for number, (known, end) in enumerate(zip(given_out, spool.ends(), strict=False)):
+        if known <= end:
+            continue
+        if not skip:
+            raise offset_ahead(spool.directory, number, known, end)
+        reason = "failOnDataLoss=false, and a query has read what this copy of the spool lacks"
+        give_up(spool, rows, events, number, end, known, reason)
 
 
 class SkipListener:

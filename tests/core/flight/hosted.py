@@ -8,8 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
+from msgspec import structs
 
 from aqueduct_core.errors import DataLoss, SpoolFailed
+from aqueduct_core.flight.activity import (
+    ActivityStatus,
+    ChannelQuery,
+    ChannelStatus,
+    CursorLag,
+    SpoolUse,
+)
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.server import IntakeServer
@@ -72,6 +80,16 @@ class MemoryHost:
             complete=False,
             owners={"query": CursorOwner("a1b2", "host box, process 7", 1.5)},
             settings={"listen": "127.0.0.1:0"},
+        )
+
+    def observe(self, query: ChannelQuery) -> IntakeStatus:
+        self.calls.append(query)
+        channel = ChannelStatus("orders", "p", "s-1", 8, messages=7, rate=1.5)
+        return structs.replace(
+            self.status(),
+            activity=ActivityStatus(started=1.0, reliable=7, channels=(channel,), channels_found=1),
+            lag=(CursorLag("query", "messages", self.rows - 5, 1_000, 2.5),),
+            use=SpoolUse(2_000, 10_000, 1, self.rows),
         )
 
     def wait(self, beyond: Sequence[int], timeout: float, view: View) -> IntakeStatus:

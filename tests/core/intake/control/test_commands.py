@@ -15,6 +15,8 @@ from aqueduct_core.intake.aqueduct.rows import AqueductSource
 from aqueduct_core.intake.control.commands import Control
 from aqueduct_core.intake.control.lease import Lease
 from aqueduct_core.intake.control.state import IntakeState
+from aqueduct_core.intake.observing.activity import Activity
+from aqueduct_core.intake.observing.traffic_table import ConnectionState
 from aqueduct_core.intake.storage.event_log import LoggedEvent
 from aqueduct_core.intake.storage.fence import Fence
 from aqueduct_core.intake.storage.pending import PendingBatch, PendingEvent
@@ -33,6 +35,7 @@ class Desk:
         self.behind: list[AqueductError] = []
         self.lease = Lease(10.0, self.now)
         self.spool = b.spool
+        self.activity = Activity(lambda: self.now, lambda: NOW)
         self.serving = Control(
             b.spool,
             2,
@@ -44,6 +47,8 @@ class Desk:
             behind=self.behind.append,
             drain=self._drain,
             record=b.groups.record,
+            activity=self.activity,
+            peers=lambda: [ConnectionState("s", "h:1", 2, 3, 4)],
             wall_microseconds=lambda: NOW,
             wall=lambda: 1_800_000_000.0 + self.now,
         )
@@ -253,3 +258,11 @@ def test_fault_32_nothing_is_answered_once_another_intake_has_the_spool(tmp_path
                 with pytest.raises(SpoolFailed, match="opened by another owner"):
                     order()
         d.spool.abandon("another has it")
+
+
+def test_commits_are_timed_and_peers_are_told(tmp_path: Path) -> None:
+    with desk(tmp_path) as d:
+        d.serving.hold(Hold("query", "me"))
+        d.serving.commit(Commit("query", tuple(d.spool.ends()[:2]), owner="me"))
+        assert d.activity.commits.status().count == 1
+        assert [each.address for each in d.serving.peers()] == ["h:1"]

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.errors import DataLoss, IntakeFailed, InvalidOption, SpoolFailed
+from aqueduct_core.flight.activity import ChannelQuery
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket
 from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.control.flight_host import IntakeCommands, SpoolHost, Watch
+from aqueduct_core.intake.observing.activity import Activity
+from aqueduct_core.intake.observing.traffic_table import ConnectionState
 from aqueduct_core.intake.storage.event_log import LoggedEvent
 from aqueduct_core.intake.storage.fence import Fence
 from aqueduct_core.intake.storage.pending import PendingEvent
@@ -65,6 +68,10 @@ class Loop:
         self.threads.append(threading.get_ident())
         return MemoryHost().status()
 
+    def peers(self) -> list[ConnectionState]:
+        self.threads.append(threading.get_ident())
+        return [ConnectionState("s", "h:1", 2, 3, 4)]
+
     def commit(self, commit: Commit) -> None:
         raise DataLoss("OFFSET_AHEAD", "too far", "Wait")
 
@@ -98,7 +105,8 @@ class Loop:
 
 def hosted(b: Bench, commands: IntakeCommands, loop: asyncio.AbstractEventLoop) -> SpoolHost:
     fence = Fence(b.spool)
-    return SpoolHost(b.spool, ROWS, 0, commands, Watch([0]), fence, loop)
+    activity = Activity(lambda: 0.0, lambda: NOW)
+    return SpoolHost(b.spool, ROWS, 0, commands, Watch([0]), fence, loop, activity, 1 << 30)
 
 
 def test_commands_run_in_the_loop_and_their_errors_come_back(tmp_path: Path) -> None:
@@ -166,3 +174,19 @@ def test_rows_are_given_up_once_and_behind_their_event(tmp_path: Path) -> None:
             assert len(commands.given_up) == 2
 
     asyncio.run(scenario())
+
+
+def test_what_goes_on_is_looked_at_in_the_thread_that_asks(tmp_path: Path) -> None:
+    commands = Loop()
+
+    async def scenario() -> IntakeStatus:
+        with bench(tmp_path) as b:
+            host = hosted(b, commands, asyncio.get_running_loop())
+            return await asyncio.to_thread(host.observe, ChannelQuery())
+
+    found = asyncio.run(scenario())
+    assert found.activity is not None
+    assert [each.address for each in found.activity.peers] == ["h:1"]
+    assert found.use is not None
+    assert found.use.limit == 1 << 30
+    assert len(commands.threads) == 2

@@ -13,6 +13,7 @@ from aqueduct_core.intake.aqueduct.limits import AqueductLimits
 from aqueduct_core.intake.aqueduct.settings import AqueductConnect, AqueductIntake, Subscription
 from aqueduct_core.intake.settings.in_force import differing, in_force
 from aqueduct_core.intake.settings.intake import AuthSettings, TlsSettings
+from aqueduct_core.intake.settings.service import HttpSettings
 
 LISTENS = AqueductIntake("/s", Credentials("t", b"", None), listen="h:1")
 DIALS = replace(
@@ -29,6 +30,7 @@ TOLD: dict[str, tuple[Any, str]] = {
     "max_datagram_bytes": (1_452, "maxDatagramBytes"),
     "transport": ("qh3", "transport"),
     "early_data": (True, "earlyData"),
+    "http": (HttpSettings(listen="127.0.0.1:1"), "http.listen"),
     "tls": (TlsSettings(cert_file="/c"), "tls.certFile"),
     "auth": (AuthSettings(token="s3cret", token_env="T"), "auth.tokenEnv"),
     "limits.connections": (3, "limits.connections"),

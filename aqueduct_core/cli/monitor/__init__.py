@@ -1,0 +1,1 @@
+"""``aqueduct top`` and ``aqueduct page``: what goes on in intakes, for people."""

@@ -1,0 +1,1 @@
+"""The page of intakes in a real browser, without a display: ``make browser``."""
