@@ -20,7 +20,8 @@ from aqueduct_core.aqueduct.idle import IdleWatch
 from aqueduct_core.aqueduct.lineage import Lineage, Lost
 from aqueduct_core.aqueduct.receiver import ReceiverHalf, ReceiverInput, ReceiverState
 from aqueduct_core.aqueduct.remote_channels import RemoteChannel, RemoteChannels
-from aqueduct_core.aqueduct.sender import SenderHalf, SenderInput, SenderState
+from aqueduct_core.aqueduct.sender import SenderHalf
+from aqueduct_core.aqueduct.sender_table import SenderInput, SenderState
 from aqueduct_core.aqueduct.tombstones import Tombstones
 from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.aqueduct.wire.chanid import Side

@@ -74,6 +74,9 @@ class Config:
     """The receipt deadline is twice the round-trip time, within its bounds (B35)."""
     require_datagrams: bool = False
     """Close when the peer takes no datagrams (AQ-HDR-9)."""
+    unordered_runs: bool = False
+    """Tell peers that they may put unordered messages in a row on one stream, as many as a packet
+    holds (header ``unordered-runs``). What they say of themselves holds for what we send."""
     confirm_finish: bool = False
     """A receiver that finishes emits ``Complete`` when nothing is missing, and ends only when the
     application answers with ``confirm``: so it can note the finish before the peer learns it."""
@@ -162,5 +165,5 @@ class Config:
                 raise ValueError(f"a flow control buffer of {size} bytes: 0 to 2^62 - 1")
 
 
-DEFAULT_CONFIG = Config(flow_per_channel=CHANNEL_BUFFER)
+DEFAULT_CONFIG = Config(flow_per_channel=CHANNEL_BUFFER, unordered_runs=True)
 """What an application that gives none gets."""

@@ -29,13 +29,13 @@ from aqueduct_core.aqueduct.faults import (
     NotAllowed,
     PeerFault,
 )
-from aqueduct_core.aqueduct.flow import BadFlowHeader, Flow, without_flow_control
+from aqueduct_core.aqueduct.flow import BadFlowHeader, Flow
 from aqueduct_core.aqueduct.handshake import Handshake
 from aqueduct_core.aqueduct.ingress import Ingress
 from aqueduct_core.aqueduct.outbox import Outbox
 from aqueduct_core.aqueduct.receiver import ReceiverHalf, ReceiverInput
 from aqueduct_core.aqueduct.send_queue import Attach, SendQueues
-from aqueduct_core.aqueduct.sender import SenderHalf, SenderState
+from aqueduct_core.aqueduct.sender import SenderHalf
 from aqueduct_core.aqueduct.statistics import Statistics, footprint
 from aqueduct_core.aqueduct.wire import chanid
 from aqueduct_core.aqueduct.wire.chanid import Side
@@ -141,7 +141,7 @@ class AqueductEngine:
             flow.headers_came(headers)
         except BadFlowHeader as error:
             self._events.emit(Ignored(str(error)))
-        self._events.emit(Opened(without_flow_control(headers) if flow.own else headers))
+        self._events.emit(Opened(flow.of_application(headers)))
         if self.side is Side.SERVER:
             if not self.config.auto_accept:
                 return
@@ -397,7 +397,7 @@ class AqueductEngine:
     def can_send(self, channel: int) -> bool:
         """Whether our half is a sender that is neither finished nor cancelled."""
         half = self._channels.halves.get(channel)
-        return isinstance(half, SenderHalf) and half.state is SenderState.OPEN
+        return isinstance(half, SenderHalf) and half.open
 
     @property
     def open_channels(self) -> int:

@@ -24,6 +24,11 @@ FLOW_CONTROL = b"flow-control-5a3c19"
 """Key of the connection header (two varints) and of the channel header (one)."""
 
 
+UNORDERED_RUNS = b"unordered-runs"
+"""Key of the connection header, with an empty value, by which an end takes several messages of an
+UNORDERED channel on one stream: a departure from AQ-SEND-2 that only who gives it meets."""
+
+
 class BadFlowHeader(ValueError):
     """A value that does not parse: it counts as absent (AQ-FLOW-1)."""
 
@@ -56,10 +61,6 @@ def connection_header(buffers: Buffers) -> tuple[bytes, bytes]:
 def channel_header(per_channel: int) -> tuple[bytes, bytes]:
     """For an attachment whose receiver stays here: its own PER_CHANNEL (AQ-FLOW-10)."""
     return FLOW_CONTROL, varint.encode(per_channel)
-
-
-def without_flow_control(headers: Headers) -> Headers:
-    return tuple(pair for pair in headers if pair[0] != FLOW_CONTROL)
 
 
 def read_connection_header(headers: Headers) -> Buffers | None:
@@ -132,6 +133,7 @@ class Flow:
     for those that carry channels.
     ``head_of_line``: the channel whose message waits for room in the total; the others do not
     overtake it, or a large message would never find the total empty.
+    ``peer_takes_runs``: of unordered messages, on one stream.
     """
 
     def __init__(self, config: Config) -> None:
@@ -143,18 +145,31 @@ class Flow:
         self.changed = False
         self.affected: dict[int, None] = {}
         self.table_freed = False
+        self.peer_takes_runs = False
+        self._takes_runs = config.unordered_runs
         self._per_channel = 0
         self._all = config.initial_burst
 
     def announce(self, headers: Headers) -> Headers:
-        """Our connection headers with the one that is our part in it (AQ-FLOW-1).
+        """Our connection headers with those that are our part in it (AQ-FLOW-1).
 
         Raises:
-            BadArgument: the application's hold it; the configuration is the place for it.
+            BadArgument: the application's hold one; the configuration is the place for it.
         """
         if any(key == FLOW_CONTROL for key, _ in headers):
             raise BadArgument("flow control is announced by Config.flow_per_channel")
-        return headers if self.own is None else (*headers, connection_header(self.own))
+        if any(key == UNORDERED_RUNS for key, _ in headers):
+            raise BadArgument("runs of unordered messages are announced by Config.unordered_runs")
+        if self.own is not None:
+            headers = (*headers, connection_header(self.own))
+        return (*headers, (UNORDERED_RUNS, b"")) if self._takes_runs else headers
+
+    def of_application(self, headers: Headers) -> Headers:
+        """The peer's connection headers without those that are for us."""
+        ours = {FLOW_CONTROL} if self.own is not None else set()
+        if self._takes_runs:
+            ours.add(UNORDERED_RUNS)
+        return tuple(pair for pair in headers if pair[0] not in ours) if ours else headers
 
     def headers_came(self, headers: Headers) -> None:
         """The peer announced its buffers, or none: then nothing is counted (AQ-FLOW-2).
@@ -163,6 +178,7 @@ class Flow:
             BadFlowHeader: what it announced does not parse; it counts as none.
         """
         self.changed = True
+        self.peer_takes_runs = any(key == UNORDERED_RUNS for key, _ in headers)
         if self.own is None:
             return
         peer = None

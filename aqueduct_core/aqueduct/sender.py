@@ -1,16 +1,8 @@
-"""The sending half of a channel (reference §3.3, AQ-SEND-1…15, AQ-LIFE-13).
-
-Theory of operation. A half is OPEN until the application finishes or cancels it; then it waits
-for the peer's CLOSE_RECEIVER, which alone ends it in good order. Acks are taken in every state.
-FORGET_CHANNEL, a lost carrier and a lost connection end it from any state. The table says all
-of that; what is not in the table cannot happen to a half that is gone, because the routing
-tables do not hold it any more.
-"""
+"""The sending half of a channel (reference §3.3, AQ-SEND-1…15, AQ-LIFE-13)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum, auto
 from itertools import chain, repeat, starmap
 
 from aqueduct_core.aqueduct.config import Mode
@@ -20,63 +12,12 @@ from aqueduct_core.aqueduct.events import Counts, Dropped, End
 from aqueduct_core.aqueduct.faults import Code, NotAllowed, PeerFault, ResetCode
 from aqueduct_core.aqueduct.flow import Account, SendVerdict
 from aqueduct_core.aqueduct.outbox import Rank
+from aqueduct_core.aqueduct.sender_table import REFUSED, SENDER_TABLE, SenderInput, SenderState
 from aqueduct_core.aqueduct.wire import blocks, chanid, codec
 from aqueduct_core.aqueduct.wire.frames import AckNackUnreliable, AckReliable
 from aqueduct_core.engine.header_column import HeaderColumn
 from aqueduct_core.engine.message_batch import Attachment, Headers
 from aqueduct_core.primitives.ranges import Range, RangeSet
-
-
-class SenderState(IntEnum):
-    OPEN = auto()
-    FINISHING = auto()
-    CANCELLING = auto()
-    GONE = auto()
-
-
-class SenderInput(IntEnum):
-    SEND = auto()
-    FINISH = auto()
-    CANCEL = auto()
-    ACKS = auto()
-    CLOSE_RECEIVER = auto()
-    FORGET = auto()
-    LOST = auto()
-
-
-REFUSED = None
-"""In the table: the application may not do this now; it gets ``NotAllowed``."""
-
-_S, _I = SenderState, SenderInput
-SENDER_TABLE: dict[SenderState, dict[SenderInput, SenderState | None]] = {
-    _S.OPEN: {
-        _I.SEND: _S.OPEN,
-        _I.FINISH: _S.FINISHING,
-        _I.CANCEL: _S.CANCELLING,
-        _I.ACKS: _S.OPEN,
-        _I.CLOSE_RECEIVER: _S.GONE,
-        _I.FORGET: _S.GONE,
-        _I.LOST: _S.GONE,
-    },
-    _S.FINISHING: {
-        _I.SEND: REFUSED,
-        _I.FINISH: REFUSED,
-        _I.CANCEL: REFUSED,
-        _I.ACKS: _S.FINISHING,
-        _I.CLOSE_RECEIVER: _S.GONE,
-        _I.FORGET: _S.GONE,
-        _I.LOST: _S.GONE,
-    },
-    _S.CANCELLING: {
-        _I.SEND: REFUSED,
-        _I.FINISH: REFUSED,
-        _I.CANCEL: REFUSED,
-        _I.ACKS: _S.CANCELLING,
-        _I.CLOSE_RECEIVER: _S.GONE,
-        _I.FORGET: _S.GONE,
-        _I.LOST: _S.GONE,
-    },
-}
 
 
 class SenderHalf:
@@ -103,9 +44,14 @@ class SenderHalf:
         self._route = codec.encode_route_to(channel)
         self._datagrams = DatagramNumbers()
         self._control: int | None = None
-        self._own_streams: dict[int, int] = {}  # reliable number → stream, until acked
+        self._own_streams: dict[int, int] = {}  # its last message → stream, until acked
         self._acked = RangeSet()
         self._peer_control: int | None = None
+
+    @property
+    def open(self) -> bool:
+        """It is neither finished nor cancelled, nor gone."""
+        return self.state is SenderState.OPEN
 
     @property
     def gone(self) -> bool:
@@ -256,6 +202,8 @@ class SenderHalf:
             return first, first
         if mode is Mode.ORDERED:
             stop += self._send_block(payloads, headers)
+        elif mode is Mode.UNORDERED and self._context.flow.peer_takes_runs:
+            stop += self._send_runs(payloads, headers)
         else:
             for payload, own in zip(payloads, headers or repeat(()), strict=False):
                 if datagrams:
@@ -284,6 +232,28 @@ class SenderHalf:
         flow.sent(self.account, len(frames))
         self.reliable_sent += count
         return count
+
+    def _send_runs(self, payloads: Sequence[bytes], headers: HeaderColumn | None) -> int:
+        """Put messages on streams of their own, together as many as a packet holds: they get lost
+        together in any case, and none waits for another one. How many could go."""
+        context, first = self._context, self.reliable_sent
+        count = context.flow.grant(self.account, first, payloads, headers)
+        if count < len(payloads):
+            self.blocked_by = SendVerdict.CHANNEL
+        most = (context.datagram_size or context.config.max_datagram_size) - len(self._route)
+        for start, stop in blocks.runs(first, payloads[:count], headers, most):
+            if not self._stream_free:
+                self.blocked_by = SendVerdict.STREAMS
+                break
+            part = None if headers is None else headers.part(start, stop)
+            frames = blocks.encode_block(first + start, payloads[start:stop], part)
+            stream_id = self._open(Rank.MESSAGE)
+            context.outbox.write(stream_id, frames, Rank.MESSAGE, end=True)
+            self._own_streams[first + stop - 1] = stream_id
+            context.message_streams += 1
+            context.flow.sent(self.account, len(frames))
+            self.reliable_sent = first + stop
+        return self.reliable_sent - first
 
     def send_again(self, message: DatagramMessage) -> int | None:
         """The transport refused this datagram: give its number back and use a stream (AQ-SEND-5).
@@ -395,7 +365,7 @@ class SenderHalf:
         if self._own_streams:
             before = len(self._own_streams)
             for number in chain.from_iterable(starmap(range, new)):  # of ours, each once
-                del self._own_streams[number]
+                self._own_streams.pop(number, None)
             self._context.singles_over(before - len(self._own_streams))
         return new
 

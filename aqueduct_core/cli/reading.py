@@ -25,7 +25,7 @@ from aqueduct_core.aqueduct.events import Counts
 from aqueduct_core.cli.console import arguments
 from aqueduct_core.cli.console.output import Origin, Output, make_output
 from aqueduct_core.cli.console.printing import Printer
-from aqueduct_core.engine.close_codes import CloseOrigin, ConnectionEnd, how_lost
+from aqueduct_core.engine.close_codes import how_ended
 from aqueduct_core.escape import escaped
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.awaiting import Signal
@@ -36,6 +36,11 @@ _KINDS: dict[type[Outcome], str] = {
     LostInTransit: "lost",
     Overflowed: "overflow",
     ConnectionLost: "closed",
+}
+_REASONS: dict[type[Outcome], str] = {
+    Cancelled: "its sender gave it up",
+    LostInTransit: "the message that carried it was not received",
+    Overflowed: "closed on this side: too much of it was not read",
 }
 
 
@@ -149,7 +154,7 @@ class ChannelPrinter:
         await self._event("connected", connection.id, None, peer, None)
         await connection.wait_closed()
         closed = connection.closed
-        reason = _reason(closed) if closed is not None else ""
+        reason = how_ended(closed) if closed is not None else ""
         await self._event("disconnected", connection.id, None, reason, None)
 
     async def _event(
@@ -183,8 +188,9 @@ class ChannelPrinter:
             return  # closed on this side: we are stopping
         outcome = receiver.outcome
         if outcome is not None:
-            reason = _reason(outcome) if isinstance(outcome, ConnectionLost) else ""
-            kind = _KINDS[type(outcome)]
+            kind, reason = _KINDS[type(outcome)], _REASONS.get(type(outcome), "")
+            if isinstance(outcome, ConnectionLost):
+                reason = how_ended(outcome)
             await self._event(kind, connection, channel, reason, receiver.counts)
             if not isinstance(outcome, Finished):
                 name = escaped(receiver.name or str(channel))
@@ -198,11 +204,6 @@ class ChannelPrinter:
             self._start(self._channels, self._channel(half, connection, producer))
         elif isinstance(half, Sender):
             self._start(self._channels, _answer(half, self._reply))
-
-
-def _reason(end: ConnectionEnd) -> str:
-    """What the peer or this side said, or why the connection was lost."""
-    return end.reason if end.origin is CloseOrigin.APPLICATION else how_lost(end)
 
 
 async def _answer(sender: Sender, reply: bytes | None) -> None:

@@ -56,6 +56,14 @@ def how_lost(end: ConnectionEnd) -> str:
     return f"QUIC's {transport_error(end.code)} from {who}{why}"
 
 
+def how_ended(end: ConnectionEnd, this_side: str = "this side") -> str:
+    """The end of a connection for an event or a log: whose close it was, or why it was lost."""
+    if end.origin is not CloseOrigin.APPLICATION:
+        return f"lost: {how_lost(end)}"
+    by = "peer" if end.by_peer else this_side
+    return f"closed by {by}, code {end.code}" + (f": {end.reason}" if end.reason else "")
+
+
 def transport_error(code: int) -> str:
     """A QUIC error code by its name, with the number: ``FLOW_CONTROL_ERROR (0x3)``."""
     if CRYPTO_ERROR <= code <= CRYPTO_ERROR + 0xFF:

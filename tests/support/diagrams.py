@@ -11,7 +11,7 @@ import sys
 from enum import Enum
 
 from aqueduct_core.aqueduct.receiver import RECEIVER_TABLE, ReceiverState
-from aqueduct_core.aqueduct.sender import SENDER_TABLE, SenderState
+from aqueduct_core.aqueduct.sender_table import SENDER_TABLE, SenderState
 from tests.support import sequencechart, statechart
 from tests.support.repository import ROOT
 from tests.support.statechart import Table
@@ -45,7 +45,7 @@ def _text() -> str:
     return f"""# States
 
 Made by `python -m tests.support.diagrams` from `SENDER_TABLE` and `RECEIVER_TABLE` (in
-`aqueduct_core/aqueduct/sender.py` and `receiver.py`) and by running two engines on a virtual
+`aqueduct_core/aqueduct/sender_table.py` and `receiver.py`) and by running two engines on a virtual
 clock, {sequencechart.LATENCY * 1000:.0f} ms from each other; do not edit. What the frames mean is
 in [protocol.md](protocol.md).
 

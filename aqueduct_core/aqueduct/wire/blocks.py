@@ -253,6 +253,21 @@ def frame_sizes(
         yield head + length
 
 
+def runs(
+    first: int, payloads: Sequence[bytes], headers: HeaderColumn | None, most: int
+) -> Iterator[tuple[int, int]]:
+    """Cut messages in a row, numbered from ``first``, into runs whose frames have ``most`` bytes at
+    most, or that are one message with more: ``[start, stop)`` of ``payloads``."""
+    start = size = 0
+    for i, frame in enumerate(frame_sizes(first, payloads, headers)):
+        if i > start and size + frame > most:
+            yield start, i
+            start, size = i, 0
+        size += frame
+    if start < len(payloads):
+        yield start, len(payloads)
+
+
 def encode_block(
     first: int, payloads: Sequence[bytes], headers: HeaderColumn | None = None
 ) -> bytes:

@@ -21,6 +21,7 @@ def engine_config(settings: AqueductIntake) -> Config:
     return Config(
         ack_mode=AckMode.ON_STORED,
         confirm_finish=True,
+        unordered_runs=True,
         # acks say the same; a stream for each channel that carries nothing costs more than it
         route_back_on_attach=False,
         flow_per_channel=CHANNEL_BUFFER,

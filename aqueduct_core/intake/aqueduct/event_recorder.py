@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from aqueduct_core.aqueduct.events import Closed, Counts, End
 from aqueduct_core.aqueduct.wire.chanid import ENTRYPOINT
-from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
+from aqueduct_core.engine.close_codes import CloseOrigin, how_ended
 from aqueduct_core.intake.aqueduct.rows import (
     ACKED,
     CANCELLED,
@@ -42,6 +42,8 @@ _KINDS = {
     End.LOST: LOST,
 }
 _REASONS = {
+    End.CANCELLED: "the sender gave it up",
+    End.CLOSED: "the intake wanted no more of it",
     End.OVERFLOW: "more waited than a limit allows",
     End.LOST: "lost in transit: a message that carried it, or its parent, never came",
 }
@@ -141,13 +143,20 @@ class EventRecorder:
         """The channel was given up before its finish was accepted: it will have another end."""
         self._finished.discard(source.channel_id)
 
-    def ended(self, source: ChannelSource, tally: ChannelTally, end: End, counts: Counts) -> None:
-        """A half has ended."""
+    def ended(
+        self,
+        source: ChannelSource,
+        tally: ChannelTally,
+        end: End,
+        counts: Counts,
+        reason: str | None = None,
+    ) -> None:
+        """A half has ended; ``reason`` for what we closed."""
         self._add(tally, counts)
         if source.channel_id in self._finished:
             self._finished.discard(source.channel_id)
         elif end is not End.CONNECTION_LOST:
-            self._end(_KINDS[end], source, tally, counts, reason=_REASONS.get(end))
+            self._end(_KINDS[end], source, tally, counts, reason=reason or _REASONS.get(end))
         elif tally.deduped:
             self._groups.record(PendingEvent(self._listener, self._of(REPEATED, source), tally))
 
@@ -220,14 +229,6 @@ class EventRecorder:
 
     def _record(self, event: LoggedEvent) -> None:
         self._groups.record(PendingEvent(self._listener, event))
-
-
-def how_ended(closed: Closed, this_side: str) -> str:
-    """The end of a connection for an event or a log: whose close it was, or why it was lost."""
-    if closed.origin is not CloseOrigin.APPLICATION:
-        return f"lost: {how_lost(closed)}"
-    by = "peer" if closed.by_peer else this_side
-    return f"closed by {by}, code {closed.code}" + (f": {closed.reason}" if closed.reason else "")
 
 
 def _numbered(source: ChannelSource, resumes: bool) -> bool:

@@ -30,11 +30,11 @@ from aqueduct_core.aqueduct.events import (
 )
 from aqueduct_core.aqueduct.faults import Code, LocalError
 from aqueduct_core.aqueduct.wire import chanid
-from aqueduct_core.engine.close_codes import CloseOrigin
+from aqueduct_core.engine.close_codes import CloseOrigin, how_ended
 from aqueduct_core.engine.message_batch import Attachment, BatchItem, Headers, MessageBatch
 from aqueduct_core.intake.aqueduct.answering import Answering, position_questions, questions
 from aqueduct_core.intake.aqueduct.config import check_row_headers
-from aqueduct_core.intake.aqueduct.event_recorder import EventRecorder, how_ended
+from aqueduct_core.intake.aqueduct.event_recorder import EventRecorder
 from aqueduct_core.intake.aqueduct.open_channels import (
     OpenChannels,
     PeerIdentity,
@@ -102,6 +102,7 @@ class AqueductSession(Session[AqueductEngine]):
         self._identity = PeerIdentity(self.id)
         self._fenced = False
         self._unanswered: Headers | None = None
+        self._closed_for: dict[int, str] = {}
 
     @property
     def channels(self) -> int:
@@ -268,6 +269,7 @@ class AqueductSession(Session[AqueductEngine]):
         line = ("%s: channel %s closed: %s", self, channel.path, reason)
         self._context.refusals.add("channels refused", *line)
         now = self._context.clock()
+        self._closed_for[batch.channel] = reason
         self._engine.consumed(batch.channel, batch.size, now)
         self._command(lambda: self._engine.close(batch.channel, now))
 
@@ -353,6 +355,7 @@ class AqueductSession(Session[AqueductEngine]):
 
     def _ended(self, ended: Ended) -> None:
         channel = self._channels.end(ended.channel)
+        reason = self._closed_for.pop(ended.channel, None)
         if channel is None:
             self._answering.ended(ended.channel)
             self._receipts.ended(ended.channel)
@@ -367,7 +370,7 @@ class AqueductSession(Session[AqueductEngine]):
         elif ended.end is End.LOST:
             counters.lost += 1
             self._withdraw(channel)
-        self._recorder.ended(channel.source, channel.tally, ended.end, ended.counts)
+        self._recorder.ended(channel.source, channel.tally, ended.end, ended.counts, reason)
         log.debug("%s: channel %r %s", self, channel.source.channel, ended.end.value)
         self._role.ended(ended, channel)
 

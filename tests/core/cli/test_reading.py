@@ -26,5 +26,5 @@ async def test_a_connection_that_is_lost_by_an_error_of_quic_says_so() -> None:
         set_up.client._driver.kick()
         await eventually(lambda: reading.idle and not reading._connections)
     ends = {row["kind"]: row["reason"] for row in map(json.loads, out.getvalue().splitlines())}
-    lost = "QUIC's FLOW_CONTROL_ERROR (0x3) from the peer: a test"
+    lost = "lost: QUIC's FLOW_CONTROL_ERROR (0x3) from the peer: a test"
     assert ends["disconnected"] == ends["closed"] == lost

@@ -100,5 +100,5 @@ def test_a_close_reason_forges_no_line(certificates: Path) -> None:
     with listening(certificates) as listener:
         asyncio.run(close_with(listener.url))
         reason = listener.line(r"# disconnected connection 1 \((.*)\)")
-    assert reason == r"bye)\n# finished connection 1 channel 8 (\x1b[8m"
+    assert reason == r"closed by peer, code 257: bye)\n# finished connection 1 channel 8 (\x1b[8m"
     assert not any(line.startswith("# finished") for line in listener.errors)
