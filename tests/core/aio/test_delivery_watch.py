@@ -271,4 +271,4 @@ async def test_a_producer_tells_of_a_server_that_is_gone_and_comes_back_within_a
                 line = [each.getMessage() for each in caplog.records if each.name == name][-1]
                 assert line.startswith(f"connected to 127.0.0.1:{port} after 2")
                 taking.cancel()
-                await producer.abort()
+                await producer.cancel()
