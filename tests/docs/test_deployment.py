@@ -44,8 +44,9 @@ def settings(text: str, folder: Path) -> IntakeSettings:
 
 
 def ports(read: IntakeSettings) -> set[tuple[int, str]]:
-    listen, flight = HostPort.parse(str(read.listen)), HostPort.parse(str(read.flight))
-    return {(listen.port, "UDP"), (flight.port, "TCP")}
+    inner = [read.flight] if read.http.listen is None else [read.flight, read.http.listen]
+    tcp = {(HostPort.parse(str(each)).port, "TCP") for each in inner}
+    return {(HostPort.parse(str(read.listen)).port, "UDP"), *tcp}
 
 
 @pytest.mark.parametrize("block", COPIES, ids=lambda block: block.same_as)
@@ -116,8 +117,10 @@ def test_the_pod_is_that_of_its_configuration(tmp_path: Path) -> None:
     open_ports = {(each["containerPort"], each["protocol"]) for each in container["ports"]}
     assert open_ports == ports(read)
     names = {each["name"] for each in container["ports"]}
-    for probe in ("startupProbe", "readinessProbe"):
-        assert container[probe]["tcpSocket"]["port"] in names
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        [asked] = [value for value in container[probe].values() if isinstance(value, dict)]
+        assert asked["port"] in names
+        assert asked.get("path", "/healthz") == "/healthz"
     assert f"--uid {POD['spec']['securityContext']['runAsUser']} " in IMAGE
     mounted = {each["mountPath"] for each in container["volumeMounts"]}
     for path in re.findall(r'"(/[\w/.]+)"', text):
