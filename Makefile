@@ -98,6 +98,7 @@ check: setup
 	@$(BIN)/python -m tests.support.diagrams --check
 	@$(BIN)/python -m tests.support.options_page --check
 	@$(BIN)/python -m tests.support.layers --check
+	@$(BIN)/python -m tests.support.metrics_page --check
 
 # ONLY names benches (comma list; `python -m tests.bench.run --list`), AGAINST another checkout to
 # compare this one with, REPETITIONS and SECONDS how much each does, KINDS some of the loads.
@@ -164,6 +165,7 @@ pages: setup
 	@$(BIN)/python -m tests.support.diagrams
 	@$(BIN)/python -m tests.support.options_page
 	@$(BIN)/python -m tests.support.layers
+	@$(BIN)/python -m tests.support.metrics_page
 	@$(BIN)/python -m tests.bench.report
 
 # Sphinx with MyST and furo: 17 MB to fetch, 80 MB on disk. A page that cannot be read, a link or an

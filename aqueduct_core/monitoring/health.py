@@ -32,6 +32,12 @@ def observed(place: str, look: Callable[[], IntakeStatus]) -> ObservedIntake:
         return ObservedIntake(place, None, str(error))
 
 
+def troubles(status: IntakeStatus) -> list[str]:
+    """What people who look should see first: what stands still, or else why it is not ready."""
+    stalls = [f"{each.what}. {each.remedy}" for each in status.stalls if not each.row.normal]
+    return stalls or reasons_against(status)
+
+
 def reasons_against(status: IntakeStatus) -> list[str]:
     """Why nobody should be sent to this intake at this moment; none: it is ready."""
     found = []

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from aqueduct_core.escape import escaped
 from aqueduct_core.flight.activity import ChannelOrder, ChannelStatus, PeerStatus
-from aqueduct_core.monitoring.health import ObservedIntake, reasons_against
+from aqueduct_core.monitoring.health import ObservedIntake, troubles
 from aqueduct_core.monitoring.summary import RateSample, Summary
 
 ORDERS: tuple[ChannelOrder, ...] = get_args(ChannelOrder)
@@ -161,7 +161,7 @@ def _problems(seen: Sequence[ObservedIntake]) -> list[str]:
             found.append(escaped(each.error, None))
         else:
             name = escaped(each.status.name, 40)
-            found += [f"{name}: {escaped(reason)}" for reason in reasons_against(each.status)]
+            found += [f"{name}: {escaped(reason, None)}" for reason in troubles(each.status)]
     return found
 
 

@@ -125,15 +125,20 @@ function byteRate(status) {
   return Math.max(0, last.bytes - before.bytes) / Math.max(1, last.at - before.at);
 }
 
+/** States in which an intake waits and nothing is wrong. */
+const CALM = new Set(["no-producer", "few-rows"]);
+
 function showAlarms(intakes) {
   const alarms = [];
   for (const { place, error, status } of intakes) {
     const who = intakes.length > 1 ? `${foreign(status?.name || place)}: ` : "";
     if (error) alarms.push(`${who}${foreign(error)}`);
-    if (status?.full) alarms.push(`${who}the spool is full. Producers wait until a query commits, or spoolMaxBytes is raised.`);
+    const stalls = (status?.stalls ?? []).filter((each) => !CALM.has(each.kind));
+    for (const each of stalls) alarms.push(`${who}${foreign(each.what)} (for ${seconds(each.seconds)}). ${foreign(each.remedy)}.`);
+    if (status?.full && stalls.length === 0) alarms.push(`${who}the spool is full. Producers wait until a query commits, or spoolMaxBytes is raised.`);
     if (status?.draining) alarms.push(`${who}the intake is ending.`);
     for (const each of status?.subscriptions?.endpoints ?? []) {
-      if (!each.connected && !status.complete) alarms.push(`${who}endpoint ${foreign(each.address)} is not connected${each.error ? `: ${foreign(each.error.what ?? "")}` : ""}`);
+      if (!each.connected && !status.complete && stalls.length === 0) alarms.push(`${who}endpoint ${foreign(each.address)} is not connected${each.error ? `: ${foreign(each.error.what ?? "")}` : ""}`);
     }
     for (const each of status?.lag ?? []) {
       if (each.records > 0 && !each.held) alarms.push(`${who}no query reads cursor ${foreign(each.cursor)}: ${number(each.records)} ${each.view} wait, the oldest for ${seconds(each.seconds)}.`);

@@ -6,8 +6,9 @@ import pytest
 
 from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.flight.error_codec import ErrorForm
+from aqueduct_core.flight.stalls import Stall
 from aqueduct_core.flight.subscription_status import EndpointState, SubscriptionStatus
-from aqueduct_core.monitoring.health import reasons_against
+from aqueduct_core.monitoring.health import reasons_against, troubles
 from tests.core.monitoring.statuses import status
 
 
@@ -40,3 +41,11 @@ def test_an_intake_says_why_it_is_not_ready(given: dict[str, object], reasons: l
     found = reasons_against(status(**given))
     assert len(found) == len(reasons)
     assert all(one.startswith(other) for one, other in zip(found, reasons, strict=True))
+
+
+def test_what_stands_still_is_told_in_its_own_words() -> None:
+    full = Stall.of("disk-full", "spool/orders")
+    calm = Stall.of("no-producer", "spool/orders", address="127.0.0.1:4433")
+    assert troubles(status(full=True, stalls=(full, calm))) == [f"{full.what}. {full.remedy}"]
+    assert troubles(status(stalls=(calm,))) == []
+    assert troubles(status(draining=True)) == ["it is ending"]
