@@ -97,6 +97,7 @@ check: setup
 	@$(BIN)/python -m tests.support.conformance --check
 	@$(BIN)/python -m tests.support.diagrams --check
 	@$(BIN)/python -m tests.support.options_page --check
+	@$(BIN)/python -m tests.support.errors_page --check
 	@$(BIN)/python -m tests.support.layers --check
 	@$(BIN)/python -m tests.support.metrics_page --check
 
@@ -164,6 +165,7 @@ pages: setup
 	@$(BIN)/python -m tests.support.conformance
 	@$(BIN)/python -m tests.support.diagrams
 	@$(BIN)/python -m tests.support.options_page
+	@$(BIN)/python -m tests.support.errors_page
 	@$(BIN)/python -m tests.support.layers
 	@$(BIN)/python -m tests.support.metrics_page
 	@$(BIN)/python -m tests.bench.report
