@@ -23,7 +23,7 @@ from aqueduct_core.aio.outcomes import (
 )
 from aqueduct_core.aqueduct.events import Counts
 from aqueduct_core.cli.console import arguments
-from aqueduct_core.cli.console.output import Origin, Output, make_output
+from aqueduct_core.cli.console.output import Origin, Output, Silence, make_output
 from aqueduct_core.cli.console.printing import Printer
 from aqueduct_core.engine.close_codes import how_ended
 from aqueduct_core.escape import escaped
@@ -69,12 +69,14 @@ def add_printing(parser: argparse.ArgumentParser) -> None:
         help="print payloads, headers and names on a terminal as they came; they are escaped there "
         "otherwise, for a terminal obeys what a peer may write",
     )
+    parser.add_argument("-q", dest="quiet", action="store_true", help="no events on standard error")
 
 
 def output_for(options: argparse.Namespace, printer: Printer) -> Output:
     """What `add_output` asks for. Raises: InvalidOption.BAD_VALUE for a wrong format."""
     terminal = sys.stdout.isatty() and not options.raw
-    return make_output(options.json, options.format, printer.out, printer.errors, terminal=terminal)
+    events = Silence() if options.quiet else printer.errors
+    return make_output(options.json, options.format, printer.out, events, terminal=terminal)
 
 
 class Unfinished(NamedTuple):
@@ -173,13 +175,13 @@ class ChannelPrinter:
                 await self._printer.room()
                 if self._left == 0:  # another channel had the last one meanwhile
                     return
-                taken = len(batch) if self._left is None else min(self._left, len(batch))
-                self._output.messages(batch, taken, origin, time.time())
+                limit = len(batch) if self._left is None else min(self._left, len(batch))
+                printed = self._output.messages(batch, limit, origin, time.time())
                 for index in list(batch.carried):
                     for half in batch.attachments(index):
                         self._half(half, connection, producer)
                 if self._left is not None:
-                    self._left -= taken
+                    self._left -= printed
                     if self.done:
                         return
         except (Cancelled, LostInTransit, Overflowed, ConnectionLost):

@@ -18,8 +18,8 @@ from aqueduct_core.flight import error_codec
 from aqueduct_core.flight.activity import ChannelQuery
 from aqueduct_core.flight.authenticated import authorized, dial, has_another_token
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View
+from aqueduct_core.flight.status import CursorReset, IntakeStatus
+from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Reset, Ticket, View
 from aqueduct_core.spool import Location, Stretch
 
 MAX_WAIT = 1.0
@@ -159,6 +159,19 @@ class IntakeClient:
         """
         self._action("give", {"cursor": cursor})
 
+    def reset_cursor(self, cursor: str, to: Sequence[int]) -> CursorReset:
+        """Have the query of a cursor go on at ``to`` when it comes again: an operator's act. What
+        it was ordered: offsets that are not stored become the next ones that are.
+
+        Raises:
+            SpoolFailed: CURSOR_IN_USE while somebody holds it; FULL, IO.
+            InvalidOption: BAD_VALUE where there is no such cursor, or it reads another number of
+                logs.
+            DataLoss: SPOOL_REPLACED when the spool is not the one of the last status.
+        """
+        order = Reset(cursor, tuple(to), self._spool)
+        return CursorReset.from_json(self._action("reset", order.to_json()))
+
     def sizes(self, partition: int, start: int, end: int, step: int) -> list[tuple[int, int]]:
         """How many stored bytes the rows from ``start`` on take: ``(offset, bytes)``, ascending,
         about ``step`` bytes apart, the last one ``(end, total)``. From the index, so it is cheap.
@@ -218,12 +231,14 @@ class IntakeClient:
         owner: str | None = None,
         view: View = "messages",
         query: str = "",
+        reset: str = "",
     ) -> None:
         """``cursor`` is done with all rows below ``ends``; repeating it changes nothing.
 
         ``ends`` has an entry for each log of ``view``. ``spool`` and ``epoch`` default to those of
         the last status: an intake that is another one by now refuses with DataLoss.SPOOL_REPLACED
-        or IntakeFailed.UNREACHABLE.
+        or IntakeFailed.UNREACHABLE. ``reset`` is the id of the last one that the query has obeyed:
+        where there is another one by now, the cursor does not go on beyond it.
 
         Raises:
             SpoolFailed: CURSOR_IN_USE when the cursor belongs to another query, or another one
@@ -238,6 +253,7 @@ class IntakeClient:
             owner,
             view,
             query,
+            reset,
         )
         self._action("commit", order.to_json())
 

@@ -16,8 +16,8 @@ from aqueduct_core.flight.activity import ChannelQuery
 from aqueduct_core.flight.authenticated import AuthenticatedServer
 from aqueduct_core.flight.client import MAX_WAIT
 from aqueduct_core.flight.credentials import Credentials
-from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View, view_of
+from aqueduct_core.flight.status import CursorReset, IntakeStatus
+from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Reset, Ticket, View, view_of
 from aqueduct_core.spool import Location, Stretch, coalesced
 
 log = logging.getLogger(__name__)
@@ -61,6 +61,8 @@ class IntakeHost(Protocol):
     def drop_cursor(self, cursor: str, query: str | None) -> None: ...
 
     def give_cursor(self, cursor: str) -> None: ...
+
+    def reset_cursor(self, order: Reset) -> CursorReset: ...
 
     def renew(self, seconds: float | None) -> None: ...
 
@@ -139,6 +141,10 @@ class IntakeServer(AuthenticatedServer):
             "give": (
                 "let a cursor that nobody holds go to the next query",
                 lambda body: host.give_cursor(str(body["cursor"])),
+            ),
+            "reset": (
+                "have the query of a cursor that nobody holds go on elsewhere",
+                lambda body: host.reset_cursor(Reset.from_json(body)).to_json(),
             ),
             "sizes": ("how many bytes rows take", sizes),
             "locate": (

@@ -28,6 +28,15 @@ class CursorOwner(JsonForm, frozen=True):
     since: float
 
 
+class CursorReset(JsonForm, frozen=True):
+    """Where the query of a cursor is to go on, as an operator ordered: ``to`` has an offset for
+    each log of its view. ``id`` is another one with each reset; ``at`` in seconds since 1970."""
+
+    id: str
+    to: tuple[int, ...]
+    at: float
+
+
 class IntakeStatus(JsonForm, frozen=True):
     """What an intake says of itself.
 
@@ -41,7 +50,8 @@ class IntakeStatus(JsonForm, frozen=True):
     has not passed (0.0: there is none; without a cursor all rows count); None where it was not
     asked for. ``subscriptions`` is what an intake that dials has asked for; ``complete``: all of it
     has come to its end and is durable, and nothing will come any more. ``owners`` are the queries
-    to which cursors belong, ``held`` the cursors that a planner holds at this moment. ``settings``
+    to which cursors belong, ``held`` the cursors that a planner holds at this moment, ``resets``
+    those that are to go on elsewhere, until a batch of their query has begun there. ``settings``
     are those that decide who can bring messages, ``in_force`` the others that the intake was told
     at its start, both by option; no secret is in either. ``opened`` are the ends of all logs, that
     of events last, when it opened the spool, before anybody brought anything to it. ``warnings``
@@ -91,3 +101,4 @@ class IntakeStatus(JsonForm, frozen=True):
     activity: ActivityStatus | None = None
     lag: tuple[CursorLag, ...] | None = None
     use: SpoolUse | None = None
+    resets: Mapping[str, CursorReset] = msgspec.field(default_factory=dict)

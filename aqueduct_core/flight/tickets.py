@@ -20,6 +20,7 @@ __all__ = [
     "GiveUp",
     "Hold",
     "IntakeStatus",
+    "Reset",
     "Ticket",
     "View",
     "require_spool",
@@ -113,6 +114,7 @@ class Commit(JsonForm, frozen=True):
 
     ``ends`` has an entry for each log of ``view``: P for messages, one for events. ``owner`` is
     who holds the cursor, None where nobody does; ``query`` the query that owns it, as in `Hold`.
+    ``reset`` is the last `CursorReset` that the query has obeyed, "" where there was none.
     """
 
     cursor: str
@@ -122,6 +124,19 @@ class Commit(JsonForm, frozen=True):
     owner: str | None = None
     view: View = "messages"
     query: str = ""
+    reset: str = ""
+
+    def __post_init__(self) -> None:
+        _named("cursor", self.cursor)
+
+
+class Reset(JsonForm, frozen=True):
+    """The query of ``cursor`` is to go on at ``to``, which has an offset for each log of its view;
+    what is not stored counts as the next offset that is."""
+
+    cursor: str
+    to: tuple[int, ...]
+    spool: str | None = None
 
     def __post_init__(self) -> None:
         _named("cursor", self.cursor)

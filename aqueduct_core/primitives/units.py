@@ -1,14 +1,19 @@
-"""Durations and sizes as people write them: ``20ms``, ``10s``, ``15m``; ``64k``, ``10g``. The unit
-is never left out; case does not count, nor do blanks around the number."""
+"""Durations, sizes and times as people write them: ``20ms``, ``10s``, ``15m``; ``64k``, ``10g``;
+``2026-01-31T12:00Z``. The unit is never left out; case does not count, nor do blanks around the
+number."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 _SECONDS = {"us": 1e-6, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s|m|h|d)", re.IGNORECASE)
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(b|k|m|g|t)(?:i?b)?", re.IGNORECASE)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def written_size(count: int) -> str:
@@ -36,3 +41,15 @@ def size(text: str) -> int:
     if match is None:
         raise ValueError(f"{text!r} is no size: write 512b, 64k, 16m, 10g or 1t")
     return int(float(match[1]) * _BYTES[match[2].lower()])
+
+
+def timestamp(text: str) -> int:
+    """Microseconds since 1970 of an ISO-8601 time; UTC where it names no zone. Raises ValueError
+    for anything else."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError("an ISO-8601 time, such as 2026-01-31T12:00:00Z") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(microseconds=1)

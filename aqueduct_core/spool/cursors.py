@@ -12,7 +12,7 @@ from aqueduct_core.spool.catalog import Catalog
 from aqueduct_core.spool.format.durable import Durable
 from aqueduct_core.spool.health import Health
 from aqueduct_core.spool.losses import offset_ahead
-from aqueduct_core.spool.retention import Cursors, Position, check_reads, raised
+from aqueduct_core.spool.retention import Cursors, Position, check_reads, lowered, raised
 from aqueduct_core.spool.segments import Segments
 from aqueduct_core.spool.writer import ActiveSegment
 
@@ -25,8 +25,8 @@ Note = Callable[[Durable, Cursors], None]
 class CursorStore:
     """Cursors and closed segments; used by the owner's thread.
 
-    Holds: a cursor never falls back. A segment that finds no space in the catalog is entered later:
-    until then it is read anew at an opening, and nothing is lost.
+    Holds: no commit has a cursor fall back, only `lower` does. A segment that finds no space in the
+    catalog is entered later: until then it is read anew at an opening, and nothing is lost.
     """
 
     def __init__(
@@ -98,6 +98,19 @@ class CursorStore:
         check_reads(cursor, reads, old)
         starts = zip(self._segments.starts, reads, strict=True)
         self.commit(cursor, old or [at if read else None for at, read in starts], group)
+
+    def lower(self, cursor: str, ends: Position, group: int) -> None:
+        """
+        Raises:
+            KeyError: there is no such cursor.
+            SpoolFailed: FULL, IO.
+        """
+        position = lowered(self._cursors[cursor], ends)
+        if position == self._cursors[cursor]:
+            return
+        self._cursors[cursor] = position
+        with self._health.guard():
+            self._catalog.save(self.durable(group), cursors=self._cursors)
 
     def drop(self, cursor: str, group: int) -> None:
         """

@@ -56,6 +56,11 @@ def raised(old: Position | None, new: Position) -> list[int | None]:
     ]
 
 
+def lowered(old: Position, new: Position) -> list[int | None]:
+    """A cursor that is to fall back: it goes on in no partition."""
+    return [None if a is None or b is None else min(a, b) for a, b in zip(old, new, strict=True)]
+
+
 def check_reads(name: str, reads: Sequence[bool], old: Position | None) -> None:
     """A cursor reads at least one partition, and the same ones for ever.
 

@@ -284,6 +284,18 @@ class Spool(Readable):
         self._check_mine()
         self._cursors.enter_cursor(cursor, reads, self._writer.durable)
 
+    def lower(self, cursor: str, ends: Position) -> None:
+        """Have a reader fall back to ``ends`` where it is beyond: from there on it holds back again
+        what is still stored. The catalog has it when this returns; where that is lost, the cursor
+        may be where it was.
+
+        Raises:
+            KeyError: there is no such cursor.
+            SpoolFailed: FULL when it could not be noted (it counts for ``trim`` all the same); IO.
+        """
+        self._check_mine()
+        self._cursors.lower(cursor, ends, self._writer.durable)
+
     def drop(self, cursor: str) -> None:
         """Forget a reader: it holds nothing back any more. Durable when this returns.
 

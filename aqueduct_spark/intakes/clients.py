@@ -149,9 +149,11 @@ class IntakeClients:
             SpoolFailed: CURSOR_IN_USE when the cursor belongs to another query, or was taken over.
         """
         for intake, position in end.spool.items():
-            self.commit_cursor(intake, self._reader, position.to, position.id)
+            self.commit_cursor(intake, self._reader, position.to, position.id, position.reset)
 
-    def commit_cursor(self, intake: int, reader: Reader, ends: Sequence[int], spool: str) -> None:
+    def commit_cursor(
+        self, intake: int, reader: Reader, ends: Sequence[int], spool: str, reset: str = ""
+    ) -> None:
         """The same for one cursor in one spool."""
         client = self.client(intake)
         if client is None:
@@ -166,6 +168,7 @@ class IntakeClients:
                 owner=leases.owner,
                 view=reader.view,
                 query=leases.query,
+                reset=reset,
             ),
         )
 

@@ -22,6 +22,10 @@ data tasks, whoever is there when it is planned again. So it has as many tasks e
 of another stream behind them, as in a union, keep their places too. What was written before there
 was ``places`` has none either where it raises ``launch``.
 
+``reset`` of a spool is left out where an operator never had the query go on elsewhere in it: else
+the id of the last time. Between two offsets with other ones there are no rows of that spool. An
+offset that has any is of version 3.
+
 ``dials`` is left out where it is empty, as for intakes that listen: the endpoints that stay with an
 intake, so that none on another host takes them while it is away.
 
@@ -37,8 +41,11 @@ from typing import Any
 
 from aqueduct_core.errors import CheckpointVersion
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Raised when an older version of this package could misread what we write."""
+
+WITHOUT_RESETS = 2
+"""The version of offsets in which no query was ever reset: what older packages read."""
 
 Cuts = Mapping[tuple[int, int], Sequence[int]]
 """Where the pieces of a batch begin, but for the first of each log, ascending; by the number of the
@@ -48,17 +55,24 @@ intake and of its log."""
 @dataclass(frozen=True, slots=True)
 class SpoolPosition:
     """How far one spool is read. ``to`` has one exclusive end for each partition. ``dials`` are the
-    endpoints that stay with its intake."""
+    endpoints that stay with its intake, ``reset`` is the last `CursorReset` that was obeyed."""
 
     id: str
     at: str
     epoch: int
     to: tuple[int, ...]
     dials: tuple[str, ...] = ()
+    reset: str = ""
 
     def to_json(self) -> dict[str, Any]:
         dials = {"dials": list(self.dials)} if self.dials else {}
-        return {"id": self.id, "at": self.at, "epoch": self.epoch, "to": list(self.to), **dials}
+        reset = {"reset": self.reset} if self.reset else {}
+        where = {"id": self.id, "at": self.at, "epoch": self.epoch}
+        return {**where, **reset, "to": list(self.to), **dials}
+
+    def follows(self, before: SpoolPosition) -> bool:
+        """Whether rows lie between the two: in one spool, without a reset between them."""
+        return self.id == before.id and self.reset == before.reset
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +98,18 @@ class StreamOffset:
         named = {"query": self.query} if self.query else {}
         places = {"places": self.places} if self.places else {}
         return {
-            "v": 1 if self.cuts is None and not named else FORMAT_VERSION,
+            "v": self._version(),
             "spool": spool,
             "launch": self.launch,
             **places,
             "tick": self.tick,
             **named,
         }
+
+    def _version(self) -> int:
+        if any(position.reset for position in self.spool.values()):
+            return FORMAT_VERSION
+        return 1 if self.cuts is None and not self.query else WITHOUT_RESETS
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any], name: str) -> StreamOffset:
@@ -108,7 +127,7 @@ class StreamOffset:
                 "Continue with the version of aqueduct-spark that wrote it, or a newer one",
             )
         try:
-            if version not in (1, FORMAT_VERSION):
+            if version not in (1, WITHOUT_RESETS, FORMAT_VERSION):
                 raise ValueError(version)
             entries = {int(i): entry for i, entry in raw["spool"].items()}
             return cls(
@@ -159,7 +178,8 @@ def _position(entry: Mapping[str, Any]) -> SpoolPosition:
     if not to or any(end < 0 for end in to):
         raise ValueError("ends are whole numbers, one for each partition")
     dials = tuple(map(str, entry.get("dials", ())))
-    return SpoolPosition(str(entry["id"]), str(entry["at"]), int(entry["epoch"]), to, dials)
+    reset = str(entry.get("reset", ""))
+    return SpoolPosition(str(entry["id"]), str(entry["at"]), int(entry["epoch"]), to, dials, reset)
 
 
 def _places(raw: Any) -> int:

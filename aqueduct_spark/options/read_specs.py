@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aqueduct_core.primitives import units
 from aqueduct_spark.options import values
 from aqueduct_spark.options.spec import (
     BATCH_READ,
@@ -108,7 +109,7 @@ READ_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "startingTimestamp",
-        values.timestamp,
+        units.timestamp,
         None,
         READ,
         READ,
@@ -124,7 +125,7 @@ READ_SPECS: tuple[OptionSpec, ...] = (
     ),
     OptionSpec(
         "endingTimestamp",
-        values.timestamp,
+        units.timestamp,
         None,
         BATCH_READ,
         BATCH_READ,

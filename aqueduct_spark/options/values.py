@@ -11,7 +11,6 @@ import math
 import os
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from aqueduct_core.flight.tickets import CANCELS
@@ -19,7 +18,6 @@ from aqueduct_core.primitives import units
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.primitives.settings import Setting
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BARE_NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -267,17 +265,6 @@ def pattern(value: str) -> str:
     except re.error as error:
         raise ValueError(f"a regular expression ({error})") from None
     return value
-
-
-def timestamp(value: str) -> int:
-    """Microseconds since the epoch of an ISO-8601 time; UTC where it names no zone."""
-    try:
-        moment = datetime.fromisoformat(value.strip())
-    except ValueError:
-        raise ValueError("an ISO-8601 time, such as 2026-01-31T12:00:00Z") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def names(value: str) -> tuple[str, ...]:

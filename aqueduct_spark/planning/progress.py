@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from aqueduct_core.errors import DataLoss, InvalidOption
+from aqueduct_core.flight.status import CursorReset
 from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
 from aqueduct_spark.options.starting import Specific, Starting, starting_positions
 from aqueduct_spark.planning.views import Seen
@@ -82,8 +83,9 @@ def survey(
     """What a batch from ``start`` may go to.
 
     ``seen`` holds the intakes that answer. One that the offset does not know yet is entered with
-    its starting position, and one that moved with its new address; the first gives an empty batch,
-    which makes the entry durable before anything builds on it. The others go up to their durable
+    its starting position, one in which the query was reset with where it is to go on, and one that
+    moved with its new address; the first two give an empty batch, which makes the entry durable
+    before anything builds on it. The others go up to their durable
     end, within ``ceiling``. ``located`` is needed for intakes that are new where the query starts
     at a time.
 
@@ -101,11 +103,14 @@ def survey(
         if status is None:
             continue
         known = start.spool.get(intake)
-        if known is None:
+        if status.reset is not None and _is_due(status.reset, known, status):
+            reset = replace(_position(status, status.reset.to), reset=status.reset.id)
+            position, found = _within_stored(intake, reset, status)
+        elif known is None:
             position, found = _first_position(intake, status, terms, located)
         else:
             position, found = _reconcile(intake, known, status)
-            if position.id == known.id:
+            if position.follows(known):
                 durable = clip(status.ends, None if ceiling is None else ceiling.get(intake))
                 waiting += [
                     Waiting(intake, index, to, stop)
@@ -159,7 +164,9 @@ def clip(ends: Sequence[int], ceiling: Sequence[int] | None) -> LogEnds:
 def reaches(offset: StreamOffset, seen: Mapping[int, Seen]) -> StreamOffset:
     """``offset`` moved to the durable end of each intake in ``seen``: what could be read now."""
     for intake, status in seen.items():
-        position = _position(status, status.ends)
+        known = offset.spool.get(intake)
+        reset = known.reset if known is not None and known.id == status.id else ""
+        position = replace(_position(status, status.ends), reset=reset)
         offset = offset.with_position(intake, position)
     return offset
 
@@ -222,6 +229,12 @@ def _other_logs(terms: ProgressTerms, wanted: int, other: str, count: int) -> In
     )
 
 
+def _is_due(reset: CursorReset, known: SpoolPosition | None, status: Seen) -> bool:
+    """Whether the query has not obeyed it yet. It counts also for one that does not know the spool,
+    in place of where its options have it start."""
+    return known is None or (known.id == status.id and known.reset != reset.id)
+
+
 def _first_position(
     intake: int, status: Seen, terms: ProgressTerms, located: Mapping[int, LogEnds] | None
 ) -> tuple[SpoolPosition, Sequence[DataLoss]]:
@@ -257,7 +270,7 @@ def _reconcile(
         before = f"the query has read spool {known.id} up to {list(known.to)}"
         loss = replaced(intake, status.id, known.id, before)
         return _position(status, status.starts), [loss]
-    here = _position(status, known.to)
+    here = replace(_position(status, known.to), reset=known.reset)
     return _within_stored(intake, here, status)
 
 

@@ -23,13 +23,13 @@ def data_ranges(
     """The ranges between two offsets, in the order of intake and partition: one for each log.
 
     ``first_logs`` says which log of a spool the first entry of ``to`` is of, by intake; 0 where it
-    is left out. A spool that only ``end`` knows, or that took the place of another one, has no rows
-    in this batch: its entry is the starting point of the next one.
+    is left out. A spool that only ``end`` knows, that took the place of another one, or in which
+    the query was reset has no rows in this batch: its entry is the starting point of the next one.
     """
     ranges: list[DataRange] = []
     for intake in sorted(end.spool):
         before, after = start.spool.get(intake), end.spool[intake]
-        if before is None or before.id != after.id:
+        if before is None or not after.follows(before):
             continue
         base = first_logs.get(intake, 0)
         ranges += [

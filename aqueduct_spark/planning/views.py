@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aqueduct_core.flight.status import IntakeStatus
+from aqueduct_core.flight.status import CursorReset, IntakeStatus
 from aqueduct_core.flight.tickets import View
 
 
@@ -24,7 +24,8 @@ class Seen:
     of the spool is the first of them. ``bytes`` is the size of the whole spool on disk. ``dials``
     are the endpoints that stay with the intake. ``opened`` are the ends when the intake was
     started for this run of the query; empty: it was not. ``full``: nothing more is taken in until
-    something of the spool is committed.
+    something of the spool is committed. ``reset``: where the query is to go on by order of an
+    operator, if it has not yet.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Seen:
     dials: tuple[str, ...] = ()
     opened: tuple[int, ...] = ()
     full: bool = False
+    reset: CursorReset | None = None
 
 
 def see(status: IntakeStatus, reader: Reader) -> Seen:
@@ -60,4 +62,5 @@ def see(status: IntakeStatus, reader: Reader) -> Seen:
         dials,
         status.opened[first_log : first_log + len(ends)],
         status.full,
+        status.resets.get(reader.cursor),
     )

@@ -1,10 +1,12 @@
-"""How ``listen`` and ``subscribe`` print: JSON lines, or a format in the manner of kcat.
+"""How ``listen``, ``subscribe`` and ``spool cat`` print: JSON lines, or a format in the manner of
+kcat.
 
 A format is text with tokens: ``%s`` payload, ``%S`` its size in bytes, ``%k`` headers as k=v,k=v,
 ``%n`` number, ``%c`` channel id, ``%N`` name of the channel, ``%p`` producer, ``%r`` reliable or
-unreliable, ``%i`` connection, ``%T`` receive time in milliseconds since 1970, ``%%`` a percent
-sign, and the escapes of C for line break, tab, return, NUL and backslash. What the peer wrote is
-written byte for byte, but on a terminal, which would obey it: there it is escaped.
+unreliable, ``%i`` connection, ``%T`` receive time in milliseconds since 1970; of what is stored
+also ``%P`` partition and ``%o`` offset; ``%%`` a percent sign, and the escapes of C for line break,
+tab, return, NUL and backslash. What the peer wrote is written byte for byte, but on a terminal,
+which would obey it: there it is escaped.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from aqueduct_core.aio.message import Batch
 from aqueduct_core.aqueduct.events import Counts
@@ -43,11 +45,19 @@ class ByteSink(Protocol):
     def write(self, data: bytes, /) -> object: ...
 
 
+class Silence:
+    """Takes what nobody wants to see."""
+
+    def write(self, data: bytes, /) -> None:
+        """Leave it out."""
+
+
 class Output(Protocol):
     """Prints; whoever calls it sees to it that there is room."""
 
-    def messages(self, batch: Batch, limit: int, origin: Origin, at: float) -> None:
-        """Print the first ``limit`` messages of a run that arrived at ``at`` (Unix seconds)."""
+    def messages(self, batch: Batch, limit: int, origin: Origin, at: float) -> int:
+        """Print messages of a run that arrived at ``at`` (Unix seconds), ``limit`` at most; how
+        many those were."""
 
     def event(
         self, kind: str, connection: int, channel: int | None, reason: str, counts: Counts | None
@@ -60,7 +70,7 @@ class JsonLines:
     def __init__(self, out: ByteSink) -> None:
         self._out = out
 
-    def messages(self, batch: Batch, limit: int, origin: Origin, at: float) -> None:
+    def messages(self, batch: Batch, limit: int, origin: Origin, at: float) -> int:
         stamp = datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")
         run = batch.columns
         head = (
@@ -87,6 +97,7 @@ class JsonLines:
                 f'"attachments": {attached}, "value": {value}{tail}'
             )
         self._out.write(("\n".join(lines) + "\n").encode())
+        return len(lines)
 
     def event(
         self, kind: str, connection: int, channel: int | None, reason: str, counts: Counts | None
@@ -105,7 +116,9 @@ class JsonLines:
 class Template:
     """Messages by a format; events as comment lines on another stream.
 
-    ``terminal``: ``out`` is one, so what the peer wrote is escaped. In events it always is.
+    A message without a payload that only brings channels along is no line: what is printed is what
+    was sent on them. ``terminal``: ``out`` is one, so what the peer wrote is escaped. In events it
+    always is.
     """
 
     def __init__(
@@ -113,21 +126,27 @@ class Template:
     ) -> None:
         self._out = out
         self._events = events
-        self._parts = parse_format(format)
-        self._shown = _escaped if terminal else _exact
+        self._format = Format(format, terminal=terminal)
 
-    def messages(self, batch: Batch, limit: int, origin: Origin, at: float) -> None:
+    def messages(self, batch: Batch, limit: int, origin: Origin, at: float) -> int:
         pieces: list[bytes] = []
         shift = batch.first - batch.columns.first
-        for i, single in enumerate(batch.columns.messages()):
-            if i == limit:
+        for single in batch.columns.messages():
+            if len(pieces) == limit:
                 break
-            number = single.number + shift
-            row = _Row(
-                single.payload, single.headers, number, batch.reliable, origin, at, self._shown
+            if single.attachments and not single.payload:
+                continue
+            message = PrintedMessage(
+                single.payload,
+                single.headers,
+                single.number + shift,
+                batch.reliable,
+                origin,
+                at,
             )
-            pieces.extend(part if isinstance(part, bytes) else part(row) for part in self._parts)
+            pieces.append(self._format.line(message))
         self._out.write(b"".join(pieces))
+        return len(pieces)
 
     def event(
         self, kind: str, connection: int, channel: int | None, reason: str, counts: Counts | None
@@ -138,14 +157,42 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class PrintedMessage:
+    """What a format may show of a message; ``partition`` and ``offset`` where it is stored."""
+
     payload: bytes
     headers: Headers
     number: int
     reliable: bool
     origin: Origin
     at: float
-    shown: Callable[[bytes], bytes]
+    partition: int = 0
+    offset: int = 0
+
+
+class Format:
+    """A format that is parsed. ``stored``: for what lies in a spool. ``terminal``: what a peer
+    wrote is escaped.
+
+    Raises:
+        InvalidOption: BAD_VALUE naming the unknown token.
+    """
+
+    def __init__(self, format: str, *, stored: bool = False, terminal: bool = False) -> None:
+        self._parts = parse_format(format, TOKENS | STORED_TOKENS if stored else TOKENS)
+        self._shown = _escaped if terminal else _exact
+
+    def line(self, message: PrintedMessage) -> bytes:
+        shown = self._shown
+        return b"".join(
+            part if isinstance(part, bytes) else part(message, shown) for part in self._parts
+        )
+
+
+Shown: TypeAlias = Callable[[bytes], bytes]
+"""How what a peer wrote is shown."""
+
+FormatPart: TypeAlias = Callable[[PrintedMessage, Shown], bytes]
 
 
 def _exact(data: bytes) -> bytes:
@@ -156,23 +203,27 @@ def _escaped(data: bytes) -> bytes:
     return escaped(data, None).encode()
 
 
-FormatPart = Callable[[_Row], bytes]
-
 TOKENS: dict[str, FormatPart] = {
-    "s": lambda row: row.shown(row.payload),
-    "S": lambda row: b"%d" % len(row.payload),
-    "k": lambda row: b",".join(row.shown(key + b"=" + value) for key, value in row.headers),
-    "n": lambda row: b"%d" % row.number,
-    "c": lambda row: b"%d" % row.origin.channel,
-    "N": lambda row: row.shown((row.origin.name or "").encode()),
-    "p": lambda row: row.shown((row.origin.producer or "").encode()),
-    "r": lambda row: b"reliable" if row.reliable else b"unreliable",
-    "i": lambda row: b"%d" % row.origin.connection,
-    "T": lambda row: b"%d" % (row.at * 1000),
+    "s": lambda row, shown: shown(row.payload),
+    "S": lambda row, shown: b"%d" % len(row.payload),
+    "k": lambda row, shown: b",".join(shown(key + b"=" + value) for key, value in row.headers),
+    "n": lambda row, shown: b"%d" % row.number,
+    "c": lambda row, shown: b"%d" % row.origin.channel,
+    "N": lambda row, shown: shown((row.origin.name or "").encode()),
+    "p": lambda row, shown: shown((row.origin.producer or "").encode()),
+    "r": lambda row, shown: b"reliable" if row.reliable else b"unreliable",
+    "i": lambda row, shown: b"%d" % row.origin.connection,
+    "T": lambda row, shown: b"%d" % (row.at * 1000),
 }
 
+STORED_TOKENS: dict[str, FormatPart] = {
+    "P": lambda row, shown: b"%d" % row.partition,
+    "o": lambda row, shown: b"%d" % row.offset,
+}
+"""Of what lies in a spool."""
 
-def parse_format(format: str) -> list[bytes | FormatPart]:
+
+def parse_format(format: str, tokens: Mapping[str, FormatPart]) -> list[bytes | FormatPart]:
     """The parts of a format. Raises: InvalidOption.BAD_VALUE naming the unknown token."""
     parts: list[bytes | FormatPart] = []
     for token, escape, text in re.findall(r"%(.?)|\\(.?)|([^%\\]+)", format, re.DOTALL):
@@ -182,14 +233,14 @@ def parse_format(format: str) -> list[bytes | FormatPart]:
             parts.append(_ESCAPES[escape])
         elif token == "%":
             parts.append(b"%")
-        elif token in TOKENS:
-            parts.append(TOKENS[token])
+        elif token in tokens:
+            parts.append(tokens[token])
         else:
             wrong = f"%{token}" if not escape else f"\\{escape}"
             raise InvalidOption(
                 "BAD_VALUE",
                 f"the format {format!r} holds {wrong!r}",
-                f"Use %{', %'.join(TOKENS)}, %% and \\n, \\t, \\r, \\0",
+                f"Use %{', %'.join(tokens)}, %% and \\n, \\t, \\r, \\0",
             )
     return parts
 

@@ -1,25 +1,37 @@
-"""``aqueduct spool cat DIR``: stored rows as JSON lines; those of Aqueduct in the form of
-``listen -J``."""
+"""``aqueduct spool cat DIR``: stored rows as JSON lines or by a format, to the present end or as
+they come."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 
 from aqueduct_core.cli.console import arguments
+from aqueduct_core.cli.console.output import Format
 from aqueduct_core.cli.console.terminal import ProgressBar, is_terminal
+from aqueduct_core.cli.spool.follow import NewRows, SpoolFollower
+from aqueduct_core.cli.spool.offset_specs import (
+    FORMS,
+    Edge,
+    Offset,
+    OffsetSpec,
+    offset_spec,
+    offsets_of,
+)
 from aqueduct_core.cli.spool.places import Place, add_look, only_place, places
-from aqueduct_core.cli.spool.values import plain
+from aqueduct_core.cli.spool.stored_rows import RowPrinter, Wanted
 from aqueduct_core.errors import InvalidOption, SpoolFailed
+from aqueduct_core.flight.tickets import View
 from aqueduct_core.intake.storage.rows import RowFormat
 from aqueduct_core.spool import SpoolReader
 
-PROGRESS_ROWS = 1_000
-"""Between two looks at the clock."""
+TURN = 0.2
+"""Seconds for which one of several spools is waited for."""
+
+WAIT = 1.0
+"""Seconds for which the only one is, before signals are looked at."""
 
 
 def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,64 +40,140 @@ def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "cat",
         "print stored rows",
         "Prints stored messages, or events, as JSON lines in the form of listen -J, with their "
-        "partitions and offsets.",
+        "partitions and offsets; a payload or header that is no UTF-8 is an object with the key "
+        "base64. Nothing that reads the spool is disturbed.",
     )
     parser.add_argument("--partition", type=int, metavar="N", help="only this one")
-    parser.add_argument("--from", dest="start", type=int, metavar="OFFSET", help="first offset")
-    parser.add_argument("--to", dest="end", type=int, metavar="OFFSET", help="end, exclusive")
+    parser.add_argument(
+        *("-o", "--from"),
+        dest="start",
+        type=offset_spec,
+        default=Edge("earliest"),
+        metavar="POSITION",
+        help=f"where to begin: {FORMS} (default: earliest)",
+    )
+    parser.add_argument(
+        "--to",
+        dest="end",
+        type=offset_spec,
+        default=Edge("latest"),
+        metavar="POSITION",
+        help="where to end, exclusive (default: latest)",
+    )
+    parser.add_argument(
+        "--follow", action="store_true", help="go on with what comes, until interrupted"
+    )
+    parser.add_argument(
+        "--channel",
+        dest="channels",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only rows of this channel; may be repeated",
+    )
+    parser.add_argument(
+        "--producer",
+        dest="producers",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="only rows of this producer; may be repeated",
+    )
     parser.add_argument("--events", action="store_true", help="the log of events")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("-J", dest="json", action="store_true", help="JSON lines (the default)")
+    form.add_argument(
+        "-f",
+        dest="format",
+        metavar="FORMAT",
+        help="text with the tokens of listen -f, %%P partition and %%o offset, such as '%%s\\n'",
+    )
+    parser.add_argument(
+        "--raw",
+        action="store_true",
+        help="with -f on a terminal: print what peers wrote as it came",
+    )
     parser.add_argument(
         "-c", dest="count", type=arguments.count, metavar="N", help="stop after N rows"
     )
+    parser.add_argument("-q", dest="quiet", action="store_true", help="no bar of progress")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     found = places(options.directory)
-    if options.start is not None or options.end is not None:
+    if isinstance(options.start, Offset) or isinstance(options.end, Offset):
         found = [only_place(options.directory, "a range of offsets")]
+    if options.events and options.format is not None:
+        raise InvalidOption("CONFLICT", "-f is given with --events", "Events are JSON lines only")
+    if options.follow and options.end != Edge("latest"):
+        raise InvalidOption("CONFLICT", "--follow is given with --to", "Give one of them")
+    format = None
+    if options.format is not None:
+        terminal = is_terminal(sys.stdout) and not options.raw
+        format = Format(options.format, stored=True, terminal=terminal)
+    if options.follow:
+        return _follow(found, options, format)
     left = options.count
     for place in found:
         with place.reader() as reader:
-            form = _form(place, reader)
+            printer = _printer(place, reader, options, format)
             ranges = _ranges(place, reader, options)
-            rows = sum(end - start for _, start, end in ranges)
-            with _progress(place, rows if left is None else min(rows, left)) as bar:
-                printed = _print(place, reader, form, ranges, left, bar)
-        if left is not None:
-            left -= printed
-            if not left:
-                return 0
+            with _progress(place, ranges, options) as bar:
+                passed = 0
+                for new in _stored(reader, ranges):
+                    printed = printer.print(new, left)
+                    if left is not None:
+                        left -= printed
+                        if not left:
+                            return 0
+                    passed += new.stop - new.first
+                    if bar is not None:
+                        bar.update(passed)
     return 0
 
 
-def _progress(place: Place, rows: int) -> AbstractContextManager[ProgressBar | None]:
+def _follow(found: list[Place], options: argparse.Namespace, format: Format | None) -> int:
+    left = options.count
+    view: View = "events" if options.events else "messages"
+    with ExitStack() as open:
+        followed: list[tuple[SpoolFollower, RowPrinter]] = []
+        for place in found:
+            with place.reader() as reader:
+                begins = {each: start for each, start, _ in _ranges(place, reader, options)}
+                printer = _printer(place, reader, options, format)
+            follower = open.enter_context(closing(SpoolFollower(place, view, begins)))
+            followed.append((follower, printer))
+        turn = WAIT if len(followed) == 1 else TURN
+        while True:
+            for follower, printer in followed:
+                for new in follower.rows(turn):
+                    printed = printer.print(new, left)
+                    sys.stdout.buffer.flush()
+                    if left is not None:
+                        left -= printed
+                        if not left:
+                            return 0
+
+
+def _progress(
+    place: Place, ranges: list[tuple[int, int, int]], options: argparse.Namespace
+) -> AbstractContextManager[ProgressBar | None]:
     """Where a person waits and does not see the rows themselves."""
-    if is_terminal(sys.stdout):
+    if options.quiet or is_terminal(sys.stdout):
         return nullcontext()
-    return ProgressBar(place.directory.name, "rows", rows)
+    return ProgressBar(place.directory.name, "rows", sum(end - start for _, start, end in ranges))
 
 
-def _print(
+def _printer(
     place: Place,
     reader: SpoolReader,
-    form: RowFormat,
-    ranges: list[tuple[int, int, int]],
-    most: int | None,
-    bar: ProgressBar | None,
-) -> int:
-    """Print so many rows at most; how many there were."""
-    printed = 0
-    for partition, start, end in _stretches(reader, ranges):
-        for line in _lines(place, reader, form, partition, start, end):
-            print(line)
-            printed += 1
-            if bar is not None and printed % PROGRESS_ROWS == 0:
-                bar.update(printed)
-            if printed == most:
-                return printed
-        sys.stdout.flush()
-    return printed
+    options: argparse.Namespace,
+    format: Format | None,
+) -> RowPrinter:
+    wanted = Wanted(frozenset(options.channels), frozenset(options.producers))
+    form = _form(place, reader)
+    return RowPrinter(place, form, wanted, events=options.events, format=format)
 
 
 def _form(place: Place, reader: SpoolReader) -> RowFormat:
@@ -119,66 +207,38 @@ def _ranges(
                 "Name one of these",
             )
         chosen = [options.partition]
-    if (options.start is not None or options.end is not None) and len(chosen) > 1:
+    if (isinstance(options.start, Offset) or isinstance(options.end, Offset)) and len(chosen) > 1:
         raise InvalidOption(
             "MISSING", "--from and --to are offsets of one partition", "Name it with --partition"
         )
-    starts, ends = reader.starts(), reader.ends()
-    ranges = []
-    for partition in chosen:
-        start = starts[partition] if options.start is None else options.start
-        end = ends[partition] if options.end is None else options.end
+    starts, ends = (_offsets(place, reader, chosen, each) for each in (options.start, options.end))
+    for partition, start, end in zip(chosen, starts, ends, strict=True):
         if not 0 <= start <= end:
             raise InvalidOption(
                 "BAD_VALUE",
                 f"the range {start} to {end} is none",
-                f"Stored are the offsets {starts[partition]} to {ends[partition]}",
+                f"Stored are the offsets {reader.starts()[partition]} to "
+                f"{reader.ends()[partition]} of partition {partition}",
             )
-        ranges.append((partition, start, end))
-    return ranges
+    return list(zip(chosen, starts, ends, strict=True))
 
 
-def _stretches(
-    reader: SpoolReader, ranges: list[tuple[int, int, int]]
-) -> Iterator[tuple[int, int, int]]:
-    """The same without what was skipped, of which a line tells."""
+def _offsets(
+    place: Place, reader: SpoolReader, partitions: list[int], spec: OffsetSpec
+) -> tuple[int, ...]:
+    return offsets_of(
+        spec, reader, partitions, lambda rows: place.row_format().newest_timestamp(rows)
+    )
+
+
+def _stored(reader: SpoolReader, ranges: list[tuple[int, int, int]]) -> Iterator[NewRows]:
     for partition, start, end in ranges:
         for first, stop, state in reader.stretches(partition, start, end):
             if state == "skipped":
-                skipped = {"type": "skipped", "partition": partition, "first": first}
-                print(json.dumps(skipped | {"last": stop - 1}))
-            else:
-                yield partition, first, stop
-
-
-def _lines(
-    place: Place, reader: SpoolReader, form: RowFormat, partition: int, start: int, end: int
-) -> Iterator[str]:
-    at = start
-    events = place.kind(partition) == "events"
-    numbered = {} if place.number is None else {"intake": place.number}
-    for batch in reader.read(partition, start, end):
-        if events:
-            rows = map(_event, form.expand_events(batch, partition, at).to_pylist())
-        else:
-            expanded = form.expand(batch, partition, at, True, True)
-            rows = map(form.listed, expanded.to_pylist())
-        for row in rows:
-            yield json.dumps({"type": "event" if events else "message"} | plain(row) | numbered)
-        at += batch.num_rows
-
-
-def _event(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "kind": row["kind"],
-        "connection": row["connectionId"],
-        "channel": row["channelId"],
-        "name": row["channel"],
-        "producer": row["producer"],
-        "reason": row["reason"],
-        "counts": row["counts"] or {},
-        "first": row["first"],
-        "last": row["last"],
-        "timestamp": row["timestamp"],
-        "offset": row["offset"],
-    }
+                yield NewRows(partition, first, stop, None)
+                continue
+            at = first
+            for batch in reader.read(partition, first, stop):
+                yield NewRows(partition, at, at + batch.num_rows, batch)
+                at += batch.num_rows
+        sys.stdout.flush()

@@ -1,23 +1,22 @@
-"""``aqueduct spool cursors DIR``: what each query is done with, and letting go of a dead one."""
+"""``aqueduct spool cursors DIR``: what each query is done with, rewinding it, and letting go of a
+dead one."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from aqueduct_core.cli.console import terminal
+from aqueduct_core.cli.spool import cursor_orders
+from aqueduct_core.cli.spool.offset_specs import FORMS
 from aqueduct_core.cli.spool.places import Place, add_look, places
-from aqueduct_core.errors import InvalidOption
 from aqueduct_core.escape import escaped
-from aqueduct_core.flight.client import IntakeClient
-from aqueduct_core.flight.tickets import CANCELS
-from aqueduct_core.intake.control.cursor_owners import CursorOwners, owners_in
-from aqueduct_core.spool import InlineSync, Spool, SpoolReader
+from aqueduct_core.intake.control.cursor_owners import owners_in
+from aqueduct_core.intake.control.cursor_resets import resets_in
+from aqueduct_core.spool import SpoolReader
 
 
 def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,6 +34,13 @@ def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     act.add_argument(
         "--give", metavar="NAME", help="let this cursor go to the next query that comes for it"
     )
+    act.add_argument(
+        "--reset",
+        type=cursor_orders.reset_order,
+        metavar="NAME=POSITION",
+        help="have the query of this cursor, which was stopped, go on there when it is started "
+        f"again with its checkpoint: {FORMS}",
+    )
     parser.add_argument("-J", dest="json", action="store_true", help="a JSON object a line")
     parser.set_defaults(run=run)
 
@@ -42,9 +48,11 @@ def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(options: argparse.Namespace) -> int:
     found = places(options.directory)
     if options.drop is not None:
-        return _act(found, options.drop, "dropped", IntakeClient.drop_cursor, _drop_alone)
+        return cursor_orders.drop(found, options.drop)
     if options.give is not None:
-        return _act(found, options.give, "given away", IntakeClient.give_cursor, _give_alone)
+        return cursor_orders.give(found, options.give)
+    if options.reset is not None:
+        return cursor_orders.reset(found, *options.reset)
     for place in found:
         with place.reader() as reader:
             cursors = [_cursor(place, reader, name) for name in sorted(reader.cursors)]
@@ -60,14 +68,24 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _lines(cursor: dict[str, Any]) -> tuple[str, str]:
+def _lines(cursor: dict[str, Any]) -> list[str]:
     name, owner = escaped(cursor["cursor"]), cursor["owner"]
-    return (
+    lines = [
         f"  {name}  {cursor['view']}  {cursor['lag']} rows unread  ({_positions(cursor)})",
         "    belongs to nobody"
         if owner is None
         else escaped(f"    belongs to query {owner['query']}, {owner['where']}, {owner['since']}"),
-    )
+    ]
+    if cursor["reset"] is not None:
+        lines.append(f"    {_reset(cursor)}")
+    return lines
+
+
+def _reset(cursor: dict[str, Any]) -> str:
+    """For people: that its query will go on elsewhere."""
+    to = zip(cursor["logs"], cursor["reset"]["to"], strict=True)
+    where = ", ".join(f"{log['partition']}: {at}" for log, at in to)
+    return f"was reset {cursor['reset']['at']}: its query goes on at {where} with its next batch"
 
 
 def _draw(place: Place, cursors: list[dict[str, Any]]) -> None:
@@ -80,7 +98,7 @@ def _draw(place: Place, cursors: list[dict[str, Any]]) -> None:
                 escaped(cursor["cursor"]),
                 cursor["view"],
                 str(cursor["lag"]),
-                _positions(cursor),
+                _positions(cursor) if cursor["reset"] is None else _reset(cursor),
                 *(escaped(owner[key]) for key in ("query", "where", "since")),
             )
         )
@@ -101,6 +119,7 @@ def _cursor(place: Place, reader: SpoolReader, name: str) -> dict[str, Any]:
     ]
     views = {place.kind(partition) for partition, _, _ in positions}
     owner = owners_in(place.directory).get(name)
+    reset = resets_in(place.directory).get(name)
     return {
         "cursor": name,
         "directory": str(place.directory),
@@ -115,54 +134,9 @@ def _cursor(place: Place, reader: SpoolReader, name: str) -> dict[str, Any]:
             "where": owner.where,
             "since": datetime.fromtimestamp(owner.since, UTC).isoformat(timespec="seconds"),
         },
+        "reset": reset
+        and {
+            "to": list(reset.to),
+            "at": datetime.fromtimestamp(reset.at, UTC).isoformat(timespec="seconds"),
+        },
     }
-
-
-def _act(
-    found: list[Place],
-    name: str,
-    done: str,
-    through: Callable[[IntakeClient, str], None],
-    alone: Callable[[Place, str], None],
-) -> int:
-    """Do it to a cursor, and to the one that its query has beside it."""
-    known: dict[Place, list[str]] = {}
-    for place in found:
-        with place.reader() as reader:
-            known[place] = sorted(reader.cursors)
-    if not any(name in names for names in known.values()):
-        names = sorted({each for names in known.values() for each in names})
-        raise InvalidOption(
-            "BAD_VALUE",
-            f"there is no cursor {name!r}",
-            f"The cursors are {', '.join(names)}" if names else "There are no cursors",
-        )
-    for place, names in known.items():
-        for each in (name, name + CANCELS):
-            if each not in names:
-                continue
-            place.act(partial(_named, through, each), partial(alone, place, each))
-            print(f"{place.directory}: {done} {escaped(each)}")
-    return 0
-
-
-def _named(through: Callable[[IntakeClient, str], None], name: str, intake: IntakeClient) -> None:
-    through(intake, name)
-
-
-def _drop_alone(place: Place, name: str) -> None:
-    with _owned(place) as spool:
-        spool.drop(name)
-        CursorOwners(place.directory).forget(name)
-
-
-def _give_alone(place: Place, name: str) -> None:
-    with _owned(place):
-        CursorOwners(place.directory).forget(name)
-
-
-def _owned(place: Place) -> Spool:
-    """Own the spool for a moment; nobody else does."""
-    with place.reader() as reader:
-        schema, partitions = reader.schema, reader.partitions
-    return Spool.open(place.directory, schema=schema, partitions=partitions, sync=InlineSync)

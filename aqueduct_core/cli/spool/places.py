@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from aqueduct_core.errors import IntakeFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
@@ -24,6 +25,8 @@ GONE_SECONDS = 10.0
 """For the last write of an intake that was killed to come to its end."""
 
 PAUSE = 0.1
+
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class Place:
             f"Install the package of protocol {name} beside this one",
         )
 
-    def act(self, through: Callable[[IntakeClient], object], alone: Callable[[], object]) -> None:
+    def act(self, through: Callable[[IntakeClient], Done], alone: Callable[[], Done]) -> Done:
         """Do something: through the intake where one runs, otherwise as the owner. It may have been
         done when the connection broke and is done again then: a second time changes nothing.
 
@@ -90,13 +93,12 @@ class Place:
         while self.owner() is not None:
             try:
                 with self.intake() as intake:
-                    through(intake)
-                return
+                    return through(intake)
             except IntakeFailed as error:
                 if error.subclass != "UNREACHABLE" or time.monotonic() > until:
                     raise
             time.sleep(PAUSE)
-        alone()
+        return alone()
 
     @contextmanager
     def intake(self) -> Iterator[IntakeClient]:

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from aqueduct_core.errors import AqueductError, IntakeFailed, SpoolFailed
-from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, View, require_spool
+from aqueduct_core.flight.status import CursorReset, IntakeStatus
+from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Reset, View, require_spool
 from aqueduct_core.intake.control.cursor_leases import CursorLeases
 from aqueduct_core.intake.control.cursor_owners import CursorOwners
+from aqueduct_core.intake.control.cursor_resets import CursorResets
 from aqueduct_core.intake.control.lease import Lease
 from aqueduct_core.intake.control.stalls import SlowCursor, slow_cursors
 from aqueduct_core.intake.control.state import IntakeState
@@ -73,6 +74,7 @@ class Control:
         self._leases = CursorLeases()
         self._owners = CursorOwners(spool.directory)
         self._committed: dict[str, float] = {}
+        self._resets = CursorResets(spool)
 
     def status(self) -> IntakeStatus:
         self._begin()
@@ -124,6 +126,7 @@ class Control:
             memory_limit=state.memory_limit,
             held=self._leases.held(self._clock()),
             stalls=state.stalls,
+            resets=self._resets.all,
         )
 
     def slow_cursors(self) -> list[SlowCursor]:
@@ -148,6 +151,7 @@ class Control:
         if hold.cursor not in self._spool.cursors():
             # dropped by a release that knew no owners, or in a crash: it is nobody's any more
             self._owners.forget(hold.cursor)
+            self._resets.forget(hold.cursor)
         # first who: another query must not make, or read, a cursor that is in use
         self._owners.check(hold.cursor, hold.query)
         self._check_given_out(hold)
@@ -187,12 +191,13 @@ class Control:
         reads = self._reads(commit.view)
         if len(commit.ends) != sum(reads):
             raise ValueError(f"{len(commit.ends)} ends for the {commit.view} of {commit.cursor!r}")
-        ends = iter(commit.ends)
+        ends = iter(self._resets.bounded(commit.cursor, commit.reset, commit.ends))
         began = self._clock()
         with self._noted_later(commit.cursor):
             self._spool.commit(commit.cursor, [next(ends) if read else None for read in reads])
         self._committed[commit.cursor] = self._clock()
         self._activity.commits.add(self._clock() - began)
+        self._resets.obeyed(commit.cursor, commit.reset)
         self._moved()
 
     def drop_cursor(self, cursor: str, query: str | None) -> None:
@@ -203,12 +208,21 @@ class Control:
         self._spool.drop(cursor)
         self._committed.pop(cursor, None)
         self._owners.forget(cursor)
+        self._resets.forget(cursor)
         self._moved()
 
     def give_cursor(self, cursor: str) -> None:
         self._fence.check()
         self._leases.forget(cursor, self._clock())
         self._owners.forget(cursor)
+
+    def reset_cursor(self, order: Reset) -> CursorReset:
+        self._fence.check()
+        require_spool(self._spool.id, order.spool)
+        self._leases.check(order.cursor, None, self._clock())
+        reset = self._resets.order(self._spool, order.cursor, order.to, self._wall())
+        self._moved()
+        return reset
 
     def record_skip(self, request: GiveUp, recorded: Callable[[], None]) -> None:
         """Record the event where there is something to give up; ``recorded`` is called when it is

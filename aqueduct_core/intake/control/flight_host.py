@@ -15,8 +15,8 @@ from msgspec import structs
 
 from aqueduct_core.errors import IntakeFailed
 from aqueduct_core.flight.activity import ChannelQuery
-from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View, require_spool
+from aqueduct_core.flight.status import CursorReset, IntakeStatus
+from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Reset, Ticket, View, require_spool
 from aqueduct_core.intake.control.cursor_lag import CursorLags
 from aqueduct_core.intake.observing.activity import Activity
 from aqueduct_core.intake.observing.traffic_table import ConnectionState
@@ -48,6 +48,8 @@ class IntakeCommands(Protocol):
     def drop_cursor(self, cursor: str, query: str | None) -> None: ...
 
     def give_cursor(self, cursor: str) -> None: ...
+
+    def reset_cursor(self, order: Reset) -> CursorReset: ...
 
     def record_skip(self, request: GiveUp, recorded: Callable[[], None]) -> None: ...
 
@@ -203,6 +205,9 @@ class SpoolHost:
 
     def give_cursor(self, cursor: str) -> None:
         self._ask(lambda: self._commands.give_cursor(cursor))
+
+    def reset_cursor(self, order: Reset) -> CursorReset:
+        return self._ask(lambda: self._commands.reset_cursor(order))
 
     def renew(self, seconds: float | None) -> None:
         self._ask(lambda: self._commands.renew(seconds))

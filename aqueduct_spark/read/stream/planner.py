@@ -228,6 +228,7 @@ class StreamPlanner:
             found = self._survey(start)
         self._reach = reaches(start, self._seen).with_cuts({})
         self._look_at_events(start)
+        self._tell_of_resets(start, found.entered)
         for loss in found.losses:
             log.warning("passed over: %s", loss)
         end = self._admitted(found)
@@ -243,6 +244,18 @@ class StreamPlanner:
                 self._launches.note((), {}, {}, time.monotonic())
                 self._searched = {}
         return end
+
+    def _tell_of_resets(self, start: StreamOffset, entered: StreamOffset) -> None:
+        for intake, position in entered.spool.items():
+            known = start.spool.get(intake)
+            if known is not None and known.id == position.id and not position.follows(known):
+                log.warning(
+                    "intake %d: cursor %s was reset: read up to %s, the query goes on at %s",
+                    intake,
+                    self._options.cursor,
+                    list(known.to),
+                    list(position.to),
+                )
 
     def _survey(self, start: StreamOffset) -> Survey:
         try:

@@ -17,20 +17,39 @@ from tests.core.cli.running import (
 
 def test_every_token_of_a_format(certificates: Path) -> None:
     format = r"%c %n %N %p %r %i %k %S %% %T\t%s\0"
-    with listening(certificates, "-f", format, "-c", "2") as listener:
+    with listening(certificates, "-f", format, "-c", "1") as listener:
         aqueduct(
             "send", listener.url, "--ca", certificates / "ca.pem", "--channel", "c",
             "--producer", "p", "-H", "a=1", "-H", "b=2", stdin=b"x",
         )  # fmt: skip
         code, out = listener.end()
     assert code == 0
-    carrier, message, _ = out.split(b"\0")
+    message, _ = out.split(b"\0")
     head, value = message.split(b"\t")
     *fields, stamp = head.split(b" ")
     assert fields == [b"8", b"0", b"c", b"p", b"reliable", b"1", b"a=1,b=2", b"1", b"%"]
     assert abs(int(stamp) / 1000 - time.time()) < 60
     assert value == b"x"
-    assert carrier.startswith(b"0 0  p reliable 1  0 % ")
+
+
+def test_what_is_listened_to_into_a_file_is_the_input(certificates: Path, tmp_path: Path) -> None:
+    """No line for the message that only brings the channel along, nor events among the lines."""
+    lines = b"".join(b"line %d\n" % number for number in range(500))
+    with listening(certificates, "-e") as listener:
+        sent = aqueduct(
+            "send", listener.url, "--ca", certificates / "ca.pem", "--channel", "c", stdin=lines
+        )
+        assert sent.returncode == 0, sent.stderr
+        code, out = listener.end()
+    assert (code, out) == (0, lines)
+
+
+def test_quiet_is_quiet(certificates: Path) -> None:
+    with listening(certificates, "-q", "-e") as listener:
+        aqueduct("send", listener.url, "--ca", certificates / "ca.pem", stdin=b"x\n")
+        code, out = listener.end()
+    assert (code, out) == (0, b"x\n")
+    assert [line for line in listener.errors if not line.startswith("listening on")] == []
 
 
 def test_a_count_stops_the_listener_and_the_sender_learns_it(certificates: Path) -> None:

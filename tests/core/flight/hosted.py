@@ -21,9 +21,9 @@ from aqueduct_core.flight.activity import (
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.flight.server import IntakeServer
-from aqueduct_core.flight.status import CursorOwner, IntakeStatus, Rates
+from aqueduct_core.flight.status import CursorOwner, CursorReset, IntakeStatus, Rates
 from aqueduct_core.flight.subscription_status import Failure, SubscriptionStatus
-from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket, View, require_spool
+from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Reset, Ticket, View, require_spool
 from aqueduct_core.spool import Location, Stretch
 from tests.support.waiting import LONG
 
@@ -158,6 +158,11 @@ class MemoryHost:
 
     def give_cursor(self, cursor: str) -> None:
         self.calls.append(("give", cursor))
+
+    def reset_cursor(self, order: Reset) -> CursorReset:
+        require_spool(SPOOL, order.spool)
+        self.calls.append(order)
+        return CursorReset("r1", order.to, 1_800_000_000.5)
 
     def commit(self, commit: Commit) -> None:
         require_spool(SPOOL, commit.spool)

@@ -10,7 +10,7 @@ import pytest
 
 from aqueduct_core.errors import DataLoss, IntakeFailed, SpoolFailed
 from aqueduct_core.flight.authenticated import authorized
-from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket
+from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Reset, Ticket
 from aqueduct_core.spool import BATCH_BYTES, Location, Stretch, coalesced
 from tests.core.flight.hosted import CREDENTIALS, SPOOL, MemoryHost, batch, client_of, serving
 from tests.support.waiting import LONG
@@ -51,6 +51,7 @@ def test_cursors_are_held_released_and_dropped() -> None:
         client.drop_cursor("query")
         client.drop_cursor("query", query="a1b2")
         client.give_cursor("query")
+        assert client.reset_cursor("query", [7, 8]).to == (7, 8)
         with pytest.raises(SpoolFailed, match=r"CURSOR_IN_USE\] cursor 'query' is held"):
             client.hold("query", "late")
     assert host.calls == [
@@ -63,6 +64,7 @@ def test_cursors_are_held_released_and_dropped() -> None:
         ("drop", "query", None),
         ("drop", "query", "a1b2"),
         ("give", "query"),
+        Reset("query", (7, 8), SPOOL),
         Hold("query", "late", spool=SPOOL),
     ]
 

@@ -104,9 +104,23 @@ def test_offsets_of_version_2_are_read_for_ever() -> None:
     assert offset.places == 0
 
 
+def test_offsets_of_version_3_are_read_for_ever() -> None:
+    """The query was reset in one spool of two."""
+    text = (FIXTURES.with_name("offsets_v3") / "0").read_text().splitlines()[-1]
+    offset = StreamOffset.from_json(json.loads(text), "aqueduct")
+    assert json.dumps(offset.to_json()) == text
+    assert [offset.spool[i].reset for i in (0, 1)] == ["0b6a3c0f0b8e4f6d9a5a7c2e1d3f4a5b", ""]
+
+
+def test_a_version_says_what_an_older_package_would_misread() -> None:
+    never = StreamOffset({0: POSITION}, query="q")
+    assert never.to_json()["v"] == 2
+    assert never.with_position(0, replace(POSITION, reset="r")).to_json()["v"] == 3
+
+
 def test_a_newer_version_is_refused_by_its_number() -> None:
-    with pytest.raises(CheckpointVersion, match="version 3"):
-        StreamOffset.from_json({"v": 3, "anything": []}, "aqueduct")
+    with pytest.raises(CheckpointVersion, match="version 4"):
+        StreamOffset.from_json({"v": 4, "anything": []}, "aqueduct")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from aqueduct_core.aqueduct.config import Config
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.intake.aqueduct.limits import AqueductLimits
 from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_core.primitives.units import timestamp
 from aqueduct_core.transport.settings import ListenLimits
 from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS, Request
 from aqueduct_spark.options.access import DialTls, TokenSource
@@ -18,7 +19,6 @@ from aqueduct_spark.options.source import Dial, Standalone, StoredSpools
 from aqueduct_spark.options.spec import OptionKind
 from aqueduct_spark.options.starting import AtTime, Earliest, Latest, Specific
 from aqueduct_spark.options.until import UntilFinish, UntilIdle, UntilOffset
-from aqueduct_spark.options.values import timestamp
 
 DIAL = {"endpoint": "aqueduct://far:1", "spool": "/s"}
 INTAKES = {"intakes": "h:1,[::1]:2", "tls.caFile": "/ca", "auth.tokenFile": "/t"}

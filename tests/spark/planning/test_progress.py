@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from aqueduct_core.errors import DataLoss, InvalidOption
-from aqueduct_core.flight.status import IntakeStatus
+from aqueduct_core.flight.status import CursorReset, IntakeStatus
 from aqueduct_spark.model.offsets import DataRange, SpoolPosition, StreamOffset
 from aqueduct_spark.options.starting import AtTime, Earliest, Latest, Specific, Starting
 from aqueduct_spark.planning.progress import (
@@ -307,3 +307,59 @@ def test_nothing_read_needs_no_tick() -> None:
 
 def test_an_intake_that_is_away_needs_no_tick() -> None:
     assert not commit_is_due(offset(5, 7), {}, None)
+
+
+# --- resets ---------------------------------------------------------------------------------------
+
+
+def reset(*to: int, id: str = "r2") -> CursorReset:
+    return CursorReset(id, to, at=0.0)
+
+
+def at_reset(*to: int, reset: str = "", id: str = "a") -> StreamOffset:
+    return StreamOffset({0: replace(position(*to, id=id), reset=reset)}, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("start", "seen", "then"),
+    [
+        # known by its id: it is obeyed, and not again
+        (at_reset(9, 9), reset(3, 0), at_reset(3, 0, reset="r2")),
+        (at_reset(9, 9, reset="r1"), reset(3, 0), at_reset(3, 0, reset="r2")),
+        (at_reset(3, 0, reset="r2"), reset(3, 0), at_reset(20, 20, reset="r2")),
+        # it is over: the intake has forgotten it, the checkpoint has not
+        (at_reset(9, 9, reset="r2"), None, at_reset(20, 20, reset="r2")),
+        # a query that is new, and begins with the first row else
+        (StreamOffset(launch=1), reset(7, 8), at_reset(7, 8, reset="r2")),
+        # forward too
+        (at_reset(9, 9), reset(20, 20), at_reset(20, 20, reset="r2")),
+    ],
+)
+def test_a_query_that_was_reset_goes_on_there(
+    start: StreamOffset, seen: CursorReset | None, then: StreamOffset
+) -> None:
+    found = survey(start, {0: replace(status((20, 20)), reset=seen)}, TERMS)
+    assert all_of(found) == then
+    entered = bool(seen) and start.spool.get(0, position(0)).reset != "r2"
+    assert bool(found.waiting) is not entered
+    assert bool(data_ranges(start, all_of(found), {})) is not entered
+
+
+def test_a_reset_to_rows_that_are_gone_by_now_is_a_loss() -> None:
+    seen = replace(status((20, 20), starts=(5, 0)), reset=reset(3, 0))
+    with pytest.raises(DataLoss, match="RANGE_GONE"):
+        survey(at_reset(9, 9), {0: seen}, TERMS)
+
+
+def test_the_reset_of_another_spool_waits_until_the_query_has_changed_to_it() -> None:
+    seen = replace(status((20, 20), id="b"), reset=reset(3, 0))
+    passing = replace(TERMS, lost_spools=frozenset(["a"]))
+    entered = survey(at_reset(9, 9), {0: seen}, passing).entered
+    assert entered == at_reset(0, 0, id="b")
+    assert survey(entered, {0: seen}, passing).entered == at_reset(3, 0, id="b", reset="r2")
+
+
+def test_progress_reports_keep_the_last_reset() -> None:
+    assert reaches(at_reset(3, 0, reset="r2"), {0: status((20, 20))}) == at_reset(
+        20, 20, reset="r2"
+    )

@@ -84,7 +84,6 @@ def test_cat_numbers_the_intakes_below(ended: Path, capsys: pytest.CaptureFixtur
         ("AQUEDUCT_INVALID_OPTION.MISSING", ["--from", "3"]),
         ("AQUEDUCT_INVALID_OPTION.BAD_VALUE", ["--partition", "2"]),
         ("AQUEDUCT_INVALID_OPTION.BAD_VALUE", ["--partition", "0", "--from", "9", "--to", "3"]),
-        ("AQUEDUCT_INVALID_OPTION.BAD_VALUE", ["--partition", "0", "--from", "-1"]),
         ("AQUEDUCT_DATA_LOSS.OFFSET_AHEAD", ["--events", "--to", "9999"]),
     ],
 )
@@ -117,3 +116,39 @@ def test_cat_on_a_terminal_has_nothing_but_its_lines(live: Stored) -> None:
     code, shown = seen("spool", "cat", live.directory, TERM="xterm")
     assert code == 0
     assert [json.loads(line)["type"] for line in shown.splitlines()] == ["message"] * ROWS
+
+
+def test_positions_by_count_time_and_edge(ended: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored = rows(capsys, "cat", ended)
+    lines = [row for row in stored if row["name"] == "lines"]
+    partition = str(lines[0]["partition"])
+    mine = [row for row in stored if str(row["partition"]) == partition]
+
+    def given(*arguments: str) -> list[dict[str, object]]:
+        return rows(capsys, "cat", ended, "--partition", partition, *arguments)
+
+    assert given("-o", "-3") == mine[-3:]
+    assert given("--from", "-9999") == given("-o", "beginning") == mine
+    assert given("-o", "end") == given("--from", "latest") == []
+    # what came before a time and what came later are all, and each once
+    middle = str(lines[20]["timestamp"])
+    before, after = given("--to", middle), given("--from", middle)
+    assert before + after == mine
+    assert all(str(row["timestamp"]) >= middle for row in after)
+    assert given("--from", "1d") == mine
+    assert given("--to", "1d") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--follow", "--to", "3"], "--follow is given with --to"),
+        (["--events", "-f", "%s"], "-f is given with --events"),
+        (["-f", "%q"], "holds '%q'"),
+    ],
+)
+def test_what_does_not_go_together(
+    ended: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    assert main(["spool", "cat", str(ended), *arguments]) == 1
+    assert says in capsys.readouterr().err

@@ -10,7 +10,7 @@ import pytest
 
 from aqueduct_core.errors import AqueductError, DataLoss, IntakeFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.status import CursorOwner
-from aqueduct_core.flight.tickets import Commit, Hold
+from aqueduct_core.flight.tickets import Commit, Hold, Reset
 from aqueduct_core.intake.aqueduct.rows import AqueductSource
 from aqueduct_core.intake.control.commands import Control
 from aqueduct_core.intake.control.lease import Lease
@@ -266,3 +266,40 @@ def test_commits_are_timed_and_peers_are_told(tmp_path: Path) -> None:
         d.serving.commit(Commit("query", tuple(d.spool.ends()[:2]), owner="me"))
         assert d.activity.commits.status().count == 1
         assert [each.address for each in d.serving.peers()] == ["h:1"]
+
+
+def test_a_cursor_is_reset_while_nobody_holds_it_and_commits_obey(tmp_path: Path) -> None:
+    with desk(tmp_path) as d:
+        ends = tuple(d.spool.ends()[:2])
+        d.serving.hold(Hold("query", "me"))
+        d.serving.commit(Commit("query", ends, owner="me"))
+        with pytest.raises(SpoolFailed, match="CURSOR_IN_USE"):
+            d.serving.reset_cursor(Reset("query", (0, 0)))
+        d.serving.release("query", "me")
+        with pytest.raises(DataLoss, match="SPOOL_REPLACED"):
+            d.serving.reset_cursor(Reset("query", (0, 0), "another"))
+        assert d.serving.status().resets == {}
+        reset = d.serving.reset_cursor(Reset("query", (0, 0), d.spool.id))
+        assert d.serving.status().resets == {"query": reset}
+        assert d.serving.status().committed == {"query": (0, 0)}
+        d.serving.hold(Hold("query", "me"))
+        d.serving.commit(Commit("query", ends, owner="me"))
+        assert d.serving.status().committed == {"query": (0, 0)}
+        d.serving.commit(Commit("query", ends, owner="me", reset=reset.id))
+        assert d.serving.status().committed == {"query": ends}
+        assert d.serving.status().resets == {}
+
+
+def test_a_reset_goes_with_its_cursor(tmp_path: Path) -> None:
+    with desk(tmp_path) as d:
+        d.serving.hold(Hold("query", "me"))
+        d.serving.release("query", "me")
+        d.serving.reset_cursor(Reset("query", (0, 0)))
+        d.serving.drop_cursor("query", None)
+        assert d.serving.status().resets == {}
+        d.serving.hold(Hold("query", "me"))
+        d.serving.release("query", "me")
+        d.serving.reset_cursor(Reset("query", (0, 0)))
+        d.spool.drop("query")  # by a release that knew no resets
+        d.serving.hold(Hold("query", "me"))
+        assert d.serving.status().resets == {}

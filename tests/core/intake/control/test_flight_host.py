@@ -10,8 +10,8 @@ import pytest
 
 from aqueduct_core.errors import DataLoss, IntakeFailed, InvalidOption, SpoolFailed
 from aqueduct_core.flight.activity import ChannelQuery
-from aqueduct_core.flight.status import IntakeStatus
-from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Ticket
+from aqueduct_core.flight.status import CursorReset, IntakeStatus
+from aqueduct_core.flight.tickets import Commit, GiveUp, Hold, Reset, Ticket
 from aqueduct_core.intake.aqueduct.rows import ROWS
 from aqueduct_core.intake.control.flight_host import IntakeCommands, SpoolHost, Watch
 from aqueduct_core.intake.observing.activity import Activity
@@ -87,6 +87,10 @@ class Loop:
     def give_cursor(self, cursor: str) -> None:
         self.threads.append(threading.get_ident())
 
+    def reset_cursor(self, order: Reset) -> CursorReset:
+        self.threads.append(threading.get_ident())
+        return CursorReset("r", order.to, 0.0)
+
     def record_skip(self, order: GiveUp, recorded: Callable[[], None]) -> None:
         self.threads.append(threading.get_ident())
         self.given_up.append(("recorded", order))
@@ -122,6 +126,7 @@ def test_commands_run_in_the_loop_and_their_errors_come_back(tmp_path: Path) -> 
             await asyncio.to_thread(host.release, "c", "me")
             await asyncio.to_thread(host.drop_cursor, "c", None)
             await asyncio.to_thread(host.give_cursor, "c")
+            assert (await asyncio.to_thread(host.reset_cursor, Reset("c", (4,)))).to == (4,)
             assert (await asyncio.to_thread(host.wait, [0], 0.01, "messages")).epoch == 3
             with pytest.raises(SpoolFailed, match="CURSOR_IN_USE"):
                 await asyncio.to_thread(host.hold, Hold("c", "me"))
@@ -135,7 +140,7 @@ def test_commands_run_in_the_loop_and_their_errors_come_back(tmp_path: Path) -> 
 
     asyncio.run(scenario())
     assert set(commands.threads) == {threading.get_ident()}
-    assert len(commands.threads) == 7
+    assert len(commands.threads) == 8
 
 
 def test_after_the_loop_has_ended_there_is_one_clear_error(tmp_path: Path) -> None:
