@@ -59,7 +59,10 @@ def runs_elsewhere(block: Block) -> bool:
 
 
 @pytest.mark.parametrize("block", [each for each in ALL if each.language in READ], ids=str)
-def test_data_is_read_by_what_it_is_for(block: Block, tmp_path: Path) -> None:
+def test_data_is_read_by_what_it_is_for(
+    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     match block.language:
         case "json":
             for line in [block.text] if "\n " in block.text else block.text.splitlines():

@@ -23,6 +23,7 @@ ELSEWHERE = {
     "CONTRIBUTING.md": "tests/docs/test_contributing.py",
     "README.md": "tests/docs/readme.py tests/docs/test_readme.py",
     "docs/deployment.md": "tests/docs/test_deployment.py",
+    "docs/errors.md": "tests/docs/test_errors.py tests/support/errors_page.py",
     "docs/monitoring.md": "tests/docs/test_monitoring.py",
     "docs/protocol.md": "tests/docs/test_protocol.py",
     "docs/security.md": "tests/docs/test_security.py",
