@@ -21,6 +21,7 @@ from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.halves import Receiver, Sender, channel
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.aio.serve import serve
+from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.transport import ClientTls, ServerTls
 from tests.bench.measuring import percentile
 from tests.support.waiting import environment
@@ -135,6 +136,19 @@ async def finish(connection: ClientConnection, meter: Callable[[], Meter], chann
     return measured.result(channels)
 
 
+async def bulk(
+    connection: ClientConnection, meter: Callable[[], Meter], mode: int, messages: int
+) -> Costs:
+    """Lines in bulk on one channel of that mode, by its place among all modes."""
+    sender, receiver = channel(list(Mode)[mode])
+    await connection.entrypoint.send(b"", attach=receiver)
+    await connection.entrypoint.flush()
+    measured = meter()
+    await sender.send_many([PAYLOAD] * messages)
+    await sender.finish()
+    return measured.result(messages)
+
+
 async def single(
     connection: ClientConnection, meter: Callable[[], Meter], rate: int, messages: int
 ) -> Costs:
@@ -178,7 +192,7 @@ async def dial(load: Callable[..., Awaitable[Costs]], counts: list[int]) -> None
     print(json.dumps(result))
 
 
-LOADS = {"active": active, "finish": finish, "single": single}
+LOADS = {"active": active, "bulk": bulk, "finish": finish, "single": single}
 
 
 if __name__ == "__main__":

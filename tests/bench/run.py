@@ -23,6 +23,7 @@ BENCHES = {
     "channels": "10,000 channels open, 100,000 in turn: flat cost and memory",
     "active_channels": "10,000 active channels against 1,000, and the end of 20,000",
     "single_messages": "messages sent by themselves: CPU of both ends, and the ack",
+    "modes": "short messages in bulk: unordered and unreliable against ordered",
     "sending": "what a datagram costs its sender",
     "transport": "receiving UDP: our loop against stock aioquic, both counting bytes",
     "path_mtu": "larger datagrams, and those whose size is found out, against 1,200 bytes",

@@ -146,6 +146,7 @@ def _limits(draw: random.Random, ack_mode: AckMode, *, auto_accept: bool, flow: 
     pick = draw.choice
     return Config(
         ack_mode=ack_mode,
+        unordered_runs=flow,  # of as many seeds as flow control, and no further draw
         auto_accept=auto_accept,
         ack_delay=pick((0.0, 0.02, 0.02, 0.1)),
         sent_unreliable_delay=pick((0.0, 0.05, 0.1)),
