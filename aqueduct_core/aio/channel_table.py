@@ -8,7 +8,7 @@ from collections.abc import Callable
 from aqueduct_core.aio.delivery_watch import DeliveryWatch, Observed
 from aqueduct_core.aio.half import CarriedHalf, abandon
 from aqueduct_core.aio.local_channel import LocalChannel
-from aqueduct_core.aio.network import NetworkConnection
+from aqueduct_core.aio.network import LinkDriver, NetworkConnection
 from aqueduct_core.aio.outcomes import (
     Cancelled,
     Finished,
@@ -43,7 +43,6 @@ from aqueduct_core.engine.message_batch import Headers, MessageBatch
 from aqueduct_core.escape import escaped
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.transport.awaiting import Signal
-from aqueduct_core.transport.driver import Driver
 
 _logger = logging.getLogger(__name__)
 
@@ -115,7 +114,7 @@ class ChannelTable:
         connection is over."""
         await self._progress.until(lambda: self.network.closed is not None or not self._pending())
 
-    def on_events(self, driver: Driver, events: list[Event]) -> None:
+    def on_events(self, driver: LinkDriver, events: list[Event]) -> None:
         """Take the engine's events of one burst."""
         self.network.driver = driver
         for event in events:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from aqueduct_core.aio.channel_table import ChannelTable
 from aqueduct_core.aio.connection import ClientConnection
 from aqueduct_core.aio.message import HeadersLike, as_headers
+from aqueduct_core.aio.network import LinkDriver
 from aqueduct_core.aqueduct.config import ALPN, DEFAULT_CONFIG, SCHEME, Config
 from aqueduct_core.aqueduct.conventions.headers import CODE_ABORTED, connection_headers
 from aqueduct_core.aqueduct.conventions.refusals import refusal
@@ -20,10 +22,12 @@ from aqueduct_core.errors import ConnectFailed
 from aqueduct_core.primitives.host_port import HostPort, parse_url
 from aqueduct_core.transport.awaiting import Opening
 from aqueduct_core.transport.dialer import dial
-from aqueduct_core.transport.driver import Driver
 from aqueduct_core.transport.sessions import SessionStore
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls.credentials import ClientTls
+
+Dialer: TypeAlias = Callable[..., Awaitable[LinkDriver]]
+"""As ``aqueduct_core.transport.dialer.dial``."""
 
 
 def connect(
@@ -40,6 +44,7 @@ def connect(
     tickets: SessionStore | None = None,
     early_data: bool = False,
     at_once: bool = False,
+    dialer: Dialer = dial,
 ) -> Opening[ClientConnection]:
     """Dial the server at ``aqueduct://host:port``.
 
@@ -65,6 +70,8 @@ def connect(
             none (AQ-HDR-4): senders then end with ``ConnectionLost``, and ``accepted()`` raises
             what ``connect`` would. Without flow control nothing bounds what would wait there, so it
             has no effect.
+        dialer: what brings the connection about, in place of the network; see
+            ``aqueduct.testing.Network``.
 
     Raises:
         ConnectFailed, TlsFailed, AuthFailed, VersionMismatch, ProtocolViolation, InvalidOption.
@@ -85,6 +92,7 @@ def connect(
         tickets,
         early_data,
         at_once and (config or DEFAULT_CONFIG).flow_per_channel is not None,
+        dialer,
     )
     return Opening(dialled.connect)
 
@@ -102,6 +110,7 @@ class _Dial:
     tickets: SessionStore | None
     early_data: bool
     at_once: bool
+    dialer: Dialer
 
     async def connect(self) -> ClientConnection:
         channels: ChannelTable | None = None
@@ -116,7 +125,7 @@ class _Dial:
             if answer.done():
                 return
             driver = channels.network.driver if channels is not None else None
-            if driver is not None and not driver.link.ready:
+            if driver is not None and not driver.ready:
                 answer.set_exception(driver.why_not_ready())
             else:
                 answer.set_exception(refusal(str(self.where), end))
@@ -131,7 +140,7 @@ class _Dial:
             assert channels is not None
             channels.on_events(driver, events)
 
-        driver = await dial(
+        driver = await self.dialer(
             self.where.host,
             self.where.port,
             alpn=ALPN,
@@ -145,7 +154,7 @@ class _Dial:
         )
         assert channels is not None
         channels.network.driver = driver
-        if driver.link.early or (self.at_once and not answer.done()):
+        if driver.early or (self.at_once and not answer.done()):
             self._expect(answer, driver)
             return ClientConnection(channels, driver, (), answer)
         try:
@@ -159,7 +168,7 @@ class _Dial:
             raise
         return ClientConnection(channels, driver, headers)
 
-    def _expect(self, answer: asyncio.Future[Headers], driver: Driver) -> None:
+    def _expect(self, answer: asyncio.Future[Headers], driver: LinkDriver) -> None:
         """End a connection that is used before its answer when that is late: behind the time for
         the handshake, by which the link ends it."""
 

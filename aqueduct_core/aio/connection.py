@@ -11,6 +11,7 @@ from typing import Self
 
 from aqueduct_core.aio.channel_table import ChannelTable
 from aqueduct_core.aio.halves import Receiver, Sender
+from aqueduct_core.aio.network import LinkDriver
 from aqueduct_core.aio.outcomes import ConnectionLost, Misuse
 from aqueduct_core.aio.receive_state import ReceiveState
 from aqueduct_core.aio.send_state import SendState
@@ -24,7 +25,6 @@ from aqueduct_core.aqueduct.conventions.headers import (
 from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.engine.close_codes import CloseOrigin, how_lost
 from aqueduct_core.engine.message_batch import Headers
-from aqueduct_core.transport.driver import Driver
 
 DRAIN_TIMEOUT = 30.0
 """Seconds that ``close`` waits for the peer's acks (H16)."""
@@ -65,7 +65,7 @@ class Connection:
     it closes at the end, and at once when the block raised.
     """
 
-    def __init__(self, channels: ChannelTable, driver: Driver, headers: Headers) -> None:
+    def __init__(self, channels: ChannelTable, driver: LinkDriver, headers: Headers) -> None:
         self.id = next(_ids)
         self.headers = headers
         self._channels = channels
@@ -214,7 +214,7 @@ class ClientConnection(Connection):
     def __init__(
         self,
         channels: ChannelTable,
-        driver: Driver,
+        driver: LinkDriver,
         headers: Headers,
         answer: asyncio.Future[Headers] | None = None,
     ) -> None:
@@ -239,7 +239,7 @@ class ClientConnection(Connection):
         Where it did not, that was sent once more, except for datagrams. None: nothing was sent
         so, or it is not known yet.
         """
-        return self._driver.link.early_accepted
+        return self._driver.early_accepted
 
     def _answered(self, answer: asyncio.Future[Headers]) -> None:
         if not answer.cancelled() and answer.exception() is None:
@@ -249,7 +249,7 @@ class ClientConnection(Connection):
 class ServerConnection(Connection):
     """A connection that a peer dialled; made by a ``Server``. ``entrypoint`` receives."""
 
-    def __init__(self, channels: ChannelTable, driver: Driver, headers: Headers) -> None:
+    def __init__(self, channels: ChannelTable, driver: LinkDriver, headers: Headers) -> None:
         super().__init__(channels, driver, headers)
         assert isinstance(channels.entrypoint, ReceiveState)
         self.entrypoint = Receiver(channels.entrypoint)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
 from aqueduct_core.aio.delivery_watch import DeliveryWatch
 from aqueduct_core.aio.outcomes import ConnectionLost
@@ -14,7 +15,8 @@ from aqueduct_core.aio.sender_line import Blocked, SenderLine
 from aqueduct_core.aqueduct.engine import AqueductEngine
 from aqueduct_core.aqueduct.events import Closed
 from aqueduct_core.aqueduct.faults import ConnectionOver
-from aqueduct_core.transport.driver import Driver
+from aqueduct_core.errors import AqueductError
+from aqueduct_core.transport.link import Address, LinkCounts
 
 HIGH_WATER = 1024 * 1024
 """Bytes unsent in the transport above which senders wait: some round trips' worth, and small
@@ -28,6 +30,38 @@ URGENT = 16 << 10
 """Bytes that wait for a turn above which it is not put off: they are worth one of their own."""
 
 
+class LinkDriver(Protocol):
+    """What carries an engine: a ``Driver`` over a network, or one in memory for tests."""
+
+    turns: int
+
+    @property
+    def peer(self) -> Address: ...
+    @property
+    def peer_certificate_fingerprint(self) -> str | None: ...
+    @property
+    def statistics(self) -> LinkCounts: ...
+    @property
+    def unsent(self) -> int: ...
+    @property
+    def early(self) -> bool:
+        """What is sent leaves before the handshake is complete."""
+
+    @property
+    def early_accepted(self) -> bool | None: ...
+    @property
+    def ready(self) -> bool:
+        """The handshake is complete."""
+
+    def kick(self, *, urgent: bool = False) -> None: ...
+    def kick_later(self) -> None: ...
+    def close(self, code: int = 0, reason: str = "") -> None: ...
+    def abandon(self, reason: str = "abandoned") -> None: ...
+    def why_not_ready(self) -> AqueductError: ...
+    async def writable(self, high: int) -> None: ...
+    async def wait_closed(self) -> None: ...
+
+
 class NetworkConnection:
     """An engine on its link, as the networked channels of a connection see it.
 
@@ -38,7 +72,7 @@ class NetworkConnection:
     def __init__(self, engine: AqueductEngine, on_closed: Callable[[Closed], None]) -> None:
         self.loop = asyncio.get_running_loop()
         self.engine = engine
-        self.driver: Driver | None = None
+        self.driver: LinkDriver | None = None
         self.closed: Closed | None = None
         self.datagrams = True
         self.watch: DeliveryWatch | None = None

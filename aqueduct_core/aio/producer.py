@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 
-from aqueduct_core.aio.connect import connect
+from aqueduct_core.aio.connect import Dialer, connect
 from aqueduct_core.aio.connection import DRAIN_TIMEOUT, ClientConnection
 from aqueduct_core.aio.message import HeadersLike, as_headers
 from aqueduct_core.aio.outcomes import ConnectionLost, Misuse
@@ -39,6 +39,7 @@ from aqueduct_core.aqueduct.conventions.positions import ChannelPosition
 from aqueduct_core.aqueduct.conventions.refusals import refusal_of_producer
 from aqueduct_core.primitives.backoff import Backoff
 from aqueduct_core.primitives.host_port import parse_url
+from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.sessions import SessionStore
 from aqueduct_core.transport.settings import LinkSettings
 from aqueduct_core.transport.tls.credentials import ClientTls
@@ -105,6 +106,7 @@ class Producer:
         first_wait: float = 0.1,
         longest_wait: float = 1.0,
         chance: Callable[[], float] = random.random,
+        dialer: Dialer = dial,
     ) -> None:
         connection_headers(token=token, producer=producer)
         self._where = parse_url(url, SCHEME)
@@ -130,6 +132,7 @@ class Producer:
                 tickets=tickets,
                 early_data=early_data,
                 at_once=True,
+                dialer=dialer,
             ),
             refused=partial(refusal_of_producer, str(self._where), producer),
             backoff=Backoff(first_wait, longest_wait, chance),

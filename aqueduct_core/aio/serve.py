@@ -9,11 +9,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 from aqueduct_core.aio.channel_table import ChannelTable
 from aqueduct_core.aio.connection import ServerConnection, check_code
 from aqueduct_core.aio.message import HeadersLike, as_headers
+from aqueduct_core.aio.network import LinkDriver
 from aqueduct_core.aio.outcomes import Misuse
 from aqueduct_core.aqueduct.config import ALPN, DEFAULT_CONFIG, Config
 from aqueduct_core.aqueduct.conventions.headers import CODE_REJECTED, BadHeader, read_connection
@@ -26,8 +27,7 @@ from aqueduct_core.escape import escaped
 from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.primitives.host_port import HostPort, is_loopback
 from aqueduct_core.transport.awaiting import Opening, Signal
-from aqueduct_core.transport.driver import Driver
-from aqueduct_core.transport.listener import ListenedProtocol, Listener, PeerInfo, listen
+from aqueduct_core.transport.listener import ListenedProtocol, PeerInfo, listen
 from aqueduct_core.transport.settings import LinkSettings, ListenLimits
 from aqueduct_core.transport.tls.credentials import ServerTls
 
@@ -107,6 +107,17 @@ def bearer(token: str) -> Authorize:
     return authorize
 
 
+class ServerSocket(Protocol):
+    """Where a server gets its connections from: a ``Listener``, or one in memory for tests."""
+
+    @property
+    def address(self) -> tuple[str, int]: ...
+    @property
+    def fingerprint(self) -> str: ...
+    def refuse(self) -> None: ...
+    async def close(self) -> None: ...
+
+
 class Server:
     """A listening socket and its connections, an async iterator of ``ServerConnection``.
 
@@ -119,7 +130,7 @@ class Server:
         self._headers = headers
         self._authorize = authorize
         self._config = config
-        self._listener: Listener | None = None
+        self._listener: ServerSocket | None = None
         self._arrived: deque[ServerConnection] = deque()
         self._changed = Signal()
         self._loop = asyncio.get_running_loop()
@@ -128,7 +139,7 @@ class Server:
         self._refusals: RefusalLog
 
     @property
-    def listener(self) -> Listener:
+    def listener(self) -> ServerSocket:
         if self._listener is None:
             raise RuntimeError("the server does not listen yet")
         return self._listener
@@ -223,20 +234,26 @@ class Server:
         transport: str,
         reset_key: bytes | None,
     ) -> None:
-        self._refusals = RefusalLog(_logger, asyncio.get_running_loop().call_later)
-        self._listener = await listen(
-            host,
-            port,
-            {ALPN: ListenedProtocol(self._welcome, settings)},
-            tls=tls,
-            limits=limits,
-            transport=transport,
-            reset_key=reset_key,
+        self.listen_on(
+            await listen(
+                host,
+                port,
+                {ALPN: ListenedProtocol(self.welcome, settings)},
+                tls=tls,
+                limits=limits,
+                transport=transport,
+                reset_key=reset_key,
+            )
         )
         if self._authorize is None and not is_loopback(self.address[0]):
             _logger.warning("everybody may connect to %s: no token is demanded there", self.url)
 
-    def _welcome(self, peer: PeerInfo, now: float) -> tuple[Engine, Callable[..., None]]:
+    def listen_on(self, listener: ServerSocket) -> None:
+        """Take the connections of ``listener``, which calls ``welcome`` for each."""
+        self._refusals = RefusalLog(_logger, asyncio.get_running_loop().call_later)
+        self._listener = listener
+
+    def welcome(self, peer: PeerInfo, now: float) -> tuple[Engine, Callable[..., None]]:
         """A handshake is complete: an engine, and who takes its events."""
         engine = Engine(Side.SERVER, (), self._config, now)
         accepted: list[ServerConnection] = []
@@ -290,7 +307,7 @@ class Server:
             reason = verdict if isinstance(verdict, str) else "not authorized"
             self._refuse(channels, CODE_REJECTED, reason)
             return
-        driver: Driver | None = channels.network.driver
+        driver: LinkDriver | None = channels.network.driver
         assert driver is not None
         channels.network.engine.accept(self._headers, channels.network.now())
         channels.network.kick()

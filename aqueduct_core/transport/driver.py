@@ -124,6 +124,21 @@ class Driver:
         return self.link.lost
 
     @property
+    def ready(self) -> bool:
+        """The handshake is complete."""
+        return self.link.ready
+
+    @property
+    def early(self) -> bool:
+        """What is sent leaves before the handshake is complete (0-RTT)."""
+        return self.link.early
+
+    @property
+    def early_accepted(self) -> bool | None:
+        """Whether the server took that; None: nothing was sent so, or it is not known yet."""
+        return self.link.early_accepted
+
+    @property
     def peer_certificate_fingerprint(self) -> str | None:
         """SHA-256 of the peer's certificate as colon-separated hex; None if it showed none."""
         return self.link.peer_fingerprint

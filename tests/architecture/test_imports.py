@@ -133,6 +133,13 @@ def test_nothing_of_ours_stands_on_what_programs_import() -> None:
                 assert name.split(".")[0] != "aqueduct", f"{module.name} imports {name}"
 
 
+def test_nothing_stands_on_what_is_for_tests() -> None:
+    for module in product().modules.values():
+        if not module.name.startswith("aqueduct.testing"):
+            for name in imports(module):
+                assert not name.startswith("aqueduct.testing"), f"{module.name} imports {name}"
+
+
 def test_engines_are_pure() -> None:
     """Nor is anything that they import: what is allowed is named, as there are many clocks."""
     tree = product()
@@ -225,7 +232,10 @@ def test_what_is_imported_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     names = [re.split(r"[<>=~!\[; ]", each, maxsplit=1)[0] for each in project["dependencies"]]
     declared = {name.replace("-", "_") for name in names}
-    extra = {"aqueduct_jobs.demo.picture": {"matplotlib"}}
+    extra = {
+        "aqueduct_jobs.demo.picture": {"matplotlib"},
+        "aqueduct.testing.fixtures": {"pytest"},
+    }
     own = {*PRODUCT, "pyspark_aqueduct", "py4j"}  # the last comes with PySpark, in its version
     for module in product().modules.values():
         for name, _ in module.imports:

@@ -11,7 +11,12 @@ from tests.architecture.names import definitions, identifiers, is_public, types,
 from tests.support.repository import ROOT
 from tests.support.source_tree import SourceTree, product
 
-PUBLIC = ("aqueduct", "aqueduct_spark", "aqueduct_core.aqueduct.conventions.dedupe")
+PUBLIC = (
+    "aqueduct",
+    "aqueduct.testing",
+    "aqueduct_spark",
+    "aqueduct_core.aqueduct.conventions.dedupe",
+)
 """The packages that programs import: what they export needs no use in the product, but a test."""
 FAKES = "aqueduct_core.transport.in_memory"
 """The fake ships beside the port, for tests of programs too."""

@@ -235,16 +235,21 @@ class MemoryLink:
                 self._reset(end, stream_id, code)
             case StopStream(stream_id, code):
                 self._post(end.peer, StreamStopped(stream_id, code), self._later())
-            case CloseLink(code, reason, origin):
-                lost = LinkLost(code, reason, by_peer=False, origin=origin)
-                at = self._later()
-                # A close does not wait for streams, but what arrives before it is delivered.
-                self._post(end.peer, lost._replace(by_peer=True), at)
-                end.arriving.clear()
-                if end.path is not None:
-                    end.path.clear()
-                end.at_once.append(lost)
-                end.lost = lost
+            case CloseLink():
+                self.close(end, action)
+
+    def close(self, end: MemoryEnd, action: CloseLink) -> None:
+        """Close the link at one end, now; the other one learns it on its way."""
+        code, reason, origin = action
+        lost = LinkLost(code, reason, by_peer=False, origin=origin)
+        at = self._later()
+        # A close does not wait for streams, but what arrives before it is delivered.
+        self._post(end.peer, lost._replace(by_peer=True), at)
+        end.arriving.clear()
+        if end.path is not None:
+            end.path.clear()
+        end.at_once.append(lost)
+        end.lost = lost
 
     def _write(self, end: MemoryEnd, stream_id: int, data: bytes, ending: bool) -> None:
         stream = end.streams.setdefault(stream_id, Outgoing())
