@@ -229,6 +229,9 @@ class _Driver:
     def kick_later(self) -> None:
         self._network.kick()
 
+    def probe(self) -> bool:
+        return False  # both ends learn at once that a link is lost
+
     def turned(self) -> None:
         """The link had a turn."""
         self.turns += 1

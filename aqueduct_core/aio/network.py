@@ -55,6 +55,9 @@ class LinkDriver(Protocol):
 
     def kick(self, *, urgent: bool = False) -> None: ...
     def kick_later(self) -> None: ...
+    def probe(self) -> bool:
+        """Ask the peer's host whether it is there; whether that was possible."""
+
     def close(self, code: int = 0, reason: str = "") -> None: ...
     def abandon(self, reason: str = "abandoned") -> None: ...
     def why_not_ready(self) -> AqueductError: ...
@@ -154,7 +157,7 @@ class NetworkConnection:
 
     def probe(self) -> None:
         """Ask the peer's host for a sign of life."""
-        if self.driver is not None and self.driver.link.probe():
+        if self.driver is not None and self.driver.probe():
             self.driver.kick(urgent=True)
 
     def over(self, closed: Closed) -> None:

@@ -170,6 +170,10 @@ class Driver:
         """The error for a link that was lost before its handshake was complete."""
         return self._explain(self)
 
+    def probe(self) -> bool:
+        """Ask the peer's host whether it is there (``Link.probe``)."""
+        return self.link.probe()
+
     def kick(self, *, urgent: bool = False) -> None:
         """Run actions, transmit and events at the end of this turn of the event loop; or up to
         ``JOIN`` later where that was done just now, for something that is not ``urgent`` and cannot
