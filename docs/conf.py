@@ -21,11 +21,16 @@ version = release = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))[
     "version"
 ]
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**.md"]
 exclude_patterns = [".*", "*-out", "mutants", "tests", "jobs", "aqueduct*"]
 myst_heading_anchors = 4
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the texts say what a thing is; the types are in the code
+autodoc_class_signature = "separated"
+nitpick_ignore_regex = [(r"py:.*", r".*")]
 
 html_theme = "furo"
 html_title = f"{project} {version}"

@@ -46,10 +46,7 @@ class RecordingServer:
     """A server on this machine's loopback, in a thread of its own, so that a test needs no event
     loop: a job writes to it, and the test looks at what came.
 
-        with RecordingServer(tmp_path) as server:
-            frame.write.format("aqueduct").options(**server.options).mode("append").save()
-            assert server.payloads("orders") == [b"1", b"2"]
-
+    A job has its ``options``, a program ``url`` and ``client_tls``; ``payloads`` are what came.
     It acks what it receives. Ends with the ``with`` block. All of it may be called by any thread.
 
     Args:

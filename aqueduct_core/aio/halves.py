@@ -169,10 +169,9 @@ class Sender(Half[SendState]):
         A call that is cancelled while it waits for the outcome has sent the message; a note on the
         ``CancelledError`` says which of both it was.
 
-        Raises: as ``send``, when nothing was sent. And when the message was sent, and nobody can
-        say any more what became of it:
-            ConnectionLost: the connection ended before.
-            Misuse: the channel was cancelled on this side meanwhile.
+        Raises: as ``send``, when nothing was sent; ConnectionLost, and Misuse where the channel was
+        cancelled on this side, also when the message was sent, and nobody can say any more what
+        became of it.
         """
         number = await self.send(payload, headers=headers, attach=attach)
         return await delivery_of_latest(self, number)
