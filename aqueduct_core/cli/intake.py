@@ -30,11 +30,14 @@ def run(options: argparse.Namespace) -> int:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from aqueduct_core.intake import config_file, process
     from aqueduct_core.intake.config_file import write_access
+    from aqueduct_core.logs.handler import use_format
 
     settings, keys = config_file.read(options.config)
     access = write_access(keys, settings.credentials)
     logging.getLogger().setLevel(logging.INFO)
     logging.getLogger("quic").setLevel(logging.WARNING)
+    if settings.log_format == "json":
+        use_format("json")
 
     def report(ready: dict[str, Any]) -> None:
         line = {

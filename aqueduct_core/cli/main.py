@@ -66,6 +66,12 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"aqueduct {release()}")
     parser.add_argument("-v", "--verbose", action="store_true", help="log to standard error")
     parser.add_argument(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="of what is logged: lines of text (default), or a JSON object a line",
+    )
+    parser.add_argument(
         "--print-completion",
         action=PrintCompletion,
         choices=SHELLS,
@@ -82,7 +88,8 @@ def build_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code."""
     options = build_parser().parse_args(arguments)
-    log_to_standard_error(logging.INFO if options.verbose else logging.ERROR)
+    level = logging.INFO if options.verbose else logging.ERROR
+    log_to_standard_error(level, options.log_format)
     try:
         code: int = options.run(options)
         sys.stdout.flush()

@@ -19,7 +19,7 @@ from aqueduct_core.intake.adapter import settings_from
 from aqueduct_core.intake.service import Intake
 from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.intake.storage.layout import LOG_FILE
-from aqueduct_core.logs.handler import LogHandler, log_to_standard_error
+from aqueduct_core.logs.handler import LogHandler, log_to_standard_error, use_format
 from aqueduct_core.primitives.garbage_collection import rare_collections
 
 log = logging.getLogger(__name__)
@@ -57,6 +57,7 @@ def launched(stdin: BinaryIO, stdout: BinaryIO) -> int:
 
     try:
         settings = settings_from(stdin.readline(MAX_SETTINGS))
+        use_format(settings.log_format)
         for handler in _log_handlers():
             handler.rotates(Path(settings.spool) / LOG_FILE, MAX_LOG_BYTES)
         return run(settings, report)

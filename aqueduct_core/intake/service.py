@@ -40,6 +40,7 @@ from aqueduct_core.intake.storage.layout import settle_layout
 from aqueduct_core.intake.storage.rows import RowFormat, newest_stored
 from aqueduct_core.intake.storage.skipped_rows import settle_given_out
 from aqueduct_core.intake.storage.truncation import Truncation
+from aqueduct_core.logs.json_lines import named
 from aqueduct_core.logs.refusals import RefusalLog
 from aqueduct_core.monitoring.http_server import HttpServer
 from aqueduct_core.primitives.host_port import HostPort
@@ -197,7 +198,7 @@ class Intake:
             self._reason = reason
             self._ending.set()
             self._watch.end()
-            log.info("ending: %s", reason)
+            log.info("ending: %s", reason, extra=named("intake-ending", reason=reason))
 
     async def finished(self) -> None:
         """Work until the end has come, and end. Raises the error of the spool, if it failed."""
@@ -302,6 +303,7 @@ class Intake:
             self._spool.epoch,
             f"listening on {self._frontend.address}" if self._frontend.address else "dialling",
             self._flight_address,
+            extra=named("intake-ready", epoch=self._spool.epoch, listen=self._frontend.address),
         )
         for warning in self._frontend.warnings:
             log.warning("%s", warning)

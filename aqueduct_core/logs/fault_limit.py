@@ -45,9 +45,9 @@ class FaultLimit:
         return place.seen <= LINES
 
     def rest(self) -> list[str]:
-        """A line for each place of which something is untold, without our form."""
+        """A text for each place of which something is untold."""
         untold = [
-            f"  ({place.left_out} more tracebacks of {name.rpartition('/')[2]}, line {line})"
+            f"{place.left_out} more tracebacks of {name.rpartition('/')[2]}, line {line}"
             for (name, line), place in self._places.items()
             if place.left_out
         ]

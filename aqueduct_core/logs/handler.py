@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import logging
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from aqueduct_core.logs.fault_limit import FaultLimit
+from aqueduct_core.logs.json_lines import JsonFormatter
 from aqueduct_core.logs.lines import LineFormatter
 from aqueduct_core.logs.rotation import is_log_at, rotate
 from aqueduct_core.logs.writer import BackgroundWriter
+
+LogFormat: TypeAlias = Literal["text", "json"]
 
 QUEUE_BYTES = 1 << 20
 """Bytes of lines that wait for a slow reader or disk; what is beyond them is left out."""
@@ -31,7 +35,7 @@ class LogHandler(logging.Handler):
 
     def __init__(self, descriptor: int = STANDARD_ERROR) -> None:
         super().__init__()
-        self.setFormatter(LineFormatter())
+        self.form = LineFormatter()
         self._descriptor = descriptor
         self._writer = BackgroundWriter(before=self._rotate, recovers=True)
         self._left_out = 0
@@ -47,6 +51,16 @@ class LogHandler(logging.Handler):
             self._path = path
             self._rotate()
 
+    @property
+    def form(self) -> LineFormatter:
+        """How lines are written; it may be changed at any time."""
+        return self._form
+
+    @form.setter
+    def form(self, form: LineFormatter) -> None:
+        self._form = form
+        self.setFormatter(form)
+
     def emit(self, record: logging.LogRecord) -> None:
         if not self._faults.admits(record):
             return
@@ -60,9 +74,10 @@ class LogHandler(logging.Handler):
             return
         failure = self._writer.failure
         if failure is not None:
-            line = f"  (lines are missing here: {failure.strerror})\n{line}"
+            line = f"{self.form.note(f'lines are missing here: {failure.strerror}')}\n{line}"
         if self._left_out:
-            line = f"  ({self._left_out} lines are left out here: nobody took them)\n{line}"
+            count = f"{self._left_out} lines are left out here: nobody took them"
+            line = f"{self.form.note(count)}\n{line}"
             self._left_out = 0
         self._writer.write(self._descriptor, f"{line}\n".encode(errors="backslashreplace"))
 
@@ -74,7 +89,7 @@ class LogHandler(logging.Handler):
         finally:
             self.release()
         for line in untold:
-            self._writer.write(self._descriptor, f"{line}\n".encode())
+            self._writer.write(self._descriptor, f"{self.form.note(line)}\n".encode())
         self._writer.flush(FLUSH_SECONDS)
 
     def _rotate(self) -> None:
@@ -84,6 +99,14 @@ class LogHandler(logging.Handler):
                 rotate(path, self._descriptor, self._limit)
 
 
-def log_to_standard_error(level: int) -> None:
+def log_to_standard_error(level: int, form: LogFormat = "text") -> None:
     """Have records of ``level`` or above written there, in our form, if nothing is set up yet."""
     logging.basicConfig(handlers=[LogHandler()], level=level)
+    use_format(form)
+
+
+def use_format(form: LogFormat) -> None:
+    """Lines are written so from now on, by all handlers of ours."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, LogHandler):
+            handler.form = JsonFormatter() if form == "json" else LineFormatter()

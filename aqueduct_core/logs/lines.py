@@ -25,7 +25,15 @@ class LineFormatter(logging.Formatter):
         super().__init__(FORMAT)
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        return escaped(super().formatMessage(record), LONGEST_LINE)
+        return self.one_line(super().formatMessage(record))
+
+    def one_line(self, text: str) -> str:
+        """Text that may quote a peer, as it may stand in a line."""
+        return escaped(text, LONGEST_LINE)
+
+    def note(self, text: str) -> str:
+        """A line about the log itself."""
+        return f"  ({text})"
 
     def formatException(self, ei: object) -> str:
         return _indented(super().formatException(ei))  # type: ignore[arg-type]

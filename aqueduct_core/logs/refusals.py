@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from aqueduct_core.logs.json_lines import named
+
 PERIOD = 10.0
 """Seconds that are looked at together."""
 
@@ -50,7 +52,7 @@ class RefusalLog:
             return
         self._told[kind] += 1
         self.latest[kind] = text % values if values else text
-        self._logger.log(level, text, *values)
+        self._logger.log(level, text, *values, extra=named(kind.replace(" ", "-"), count=count))
         if self._period is None:
             self._period = self._later(PERIOD, self._over)
 
@@ -66,5 +68,9 @@ class RefusalLog:
         left_out, self._left_out = self._left_out, Counter()
         for kind, count in left_out.items():
             self._logger.warning(
-                "%s: %d more in the last %g s, without a line each", kind, count, PERIOD
+                "%s: %d more in the last %g s, without a line each",
+                kind,
+                count,
+                PERIOD,
+                extra=named(f"{kind.replace(' ', '-')}-left-out", count=count),
             )

@@ -11,6 +11,7 @@ from aqueduct_spark.options.spec import LAUNCHED, READ, STREAM_READ, WRITE, Opti
 
 _USES: dict[str, frozenset[OptionKind]] = {
     "retention": STREAM_READ,
+    "logFormat": STREAM_READ,
     "transport": READ | WRITE,
     "earlyData": READ | WRITE,
     "maxMessageBytes": READ | WRITE,
@@ -243,6 +244,7 @@ SOURCE_SPECS: tuple[OptionSpec, ...] = (
         "everybody on loopback, and elsewhere whoever has the token of the spool.",
         ways=LAUNCHED,
     ),
+    _SERVICE["logFormat"],
     replace(_SERVICE["transport"], parse=_transport),
     _SERVICE["earlyData"],
     _SERVICE["maxMessageBytes"],

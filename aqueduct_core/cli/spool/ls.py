@@ -13,6 +13,9 @@ from typing import Any
 from aqueduct_core.cli.console import terminal
 from aqueduct_core.cli.spool.places import Place, add_look, places
 from aqueduct_core.cli.spool.values import age, moment, size, skip_line, skip_values
+from aqueduct_core.errors import AqueductError
+from aqueduct_core.escape import escaped
+from aqueduct_core.flight.activity import ChannelQuery
 from aqueduct_core.spool import SpoolReader
 from aqueduct_core.spool.format.segment import Segment
 
@@ -28,7 +31,7 @@ def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(options: argparse.Namespace) -> int:
     for place in places(options.directory):
         with place.reader() as reader:
-            listing = _listing(place, reader)
+            listing = _listing(place, reader) | {"now": _now(place)}
         if options.json:
             print(json.dumps(listing))
         elif terminal.is_terminal(sys.stdout):
@@ -60,6 +63,48 @@ def _listing(place: Place, reader: SpoolReader) -> dict[str, Any]:
     }
 
 
+def _now(place: Place) -> dict[str, Any] | None:
+    """What its intake does at this moment; None where none runs, or it does not say."""
+    if place.owner() is None:
+        return None
+    try:
+        with place.intake() as intake:
+            status = intake.observe(ChannelQuery(most=0, peers=0))
+    except AqueductError as error:
+        return {"error": str(error)}
+    return {
+        "listen": status.listen,
+        "flight": status.flight,
+        "http": status.http,
+        "connections": status.connections,
+        "channels": status.channels,
+        "messagesPerSecond": round(status.rates.rows, 1),
+        "full": status.full,
+        "cursors": [lag.to_json() for lag in status.lag or ()],
+    }
+
+
+def _present(listing: dict[str, Any]) -> list[str]:
+    """Lines about the intake that runs."""
+    now = listing["now"]
+    if now is None:
+        return []
+    if "error" in now:
+        return [f"the intake does not say what it does: {now['error']}"]
+    serves = f", page on {now['http']}" if now["http"] else ""
+    where = f"listens on {now['listen']}" if now["listen"] else "dials"
+    lines = [
+        f"{where}{serves}: {now['connections']} connections, {now['channels']} channels, "
+        f"{now['messagesPerSecond']} messages/s" + (", full: producers wait" if now["full"] else "")
+    ]
+    return lines + [
+        f"cursor {escaped(lag['cursor'])}: {lag['records']} {lag['view']} behind"
+        + (f", about {size(lag['bytes'])}, oldest {lag['seconds']:.1f} s" if lag["records"] else "")
+        + ("" if lag["held"] else ", nobody reads it")
+        for lag in now["cursors"]
+    ]
+
+
 def _segment(segment: Segment, in_use: bool) -> dict[str, Any]:
     ranges = enumerate(zip(segment.starts, segment.ends, strict=True))
     return {
@@ -81,7 +126,8 @@ def _lines(listing: dict[str, Any]) -> list[str]:
         f"  {segment['file']}  {size(segment['bytes']):>9}  {_state(segment):<18}  {_rows(segment)}"
         for segment in listing["segments"]
     ]
-    return lines + [f"  {line}" for line in (*_missing(listing), *_skipped(listing))]
+    about = (*_present(listing), *_missing(listing), *_skipped(listing))
+    return lines + [f"  {line}" for line in about]
 
 
 def _draw(listing: dict[str, Any]) -> None:
@@ -123,6 +169,8 @@ def _draw(listing: dict[str, Any]) -> None:
             ],
         )
     )
+    for line in _present(listing):
+        console.print(Text(line))
     for line in _missing(listing):
         console.print(Text(line, "red"))
     for line in _skipped(listing):

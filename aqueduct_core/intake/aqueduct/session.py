@@ -49,6 +49,7 @@ from aqueduct_core.intake.sessions.context import REFUSED, Fault, SessionContext
 from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.storage.batches import ChannelSource, ChannelTally
 from aqueduct_core.intake.storage.pending import PendingBatch
+from aqueduct_core.logs.json_lines import named
 
 log = logging.getLogger(__name__)
 
@@ -156,7 +157,8 @@ class AqueductSession(Session[AqueductEngine]):
         if producer is not None:
             self._context.owners.join(self, producer)
         self._recorder.connected(producer)
-        log.info("%s opened, producer %r", self, producer)
+        opened = named("connection-opened", id=self.id, peer=self.peer, producer=producer)
+        log.info("%s opened, producer %r", self, producer, extra=opened)
         self.kick()
 
     def read(

@@ -13,6 +13,7 @@ from aqueduct_core.escape import escaped
 from aqueduct_core.intake.sessions.channel_owners import ChannelOwners
 from aqueduct_core.intake.storage.commit_tracker import CommitTrackers
 from aqueduct_core.intake.storage.group_commit import GroupCommit
+from aqueduct_core.logs.json_lines import named
 from aqueduct_core.logs.refusals import RefusalLog
 
 log = logging.getLogger(__name__)
@@ -91,6 +92,6 @@ class SessionContext:
         if fault is not None:
             self.refusals.add("violations of the protocol", *line)
         elif admitted:
-            log.info(*line)
+            log.info(*line, extra=named("connection-ended", session=session, how=how))
         else:
             self.refusals.add(UNOPENED, *line, level=logging.INFO)

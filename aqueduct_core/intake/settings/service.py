@@ -149,5 +149,9 @@ class ServiceSettings(Section, frozen=True, kw_only=True):
             "out what its path carries (path MTU discovery); 1200b: it does not try.",
         ),
     ] = 9_000
+    log_format: Annotated[
+        Literal["text", "json"],
+        plain("Lines of the log of an intake: text, or a JSON object each."),
+    ] = "text"
     limits: Limits = Limits()
     http: HttpSettings = HttpSettings()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import signal
 import socket
@@ -130,3 +131,16 @@ def test_the_log_is_rotated_by_size_through_kills_and_two_lives(site: Site) -> N
         for each in kept
         for line in each.read_text().splitlines()
     )
+
+
+def test_a_log_of_json_has_an_object_a_line(site: Site) -> None:
+    with site.intake(log_format="json", name="till") as intake:
+        run(close_with(intake.url, site, 'bye"}\n{"level": "INFO"}'))
+        intake.terminate()
+    found = [json.loads(line) for line in site.log.read_text().splitlines()]
+    assert all({"time", "level", "event", "message"} <= line.keys() for line in found)
+    events = {line["event"]: line for line in found}
+    assert events["intake-ready"]["fields"]["epoch"] == 1
+    assert events["connection-opened"]["fields"]["peer"].startswith("127.0.0.1:")
+    assert r"bye\"}\n{\"level" in events["connection-ended"]["fields"]["how"].replace('"', '\\"')
+    assert events["intake-ending"]["fields"] == {"reason": "SIGTERM"}

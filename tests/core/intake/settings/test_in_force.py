@@ -30,6 +30,7 @@ TOLD: dict[str, tuple[Any, str]] = {
     "max_datagram_bytes": (1_452, "maxDatagramBytes"),
     "transport": ("qh3", "transport"),
     "early_data": (True, "earlyData"),
+    "log_format": ("json", "logFormat"),
     "http": (HttpSettings(listen="127.0.0.1:1"), "http.listen"),
     "tls": (TlsSettings(cert_file="/c"), "tls.certFile"),
     "auth": (AuthSettings(token="s3cret", token_env="T"), "auth.tokenEnv"),
