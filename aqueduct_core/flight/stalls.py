@@ -38,6 +38,7 @@ class StallKind(NamedTuple):
         error: class and subclass of the error that ends a query for it; None: that of its cause.
         lasting: it does not go away by itself.
         normal: nothing is wrong; told as information, and ends no query.
+        ends: it ends a query after a limit; False where something else does, or strangers could.
     """
 
     what: str
@@ -47,6 +48,7 @@ class StallKind(NamedTuple):
     error: tuple[str, str] | None = None
     lasting: bool = False
     normal: bool = False
+    ends: bool = True
 
 
 KINDS: Mapping[str, StallKind] = {
@@ -93,6 +95,7 @@ KINDS: Mapping[str, StallKind] = {
         "has its first producer",
         1.5,
         ("AuthFailed", "REJECTED"),
+        ends=False,
     ),
     # told by a query
     "intake-down": StallKind(
@@ -109,6 +112,7 @@ KINDS: Mapping[str, StallKind] = {
         "runs",
         4.0,
         ("IntakeFailed", "LAUNCH_TIMEOUT"),
+        ends=False,
     ),
     "launch-slow": StallKind(
         "{subject} is not ready on {place}: {cause}",
@@ -116,12 +120,14 @@ KINDS: Mapping[str, StallKind] = {
         "runs",
         3.0,
         ("IntakeFailed", "LAUNCH_TIMEOUT"),
+        ends=False,
     ),
     "launch-fails": StallKind(
         "{subject} could not be started on {place}: {cause}",
         "{cause_remedy}; Spark tries again as often as spark.task.maxFailures says",
         "runs",
         0.0,
+        ends=False,
     ),
     "spool-away": StallKind(
         "the spool of {subject} is on none of the executors that were asked ({place})",
@@ -299,7 +305,7 @@ class StallLog:
             stall, known = standing.stall, now - standing.trouble.met
             option, limit = refusals if stall.row.lasting else waits
             error = stall.error
-            if error is not None and limit is not None and known >= limit:
+            if error is not None and stall.row.ends and limit is not None and known >= limit:
                 what = f"{error.what} (for {lasted(now - standing.began)}, and '{option}' is "
                 what += f"{written_duration(limit)})"
                 return type(error)(error.subclass, what, error.remedy)

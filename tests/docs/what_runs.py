@@ -29,6 +29,7 @@ ELSEWHERE = {
     "docs/security.md": "tests/docs/test_security.py",
     "docs/sizing.md": "tests/docs/test_sizing.py",
     "docs/sql.md": "tests/docs/test_sql.py",
+    "docs/troubleshooting.md": "tests/docs/test_troubleshooting.py",
     "docs/tuning.md": "tests/docs/test_tuning.py",
 }
 """Pages whose blocks have tests of their own, which name the page, and the heading or the language

@@ -106,6 +106,12 @@ def test_how_long_it_is_by_whoever_knows_longer() -> None:
     assert [s.seconds for s in log.reported(6.0)] == [101.0]
 
 
+def test_strangers_who_are_refused_end_no_query() -> None:
+    log = StallLog()
+    log.observe([Stall.of("producers-refused", "l", "no token", address="h:1", count=3)], 0.0)
+    assert log.overdue(300.0, ("stallTimeout", 1.0), ("refusalTimeout", 1.0)) is None
+
+
 @pytest.mark.parametrize(
     ("stall", "wait", "refusal", "named"),
     [
