@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -45,6 +46,8 @@ def names() -> list[str]:
 
 
 def _purpose(path: Path) -> str:
-    """The first line of a file, where that is a comment."""
-    first = path.read_text("utf-8").partition("\n")[0]
-    return first.removeprefix("#").strip() if first.startswith("#") else ""
+    """The first line of a file, which is a comment; of a dashboard, which has none, its title."""
+    text = path.read_text("utf-8")
+    if path.suffix == ".json":
+        return f"A dashboard of Grafana: {json.loads(text)['title']}"
+    return text.partition("\n")[0].removeprefix("#").strip()

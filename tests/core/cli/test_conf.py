@@ -22,6 +22,7 @@ def test_all_of_them_are_listed_with_what_they_are_for(
     listed = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert sorted(listed) == sorted(NAMES)
     assert listed["ingest.toml"].startswith("Aqueduct channels into a table")
+    assert listed["grafana/aqueduct.json"].startswith("A dashboard of Grafana: ")
 
 
 @pytest.mark.parametrize("name", NAMES)
