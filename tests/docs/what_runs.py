@@ -24,12 +24,14 @@ ELSEWHERE = {
     "README.md": "tests/docs/readme.py tests/docs/test_readme.py",
     "docs/deployment.md": "tests/docs/test_deployment.py",
     "docs/errors.md": "tests/docs/test_errors.py tests/support/errors_page.py",
+    "docs/library.md": "tests/docs/test_library.py",
     "docs/monitoring.md": "tests/docs/test_monitoring.py",
     "docs/protocol.md": "tests/docs/test_protocol.py",
     "docs/security.md": "tests/docs/test_security.py",
     "docs/sizing.md": "tests/docs/test_sizing.py",
     "docs/sql.md": "tests/docs/test_sql.py",
     "docs/troubleshooting.md": "tests/docs/test_troubleshooting.py",
+    "docs/testing.md": "tests/docs/test_testing.py",
     "docs/tuning.md": "tests/docs/test_tuning.py",
 }
 """Pages whose blocks have tests of their own, which name the page, and the heading or the language
