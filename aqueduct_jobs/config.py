@@ -44,10 +44,14 @@ def arguments(job: str, docstring: str | None) -> argparse.ArgumentParser:
 def load(path: Path, overrides: Sequence[str], known: Known) -> Tables:
     """Read ``path``, apply ``overrides`` and check every table and key against ``known``."""
     try:
-        tables: dict[str, dict[str, Any]] = dict(tomllib.loads(path.read_text("utf-8")))
+        tables: dict[str, dict[str, Any]] = dict(tomllib.loads(path.read_text("utf-8-sig")))
     except OSError as error:
         raise ConfigError(
             f"{path}: cannot be read ({error.strerror}). Name it with --config"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{path}: is not TOML (byte {error.start} is not UTF-8). Save it as text in UTF-8"
         ) from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: is not TOML ({error})") from None
@@ -56,21 +60,34 @@ def load(path: Path, overrides: Sequence[str], known: Known) -> Tables:
         table, dot, key = name.partition(".")
         if not (equals and dot and table and key):
             raise ConfigError(f"--set {override}: write TABLE.KEY=VALUE")
-        tables.setdefault(table, {})[key] = value
+        if not isinstance(tables.setdefault(table, {}), dict):
+            raise ConfigError(f"{path}: {table} must be a table, written [{table}]")
+        tables[table][key] = value
     for table, values in tables.items():
         if table not in known:
             raise ConfigError(f"{path}: no table [{table}]{_nearest(table, known)}")
         if not isinstance(values, dict):
             raise ConfigError(f"{path}: {table} must be a table, written [{table}]")
         keys = known[table]
-        for key in values:
+        for key, value in values.items():
             if keys is not None and key not in keys:
                 raise ConfigError(f"{path}: no key {key} in [{table}]{_nearest(key, keys)}")
+            if not _plain(value) and not (isinstance(value, list) and all(map(_plain, value))):
+                raise ConfigError(
+                    f"{path}: [{table}] {key} is of the wrong kind; write a text in quotes, a "
+                    "number, true, false, or a list of texts"
+                )
     return {table: tables.get(table, {}) for table in known}
 
 
 def options(values: Mapping[str, Any]) -> dict[str, str]:
-    """Option values as Spark wants them: strings, booleans in lower case."""
+    """Option values as Spark wants them: strings, booleans in lower case.
+
+    Raises: ConfigError for a list, which no option takes.
+    """
+    for key, value in values.items():
+        if isinstance(value, list):
+            raise ConfigError(f"{key} is a list; write one text, with commas between names")
     return {
         key: str(value).lower() if isinstance(value, bool) else str(value)
         for key, value in values.items()
@@ -87,7 +104,13 @@ def required(tables: Tables, table: str, key: str) -> Any:
 def strings(tables: Tables, table: str, key: str) -> list[str]:
     """A list of strings; a single string stands for a list of one, a missing key for none."""
     value = tables[table].get(key, [])
-    return [value] if isinstance(value, str) else [str(item) for item in value]
+    if isinstance(value, str | list):
+        return [value] if isinstance(value, str) else [str(item) for item in value]
+    raise ConfigError(f"[{table}] {key} is {value}; write a text in quotes, or a list of texts")
+
+
+def _plain(value: Any) -> bool:
+    return isinstance(value, str | bool | int | float)
 
 
 def _nearest(name: str, names: Mapping[str, Any] | frozenset[str]) -> str:

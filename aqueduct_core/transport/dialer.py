@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import time
 from collections.abc import Callable
@@ -236,8 +237,9 @@ def _untrusted(host: str, where: str, driver: Driver, reason: str) -> AqueductEr
         case CertificateFault.NAME:
             return TlsFailed(
                 "NAME_MISMATCH",
-                f"the certificate of {where} is not for {host!r}: {reason}",
-                "Dial a name that is in the certificate, or set the server name",
+                f"the certificate of {where} {_names(host, reason)}",
+                "Dial a name that is in the certificate, or set the server name (--server-name, "
+                "tls.serverName)",
             )
         case CertificateFault.AUTHORITY:
             return TlsFailed(
@@ -250,3 +252,16 @@ def _untrusted(host: str, where: str, driver: Driver, reason: str) -> AqueductEr
         f"the TLS handshake with {where} failed (alert {driver.link.alert}): {reason}",
         "Check that an Aqueduct server listens there",
     )
+
+
+def _names(host: str, reason: str) -> str:
+    """What a certificate is for, as far as the text of the library tells, which is for programmers:
+    shown better, and nothing rests on it."""
+    asked = re.search(r"hostname '([^']+)'", reason)
+    wanted = asked[1] if asked else host
+    names = [
+        a or b for a, b in re.findall(r"pattern=(?:b'([^']+)'|IPv[46]\w+\('([^']+)'\))", reason)
+    ]
+    if not names:
+        return f"is not for {wanted!r}: {reason}"
+    return f"is for {', '.join(names)}, and not for {wanted!r}"

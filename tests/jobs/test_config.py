@@ -72,3 +72,27 @@ def test_one_string_stands_for_a_list() -> None:
 def test_the_shipped_files_are_accepted(file: str, known: config.Known) -> None:
     path = ROOT / "conf" / file
     assert config.load(path, [], known)
+
+
+def test_values_of_the_wrong_kind_are_named(tmp_path: Path) -> None:
+    for text, overrides, said in [
+        ("source = 5", ["source.listen=a:1"], "source must be a table"),
+        ("[source]\nlisten = { port = 1 }", [], "[source] listen is of the wrong kind"),
+        ("[source]\nlisten = [[1]]", [], "[source] listen is of the wrong kind"),
+    ]:
+        with pytest.raises(config.ConfigError) as caught:
+            config.load(write(tmp_path, text), overrides, KNOWN)
+        assert said in str(caught.value)
+    with pytest.raises(config.ConfigError, match="subscribe is a list; write one text"):
+        config.options({"subscribe": ["a", "b"]})
+    with pytest.raises(config.ConfigError, match=r"\[select\] columns is 5; write"):
+        config.strings({"select": {"columns": 5}}, "select", "columns")
+
+
+def test_marks_of_editors(tmp_path: Path) -> None:
+    path = write(tmp_path, "")
+    path.write_bytes(b'\xef\xbb\xbf[source]\r\nlisten = "a:1"\r\n')
+    assert config.load(path, [], KNOWN)["source"] == {"listen": "a:1"}
+    path.write_bytes(b"\xff")
+    with pytest.raises(config.ConfigError, match="byte 0 is not UTF-8"):
+        config.load(path, [], KNOWN)

@@ -44,7 +44,8 @@ def test_certificates(certificates: Path, tmp_path: Path) -> None:
         done = aqueduct(
             "send", listener.url, "--ca", certificates / "ca.pem", "--server-name", "other.example"
         )
-        one_error(done, "AQUEDUCT_TLS.NAME_MISMATCH")
+        line = one_error(done, "AQUEDUCT_TLS.NAME_MISMATCH")
+        assert "is for localhost, 127.0.0.1, ::1, and not for 'other.example'" in line
     done = aqueduct("send", "aqueduct://192.0.2.1:4433", "--insecure", stdin=b"x")
     assert "loopback" in one_error(done, "AQUEDUCT_INVALID_OPTION.BAD_VALUE")
 
