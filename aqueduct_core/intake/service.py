@@ -309,7 +309,8 @@ class Intake:
             log.warning("%s", warning)
         self._stalls.start()
         if self._http is not None:
-            log.info("page and metrics on %s", url_of(self._http))
+            url = url_of(self._http)
+            log.info("page and metrics on %s", url, extra=named("page-served", url=url))
 
     def _flight_refused(self, reason: str) -> None:
         """In a thread of Flight."""

@@ -29,7 +29,7 @@ class JsonFormatter(LineFormatter):
             "time": _moment(record.created),
             "level": record.levelname,
             "logger": record.name,
-            "event": getattr(record, "event", None) or str(record.msg)[:LONGEST_LINE],
+            "event": getattr(record, "event", None) or _template(record),
             "message": self.one_line(record.getMessage()),
         }
         fields = getattr(record, "fields", None)
@@ -45,6 +45,12 @@ class JsonFormatter(LineFormatter):
 
     def _value(self, value: Any) -> Any:
         return value if isinstance(value, int | float | None) else self.one_line(str(value))
+
+
+def _template(record: logging.LogRecord) -> str:
+    """The text of the call, before values were put in; of one without a text whose call it was."""
+    text = str(record.msg)[:LONGEST_LINE]
+    return text if text.strip("%s ") else record.name.rpartition(".")[2]
 
 
 def _moment(seconds: float) -> str:

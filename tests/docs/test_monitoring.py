@@ -10,6 +10,7 @@ import subprocess
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import promql_parser
@@ -18,6 +19,7 @@ import yaml
 
 from aqueduct_core.intake.settings.service import HttpSettings
 from aqueduct_core.monitoring.metrics import METRICS
+from aqueduct_spark.progress_log import ProgressLog
 from tests.core.cli.running import AQUEDUCT, aqueduct
 from tests.docs.blocks import texts
 from tests.support import metrics_page
@@ -118,3 +120,14 @@ def test_the_commands_of_the_page_run(orders: Path) -> None:
             assert json.load(answer)["intakes"][0]["status"]["name"] == "orders"
         command.send_signal(signal.SIGTERM)
         assert command.wait(LONG) == 143
+
+
+def test_the_listener_of_the_page_is_added() -> None:
+    [text] = texts(PAGE, "python")
+    added: list[object] = []
+    streams = SimpleNamespace(addListener=added.append)
+    exec(text, {"spark": SimpleNamespace(streams=streams)})
+    [listener] = added
+    assert isinstance(listener, ProgressLog)
+    [line] = texts(PAGE, "text")
+    assert re.fullmatch(r"query \w+ batch \d+: \d+ rows, \d+/s, \d+ behind", line.strip())

@@ -38,6 +38,10 @@ def test_a_line_has_time_level_event_and_message() -> None:
     }
 
 
+def test_a_call_without_a_text_is_named_by_who_made_it() -> None:
+    assert parsed(record("%s", "it waits"))["event"] == "b"
+
+
 def test_a_call_names_its_event_and_fields() -> None:
     extra = named("connection-opened", peer="h:1", producer=None, count=3)
     found = parsed(record("opened", extra=extra))
