@@ -81,8 +81,8 @@ def test_a_query_has_its_lines(scene: Scene, caplog: pytest.LogCaptureFixture) -
     try:
         with caplog.at_level(logging.INFO, "aqueduct_spark.progress_log"):
             query = scene.start()
-            produce(scene.endpoint(), numbered(500))
-            scene.await_rows(query, 501)
+            outcome = produce(scene.endpoint(), numbered(500))
+            scene.await_rows(query, outcome.acked)
             assert heard.wait(LONG)
     finally:
         scene.spark.streams.removeListener(listener)
