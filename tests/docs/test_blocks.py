@@ -17,11 +17,18 @@ import yaml
 from aqueduct_core.cli.main import build_parser
 from aqueduct_core.intake import config_file
 from tests.docs.blocks import STOP, Block, blocks, pages
-from tests.docs.what_runs import ELSEWHERE, IN_A_SESSION, NOT_RUN, WITH_THE_WHEEL, not_run
+from tests.docs.what_runs import (
+    ELSEWHERE,
+    IN_A_SESSION,
+    NOT_RUN,
+    WITH_THE_WHEEL,
+    WITHOUT_A_SPACE,
+    not_run,
+)
 from tests.support.repository import ROOT
 
 ALL = [block for page in pages() for block in blocks(page)]
-WALKED = (*IN_A_SESSION, *WITH_THE_WHEEL)
+WALKED = (*IN_A_SESSION, *WITH_THE_WHEEL, *WITHOUT_A_SPACE)
 READ = {"toml", "yaml", "json", "ini", "sql"}
 """Languages whose blocks are read here, where nothing runs them."""
 

@@ -136,7 +136,7 @@ class Walk:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=LONG,
+            timeout=2 * LONG,
             check=False,
         )
         if block.fails:

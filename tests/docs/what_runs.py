@@ -16,8 +16,12 @@ IN_A_SESSION = (
 SHORT = "docs/events.md"
 """The one that every `make test` walks; `make test-all` walks the others."""
 
-WITH_THE_WHEEL = ("docs/start.md",)
+WITH_THE_WHEEL = ("docs/start.md", "docs/connect.md")
 """Pages that it walks in an environment with nothing but the wheel."""
+
+WITHOUT_A_SPACE = ("docs/pipelines.md",)
+"""Pages that it walks in a folder without a space in its path: for another one Spark's pipelines
+take one with %20."""
 
 ELSEWHERE = {
     "CONTRIBUTING.md": "tests/docs/test_contributing.py",
@@ -62,6 +66,7 @@ NOT_RUN = {
     ("docs/intakes.md", "Running one on its own", 1): _INTAKE,
     ("docs/intakes.md", "Running one on its own", 2): _INTAKE,
     ("docs/intakes.md", "Running one on its own", 3): _INTAKE,
+    ("docs/pipelines.md", "Set up", 1): "the tests have the wheel in their environment",
     ("docs/reading.md", "A read that is complete, or fails", 1): (
         "it needs a server: tests/spark/read/batch/test_dial.py has one"
     ),
