@@ -100,6 +100,7 @@ check: setup
 	@$(BIN)/python -m tests.support.errors_page --check
 	@$(BIN)/python -m tests.support.layers --check
 	@$(BIN)/python -m tests.support.metrics_page --check
+	@$(BIN)/python -m tests.support.command_line_pages --check
 
 # ONLY names benches (comma list; `python -m tests.bench.run --list`), AGAINST another checkout to
 # compare this one with, REPETITIONS and SECONDS how much each does, KINDS some of the loads.
@@ -168,6 +169,7 @@ pages: setup
 	@$(BIN)/python -m tests.support.errors_page
 	@$(BIN)/python -m tests.support.layers
 	@$(BIN)/python -m tests.support.metrics_page
+	@$(BIN)/python -m tests.support.command_line_pages
 	@$(BIN)/python -m tests.bench.report
 
 # Sphinx with MyST and furo: 17 MB to fetch, 80 MB on disk. A page that cannot be read, a link or an

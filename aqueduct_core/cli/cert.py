@@ -15,12 +15,21 @@ CA, CERT, KEY = "ca.pem", "cert.pem", "key.pem"
 NAMES = ("localhost", "127.0.0.1", "::1")
 
 
+EXAMPLES = [
+    (
+        "a CA and a certificate for this machine, for trying",
+        "aqueduct cert tls",
+    ),
+]
+
+
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
         "cert",
         help="make a development CA and certificate",
         description=f"Writes {CA} (give it to clients), {CERT} and {KEY} (for the listener) into "
         "DIR. The key of the authority is not kept: make a new directory for the next one.",
+        examples=EXAMPLES,
     )
     parser.add_argument("directory", type=Path, metavar="DIR")
     parser.add_argument(

@@ -29,6 +29,14 @@ ARCHIVES = ("pyspark.zip", "py4j-*-src.zip")
 TESTS = "/tests/"
 
 
+EXAMPLES = [
+    (
+        "once, on each host or in its image",
+        "aqueduct compile-pyspark",
+    ),
+]
+
+
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
         "compile-pyspark",
@@ -37,6 +45,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "pyspark.zip of Spark and in the archive of Py4J beside it, from which its Python "
         "processes import both; else each of them compiles them anew. Once for an installation, "
         "on each host of a cluster or in its image. What runs may go on.",
+        examples=EXAMPLES,
     )
     parser.add_argument(
         "archives",

@@ -12,6 +12,14 @@ import aqueduct_core
 FOLDER = Path(aqueduct_core.__file__).with_name("conf")
 
 
+EXAMPLES = [
+    (
+        "the settings of a job, to begin with",
+        "aqueduct conf ingest.toml > ingest.toml",
+    ),
+]
+
+
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
         "conf",
@@ -19,6 +27,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Prints a configuration file that comes with the package: settings of an "
         "intake, of the jobs, and of Spark. Without a name: a line for each of them. "
         "Example: aqueduct conf ingest.toml > ingest.toml",
+        examples=EXAMPLES,
     )
     parser.add_argument("name", nargs="?", choices=names(), metavar="NAME")
     parser.add_argument(

@@ -13,6 +13,14 @@ from aqueduct_core.errors import InvalidOption
 SECONDS = 30.0
 
 
+EXAMPLES = [
+    (
+        "half a minute of this machine's telemetry, and its ledger",
+        "aqueduct demo --seconds 30",
+    ),
+]
+
+
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
         "demo",
@@ -22,6 +30,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "table, and a second job compares it with what the producers know. Takes a minute more "
         "than --seconds. Exit 0 only when no message that was acked is missing, twice, or out "
         "of order.",
+        examples=EXAMPLES,
     )
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help="for producers (default: %(default)g)"

@@ -42,12 +42,21 @@ class Finding(NamedTuple):
     text: str
 
 
+EXAMPLES = [
+    (
+        "what Spark will find, and what is missing",
+        "aqueduct doctor",
+    ),
+]
+
+
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
         "doctor",
         help="check this machine",
         description="Checks versions, Java, whether Spark finds the formats (Spark is started for "
         "that), UDP on this machine and the dates of certificates. Exit 1 if something is bad.",
+        examples=EXAMPLES,
     )
     parser.add_argument(
         "certificates", nargs="*", type=Path, metavar="CERTIFICATE", help="PEM files to check"

@@ -10,6 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+EXAMPLES = [
+    (
+        "an intake that outlives queries",
+        "aqueduct intake --config intake.toml",
+    ),
+]
+
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
@@ -19,6 +26,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "which queries read. When it is ready it prints one line that says where, and which "
         "files queries need. It logs to standard error. SIGTERM and Ctrl-C end it in good order: "
         "what was accepted is made durable and acked.",
+        examples=EXAMPLES,
     )
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="a TOML file")
     parser.add_argument("-J", dest="json", action="store_true", help="the ready line as JSON")

@@ -39,6 +39,18 @@ QUIET = "spark.ui.showConsoleProgress=false"
 FORMAT, FORMAT_MODULE = "aqueduct", "pyspark_aqueduct"
 
 
+EXAMPLES = [
+    (
+        "channels into a table",
+        "aqueduct conf ingest.toml > ingest.toml && aqueduct job ingest --config ingest.toml",
+    ),
+    (
+        "with another setting of Spark",
+        "aqueduct job ingest --config ingest.toml --spark-conf spark.driver.memory=2g",
+    ),
+]
+
+
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     listed = "; ".join(f"{name}: {what}" for name, what in JOBS.items())
     parser = verbs.add_parser(
@@ -48,6 +60,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "begin with: aqueduct conf ingest.toml > ingest.toml. Ctrl-C and SIGTERM end it in good "
         "order; run it again, and it goes on where it stopped. With a cluster, give --master; "
         "the package is then installed on its hosts under the same path.",
+        examples=EXAMPLES,
     )
     parser.add_argument("name", choices=list(JOBS), metavar="NAME", help=", ".join(JOBS))
     parser.add_argument("--config", type=Path, metavar="FILE", help="its settings, TOML; required")

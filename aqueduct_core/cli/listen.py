@@ -24,6 +24,22 @@ SETTLE = 0.25
 """Seconds that all must be finished before ``-e`` ends: a client may dial again at once."""
 
 
+EXAMPLES = [
+    (
+        "what comes, a JSON object a line",
+        "aqueduct listen 127.0.0.1:4433 --self-signed -J",
+    ),
+    (
+        "one input into a file, as it was sent",
+        "aqueduct listen 127.0.0.1:4433 --self-signed -q -e > copy.log",
+    ),
+    (
+        "channel, number and payload of ten messages",
+        "aqueduct listen 127.0.0.1:4433 --self-signed -f '%N %n %s\\n' -c 10",
+    ),
+]
+
+
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
         "listen",
@@ -31,6 +47,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Prints the messages of all channels. The address that is bound, events (as "
         "comments) and the fingerprint of --self-signed go to standard error. A message is acked "
         "when it was received.",
+        examples=EXAMPLES,
     )
     parser.add_argument("address", metavar="ADDRESS:PORT", help="port 0 is any free one")
     add_output(parser)

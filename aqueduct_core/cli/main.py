@@ -40,7 +40,7 @@ from aqueduct_core.primitives.release import release
 
 FAILED, INTERRUPTED, BROKEN_PIPE = 1, 130, 141
 
-SHELLS = ("bash", "zsh", "tcsh")
+SHELLS = ("bash", "zsh", "fish")
 """For which completion is printed."""
 
 VERBS = (

@@ -14,6 +14,13 @@ from aqueduct_core.cli.reading import ChannelPrinter, add_printing, output_for
 from aqueduct_core.cli.running import dialled, run_interruptible
 from aqueduct_core.errors import ChannelEnded
 
+EXAMPLES = [
+    (
+        "one question, one reply",
+        "aqueduct request aqueduct://127.0.0.1:4433 'what time is it' --insecure",
+    ),
+]
+
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
@@ -26,6 +33,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "has finished), "
         "else 1. An intake stores the message and sends no reply: its ack says that it is stored.",
         epilog="example: aqueduct request aqueduct://127.0.0.1:4433 'how late is it?' --ca ca.pem",
+        examples=EXAMPLES,
     )
     parser.add_argument("url", metavar="aqueduct://HOST:PORT")
     parser.add_argument("text", metavar="TEXT", help="the payload; '-' is standard input, whole")

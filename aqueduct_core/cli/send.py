@@ -31,6 +31,22 @@ DEFAULT_CHANNEL = "lines"
 """The channel of a producer for which no name is given: what resumes needs a name."""
 
 
+EXAMPLES = [
+    (
+        "each line of a log, on a channel that outlives lost connections",
+        "aqueduct send aqueduct://example.com:4433 access.log --channel logs --producer web1",
+    ),
+    (
+        "what another program prints, as it comes",
+        "tail -F app.log | aqueduct send aqueduct://127.0.0.1:4433 --insecure --channel app",
+    ),
+    (
+        "a file as one message, with a header",
+        "aqueduct send aqueduct://127.0.0.1:4433 --insecure --whole-file cat.jpg -H type=jpeg",
+    ),
+]
+
+
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
         "send",
@@ -39,6 +55,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "for the acks and prints a last line with the counts. Without --channel the messages go "
         "on the entrypoint of the connection, with --producer on a channel named "
         f"{DEFAULT_CHANNEL}.",
+        examples=EXAMPLES,
     )
     parser.add_argument("url", metavar="aqueduct://HOST:PORT")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="'-' is standard input")

@@ -12,6 +12,13 @@ from aqueduct_core.cli.reading import ChannelPrinter, Unfinished, add_output, ou
 from aqueduct_core.cli.running import dialled, run_interruptible
 from aqueduct_core.errors import AqueductError, ChannelEnded, ConnectFailed
 
+EXAMPLES = [
+    (
+        "two channels of a server, until they have ended",
+        "aqueduct subscribe aqueduct://example.com:4433 orders prices --ca ca.pem -e",
+    ),
+]
+
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
@@ -22,6 +29,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "one request for a channel without a name. Prints the messages of these channels and of "
         "all that hang on them; events (as comments) go to standard error. Ends when the "
         "connection does: with exit code 0 if every channel had finished, else 1.",
+        examples=EXAMPLES,
     )
     parser.add_argument("url", metavar="aqueduct://HOST:PORT")
     parser.add_argument("names", nargs="*", metavar="NAME", help="channels to ask for")

@@ -26,6 +26,7 @@ take one with %20."""
 ELSEWHERE = {
     "CONTRIBUTING.md": "tests/docs/test_contributing.py",
     "README.md": "tests/docs/readme.py tests/docs/test_readme.py",
+    "docs/command-line.md": "tests/core/cli/test_examples.py",
     "docs/deployment.md": "tests/docs/test_deployment.py",
     "docs/errors.md": "tests/docs/test_errors.py tests/support/errors_page.py",
     "docs/library.md": "tests/docs/test_library.py",

@@ -17,14 +17,36 @@ from aqueduct_core.primitives.settings import nearest
 from aqueduct_core.transport.session_file import SessionFile
 from aqueduct_core.transport.tls.credentials import ClientTls
 
+EXAMPLES = "examples:"
+"""How the last part of a verb's help begins."""
+
 LEAST_MEMORY = 8 << 20
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
 
 
+class VerbFormatter(argparse.HelpFormatter):
+    """Wraps prose, and leaves examples as they were written."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith(EXAMPLES):
+            return text
+        return super()._fill_text(text, width, indent)
+
+
 class VerbParser(argparse.ArgumentParser):
-    """A parser that takes options and files in any order, as ``send URL --ca FILE DATA``."""
+    """A parser that takes options and files in any order, as ``send URL --ca FILE DATA``.
+
+    ``examples`` are lines of shell, each behind what it does; they end the help.
+    """
 
     _inside = False
+
+    def __init__(self, *args: Any, examples: Sequence[tuple[str, str]] = (), **given: Any) -> None:
+        lines = [line for what, command in examples for line in (f"  # {what}", f"  {command}")]
+        given["epilog"] = "\n".join([EXAMPLES, *lines]) if examples else None
+        given["formatter_class"] = VerbFormatter
+        super().__init__(*args, **given)
+        self.examples = tuple(examples)
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None

@@ -13,6 +13,18 @@ from aqueduct_core.errors import InvalidOption
 TERMINATED = 143
 
 
+EXAMPLES = [
+    (
+        "all intakes of a query",
+        "aqueduct page spool/orders",
+    ),
+    (
+        "an intake on another host",
+        "aqueduct page intake:4434 --ca intake-ca.pem --token-file intake-token",
+    ),
+]
+
+
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
         "page",
@@ -20,9 +32,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         description="Serves a page about all intakes that are named, for browsers on this machine, "
         "until Ctrl-C. An intake has the same page at http.listen. PLACE is the directory of an "
         "intake, the spool option of a query with all its intakes, or HOST:PORT.",
-        epilog="examples: aqueduct page spool/orders\n"
-        "          aqueduct page intake:4434 --ca intake-ca.pem --token-file intake-token",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=EXAMPLES,
     )
     add_places(parser)
     parser.add_argument(

@@ -29,18 +29,31 @@ SHORTEST = 0.5
 ENTER, ESCAPE, ERASE = ("\r", "\n"), "\x1b", ("\x7f", "\b")
 
 
+EXAMPLES = [
+    (
+        "all intakes of a query, as they go on",
+        "aqueduct top spool/orders",
+    ),
+    (
+        "the channels that have been quiet for longest, once",
+        "aqueduct top spool/orders --once --sort quiet",
+    ),
+    (
+        "for a script",
+        "aqueduct top spool/orders -J --once | jq '.intakes[].status.lag'",
+    ),
+]
+
+
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
         "top",
         help="watch what goes on in intakes",
         description="Shows rates, lag, channels and connections of intakes, live. PLACE is the "
         "directory of an intake, the spool option of a query with all its intakes, or HOST:PORT. "
-        "Where standard output is no terminal it prints once.",
-        epilog="keys: q quit, s next order, / search, c connections or channels, p pause\n"
-        "examples: aqueduct top spool/orders\n"
-        "          aqueduct top spool/orders --once --sort quiet\n"
-        "          aqueduct top spool/orders -J --once | jq '.intakes[].status.lag'",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "Where standard output is no terminal it prints once. Keys: q quit, s next order, "
+        "/ search, c connections or channels, p pause.",
+        examples=EXAMPLES,
     )
     add_places(parser)
     parser.add_argument("--once", action="store_true", help="print it once and end")

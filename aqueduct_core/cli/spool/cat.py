@@ -34,6 +34,26 @@ WAIT = 1.0
 """Seconds for which the only one is, before signals are looked at."""
 
 
+EXAMPLES = [
+    (
+        "all stored messages, as JSON",
+        "aqueduct spool cat first-stream/spool",
+    ),
+    (
+        "one channel, payloads only, as they come",
+        "aqueduct spool cat first-stream/spool --channel greetings -f '%s\\n' --follow",
+    ),
+    (
+        "what came in the last ten minutes",
+        "aqueduct spool cat first-stream/spool -o 10m",
+    ),
+    (
+        "the last five events of each intake",
+        "aqueduct spool cat first-stream/spool --events -o -5",
+    ),
+]
+
+
 def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_look(
         looks,
@@ -42,6 +62,7 @@ def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "Prints stored messages, or events, as JSON lines in the form of listen -J, with their "
         "partitions and offsets; a payload or header that is no UTF-8 is an object with the key "
         "base64. Nothing that reads the spool is disturbed.",
+        EXAMPLES,
     )
     parser.add_argument("--partition", type=int, metavar="N", help="only this one")
     parser.add_argument(

@@ -18,6 +18,25 @@ from aqueduct_core.intake.control.cursor_owners import owners_in
 from aqueduct_core.intake.control.cursor_resets import resets_in
 from aqueduct_core.spool import SpoolReader
 
+EXAMPLES = [
+    (
+        "how far each query is, and whose each cursor is",
+        "aqueduct spool cursors first-stream/spool",
+    ),
+    (
+        "a stopped query is to read all again",
+        "aqueduct spool cursors first-stream/spool --reset query=earliest",
+    ),
+    (
+        "it is to go on with what came since yesterday noon",
+        "aqueduct spool cursors first-stream/spool --reset query=2026-11-22T12:00Z",
+    ),
+    (
+        "a query is gone for good, and holds data back",
+        "aqueduct spool cursors first-stream/spool --drop query",
+    ),
+]
+
 
 def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_look(
@@ -26,6 +45,7 @@ def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "what each query is done with",
         "Lists the cursors of queries: what they are done with, how much they have not read, and "
         "to which query each belongs.",
+        EXAMPLES,
     )
     act = parser.add_mutually_exclusive_group()
     act.add_argument(

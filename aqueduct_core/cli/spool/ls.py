@@ -19,10 +19,21 @@ from aqueduct_core.flight.activity import ChannelQuery
 from aqueduct_core.spool import SpoolReader
 from aqueduct_core.spool.format.segment import Segment
 
+EXAMPLES = [
+    (
+        "what each intake has stored, and who reads it",
+        "aqueduct spool ls first-stream/spool",
+    ),
+]
+
 
 def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_look(
-        looks, "ls", "segments, offsets, owner", "Lists partitions and segments with their offsets."
+        looks,
+        "ls",
+        "segments, offsets, owner",
+        "Lists partitions and segments with their offsets.",
+        EXAMPLES,
     )
     parser.add_argument("-J", dest="json", action="store_true", help="a JSON object a line")
     parser.set_defaults(run=run)

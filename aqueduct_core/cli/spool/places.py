@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,9 +138,10 @@ def add_look(
     name: str,
     help: str,
     description: str,
+    examples: Sequence[tuple[str, str]],
 ) -> argparse.ArgumentParser:
     """The parser of one verb, with DIR."""
-    parser = looks.add_parser(name, help=help, description=description)
+    parser = looks.add_parser(name, help=help, description=description, examples=examples)
     parser.add_argument(
         "directory",
         type=Path,

@@ -14,6 +14,13 @@ from aqueduct_core.escape import escaped
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.intake.settings import recorded
 
+EXAMPLES = [
+    (
+        "with which settings the spool is served",
+        "aqueduct spool settings first-stream/spool",
+    ),
+]
+
 
 def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_look(
@@ -23,6 +30,7 @@ def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "Lists the settings that decide who can bring messages, with which a spool was first "
         "served: those of the listener and of authentication, or that what is dialled is not "
         "verified. An intake that comes with others is refused.",
+        EXAMPLES,
     )
     parser.add_argument(
         "--forget",

@@ -12,6 +12,13 @@ from aqueduct_core.spool import InlineSync, Spool
 from aqueduct_core.spool.identity import find_identity, stored_schema
 from aqueduct_core.spool.losses import offset_ahead
 
+EXAMPLES = [
+    (
+        "rows that verify says are damaged are given up",
+        "aqueduct spool skip first-stream/spool/intake-0 --partition 0 --from 120 --to 140",
+    ),
+]
+
 
 def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_look(
@@ -20,6 +27,7 @@ def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "give up damaged rows",
         "Gives up rows that are damaged or lost, so that queries go on behind them. Rows that can"
         " be read are refused. An event row 'skipped' tells of it. Works beside a running intake.",
+        EXAMPLES,
     )
     parser.add_argument("--partition", type=int, metavar="N", help="of the rows")
     parser.add_argument("--from", dest="start", type=int, metavar="OFFSET", help="first offset")

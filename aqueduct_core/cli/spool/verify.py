@@ -15,6 +15,13 @@ from aqueduct_core.spool import OffsetRange, SegmentCheck, Skip, SpoolReader
 from aqueduct_core.spool.losses import skip_command
 from aqueduct_core.spool.skips import skipped_in
 
+EXAMPLES = [
+    (
+        "every checksum, read from the disk",
+        "aqueduct spool verify first-stream/spool",
+    ),
+]
+
 
 def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_look(
@@ -23,6 +30,7 @@ def add(looks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "check every checksum",
         "Reads every byte and checks every record. Exit code 1 when anything is damaged or lost "
         "but rows that were skipped.",
+        EXAMPLES,
     )
     parser.add_argument("-J", dest="json", action="store_true", help="a JSON object a line")
     parser.set_defaults(run=run)
