@@ -24,7 +24,7 @@ def test_the_line_of_ours_comes_first(name: str, spark: SparkSession, tmp_path: 
     if name in OF_SPARK:
         assert found["first"].startswith("[UNSUPPORTED_DATA_SOURCE_SAVE_MODE]")
         return
-    assert re.search(r"\[AQUEDUCT_[A-Z_.]+\] \w.*SQLSTATE: \w{5}", found["line"]), found
+    assert re.search(r"\[AQUEDUCT_[A-Z_.]+\] \S.*SQLSTATE: \w{5}", found["line"]), found
     assert "s3cret" not in str(found)
     of_task = found["first"] == "An exception was thrown from the Python worker:"
     assert found["ours"] == ("2" if of_task else "1"), found

@@ -65,7 +65,7 @@ def first_lines(error: BaseException, count: int = 1) -> str:
 
 
 def names_it(line: str, condition: str) -> None:
-    assert re.search(rf"\[{re.escape(condition)}\] \w", line), line
+    assert re.search(rf"\[{re.escape(condition)}\] \S", line), line
 
 
 @pytest.mark.spark

@@ -32,12 +32,15 @@ def product() -> set[str]:
         {"pyspark_aqueduct.py"}
         | {path for path in tracked(*PRODUCT) if path != link}
         | {f"aqueduct_core/{path}" for path in tracked("conf")}
+        | {f"share/man/man1/{Path(page).name}" for page in tracked("docs/man/*.1")}
     )
 
 
 def names(wheel: Path) -> set[str]:
+    """Where each file goes: what is in the data directory, from the environment's folder."""
     with zipfile.ZipFile(wheel) as opened:
-        return {name for name in opened.namelist() if ".dist-info/" not in name}
+        listed = {name for name in opened.namelist() if ".dist-info/" not in name}
+    return {name.partition(".data/data/")[2] or name for name in listed}
 
 
 def test_the_wheel_is_the_product(packages: tuple[Path, Path]) -> None:
@@ -48,7 +51,8 @@ def test_the_source_package_has_all_that_a_reader_wants(packages: tuple[Path, Pa
     with tarfile.open(packages[0]) as opened:
         inside = {member.name.partition("/")[2] for member in opened if member.isfile()}
     pages = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"}
-    wanted = product() | pages | tracked("jobs", "conf", "docs") | {"pyproject.toml"}
+    code = {path for path in product() if not path.startswith("share/")}
+    wanted = code | pages | tracked("jobs", "conf", "docs") | {"pyproject.toml"}
     assert wanted <= inside
 
 
