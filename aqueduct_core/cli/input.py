@@ -40,6 +40,18 @@ def check_files(files: Sequence[Path]) -> None:
             ) from None
 
 
+def input_bytes(files: Sequence[Path]) -> int | None:
+    """How much there is to read; None where a pipe, a terminal or a device does not say."""
+    total = 0
+    for path in files or (Path("-"),):
+        status = os.fstat(STDIN) if str(path) == "-" else path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        read = os.lseek(STDIN, 0, os.SEEK_CUR) if str(path) == "-" else 0
+        total += max(0, status.st_size - read)
+    return total
+
+
 async def payloads(
     files: Sequence[Path], delimiter: bytes, whole: bool
 ) -> AsyncIterator[list[bytes]]:

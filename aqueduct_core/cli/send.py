@@ -8,7 +8,6 @@ import contextlib
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -21,9 +20,10 @@ from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions.positions import ChannelPosition
 from aqueduct_core.cli.console import arguments
 from aqueduct_core.cli.console.terminal import PROGRESS_SECONDS, ProgressBar
-from aqueduct_core.cli.input import check_files, payloads
+from aqueduct_core.cli.input import check_files, input_bytes, payloads
 from aqueduct_core.cli.numbering import add_numbering, beginning, given_numbering
 from aqueduct_core.cli.running import dialled, run_interruptible, show_waits
+from aqueduct_core.cli.sent_input import SentInput
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import InvalidOption, SinkFailed
 
@@ -150,11 +150,12 @@ async def _send(options: argparse.Namespace) -> int:
     show_waits()
     started = time.monotonic()
     opening = _produce(options) if options.producer is not None else _connect(options)
-    sent = _Sent()
+    sent = SentInput(0 if options.whole_file else len(options.delimiter))
     async with opening as (sender, skip):
-        progress = asyncio.ensure_future(_show_progress(sender))
+        showing = _show_progress(sender, sent, input_bytes(options.files))
+        progress = asyncio.ensure_future(showing)
         try:
-            await _send_all(sender, _wanted(options, skip), options, sent)
+            await _send_all(sender, _wanted(options, skip, sent), options, sent)
         except SinkFailed as error:
             # behind another run --resume would mean the input of that one
             sent.resumable = error.subclass not in ("NOT_REPEATABLE", "FENCED")
@@ -171,24 +172,17 @@ async def _send(options: argparse.Namespace) -> int:
     return 0 if complete else 1
 
 
-@dataclass(slots=True)
-class _Sent:
-    """What was sent so far, and whether ``--resume`` could go on with it."""
-
-    bytes: int = 0
-    resumable: bool = True
-
-
 async def _send_all(
     sender: _MessageSender,
     input: AsyncIterator[list[bytes]],
     options: argparse.Namespace,
-    sent: _Sent,
+    sent: SentInput,
 ) -> None:
     """Returns when all that is to be waited for has come."""
     headers = tuple(options.headers)
     async for batch in input:
-        sent.bytes += sum(map(len, batch))
+        sent.send(batch)
+        _settle(sender, sent)
         if headers:
             for payload in batch:
                 await sender.send(payload, headers=headers)
@@ -201,7 +195,7 @@ async def _send_all(
     await _acked(sender, sender.finish, options.ack_timeout)
 
 
-def _print_totals(sender: _MessageSender, sent: _Sent, wait: str, seconds: float) -> None:
+def _print_totals(sender: _MessageSender, sent: SentInput, wait: str, seconds: float) -> None:
     counts = sender.statistics
     repeated = 0
     if isinstance(sender, ProducerChannel):
@@ -210,15 +204,20 @@ def _print_totals(sender: _MessageSender, sent: _Sent, wait: str, seconds: float
             print(f"committed={sender.statistics.committed}")
     print(
         f"sent={counts.sent} acked={counts.acked} nacked={counts.nacked} "
-        f"repeated={repeated} bytes={sent.bytes} seconds={seconds:.3f}",
+        f"repeated={repeated} bytes={sent.payload_bytes} seconds={seconds:.3f}",
         flush=True,
     )
 
 
-async def _wanted(options: argparse.Namespace, skip: int) -> AsyncIterator[list[bytes]]:
+async def _wanted(
+    options: argparse.Namespace, skip: int, sent: SentInput
+) -> AsyncIterator[list[bytes]]:
     """The payloads of the input without the first ``skip``."""
     async for batch in payloads(options.files, options.delimiter, options.whole_file):
-        wanted, skip = batch[skip:], max(0, skip - len(batch))
+        wanted = batch[skip:]
+        if skip:
+            sent.leave_out(batch[:skip])
+            skip = max(0, skip - len(batch))
         if wanted:
             yield wanted
 
@@ -315,9 +314,24 @@ async def _position(
         ) from None
 
 
-async def _show_progress(sender: _MessageSender) -> None:
-    """A bar of acked messages, on a terminal only."""
-    with ProgressBar("acked", "messages") as bar:
+def _settle(sender: _MessageSender, sent: SentInput) -> None:
+    counts = sender.statistics
+    sent.settle(counts.sent - counts.pending)
+
+
+async def _show_progress(sender: _MessageSender, sent: SentInput, total: int | None) -> None:
+    """A bar, on a terminal only: by bytes where the size of the input is known, else by messages.
+
+    What has its outcome counts, not what was read.
+    """
+    with ProgressBar("acked", "messages" if total is None else "bytes", total) as bar:
         while bar.shown:
             await asyncio.sleep(PROGRESS_SECONDS)
-            bar.update(sender.statistics.acked, sender.statistics.sent)
+            counts = sender.statistics
+            if total is None:
+                bar.update(counts.acked, counts.sent)
+                continue
+            _settle(sender, sent)
+            # a delimiter is counted behind the last message too, where there may be none
+            done = min(sent.settled_bytes, total)
+            bar.update(done, description=f"{counts.acked:,} acked")

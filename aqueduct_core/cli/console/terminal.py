@@ -129,7 +129,8 @@ class ProgressFile:
 class ProgressBar:
     """How far something is, on standard error where that is a terminal; nothing elsewhere.
 
-    A context manager: the bar goes at its end. ``update`` returns at once.
+    With a ``total`` it also says how long the rest will take. A context manager: the bar goes at
+    its end. ``update`` returns at once.
     """
 
     def __init__(self, description: str, unit: Unit, total: int | None = None) -> None:
@@ -143,7 +144,7 @@ class ProgressBar:
     def __enter__(self) -> Self:
         if is_terminal(sys.stderr):
             self._file = ProgressFile()
-            self._progress = _progress(self._file, self._unit)
+            self._progress = _progress(self._file, self._unit, estimates=self._total is not None)
             self._progress.add_task(self._description, total=self._total)
             self._progress.start()
         return self
@@ -153,12 +154,14 @@ class ProgressBar:
         """Whether anybody sees it."""
         return self._progress is not None
 
-    def update(self, completed: int, total: int | None = None) -> None:
+    def update(
+        self, completed: int, total: int | None = None, *, description: str | None = None
+    ) -> None:
         """So much is done, of so much by now."""
         if self._progress is None:
             return
         (task,) = self._progress.task_ids
-        self._progress.update(task, completed=completed, total=total)
+        self._progress.update(task, completed=completed, total=total, description=description)
         if time.monotonic() - self._drawn >= PROGRESS_SECONDS:
             self._progress.refresh()
             self._drawn = time.monotonic()
@@ -174,7 +177,7 @@ class ProgressBar:
             self._file.close()
 
 
-def _progress(file: ProgressFile, unit: Unit) -> Progress:
+def _progress(file: ProgressFile, unit: Unit, *, estimates: bool) -> Progress:
     from rich.progress import (
         BarColumn,
         DownloadColumn,
@@ -183,19 +186,23 @@ def _progress(file: ProgressFile, unit: Unit) -> Progress:
         ProgressColumn,
         TextColumn,
         TimeElapsedColumn,
+        TimeRemainingColumn,
         TransferSpeedColumn,
     )
 
     amount: list[ProgressColumn] = (
-        [DownloadColumn(binary_units=True), TransferSpeedColumn()]
+        [DownloadColumn(), TransferSpeedColumn()]
         if unit == "bytes"
         else [MofNCompleteColumn(), TextColumn(unit)]
     )
+    times: list[ProgressColumn] = [TimeElapsedColumn()]
+    if estimates:
+        times += [TextColumn("eta"), TimeRemainingColumn(compact=True)]
     return Progress(
         TextColumn("{task.description}", markup=False),
-        BarColumn(),
+        BarColumn(None if estimates else 40),
         *amount,
-        TimeElapsedColumn(),
+        *times,
         console=console(file),  # type: ignore[arg-type]
         auto_refresh=False,
         transient=True,

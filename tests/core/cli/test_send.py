@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import base64
-import contextlib
-import fcntl
-import os
-import pty
-import struct
-import subprocess
-import termios
 from pathlib import Path
 
 import pytest
 
 from tests.core.cli.running import (
-    AQUEDUCT,
-    TIMEOUT,
     aqueduct,
     events,
     listening,
@@ -119,27 +110,3 @@ def test_large_payloads_go_by_stream_in_unreliable_mode(certificates: Path, tmp_
         )  # fmt: skip
         assert totals(done)["acked"] == 1
         assert listener.end() == (0, b"reliable 100000")
-
-
-def test_a_terminal_shows_progress(certificates: Path, tmp_path: Path) -> None:
-    (tmp_path / "lines").write_bytes(b"x\n" * 8_000)
-    terminal, end = pty.openpty()
-    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    with listening(certificates, "-f", "", "-e") as listener:
-        command = [*AQUEDUCT, "send", listener.url, "--ca", str(certificates / "ca.pem")]
-        with subprocess.Popen(
-            [*command, "--reliability", "unordered", str(tmp_path / "lines")],
-            stdout=subprocess.PIPE,
-            stderr=end,
-        ) as sending:
-            os.close(end)
-            shown = bytearray()
-            with contextlib.suppress(OSError):  # the terminal is gone with its last user
-                while piece := os.read(terminal, 4096):
-                    shown += piece
-            os.close(terminal)
-            out, _ = sending.communicate(timeout=TIMEOUT)
-        assert sending.returncode == 0
-        assert out.startswith(b"sent=8000 acked=8000")
-        assert b"acked " in shown
-        assert b"messages" in shown
