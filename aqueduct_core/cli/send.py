@@ -20,10 +20,9 @@ from aqueduct_core.aqueduct.config import Mode
 from aqueduct_core.aqueduct.conventions.positions import ChannelPosition
 from aqueduct_core.cli.console import arguments
 from aqueduct_core.cli.console.terminal import PROGRESS_SECONDS, ProgressBar
-from aqueduct_core.cli.input import check_files, input_bytes, payloads
+from aqueduct_core.cli.input import SentInput, check_files, input_bytes, payloads
 from aqueduct_core.cli.numbering import add_numbering, beginning, given_numbering
 from aqueduct_core.cli.running import dialled, run_interruptible, show_waits
-from aqueduct_core.cli.sent_input import SentInput
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import InvalidOption, SinkFailed
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aqueduct_core.cli.input import input_bytes
-from aqueduct_core.cli.sent_input import SentInput
+from aqueduct_core.cli.input import SentInput, input_bytes
 from tests.core.cli.running import listening, seen
 
 BATCHES = st.lists(st.lists(st.binary(max_size=9), max_size=5))
