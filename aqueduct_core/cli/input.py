@@ -1,5 +1,5 @@
-"""The payloads that ``send`` reads (lines of files or of standard input, or whole files), and how far
-it is in them.
+"""The payloads that ``send`` reads (lines of files or of standard input, or whole files), and how
+far it is in them.
 
 Payloads are bytes. Standard input may be slow (a terminal, a pipe), so it is read only when
 there is something to read, and what came is handed on at once.
