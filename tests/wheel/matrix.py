@@ -32,9 +32,12 @@ PARTS = {
     "sink": ("tests/spark/test_bridge.py", "tests/spark/write/test_writers.py"),
     "SQL": ("tests/spark/test_sql.py",),
 }
-JOBS = ("tests/jobs/test_running.py", "tests/jobs/test_streaming.py")
-"""One of them is marked long, and no less to be run here."""
-NOT_NEEDED = ("ruff", "mypy", "setuptools", "aqueduct-spark")
+LONG_PARTS = {
+    "jobs": ("tests/jobs/test_running.py", "tests/jobs/test_streaming.py"),
+    "Connect": ("tests/docs/test_pages.py::test_a_page_is_walked_with_the_wheel[docs/connect.md]",),
+}
+"""Some of them are marked long, and no less to be run here."""
+NOT_NEEDED = ("ruff", "mypy", "aqueduct-spark")
 """Of the extra ``dev``: what runs no test."""
 
 
@@ -114,42 +117,51 @@ def run(pair: Pair) -> dict[str, Counter[str]]:
     """How the tests of each part ended."""
     return {
         **_run(pair, PARTS, "not long and not hostile"),
-        **_run(pair, {"jobs": JOBS}, "not hostile"),
+        **_run(pair, LONG_PARTS, "not hostile"),
     }
 
 
 def _run(pair: Pair, parts: dict[str, tuple[str, ...]], marks: str) -> dict[str, Counter[str]]:
     report = pair.environment / "report.xml"
     report.unlink(missing_ok=True)
-    files = {part: [f for f in named if (ROOT / f).exists()] for part, named in parts.items()}
     command = [pair.bin / "python", "-m", "pytest", "-p", "no:xdist", "-q", "-m", marks]
+    tests = [each for named in parts.values() for each in named]
     path = os.pathsep.join((str(pair.bin), os.environ["PATH"]))
     with (pair.environment / "pytest.log").open("ab") as log:
         subprocess.run(
-            [*command, f"--junitxml={report}", *(f for found in files.values() for f in found)],
+            [
+                *command,
+                f"--junitxml={report}",
+                *(each for named in parts.values() for each in named),
+            ],
             cwd=ROOT,
             env={**os.environ, "PATH": path},
             stdout=log,
             stderr=subprocess.STDOUT,
             check=False,
         )
-    return count(report, files)
+    return count(report, parts)
 
 
-def count(report: Path, files: dict[str, list[str]]) -> dict[str, Counter[str]]:
+def count(report: Path, parts: dict[str, tuple[str, ...]]) -> dict[str, Counter[str]]:
     """The outcomes of a report of pytest by part; nothing where pytest did not write one."""
-    outcomes: dict[str, Counter[str]] = {part: Counter() for part in files}
+    outcomes: dict[str, Counter[str]] = {part: Counter() for part in parts}
     if not report.exists():
         return outcomes
     for case in ElementTree.parse(report).iter("testcase"):
         name = case.get("classname", "")
-        for part, found in files.items():
-            if name.startswith(tuple(each.removesuffix(".py").replace("/", ".") for each in found)):
+        for part, named in parts.items():
+            if name.startswith(tuple(map(module, named))):
                 kinds = {child.tag for child in case}
                 outcomes[part]["failed" if kinds & {"failure", "error"} else "passed"] += (
                     "skipped" not in kinds
                 )
     return outcomes
+
+
+def module(named: str) -> str:
+    """Of a file, a folder, or a test in a file."""
+    return named.partition("::")[0].removesuffix(".py").replace("/", ".")
 
 
 def shown(outcome: Counter[str]) -> str:
@@ -164,7 +176,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("pairs", nargs="*", metavar="PYTHON:SPARK")
     parser.add_argument("--out", type=Path, required=True, help="where the table goes")
     options = parser.parse_args(argv)
-    head = ["Python", "Spark", *PARTS, "jobs"]
+    head = ["Python", "Spark", *PARTS, *LONG_PARTS]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     good = True
     for pair in list(pairs(options.pairs)):
@@ -173,9 +185,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         asked = [pair.bin / "python", "-c", "import platform; print(platform.python_version())"]
         version = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
         outcomes = run(pair)
-        ran = all(outcomes[part].total() for part in ("source", "sink", "jobs"))
+        ran = all(outcomes[part].total() for part in outcomes)
         good = good and ran and not any(each["failed"] for each in outcomes.values())
-        row = [version, pair.spark, *(shown(outcomes[part]) for part in (*PARTS, "jobs"))]
+        row = [version, pair.spark, *(shown(outcomes[part]) for part in outcomes)]
         lines.append(f"| {' | '.join(row)} |")
         options.out.write_text("\n".join(lines) + "\n")
     print(options.out.read_text(), end="")
