@@ -14,7 +14,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -37,8 +36,6 @@ LONG_PARTS = {
     "Connect": ("tests/docs/test_pages.py::test_a_page_is_walked_with_the_wheel[docs/connect.md]",),
 }
 """Some of them are marked long, and no less to be run here."""
-NOT_NEEDED = ("ruff", "mypy", "aqueduct-spark")
-"""Of the extra ``dev``: what runs no test."""
 
 
 class Pair(NamedTuple):
@@ -85,13 +82,9 @@ def pairs(given: Sequence[str]) -> Iterator[Pair]:
 
 def install(pair: Pair) -> None:
     """Make the environment, unless it is there."""
-    extra = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    tools = [
-        each for each in extra["optional-dependencies"]["dev"] if not each.startswith(NOT_NEEDED)
-    ]
     done = pair.environment / "installed"
-    wanted = "\n".join([*extra["dependencies"], *tools])
-    if done.exists() and done.read_text() == wanted:
+    wanted = (ROOT / "pyproject.toml").read_text("utf-8")
+    if done.exists() and done.read_text("utf-8") == wanted:
         return
     shutil.rmtree(pair.environment, ignore_errors=True)
     subprocess.run([pair.python, "-m", "venv", pair.environment], check=True)
@@ -102,7 +95,7 @@ def install(pair: Pair) -> None:
     subprocess.run(
         [
             *(*pip, "-c", pair.environment / "constraints.txt"),
-            *("--config-settings", "editable_mode=compat", "-e", ROOT, *tools),
+            *("--config-settings", "editable_mode=compat", "-e", f"{ROOT}[dev]"),
         ],
         check=True,
     )
@@ -110,7 +103,7 @@ def install(pair: Pair) -> None:
     own = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
     compiling = [pair.bin / "aqueduct", "compile-pyspark"]
     subprocess.run(compiling, env=own, stdout=subprocess.DEVNULL, check=True)
-    done.write_text(wanted)
+    done.write_text(wanted, "utf-8")
 
 
 def run(pair: Pair) -> dict[str, Counter[str]]:
@@ -129,11 +122,7 @@ def _run(pair: Pair, parts: dict[str, tuple[str, ...]], marks: str) -> dict[str,
     path = os.pathsep.join((str(pair.bin), os.environ["PATH"]))
     with (pair.environment / "pytest.log").open("ab") as log:
         subprocess.run(
-            [
-                *command,
-                f"--junitxml={report}",
-                *(each for named in parts.values() for each in named),
-            ],
+            [*command, f"--junitxml={report}", *tests],
             cwd=ROOT,
             env={**os.environ, "PATH": path},
             stdout=log,
