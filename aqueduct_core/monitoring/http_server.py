@@ -1,11 +1,14 @@
 """A small HTTP server beside something that must not wait for it.
 
 It is that of the standard library, with bounds: whoever sends much, or slowly, or often, waits or
-is cut off, and costs the process next to nothing. One request a connection, no body but a form.
+is cut off, and costs the process next to nothing. Who comes new is let in, and where there is no
+room who came first has to go: a good request is answered long before, and so nobody who holds
+connections makes a probe of health fail. One request a connection, no body but a form.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import socketserver
@@ -101,7 +104,7 @@ class HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
     ) -> None:
         self.respond = respond
         self.tls = tls
-        self._slots = Counter[str]()
+        self._open: dict[socket.socket, str] = {}
         self._lock = threading.Lock()
         self._tokens, self._filled = BURST, time.monotonic()
         self.address_family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
@@ -130,23 +133,36 @@ class HttpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         if self._tokens < 1:
             time.sleep((1 - self._tokens) / RATE)
         self._tokens -= 1
-        return super().get_request()
+        connection, address = super().get_request()
+        if self.tls is not None:
+            connection = self.tls.wrap_socket(
+                connection, server_side=True, do_handshake_on_connect=False
+            )
+        return connection, address
 
-    def verify_request(self, request: Any, client_address: Any) -> bool:
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Where there is no room, in the place of the connection that came first: of the same
+        address if that has too many, else of the address that has most."""
         host = client_address[0]
         with self._lock:
-            if self._slots.total() >= MAX_CONNECTIONS or self._slots[host] >= MAX_PER_ADDRESS:
-                return False
-            self._slots[host] += 1
-        return True
+            held = Counter(self._open.values())
+            if held[host] >= MAX_PER_ADDRESS:
+                self._displace(host)
+            elif held.total() >= MAX_CONNECTIONS:
+                self._displace(held.most_common(1)[0][0])
+            self._open[request] = host
+        super().process_request(request, client_address)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            with self._lock:
-                self._slots[client_address[0]] -= 1
-                self._slots += Counter()  # without those at zero
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def _displace(self, host: str) -> None:
+        first = next(each for each, of in self._open.items() if of == host)
+        del self._open[first]
+        with contextlib.suppress(OSError):  # its thread reads or writes no more, and ends
+            socket.socket.shutdown(first, socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Of who went away, or speaks no HTTP; nobody is told."""
@@ -164,9 +180,9 @@ class _Handler(BaseHTTPRequestHandler):
     def setup(self) -> None:
         self._deadline = time.monotonic() + REQUEST_SECONDS
         self.connection = self.request
-        if self.server.tls is not None:
+        if isinstance(self.connection, ssl.SSLSocket):
             self.connection.settimeout(REQUEST_SECONDS)
-            self.connection = self.server.tls.wrap_socket(self.request, server_side=True)
+            self.connection.do_handshake()
         self.rfile, self.wfile = BytesIO(), BytesIO()
         self._unread = False
         self.command, self.requestline, self.request_version = "", "", "HTTP/1.0"
@@ -178,7 +194,7 @@ class _Handler(BaseHTTPRequestHandler):
             if self._unread:
                 self._drain()
         finally:
-            self.connection.close()  # of TLS it is another object than the server knows
+            self.connection.close()
 
     def handle(self) -> None:
         data = b""
@@ -197,7 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, body: bytes) -> HttpResponse:
         headers = {name.lower(): value for name, value in self.headers.items()}
         length = headers.get("content-length", "0")
-        if "transfer-encoding" in headers or not length.isdigit() or int(length) > MAX_BODY:
+        if "transfer-encoding" in headers or not length.isdecimal() or int(length) > MAX_BODY:
             self._unread = True
             return HttpResponse(413, b"no such body is taken here\n")
         while len(body) < int(length):

@@ -13,6 +13,7 @@ from aqueduct_core.errors import IntakeFailed
 from aqueduct_core.monitoring import http_server
 from aqueduct_core.monitoring.http_server import (
     MAX_BODY,
+    MAX_CONNECTIONS,
     MAX_HEAD,
     MAX_PER_ADDRESS,
     HttpRequest,
@@ -85,6 +86,7 @@ def test_a_form_is_read_in_pieces() -> None:
         (b"GET / HTTP/1.1\r\nX: " + b"x" * (MAX_HEAD + 8_192), b"431"),
         (b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (MAX_BODY + 1), b"413"),
         (b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"413"),
+        (b"POST / HTTP/1.1\r\nContent-Length: \xb2\r\n\r\n", b"413"),
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"413"),
         (b"POST / HTTP/1.1\r\nContent-Length: 1\r\n\r\n\xff", b"400"),
         (b"GET /?" + b"&".join(b"a=1" for _ in range(50)) + b" HTTP/1.1\r\n\r\n", b"400"),
@@ -109,20 +111,38 @@ def test_who_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
         assert answers.requests == []
 
 
-def test_who_holds_all_connections_of_an_address_is_cut_off_and_holds_up_nobody_else() -> None:
+def held(where: HostPort, addresses: list[str]) -> list[socket.socket]:
+    """Connections that have begun a request, from these addresses, in this order."""
+    made = []
+    for address in addresses:
+        made.append(socket.create_connection(where, LONG, (address, 0)))
+        made[-1].sendall(b"GET / HTTP/1.1\r\n")
+    return made
+
+
+def test_who_holds_all_connections_of_an_address_loses_the_first_and_keeps_nobody_out() -> None:
     with serving(Answers()) as where:
-        held = [socket.create_connection(where, LONG) for _ in range(MAX_PER_ADDRESS)]
-        try:
-            refused = wait_until(lambda: talk(where, b"") == b"" or None, LONG, "a refusal")
-            assert refused
-            own = socket.create_connection(where, LONG, ("127.0.0.2", 0))
-            own.sendall(b"GET / HTTP/1.1\r\n\r\n")
-            assert b"200 OK" in own.recv(65536)
-            own.close()
-        finally:
-            for each in held:
-                each.close()
-        wait_until(lambda: b"200" in talk(where, b"GET / HTTP/1.1\r\n\r\n"), LONG, "room again")
+        waiting = held(where, ["127.0.0.1"] * MAX_PER_ADDRESS)
+        assert b"200 OK" in talk(where, b"GET / HTTP/1.1\r\n\r\n")
+        assert waiting[0].recv(65536) == b""
+        waiting[1].sendall(b"\r\n")
+        assert b"200 OK" in waiting[1].recv(65536)
+        for each in waiting:
+            each.close()
+
+
+def test_who_holds_all_connections_keeps_nobody_out() -> None:
+    """The address that has most gives way, and not one that has a few."""
+    with serving(Answers()) as where:
+        few = held(where, ["127.0.0.2"])
+        many = ["127.0.0.3"] * MAX_PER_ADDRESS
+        others = held(where, [*many, *many, *["127.0.0.4"] * (MAX_CONNECTIONS - 1)])
+        for _ in range(3):
+            assert b"200 OK" in talk(where, b"GET / HTTP/1.1\r\n\r\n")
+        few[0].sendall(b"\r\n")
+        assert b"200 OK" in few[0].recv(65536)
+        for each in (*few, *others):
+            each.close()
 
 
 def test_an_address_that_is_taken_is_told() -> None:
