@@ -27,13 +27,14 @@ class RateSample:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """All intakes together. ``oldest``: age of the oldest message that some query has not
-    committed; ``acked``: seconds in which 95 % of groups were acked, None before the first;
-    ``limit``: what all spools may take, 0 where it is not known."""
+    """All intakes together. ``behind``: messages that the slowest query has not committed, or with
+    no query yet (``read`` is false) all that are stored. ``oldest``: age of the oldest message that
+    some query has not committed; ``acked``: seconds in which 95 % of groups were acked, None before
+    the first; ``limit``: what all spools may take, 0 where it is not known."""
 
     messages: float
     bytes: float
-    total: int
+    read: bool
     behind: int
     oldest: float
     stored: int
@@ -50,11 +51,13 @@ class Summary:
     def of(cls, statuses: Sequence[IntakeStatus]) -> Summary:
         acting = [each.activity for each in statuses if each.activity is not None]
         cursors = _together(statuses)
+        lags = [each.records for each in cursors if each.view == "messages"]
+        kept = sum(each.history[-1].lag for each in acting if each.history)
         return cls(
             messages=sum(_rate(each, "messages") for each in acting),
             bytes=sum(_rate(each, "bytes") for each in acting),
-            total=sum(each.reliable + each.unreliable for each in acting),
-            behind=max((each.records for each in cursors if each.view == "messages"), default=0),
+            read=bool(lags),
+            behind=max(lags, default=kept),
             oldest=max((age for each in statuses for age in each.oldest or ()), default=0.0),
             stored=sum(each.bytes for each in statuses),
             limit=sum(each.use.limit for each in statuses if each.use is not None),

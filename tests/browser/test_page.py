@@ -79,7 +79,7 @@ def test_nothing_is_wider_than_the_window_and_all_text_can_be_read(
 ) -> None:
     told.intakes = [full(time.time()), full(time.time(), full=True), None]
     look(browser, told.url, width, scheme)
-    shown(browser, "intakes do not answer")
+    shown(browser, "does not answer")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.execute_script(FAINT) == []
     assert browser.execute_script("return document.getAnimations().length") == 0
@@ -177,6 +177,32 @@ def test_an_intake_with_nothing_says_so(browser: webdriver.Chrome, told: Served)
                  "Nobody is connected", "Nothing happened yet"):  # fmt: skip
         shown(browser, said)
     assert complaints(browser) == []
+
+
+def test_what_no_query_has_read_is_not_behind(browser: webdriver.Chrome, told: Served) -> None:
+    told.intakes = [structs.replace(full(time.time()), lag=())]
+    look(browser, told.url)
+    shown(browser, "no query yet", "#tiles")
+    assert "Not read" in text(browser, "#tiles")
+    assert "Behind" not in text(browser, "#tiles")
+
+
+def test_of_several_intakes_rows_say_which_and_connections_follow_the_order(
+    browser: webdriver.Chrome, told: Served
+) -> None:
+    now = time.time()
+    told.intakes = [full(now, name="till"), full(now, name="depot")]
+    look(browser, told.url)
+    shown(browser, "2 intakes", "#name")
+    shown(browser, "busiest first", "#peers-count")
+    assert set(column(browser, "channel-table", 10)) == {"till", "depot"}
+    assert set(column(browser, "peer-table", 10)) == {"till", "depot"}
+    browser.find_element(By.CSS_SELECTOR, "#order option[value=quiet]").click()
+    shown(browser, "quiet for longest first", "#peers-count")
+    assert column(browser, "peer-table", 1)[:2] == ["till-3", "till-3"]
+    told.intakes = told.intakes[:1]
+    shown(browser, "till", "#name")
+    wait_until(lambda: "Intake" not in text(browser, "#channel-table thead"), LONG, "one intake")
 
 
 def test_ten_thousand_channels_are_searched_where_they_are(

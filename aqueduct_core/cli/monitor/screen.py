@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import get_args
+from typing import TypeAlias, TypeVar, get_args
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -13,6 +13,7 @@ from rich.text import Text
 
 from aqueduct_core.escape import escaped
 from aqueduct_core.flight.activity import ChannelOrder, ChannelStatus, PeerStatus
+from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.monitoring.health import ObservedIntake, troubles
 from aqueduct_core.monitoring.summary import RateSample, Summary
 
@@ -26,6 +27,13 @@ FEWEST_CHANNELS = 3
 
 WIDE = 110
 """Columns of a terminal that has room for who sends."""
+
+SAMPLES = 300
+"""Of ten minutes, two seconds apart."""
+
+Shown = TypeVar("Shown", ChannelStatus, PeerStatus)
+Placed: TypeAlias = tuple[Shown, str]
+"""What is shown, and the name of its intake."""
 
 GAP = 2
 NARROWEST = 8
@@ -71,29 +79,36 @@ def screen(
     ]
     used = 4 + len(problems) + cursors + 1 + 1 + 2  # titles of tables, the last line
     room = None if height is None else max(FEWEST_CHANNELS, height - used)
-    activities = [each.activity for each in statuses if each.activity is not None]
+    acting = [(each, each.activity) for each in statuses if each.activity is not None]
+    several = len(seen) > 1
     if view.peers:
-        peers = sorted((p for each in activities for p in each.peers), key=lambda p: -p.rate)
-        found = sum(each.peers_found for each in activities)
-        body = _peers(peers[:room], found, width)
+        peers = ordered([(p, _name(at)) for at, each in acting for p in each.peers], view.order)
+        found = sum(each.peers_found for _, each in acting)
+        body = _peers(peers[:room], found, width, several)
     else:
-        channels = ordered([c for each in activities for c in each.channels], view.order)
-        found = sum(each.channels_found for each in activities)
-        body = _channels(channels[:room], found, view, width)
+        channels = ordered(
+            [(c, _name(at)) for at, each in acting for c in each.channels], view.order
+        )
+        found = sum(each.channels_found for _, each in acting)
+        body = _channels(channels[:room], found, view, width, several)
     return Group(*head, body, _keys(view, height is not None))
 
 
-def ordered(channels: list[ChannelStatus], order: ChannelOrder) -> list[ChannelStatus]:
-    """Those of several intakes, in one order; of a tree each intake's behind another's."""
-    match order:
-        case "tree":
-            return channels
-        case "name":
-            return sorted(channels, key=lambda each: each.name)
-        case "quiet":
-            return sorted(channels, key=lambda each: (each.state != "open", -each.quiet))
-        case _:
-            return sorted(channels, key=lambda each: -getattr(each, order))
+def ordered(found: list[Placed[Shown]], order: ChannelOrder) -> list[Placed[Shown]]:
+    """Those of several intakes, in one order; of a tree each intake's behind another's, and of
+    connections the busiest first where the order has no meaning for them."""
+    if order == "tree":
+        return found
+    if order == "name":
+        return sorted(found, key=lambda each: getattr(each[0], "name", ""))
+    if order == "quiet":
+        open_first = sorted(found, key=lambda each: -each[0].quiet)
+        return sorted(open_first, key=lambda each: getattr(each[0], "state", "open") != "open")
+    return sorted(found, key=lambda each: -getattr(each[0], order, each[0].rate))
+
+
+def _name(status: IntakeStatus) -> str:
+    return escaped(status.name or status.listen or status.flight, 40)
 
 
 def _line(*parts: str | tuple[str, str]) -> Text:
@@ -124,7 +139,7 @@ def _totals(found: Summary, width: int) -> list[Text]:
     first = _line(
         ("messages/s ", "dim"), (f"{short(found.messages):<8}", "bold"),
         ("payload/s ", "dim"), (f"{size(found.bytes):<10}", "bold"),
-        ("behind ", "dim"), (f"{short(found.behind)}", "bold"),
+        ("behind " if found.read else "not read ", "dim"), (f"{short(found.behind)}", "bold"),
         f", {span(found.oldest)}  " if found.behind else "  ",
         ("acked ", "dim"), acked,
     )  # fmt: skip
@@ -145,13 +160,18 @@ def _grade(used: float) -> str:
 def _spark(history: Sequence[RateSample], width: int) -> Text:
     label = "10 min "
     room = max(10, width - len(label) - 16)
-    values = [each.messages for each in history]
-    step = max(1, -(-len(values) // room))
-    means = [sum(values[at : at + step]) / len(values[at : at + step])
-             for at in range(0, len(values), step)]  # fmt: skip
+    values = [each.messages for each in history[-SAMPLES:]]
+    step = -(-SAMPLES // room)
+    first = len(values) % step or step
+    stretches = [values[max(0, to - step) : to] for to in range(first, len(values) + 1, step)]
+    means = [sum(each) / len(each) for each in stretches if each]
     most = max(means, default=0.0)
     line = "".join(BARS[round(each / most * 8) if most else 0] for each in means)
-    return _line((label, "dim"), (line, "cyan"), (f" most {short(most)}/s", "dim"))
+    return _line(
+        (label, "dim"),
+        (f"{line:>{-(-SAMPLES // step)}}", "cyan"),
+        (f" most {short(most)}/s", "dim"),
+    )
 
 
 def _problems(seen: Sequence[ObservedIntake]) -> list[str]:
@@ -183,10 +203,10 @@ def _cursors(summary: Summary, shown: int, width: int) -> RenderableType:
 
 
 def _channels(
-    channels: Sequence[ChannelStatus], found: int, view: TopView, width: int
+    channels: Sequence[Placed[ChannelStatus]], found: int, view: TopView, width: int, several: bool
 ) -> RenderableType:
     rows = []
-    for each in channels:
+    for each, intake in channels:
         indent = "  " * min(each.depth, 6) if view.order == "tree" else ""
         colour = {"open": "green", "finished": ""}.get(each.state, "yellow")
         mark = {"open": "●", "finished": "✓"}.get(each.state, "✕")
@@ -202,18 +222,21 @@ def _channels(
                 Text(f"{mark} {escaped(each.state, 16)}", colour),
                 Text(escaped(each.producer, 40)),
                 Text(escaped(each.connection, 40)),
+                Text(intake),
             )
         )
     title = f"channels: {len(channels)} of {found:,}, by {view.order}"
     if view.search:
         title += f", with {escaped(view.search, 40)!r}"
     columns = ("channel", ">msg/s", ">messages", ">bytes", ">quiet", ">rep.", ">lost", "state",
-               "producer", "connection")  # fmt: skip
-    kept = len(columns) if width >= WIDE else 8
+               "producer", "connection", "intake")  # fmt: skip
+    kept = len(columns) - (not several) if width >= WIDE else 8
     return Group(_line((title, "bold")), _table(columns[:kept], rows, width))
 
 
-def _peers(peers: Sequence[PeerStatus], found: int, width: int) -> RenderableType:
+def _peers(
+    peers: Sequence[Placed[PeerStatus]], found: int, width: int, several: bool
+) -> RenderableType:
     rows = [
         (
             Text(escaped(each.address, 50)),
@@ -225,12 +248,13 @@ def _peers(peers: Sequence[PeerStatus], found: int, width: int) -> RenderableTyp
             span(each.quiet),
             size(each.waiting),
             span(each.age),
+            Text(intake),
         )
-        for each in peers
+        for each, intake in peers
     ]
     columns = ("address", "producer", ">msg/s", ">messages", ">bytes", ">channels", ">quiet",
-               ">held back", ">connected")  # fmt: skip
-    kept = len(columns) if width >= WIDE else 7
+               ">held back", ">connected", "intake")  # fmt: skip
+    kept = len(columns) - (not several) if width >= WIDE else 7
     title = _line((f"connections: {len(peers)} of {found:,}", "bold"))
     return Group(title, _table(columns[:kept], rows, width))
 

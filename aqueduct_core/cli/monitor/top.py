@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from aqueduct_core.cli.monitor.screen import TopView
 
 SHORTEST = 0.5
+
+PIPED = 200
+"""Columns where there is no terminal: no name is cut."""
+
 ENTER, ESCAPE, ERASE = ("\r", "\n"), "\x1b", ("\x7f", "\b")
 
 
@@ -84,8 +88,9 @@ def run(options: argparse.Namespace) -> int:
             return _print_json(watched, view, every, options.once)
         if options.once or not is_terminal(sys.stdout):
             seen = _look(watched, view)
-            wide = console(sys.stdout)
-            wide.print(_drawn(seen, view, wide.width, None))
+            out = console(sys.stdout)
+            out.width = out.width if is_terminal(sys.stdout) else PIPED
+            out.print(_drawn(seen, view, out.width, None))
             return 0 if all(each.status is not None for each in seen) else 1
         with _terminated():
             return _live(watched, view, every)

@@ -8,7 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from aqueduct_core.flight.activity import ChannelQuery, ChannelStatus, PeerStatus
+from aqueduct_core.flight.activity import (
+    ChannelOrder,
+    ChannelQuery,
+    ChannelStatus,
+    PeerStatus,
+)
 from aqueduct_core.intake.observing.measures import DecayingRate
 from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.storage.event_log import DISCONNECTED
@@ -201,9 +206,9 @@ class TrafficTable:
             or sought in known.producer.casefold()
             or sought in each.connection.casefold()
         ]
-        found.sort(key=lambda pair: (-pair[1].traffic.rate.at(now), pair[0].connection))
-        shown = tuple(_peer(*pair, now) for pair in found[: query.peers])
-        return shown, len(found)
+        peers = [_peer(*pair, now) for pair in found]
+        peers.sort(key=lambda each: (-_peer_rank(each, query.order), each.connection))
+        return tuple(peers[: query.peers]), len(found)
 
     @property
     def open_channels(self) -> int:
@@ -226,22 +231,31 @@ def _rank(each: ChannelTraffic, query: ChannelQuery, now: float) -> tuple[float 
     if query.order == "name":
         return last
     value = {
-        "rate": traffic.rate.at(now),
+        "rate": _rate(each, now),
         "messages": traffic.messages,
         "bytes": traffic.bytes,
         "quiet": now - traffic.last if each.state == OPEN else -1.0,
         "repeated": traffic.repeated,
         "nacked": each.nacked,
     }[query.order]
-    return (-value, *last)
+    return (-value, each.state != OPEN, *last)
+
+
+def _rate(each: ChannelTraffic, now: float) -> float:
+    """What has ended brings nothing any more, however much it just brought."""
+    return each.traffic.rate.at(now) if each.state == OPEN else 0.0
 
 
 def _as_tree(found: Sequence[ChannelTraffic]) -> Iterator[tuple[ChannelTraffic, int]]:
-    """Each behind the one that brought it; those whose parent is not there begin a tree."""
+    """Each behind the one that brought it; those whose parent is not there begin a tree. What is
+    open comes first in ``found``, and connections keep that order."""
     known = {(each.connection, each.id): each for each in found}
+    connections = {
+        each: at for at, each in enumerate(dict.fromkeys(one.connection for one in found))
+    }
     below: dict[TrafficKey, list[ChannelTraffic]] = {}
     roots: list[ChannelTraffic] = []
-    for each in sorted(known.values(), key=lambda one: (one.connection, one.id)):
+    for each in sorted(known.values(), key=lambda one: (connections[one.connection], one.id)):
         parent = (each.connection, -1 if each.parent is None else each.parent)
         if parent in known and each.parent != each.id:
             below.setdefault(parent, []).append(each)
@@ -272,11 +286,19 @@ def _channel(each: ChannelTraffic, now: float, depth: int = 0) -> ChannelStatus:
         bytes=traffic.bytes,
         repeated=traffic.repeated,
         nacked=each.nacked,
-        rate=traffic.rate.at(now),
-        byte_rate=traffic.byte_rate.at(now),
+        rate=_rate(each, now),
+        byte_rate=traffic.byte_rate.at(now) if each.state == OPEN else 0.0,
         depth=depth,
         reason=each.reason,
     )
+
+
+def _peer_rank(each: PeerStatus, order: ChannelOrder) -> float:
+    match order:
+        case "messages" | "bytes" | "quiet" | "repeated":
+            return float(getattr(each, order))
+        case _:
+            return each.rate
 
 
 def _peer(connection: ConnectionState, known: ConnectionTraffic, now: float) -> PeerStatus:

@@ -99,14 +99,14 @@ function show(data) {
   $("name").textContent = foreign(intakes.length > 1 ? `${intakes.length} intakes` : names.join(", "));
   document.title = `${short(sum(acting, rate))}/s – Aqueduct ${foreign(names[0] ?? "")}`;
   if (gone === 0) say("ok", "●", "Live");
-  else say(there.length ? "wait" : "bad", there.length ? "◐" : "✕", there.length ? `${gone} of ${intakes.length} intakes do not answer` : "No intake answers");
+  else say(there.length ? "wait" : "bad", there.length ? "◐" : "✕", there.length ? `${gone} of ${intakes.length} intakes ${gone === 1 ? "does" : "do"} not answer` : "No intake answers");
   showAlarms(intakes);
   showTiles(there, acting);
   showCharts(acting, data.at);
   showIntakes(intakes);
   showQueries(there);
   showChannels(acting, intakes.length > 1);
-  showPeers(acting);
+  showPeers(acting, intakes.length > 1);
   showCounts(there, acting);
   $("foot").textContent = there.map((each) => `${foreign(each.name || "intake")}: release ${each.release}, protocol ${each.protocol}, process ${each.pid}, opening ${each.epoch} of spool ${each.id}`).join(" · ");
 }
@@ -152,6 +152,7 @@ function showAlarms(intakes) {
 function showTiles(there, acting) {
   const lags = cursors(there).filter((each) => each.view === "messages");
   const behind = Math.max(0, ...lags.map((each) => each.records));
+  const kept = sum(acting, (each) => each.activity.history.at(-1)?.lag);
   const oldest = Math.max(0, ...there.flatMap((each) => each.oldest ?? []));
   const used = sum(there, (each) => each.bytes);
   const limit = sum(there, (each) => each.use?.limit);
@@ -163,7 +164,9 @@ function showTiles(there, acting) {
   $("tiles").replaceChildren(
     tile("Messages a second", short(sum(acting, rate)), `${short(sum(acting, (each) => each.activity.reliable + each.activity.unreliable))} since the start`),
     tile("Payload a second", bytes(sum(acting, byteRate)), `${bytes(sum(acting, (each) => each.activity.reliableBytes + each.activity.unreliableBytes))} since the start`),
-    tile("Behind", short(behind), oldest > 0 ? `messages; the oldest ${seconds(oldest)}` : "messages: all is committed"),
+    lags.length === 0
+      ? tile("Not read", short(kept), kept > 0 ? `messages: no query yet; the oldest ${seconds(oldest)}` : "messages: no query yet")
+      : tile("Behind", short(behind), oldest > 0 ? `messages; the oldest ${seconds(oldest)}` : "messages: all is committed"),
     tile("Spool", bytes(used), limit ? `of ${bytes(limit)}` : "", limit ? meter : null),
     tile("Acked within", upTo(quantile(acks, 0.95)), `95 % of groups; disk ${upTo(quantile(syncs, 0.95))}`),
     tile("Connections", number(sum(there, (each) => each.connections)), `${number(sum(there, (each) => each.channels))} open channels`),
@@ -257,13 +260,30 @@ function showQueries(there) {
 
 const STATES = { open: "● open", finished: "✓ finished" };
 
+const MOST_FIRST = {
+  rate: (each) => each.rate,
+  messages: (each) => each.messages,
+  bytes: (each) => each.bytes,
+  repeated: (each) => each.repeated,
+  nacked: (each) => each.nacked,
+  quiet: (each) => (each.state === undefined || each.state === "open" ? each.quiet : -1),
+};
+
+/** Of several intakes, each in order already: one list in that order, in which each names its intake. */
+function merged(acting, of, order) {
+  const all = acting.flatMap((each) => of(each).map((one) => ({ ...one, intake: each.name || each.listen || each.flight })));
+  const value = MOST_FIRST[order];
+  if (acting.length > 1 && value) all.sort((a, b) => value(b) - value(a));
+  if (acting.length > 1 && order === "name") all.sort((a, b) => (a.name < b.name ? -1 : 1));
+  return all;
+}
+
+/** Which of several intakes it is at. */
+const AT = { title: "Intake", text: true, of: (each) => foreign(each.intake) };
+
 function showChannels(acting, several) {
   const order = $("order").value;
-  const keys = { rate: (each) => each.rate, messages: (each) => each.messages, bytes: (each) => each.bytes, repeated: (each) => each.repeated, nacked: (each) => each.nacked, quiet: (each) => (each.state === "open" ? each.quiet : -1) };
-  let all = acting.flatMap((each) => each.activity.channels.map((channel) => ({ ...channel, intake: each.name })));
-  if (several && order in keys) all = all.sort((a, b) => keys[order](b) - keys[order](a));
-  if (several && order === "name") all = all.sort((a, b) => (a.name < b.name ? -1 : 1));
-  all = all.slice(0, Number($("most").value));
+  const all = merged(acting, (each) => each.activity.channels, order).slice(0, Number($("most").value));
   const found = sum(acting, (each) => each.activity.channelsFound);
   const unfollowed = sum(acting, (each) => each.activity.unfollowed);
   $("channels-count").textContent = `${number(all.length)} of ${number(found)}${$("search").value ? " that match" : ""}${unfollowed ? `; ${number(unfollowed)} more were counted only` : ""}`;
@@ -278,12 +298,16 @@ function showChannels(acting, several) {
     { title: "State", of: (each) => (STATES[each.state] ?? `✕ ${foreign(each.state)}`) + (each.reason ? `: ${foreign(each.reason)}` : ""), text: true, kind: (each) => (each.state === "open" ? "ok" : each.state === "finished" ? "" : "wait") },
     { title: "Producer", text: true, of: (each) => foreign(each.producer || "–") },
     { title: "Connection", text: true, of: (each) => foreign(each.connection) },
+    ...(several ? [AT] : []),
   ], all, { ordered: order, reorder: (wanted) => { $("order").value = wanted; ask(); }, none: $("search").value ? "No channel matches." : "No channel was opened yet." }));
 }
 
-function showPeers(acting) {
-  const all = acting.flatMap((each) => each.activity.peers);
-  $("peers-count").textContent = `${number(all.length)} of ${number(sum(acting, (each) => each.activity.peersFound))}, busiest first`;
+const PEERS_FIRST = { messages: "most messages", bytes: "most bytes", quiet: "quiet for longest", repeated: "most repeated" };
+
+function showPeers(acting, several) {
+  const order = $("order").value in PEERS_FIRST ? $("order").value : "rate";
+  const all = merged(acting, (each) => each.activity.peers, order);
+  $("peers-count").textContent = `${number(all.length)} of ${number(sum(acting, (each) => each.activity.peersFound))}, ${PEERS_FIRST[order] ?? "busiest"} first`;
   put("peer-table", table("Connections", [
     { title: "Address", of: (each) => foreign(each.address) },
     { title: "Producer", text: true, of: (each) => foreign(each.producer || "–") },
@@ -295,6 +319,7 @@ function showPeers(acting) {
     { title: "Held back", number: true, of: (each) => bytes(each.waiting) },
     { title: "Quiet for", number: true, of: (each) => seconds(each.quiet) },
     { title: "Connected for", number: true, of: (each) => seconds(each.age) },
+    ...(several ? [AT] : []),
   ], all, { none: "Nobody is connected." }));
 }
 

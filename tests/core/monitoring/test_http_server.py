@@ -21,7 +21,7 @@ from aqueduct_core.monitoring.http_server import (
     HttpServer,
 )
 from aqueduct_core.primitives.host_port import HostPort
-from tests.support.waiting import LONG, wait_until
+from tests.support.waiting import LONG
 
 
 class Answers:

@@ -21,7 +21,6 @@ def history(step: int, *, late: float = 0.0) -> tuple[HistorySample, ...]:
 def test_one_intake_is_as_its_status_says() -> None:
     found = Summary.of([status(activity=activity(history=history(100)))])
     assert (found.messages, found.bytes) == (50, 500)
-    assert found.total == 1_050
     assert (found.behind, found.oldest) == (500, 1.5)
     assert (found.stored, found.limit) == (100_000, 1_000_000)
     assert (found.repeated, found.lost) == (3, 3)
@@ -57,3 +56,10 @@ def test_nothing_is_nothing() -> None:
     silent = Summary.of([status(activity=None, lag=None, use=None, oldest=None)])
     assert silent.connections == 1
     assert silent.history == ()
+
+
+def test_before_any_query_all_that_is_stored_is_not_read() -> None:
+    nobody = status(lag=(), activity=activity(history=history(100)))
+    found = Summary.of([nobody, nobody])
+    assert (found.read, found.behind) == (False, 10)
+    assert Summary.of([status()]).read

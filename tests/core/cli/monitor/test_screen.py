@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from aqueduct_core.cli.monitor.screen import TopView, screen, short, size, span
-from aqueduct_core.flight.activity import ChannelStatus
+from aqueduct_core.flight.activity import ChannelStatus, HistorySample, PeerStatus
 from aqueduct_core.monitoring.health import ObservedIntake
 from tests.core.monitoring.statuses import activity, status
 
@@ -96,6 +96,49 @@ def test_numbers_are_never_cut(width: int) -> None:
         assert {"msg/s", "messages", "bytes", "quiet"} <= set(titles)
         for line in rows[begin + 2 :]:
             assert "…" not in line[len(line) // 2 :]
+
+
+@pytest.mark.parametrize("peers", [False, True])
+def test_of_several_intakes_each_row_says_which(peers: bool) -> None:
+    lines = [line.rstrip() for line in drawn(ONE, MANY, view=TopView(peers=peers), width=160)]
+    assert any(line.endswith("  intake") for line in lines)
+    assert {line.split()[-1] for line in lines if " s-1 " in line or "127.0.0.1:5000" in line} == (
+        {"till", "many"} if peers else {"till"}
+    )
+    assert not any("intake" in line for line in drawn(ONE, view=TopView(peers=peers), width=160))
+
+
+def test_connections_have_the_order_of_the_view() -> None:
+    peers = tuple(
+        PeerStatus(f"s-{n}", f"10.0.0.{n}:5000", quiet=n, rate=-n, bytes=n % 2) for n in (1, 2, 3)
+    )
+    both = [
+        ObservedIntake(f"{n}", status(activity=activity(peers=peers[n : n + 2]))) for n in (0, 1)
+    ]
+    for order, first in (("quiet", "10.0.0.3"), ("name", "10.0.0.1"), ("bytes", "10.0.0.1")):
+        view = TopView(order=order, peers=True)  # type: ignore[arg-type]
+        lines = drawn(*both, view=view)
+        begin = next(at for at, line in enumerate(lines) if line.startswith("connections: "))
+        assert lines[begin + 2].startswith(first), order
+
+
+def test_without_a_query_it_says_how_much_was_not_read() -> None:
+    text = "\n".join(drawn(ObservedIntake("spool", status(lag=()))))
+    assert "not read 100, 1.5 s" in text
+    assert "behind" not in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 200, 400])
+@pytest.mark.parametrize("many", [1, 2, 7, 150, 301])
+def test_the_line_of_ten_minutes_ends_now(width: int, many: int) -> None:
+    samples = tuple(HistorySample(2.0 * n, 100 * n, 0, 0, 0, 0, 0, 1, 1) for n in range(many))
+    line = drawn(ObservedIntake("spool", status(activity=activity(history=samples))), width=width)[
+        3
+    ]
+    bars = line.removeprefix("10 min ").partition(" most ")[0]
+    assert width / 2 - 30 < len(bars) <= 300
+    assert bars.strip() == "█" * min(len(bars), -(-(many - 1) * len(bars) // 300))
+    assert bars.endswith("█") is (many > 1)
 
 
 def test_a_tree_is_indented() -> None:

@@ -29,11 +29,14 @@ def site(tmp_path: Path) -> Site:
 def test_once_and_as_json(site: Site) -> None:
     with site.intake(name="till") as intake:
         run(send_some(intake.url, site, "orders", 100))
+        long = "till/receipts/with/a/name/that/is/as/long/as/many/are/in/practice"
+        run(send_some(intake.url, site, long, 1))
         done = aqueduct("top", site.spool, "--once", "--sort", "messages")
         assert done.returncode == 0, done.stderr
         lines = done.stdout.decode().splitlines()
         assert lines[0].startswith("aqueduct top till  ● live")
         assert any(line.startswith("orders") and " 100 " in line for line in lines)
+        assert long in done.stdout.decode()
         assert "\x1b" not in done.stdout.decode()
         found = aqueduct("top", site.spool.parent, "-J", "--once", "--filter", "orders")
         [told] = json.loads(found.stdout)["intakes"]

@@ -132,3 +132,38 @@ def test_peers_have_what_all_their_channels_brought(table: TrafficTable) -> None
     [beta], _ = table.peers(ChannelQuery(search="BETA", peers=5), CONNECTIONS, 8.0)
     assert beta.connection == "s-2"
     assert table.peers(ChannelQuery(peers=0), CONNECTIONS, 8.0) == ((), 2)
+
+
+def test_what_has_ended_brings_nothing_and_stands_behind_what_is_open(table: TrafficTable) -> None:
+    table.ended(("s-1", 8), "finished", "")
+    assert names(table, 6.0, order="rate") == ["lines", "Prices", "0", "orders"]
+    [orders] = table.channels(ChannelQuery(search="orders"), (), 6.0)[0]
+    assert (orders.rate, orders.byte_rate, orders.messages) == (0.0, 0.0, 100)
+    table.disconnected("s-1", "gone")
+    assert names(table, 6.0, order="tree") == ["Prices", "0", "orders", "lines"]
+
+
+def test_trees_of_connections_stand_in_the_order_in_which_they_were_opened() -> None:
+    table = TrafficTable()
+    for number in (2, 10, 9):
+        table.opened((f"s-{number}", 0), f"of {number}", "p", None, 0.0)
+    assert names(table, order="tree") == ["of 2", "of 10", "of 9"]
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("messages", ["alpha", "beta"]),
+        ("bytes", ["alpha", "beta"]),
+        ("repeated", ["alpha", "beta"]),
+        ("rate", ["alpha", "beta"]),
+        ("quiet", ["beta", "alpha"]),
+        ("name", ["alpha", "beta"]),
+    ],
+)
+def test_peers_have_the_order_that_is_asked_for(
+    table: TrafficTable, order: str, expected: list[str]
+) -> None:
+    table.brought(("s-1", 8), 1, 1, 0, 7.0)
+    query = ChannelQuery(order=order)  # type: ignore[arg-type]
+    assert [each.producer for each in table.peers(query, CONNECTIONS, 8.0)[0]] == expected
