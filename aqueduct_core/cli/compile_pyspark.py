@@ -78,6 +78,11 @@ def archives_of_spark() -> list[Path]:
         home = str(Path(spec.origin).parent) if spec is not None and spec.origin else None
     if home is None:
         return []
+    return archives_below(home)
+
+
+def archives_below(home: str) -> list[Path]:
+    """The same of the Spark in this directory, in the order in which its Python processes look."""
     return [found for name in ARCHIVES for found in sorted((Path(home) / FOLDER).glob(name))]
 
 

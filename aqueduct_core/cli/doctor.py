@@ -22,7 +22,7 @@ from aqueduct_core.cli.console import terminal
 from aqueduct_core.cli.spark_lookup import FormatNotFound, find_java, found_by_spark
 from aqueduct_core.errors import AqueductError
 
-PACKAGES = ("aioquic", "pyspark", "pyarrow", "numpy", "cryptography")
+PACKAGES = ("aioquic", "pyarrow", "numpy", "cryptography")
 OLDEST_PYTHON = (3, 11)
 OLDEST_JAVA = 17
 OLDEST_SPARK = (4, 2)
@@ -69,7 +69,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     spark: list[Callable[[], Iterator[Finding]]] = (
-        [] if options.no_spark else [_java, _spark, _bytecode, _formats]
+        [] if options.no_spark else [_pyspark, _java, _spark, _bytecode, _formats]
     )
     checks = [_python, _packages, *spark, _udp]
     bad = 0
@@ -112,10 +112,20 @@ def _python() -> Iterator[Finding]:
 
 def _packages() -> Iterator[Finding]:
     for name in PACKAGES:
-        try:
-            yield Finding("ok", name, version(name))
-        except PackageNotFoundError:
-            yield Finding("bad", name, "not installed: pip install aqueduct-spark")
+        yield _package(name)
+
+
+def _package(name: str) -> Finding:
+    try:
+        return Finding("ok", name, version(name))
+    except PackageNotFoundError:
+        return Finding("bad", name, "not installed: pip install aqueduct-spark")
+
+
+def _pyspark() -> Iterator[Finding]:
+    found = _package("pyspark")
+    archives = archives_of_spark() if found.grade == "bad" else []
+    yield Finding("ok", "pyspark", f"that of Spark, {archives[0]}") if archives else found
 
 
 def _java() -> Iterator[Finding]:

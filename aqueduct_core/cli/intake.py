@@ -6,9 +6,14 @@ import argparse
 import json
 import logging
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
+
+from aqueduct_core.primitives.host_port import HostPort
+
+ANY = ("0.0.0.0", "::")
 
 EXAMPLES = [
     (
@@ -53,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
             "pid": ready["pid"],
             "listen": ready["listen"],
             "fingerprint": ready["fingerprint"],
-            "flight": ready["flight"],
+            "flight": _dialled(HostPort.parse(ready["flight"])),
             "caFile": str(access.ca_file),
             "tokenFile": str(access.token_file),
             "id": ready["id"],
@@ -64,6 +69,11 @@ def run(options: argparse.Namespace) -> int:
     code = process.run(settings, report)
     sys.stdout.flush()
     process.leave(code)
+
+
+def _dialled(flight: HostPort) -> str:
+    """Where queries dial: one that listens at all addresses of its host is known by its name."""
+    return str(flight._replace(host=socket.gethostname()) if flight.host in ANY else flight)
 
 
 def _text(line: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ Spark's JVM is a child of it that takes its arguments from ``PYSPARK_SUBMIT_ARGS
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import shlex
 import sys
@@ -17,6 +18,7 @@ from typing import NoReturn
 
 from aqueduct_core.cli import conf
 from aqueduct_core.cli.spark_lookup import (
+    DISTRIBUTION,
     VARIABLES,
     FormatNotFound,
     confirm,
@@ -154,15 +156,21 @@ def spark_environment(given: Mapping[str, str], arguments: Sequence[str]) -> dic
 
 
 def check_spark(environment: Mapping[str, str]) -> None:
-    """Whether Spark will find a Java, and the formats: Spark itself says so later, in other words.
+    """Whether there is PySpark, and will find a Java and the formats; it tells later, in its words.
 
     The Python that it would start is asked only where somebody else may have chosen it, as that
     takes a second.
 
     Raises:
-        InvalidOption: MISSING, there is no Java; CONFLICT, a Python without the formats, with the
-            line that mends it.
+        InvalidOption: MISSING, there is no PySpark, or no Java; CONFLICT, a Python without the
+            formats, with the line that mends it.
     """
+    if importlib.util.find_spec("pyspark") is None:
+        raise InvalidOption(
+            "MISSING",
+            f"there is no PySpark for {sys.executable}: the package was installed without it",
+            f"Install it: {sys.executable} -m pip install {DISTRIBUTION}",
+        )
     if find_java(environment) is None:
         home = environment.get("JAVA_HOME")
         raise InvalidOption(

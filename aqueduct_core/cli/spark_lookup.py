@@ -21,6 +21,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
+from aqueduct_core.cli.compile_pyspark import archives_below
+
 DISTRIBUTION = "aqueduct-spark"
 VARIABLES = ("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON")
 DEFAULT_COMMAND = "python3"
@@ -90,7 +92,8 @@ def found_by_spark(name: str, module: str) -> str:
     """
     interpreter = sparks_python(os.environ)
     python = confirm(interpreter, name, module)
-    printed = _output([sys.executable, "-c", LOAD, name], os.environ, LOAD_TIMEOUT)
+    program = {**os.environ, "PYTHONPATH": interpreter.environment["PYTHONPATH"]}
+    printed = _output([sys.executable, "-c", LOAD, name], program, LOAD_TIMEOUT)
     if "[AQUEDUCT_" not in printed:  # the format is there once it complains of missing options
         lines = printed.strip().splitlines() or ["Spark did not start"]
         raise FormatNotFound(f"{python} has it, but Spark failed: {lines[0]}")
@@ -125,7 +128,8 @@ def variables(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _environment_of_spark(given: Mapping[str, str]) -> dict[str, str]:
-    """``given``, changed by Spark's own start script."""
+    """``given``, changed by Spark's own start script, and with PySpark of Spark's own archives in
+    front of all that a Python finds, as Spark has it for each that it starts."""
     home = given.get("SPARK_HOME")
     if home is None:
         spec = importlib.util.find_spec("pyspark")
@@ -135,7 +139,9 @@ def _environment_of_spark(given: Mapping[str, str]) -> dict[str, str]:
     script = 'export SPARK_HOME="$1"; . "$1/bin/load-spark-env.sh" >/dev/null 2>&1; env -0'
     printed = _output(["bash", "-c", script, "bash", home], given, ASK_TIMEOUT)
     pairs = (pair.partition("=") for pair in printed.split("\0"))
-    return {name: value for name, is_pair, value in pairs if is_pair} or dict(given)
+    changed = {name: value for name, is_pair, value in pairs if is_pair} or dict(given)
+    path = [*map(str, archives_below(home)), changed.get("PYTHONPATH", "")]
+    return {**changed, "PYTHONPATH": os.pathsep.join(filter(None, path))}
 
 
 def confirm(interpreter: Interpreter, name: str, module: str) -> str:

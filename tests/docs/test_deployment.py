@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import configparser
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ from aqueduct_core.intake.settings.intake import IntakeSettings
 from aqueduct_core.primitives.host_port import HostPort
 from tests.docs.blocks import blocks
 from tests.support.repository import ROOT
+from tests.support.standalone import running
+from tests.support.waiting import LONG, environment
 
 PAGE = "docs/deployment.md"
 UNIT = ROOT / "conf" / "systemd" / "aqueduct-intake.service"
@@ -32,7 +36,30 @@ MANIFESTS = {
     for each in yaml.safe_load_all((ROOT / "conf" / "kubernetes" / f"{name}.yaml").read_text())
 }
 POD = MANIFESTS["StatefulSet", "aqueduct-intake"]["spec"]["template"]
+BUILT = ("intake", "spark")
 COPIES = [block for block in blocks(PAGE) if block.same_as]
+
+
+def shell(heading: str) -> list[str]:
+    """The lines of shell below a heading."""
+    return [
+        block.text for block in blocks(PAGE) if (block.heading, block.language) == (heading, "sh")
+    ]
+
+
+def walked(lines: str, folder: Path) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", lines],
+        cwd=folder,
+        env=environment(PATH=path),
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def settings(text: str, folder: Path) -> IntakeSettings:
@@ -94,6 +121,38 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     assert (said, done.returncode) == ([], 0)
 
 
+def test_the_steps_of_the_service_make_all_that_its_intake_needs(tmp_path: Path) -> None:
+    """What the page has done as root, by this user in a folder of its own."""
+    packages, files, start, send = shell("An intake of its own")
+    assert "systemctl enable --now aqueduct-intake" in start
+    bin_of_the_service = re.findall(r"-m venv (\S+)", packages)[0] + "/bin"
+    here = files.replace(bin_of_the_service, str(Path(sys.executable).parent))
+    here = re.sub(r"sudo (-u aqueduct )?", "", here).replace(" -o aqueduct -g aqueduct", "")
+    here = re.sub(r"(?<= )/etc/", f"{tmp_path}/", here)
+    (tmp_path / "systemd" / "system").mkdir(parents=True)
+    walked(here, tmp_path)
+    [config] = tmp_path.glob("*/intake.toml")
+    text = config.read_text("utf-8")
+    for old, new in {"/etc/": f"{tmp_path}/", "/var/lib/": f"{tmp_path}/lib/"}.items():
+        text = text.replace(old, new)
+    config.write_text(re.sub(r'"[\d.]+:\d+"', '"127.0.0.1:0"', text))
+    with running(config, "-J") as intake:
+        [name] = re.findall(r"aqueduct://(\S+):4433", send)
+        there = send.replace(f"{name}:4433", intake.ready["listen"])
+        there = there.replace("--ca ca.pem", f"--ca tls/ca.pem --server-name {name}")
+        assert "sent=1 acked=1" in walked(there, config.parent)
+
+
+def test_without_spark_is_with_all_the_rest() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    rest = sorted(each for each in project["dependencies"] if not each.startswith("pyspark"))
+    images = [(ROOT / "conf" / "docker" / f"{name}.Dockerfile").read_text() for name in BUILT]
+    for text in (*shell("Hosts without Spark"), *images):
+        assert "--no-deps aqueduct-spark" in text
+        lines = text.replace("\\\n", " ").splitlines()
+        assert sorted(re.findall(r'"([\w-]+[<>=][^"]+)"', " ".join(lines))) == rest
+
+
 def test_the_image_is_that_of_its_configuration(tmp_path: Path) -> None:
     read = settings((ROOT / "conf" / "docker" / "intake.toml").read_text("utf-8"), tmp_path)
     assert arguments(json.loads(IMAGE.split("ENTRYPOINT ", 1)[1])).config.name == "intake.toml"
@@ -133,10 +192,14 @@ def test_what_manifests_name_is_there() -> None:
     assert sizes["serviceName"] in {name for kind, name in MANIFESTS if kind == "Service"}
     assert sizes["selector"]["matchLabels"].items() <= POD["metadata"]["labels"].items()
     claimed = {each["metadata"]["name"] for each in sizes["volumeClaimTemplates"]}
-    for pod, more in ((POD, claimed), (MANIFESTS["Pod", "orders-query"], set())):
+    driver = MANIFESTS["Deployment", "orders-query"]["spec"]["template"]
+    for pod, more in ((POD, claimed), (driver, set())):
         volumes = {each["name"] for each in pod["spec"]["volumes"]} | more
         [container] = pod["spec"]["containers"]
         assert {each["name"] for each in container["volumeMounts"]} == volumes
+    claims = [each.get("persistentVolumeClaim") for each in driver["spec"]["volumes"]]
+    for claim in filter(None, claims):
+        assert ("PersistentVolumeClaim", claim["claimName"]) in MANIFESTS
     container = POD["spec"]["containers"][0]
     by_name = {each["name"]: each["protocol"] for each in container["ports"]}
     for (kind, _), manifest in MANIFESTS.items():

@@ -56,6 +56,7 @@ NOT_RUN = {
     ("README.md", "From a checkout", 2): "tests/jobs/demo shows these lines",
     ("docs/deployment.md", "What has to be where", 1): "docs/start.md does it",
     ("docs/deployment.md", "An intake of its own", 2): _ROOT,
+    ("docs/deployment.md", "An intake of its own", 4): _ROOT,
     ("docs/deployment.md", "A standalone cluster", 1): _CLUSTER,
     ("docs/deployment.md", "A standalone cluster", 2): _CLUSTER,
     ("docs/deployment.md", "A packed environment", 1): "it fetches all of Spark, to pack it",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
 from aqueduct_core.cli import doctor
 from aqueduct_core.cli.main import main
+from aqueduct_core.cli.spark_lookup import sparks_python
 from tests.core.cli.running import aqueduct
 
 
@@ -17,7 +20,7 @@ def test_doctor_finds_everything_that_a_peer_needs(certificates: Path) -> None:
     graded = {line[6:24].strip(): line[:4].strip() for line in lines}
     assert graded["python"] == "ok", lines
     assert graded["aioquic"] == "ok", lines
-    assert "java" not in graded
+    assert not {"java", "pyspark"} & graded.keys()
     assert "format aqueduct" not in graded
     assert graded["udp 127.0.0.1"] == "ok", lines
     assert graded["cert cert.pem"] == "ok", lines
@@ -77,3 +80,28 @@ def test_doctor_goes_on_behind_a_damaged_pyspark(
     assert told.startswith("bad")
     assert f"{archive} is no archive of PySpark, or a damaged one" in told
     assert any(line[6:24].strip() == "udp 127.0.0.1" for line in lines)
+
+
+def test_where_only_spark_has_pyspark_that_one_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in an image of Spark, into which the package came without what it depends on."""
+    archives = [tmp_path / "python" / "lib" / name for name in ("pyspark.zip", "py4j-1-src.zip")]
+    archives[0].parent.mkdir(parents=True)
+    for archive in archives:
+        archive.write_bytes(b"")
+
+    def version(name: str) -> str:
+        if name == "pyspark":
+            raise PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr(doctor, "version", version)
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", "mine")
+    for check in ("_java", "_formats", "_bytecode"):
+        monkeypatch.setattr(doctor, check, lambda: iter(()))
+    assert main(["doctor"]) == 0
+    assert f"ok    pyspark            that of Spark, {archives[0]}" in capsys.readouterr().out
+    asked = sparks_python(os.environ).environment["PYTHONPATH"]
+    assert asked.split(os.pathsep) == [*map(str, archives), "mine"]

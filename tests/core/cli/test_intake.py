@@ -65,6 +65,14 @@ def test_the_ready_line_for_people_names_options(config: Path) -> None:
         assert Path(named["auth.tokenFile"]).read_text().strip() not in intake.line
 
 
+def test_the_ready_line_names_the_host_where_it_listens_at_all_of_its_addresses(
+    config: Path,
+) -> None:
+    config.write_text('flight = "0.0.0.0:0"\n' + config.read_text())
+    with running(config, "-J") as intake:
+        assert intake.ready["flight"].rpartition(":")[0] == socket.gethostname()
+
+
 def test_it_dials_as_the_file_says(tmp_path: Path) -> None:
     path = tmp_path / "intake.toml"
     with RemoteThread({"a": Script(messages=4)}, tmp_path) as remote:

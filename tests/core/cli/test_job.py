@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shlex
 import sys
@@ -111,6 +112,16 @@ def test_java_is_missed_before_spark_is_started(
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
+    assert shown in said(capsys, "ingest", "--config", "c")
+    assert main(["demo"]) == 1
+    assert shown in capsys.readouterr().err
+
+
+def test_pyspark_is_missed_before_it_is_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    shown = f"Install it: {sys.executable} -m pip install aqueduct-spark"
     assert shown in said(capsys, "ingest", "--config", "c")
     assert main(["demo"]) == 1
     assert shown in capsys.readouterr().err

@@ -27,7 +27,7 @@ def test_the_example_is_complete_and_right(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     settings, keys = read(EXAMPLE)
     assert (settings.listen, settings.flight) == ("0.0.0.0:4433", "0.0.0.0:4434")
-    assert (settings.spool, str(keys)) == ("spool/intake", "spool")
+    assert (settings.spool, str(keys)) == ("spool/intake-0", "spool")
     assert (settings.group_commit, settings.group_bytes) == (0.02, 1 << 20)
     assert settings.spool_max_bytes == 10 << 30
     assert settings.credentials == Credentials.for_spool(tmp_path / "spool")
