@@ -155,9 +155,10 @@ class SpoolUse(JsonForm, frozen=True):
 class ActivityStatus(JsonForm, frozen=True):
     """What goes on in an intake.
 
-    ``started`` in seconds since 1970. ``reliable`` and ``unreliable`` are messages that became
-    rows since then, the same with ``_bytes`` their payload. ``ends`` counts the channels that
-    ended, by how; ``opened`` those that were opened. ``ack_seconds``: from when the first message
+    ``started`` in seconds since 1970. ``reliable`` and ``unreliable`` are messages that were taken
+    in since then (rows, but for those that were withdrawn), the same with ``_bytes`` their payload.
+    ``ends`` counts the channels that ended, by how; ``opened`` those that were opened.
+    ``ack_seconds``: from when the first message
     of a group came until all of it was durable and acked; ``sync_seconds``: of writing a group and
     syncing it; ``commit_seconds``: until a planner's commit was noted durably; ``delay_seconds``:
     how much later than asked the event loop woke up. ``channels`` and ``peers`` are those that the

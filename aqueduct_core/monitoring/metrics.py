@@ -219,7 +219,7 @@ METRICS: tuple[IntakeMetric, ...] = (
     IntakeMetric(
         "messages",
         "counter",
-        "Messages that became rows; they are acked when they are durable.",
+        "Messages that were taken in, to be rows: all but those that are withdrawn.",
         _by_reliability(lambda each: (each.reliable, each.unreliable)),
         ("reliability",),
     ),
@@ -251,7 +251,7 @@ METRICS: tuple[IntakeMetric, ...] = (
     IntakeMetric(
         "messages_withdrawn",
         "counter",
-        "Messages of channels that were cancelled or lost before they were stored.",
+        "Messages taken in whose channel was cancelled or lost before they were stored: no rows.",
         _counter("withdrawn"),
     ),
     IntakeMetric(
