@@ -138,10 +138,14 @@ class PrintCompletion(argparse.Action):
 
 
 def completion(parser: argparse.ArgumentParser, shell: str) -> str:
-    """The script; where a value is a path, files or directories are completed."""
+    """The script; where a value is a path, files or directories are completed. Beside a verb stands
+    its help of a few words, and not the paragraph that describes it."""
     import shtab
 
     for action in _actions(parser):
+        if isinstance(action, argparse._SubParsersAction):
+            for verb in action._choices_actions:
+                action.choices[verb.dest].description = verb.help
         if action.type is Path:
             kind = shtab.DIRECTORY if action.metavar == "DIR" else shtab.FILE
             action.complete = kind  # type: ignore[attr-defined]

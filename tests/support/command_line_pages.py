@@ -25,9 +25,9 @@ HEAD = """# Command line
 
 Made by `python -m tests.support.command_line_pages` from the parsers of the verbs; do not edit.
 
-`aqueduct VERB --help` says the same, and so does `man aqueduct-VERB` where the environment is
-activated. Options are those of kcat where the two do the same: `-f` a format, `-o` where to begin,
-`-c` how many, `-e` until the end, `-J` JSON, `-q` quiet.
+`aqueduct VERB --help` says the same, and so do `man aqueduct` and `man aqueduct-VERB` where the
+environment is activated. Options are those of kcat where the two do the same: `-f` a format, `-o`
+where to begin, `-c` how many, `-e` until the end, `-J` JSON, `-q` quiet.
 
 On a terminal verbs draw tables, colours (not with `NO_COLOR`) and progress; into a pipe they print
 plain lines. Exit codes: 0 done; 1 an error, told in one line that begins with its
@@ -100,20 +100,48 @@ def _options(parser: VerbParser) -> list[str]:
 
 
 def manual_pages() -> dict[str, str]:
-    """The text of each page, by the name of its file."""
+    """The text of each page, by the name of its file: one of each verb, and of what has verbs."""
     os.environ["COLUMNS"] = "90"
     pages = {}
     for verb in verbs():
-        name = f"aqueduct-{verb.name.replace(' ', '-')}"
-        verb.parser.epilog = None
-        made = Manpage(verb.parser)
-        made.description, made.date, made.source = verb.help, "", "Aqueduct for Spark"
-        made.manual, made.prog = "Aqueduct", name
         shown = "\n".join(f"# {what}\n{command}\n" for what, command in verb.parser.examples)
-        shown = shown.replace("\\", "\\\\").replace("-", "\\-").replace("\n'", "\n\\&'")
+        shown = shown.replace("\\", "\\\\").replace("-", "\\-")
+        made = _manual_page(verb.name, verb.help, verb.parser)
         made.add_section("examples", "=", f".nf\n{shown}.fi")
-        pages[f"{name}.1"] = str(made)
+        pages[_file(verb.name)] = _roff(str(made))
+    parser = build_parser()
+    [spool] = [
+        action.choices["spool"]
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+    ]
+    for name, help, above in (
+        ("", "message channels over QUIC, on the command line", parser),
+        ("spool", "look into the durable log of intakes", spool),
+    ):
+        text = str(_manual_page(name, help, above)).partition("\n.SH COMMAND")[0]
+        below = [verb.name for verb in verbs() if verb.name.startswith(name)]
+        others = [_file(each).removesuffix(".1").replace("-", "\\-") for each in below]
+        also = ", ".join(f"\\fB{each}\\fR(1)" for each in others)
+        pages[_file(name)] = _roff(f"{text}\n.SH SEE ALSO\n{also}\n")
     return pages
+
+
+def _manual_page(name: str, help: str, parser: argparse.ArgumentParser) -> Manpage:
+    parser.epilog = None
+    made = Manpage(parser)
+    made.description, made.date, made.source = help, "", "Aqueduct for Spark"
+    made.manual, made.prog = "Aqueduct", _file(name).removesuffix(".1")
+    return made
+
+
+def _file(name: str) -> str:
+    return "-".join(["aqueduct", *name.split()]) + ".1"
+
+
+def _roff(text: str) -> str:
+    """A line that begins with a quote would be a command."""
+    return text.replace("\n'", "\n\\&'")
 
 
 def main(arguments: list[str]) -> int:

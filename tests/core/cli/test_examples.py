@@ -44,7 +44,11 @@ def test_help_ends_with_the_examples_as_they_are_written(
 
 def test_each_verb_has_a_manual_page_with_its_options() -> None:
     pages = manual_pages()
-    assert len(pages) == len(VERBS)
+    assert len(pages) == len(VERBS) + 2
+    for verb in VERBS:
+        assert f"aqueduct-{verb.name.replace(' ', '-')}".replace("-", "\\-") in pages["aqueduct.1"]
+    assert "what each query is done with" in pages["aqueduct-spool.1"]
+    assert not any(line.startswith("'") for page in pages.values() for line in page.splitlines())
     for verb in VERBS:
         page = pages[f"aqueduct-{verb.name.replace(' ', '-')}.1"].replace("\\-", "-")
         assert f"aqueduct-{verb.name.replace(' ', '-')} - {verb.help}" in page

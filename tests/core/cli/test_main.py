@@ -22,6 +22,7 @@ def test_verbs_and_options_are_completed(shell: str, capsys: pytest.CaptureFixtu
     printed = script(capsys, shell)
     for word in ("subscribe", "verify", "print-completion", "token-file", "give"):
         assert word in printed
+    assert "waits for the acks and prints" not in printed  # a few words, and no paragraph
     if interpreter := shutil.which(shell):
         subprocess.run([interpreter, "-n"], input=printed.encode(), check=True)
 
