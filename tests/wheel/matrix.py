@@ -52,13 +52,14 @@ class Pair(NamedTuple):
 
 
 def find_python(version: str) -> Path | None:
-    """The command of a version such as 3.12."""
+    """The command of a version such as 3.12 that works: pyenv puts one on PATH for each version
+    that it has, and that one may be switched off."""
     name = f"python{version}"
-    found = shutil.which(name)
-    if found is None:
-        kept = (Path.home() / ".pyenv" / "versions").glob(f"{version}*/bin/{name}")
-        return next(iter(sorted(kept)), None)
-    return Path(found)
+    kept = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}*/bin/{name}"))
+    for found in (shutil.which(name), *kept):
+        if found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0:
+            return Path(found)
+    return None
 
 
 def newest_spark() -> str:
