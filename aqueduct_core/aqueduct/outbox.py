@@ -119,6 +119,14 @@ class Outbox:
             pending.end = True
             self._live.discard(stream_id)
 
+    def extend(self, stream_id: int, data: bytes) -> bool:
+        """Append to a stream of this burst that has its end already, and keeps it; False: it has
+        left, or was reset."""
+        pending = self._pending.get(stream_id)
+        if pending is not None:
+            pending.parts.append(data)
+        return pending is not None
+
     def reset(self, stream_id: int, code: ResetCode) -> None:
         """Abandon a stream of ours, also one that has ended; what has not left is dropped."""
         self._pending.pop(stream_id, None)

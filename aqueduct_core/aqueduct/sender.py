@@ -45,6 +45,7 @@ class SenderHalf:
         self._datagrams = DatagramNumbers()
         self._control: int | None = None
         self._own_streams: dict[int, int] = {}  # its last message → stream, until acked
+        self._run_room = 0  # bytes of frames for which the packet of the last of them has room
         self._acked = RangeSet()
         self._peer_control: int | None = None
 
@@ -118,18 +119,39 @@ class SenderHalf:
         verdict = context.flow.verdict(self.account, size)
         if verdict is not SendVerdict.GO:
             return verdict
-        if not self._stream_free:
-            return SendVerdict.STREAMS
-        own = self.mode is not Mode.ORDERED
-        stream_id = self._open(Rank.MESSAGE) if own else self.control_stream()
         data, brings = head + payload, bool(attachments)
-        context.outbox.write(stream_id, data, Rank.MESSAGE, end=own, urgent=brings)
-        if own:
-            self._own_streams[number] = stream_id
-            context.message_streams += 1
+        if brings or not self._joins_run(number, data):
+            if not self._stream_free:
+                return SendVerdict.STREAMS
+            own = self.mode is not Mode.ORDERED
+            stream_id = self._open(Rank.MESSAGE) if own else self.control_stream()
+            context.outbox.write(stream_id, data, Rank.MESSAGE, end=own, urgent=brings)
+            if own:
+                self._own_streams[number] = stream_id
+                self._run_room = 0 if brings else self._packet - size
+                context.message_streams += 1
         context.flow.sent(self.account, size)
         self.reliable_sent = number + 1
         return number, True
+
+    def _joins_run(self, number: int, data: bytes) -> bool:
+        """Put a message behind the one before it, where that has not left and one packet takes
+        both: as messages in bulk do (`_send_runs`)."""
+        runs = self.mode is Mode.UNORDERED and self._context.flow.peer_takes_runs
+        if not runs or len(data) > self._run_room:
+            return False
+        stream_id = self._own_streams.get(number - 1)
+        if stream_id is None or not self._context.outbox.extend(stream_id, data):
+            return False
+        self._own_streams[number] = self._own_streams.pop(number - 1)
+        self._run_room -= len(data)
+        return True
+
+    @property
+    def _packet(self) -> int:
+        """Bytes of frames on a stream that has one packet, about."""
+        context = self._context
+        return (context.datagram_size or context.config.max_datagram_size) - len(self._route)
 
     @property
     def may_go(self) -> bool:
@@ -240,8 +262,7 @@ class SenderHalf:
         count = context.flow.grant(self.account, first, payloads, headers)
         if count < len(payloads):
             self.blocked_by = SendVerdict.CHANNEL
-        most = (context.datagram_size or context.config.max_datagram_size) - len(self._route)
-        for start, stop in blocks.runs(first, payloads[:count], headers, most):
+        for start, stop in blocks.runs(first, payloads[:count], headers, self._packet):
             if not self._stream_free:
                 self.blocked_by = SendVerdict.STREAMS
                 break
@@ -250,6 +271,7 @@ class SenderHalf:
             stream_id = self._open(Rank.MESSAGE)
             context.outbox.write(stream_id, frames, Rank.MESSAGE, end=True)
             self._own_streams[first + stop - 1] = stream_id
+            self._run_room = self._packet - len(frames)
             context.message_streams += 1
             context.flow.sent(self.account, len(frames))
             self.reliable_sent = first + stop

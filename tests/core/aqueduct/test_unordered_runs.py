@@ -7,8 +7,9 @@ import pytest
 from aqueduct_core.aqueduct.engine import AqueductEngine, Config, Mode, Side
 from aqueduct_core.aqueduct.events import Opened
 from aqueduct_core.aqueduct.faults import BadArgument
+from aqueduct_core.aqueduct.send_queue import Attach
 from aqueduct_core.engine.header_column import HeaderColumn
-from aqueduct_core.engine.message_batch import MessageBatch
+from aqueduct_core.engine.message_batch import Headers, MessageBatch
 from tests.support.rules import rule
 from tests.support.wire import Wire
 
@@ -53,13 +54,46 @@ def test_what_fits_no_datagram_has_a_stream_of_its_own() -> None:
 @rule("AQ-SEND-2")
 @pytest.mark.parametrize("single", [True, False])
 def test_a_peer_that_did_not_say_so_gets_a_stream_for_each(single: bool) -> None:
-    wire = client() if single else Wire.client()
+    wire = Wire.client()
     if single:
         for payload in LINES[:10]:
             wire.engine.send(0, payload, now=0, mode=UNORDERED)
     else:
         assert wire.engine.send_many(0, LINES[:10], now=0, mode=UNORDERED) == (0, 10)
     assert len(streams(wire)) == 10
+
+
+@pytest.mark.parametrize("headers", [(), ((b"k", b"v"),)])
+def test_one_by_one_they_share_a_stream_as_well_until_it_leaves(headers: Headers) -> None:
+    wire, bulk = client(), client()
+    column = HeaderColumn.of([headers] * 200) if headers else None
+    bulk.engine.send_many(0, LINES, headers=column, now=0, mode=UNORDERED)
+    for payload in LINES:
+        wire.engine.send(0, payload, headers=headers, now=0, mode=UNORDERED)
+    assert streams(wire) == streams(bulk)
+    wire.fresh()
+    wire.engine.send(0, b"later", now=0, mode=UNORDERED)
+    assert len(streams(wire)) == 1
+
+
+def test_what_brings_a_channel_along_has_a_stream_of_its_own() -> None:
+    wire = client()
+    for attach in ([], [Attach(sends=True)], [], []):
+        wire.engine.send(0, b"x", attach=attach, now=0, mode=UNORDERED)
+    assert len(streams(wire)) == 3
+
+
+@rule("AQ-SEND-10")
+def test_a_cancel_resets_a_stream_that_was_shared_one_by_one() -> None:
+    wire = client()
+    for payload in LINES[:3]:
+        wire.engine.send(0, payload, now=0, mode=UNORDERED)
+    assert len(streams(wire)) == 1
+    wire.fresh()
+    wire.stream("0300" + "0802" + "0001", end=False)  # the first of them
+    wire.engine.cancel(0, 0)
+    wire.pump()
+    assert sum("RESET" in text for text in wire.sent()) == 1
 
 
 @pytest.mark.parametrize("column", [False, True])
