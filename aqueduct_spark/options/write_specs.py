@@ -48,7 +48,7 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         WRITE,
         "With several addresses: hash sends each channel to one of them by its name and fails when "
         "one is down; failover goes on with the next one that answers. Both dial a lost "
-        "connection again, for a few seconds.",
+        "connection again (connectTimeout).",
     ),
     OptionSpec(
         "connectTimeout",
@@ -56,8 +56,9 @@ WRITE_SPECS: tuple[OptionSpec, ...] = (
         None,
         WRITE,
         WRITE,
-        "A task dials an endpoint that does not answer for so long before it fails, and says so in "
-        "the log of its executor: 60s for a stream; 0s for a batch, which dials once.",
+        "A task dials an endpoint that does not answer, or not any more, for so long before it "
+        "fails, and says so in the log of its executor: 60s for a stream; 0s for a batch, which "
+        "dials once, and for 2 s when it has lost the connection.",
     ),
     OptionSpec(
         "ackTimeout",

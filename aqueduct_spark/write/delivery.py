@@ -29,14 +29,16 @@ FINAL = ("NOT_REPEATABLE", "MESSAGE_TOO_LARGE")
 """Why connections are lost that to send the same rows again would lose as well."""
 
 RETURN_SECONDS = 2.0
-"""After a loss, for a receiver that was restarted to answer again; together with the silence by
-which a dead one is known, 5 s. What takes longer is for the next attempt of the task."""
+"""After a loss, for a receiver that was restarted to answer again, and for each dial of that time;
+together with the silence by which a dead one is known, 5 s. A ``connectTimeout`` above it holds
+after a loss as well."""
 
 RETRY_SECONDS = 0.1
 """Between two dials of that time."""
 
-LONGEST_RETRY_SECONDS = 2.0
-"""Between two dials of an endpoint that has not answered yet; the pauses double up to it."""
+LONGEST_RETRY_SECONDS = 1.0
+"""Between two dials of an endpoint that has not answered for `RETURN_SECONDS`, or never did; the
+pauses double up to it."""
 
 
 class Delivery:
@@ -231,7 +233,7 @@ class Delivery:
         self, connect: Callable[[float | None], Awaitable[AttemptConnection]]
     ) -> AttemptConnection:
         """Connect, again and again: for ``connectTimeout`` from the first dial of the attempt, and
-        after a loss for ``RETURN_SECONDS``.
+        from each loss, there for ``RETURN_SECONDS`` at least.
 
         Raises: ConnectFailed, and what ended at other addresses.
         """
@@ -239,8 +241,8 @@ class Delivery:
         allowed, lost = self._options.connect_timeout, self._lost is not None
         if self._dial_until is None:
             self._dial_until = loop.time() + allowed
-        until = loop.time() + RETURN_SECONDS if lost else self._dial_until
-        pause = RETRY_SECONDS
+        begun, pause = loop.time(), RETRY_SECONDS
+        until = begun + max(RETURN_SECONDS, allowed) if lost else self._dial_until
         with DialWait(str(self._options.endpoint)) as wait:
             while True:
                 try:
@@ -248,12 +250,13 @@ class Delivery:
                 except ConnectFailed as failure:
                     wait.failure = failure
                     if loop.time() >= until:
-                        if lost or not allowed:
+                        if not allowed:
                             raise
                         raise wait.over("connectTimeout") from None
                 async with self._ends.watched(None):
                     await asyncio.sleep(pause)
-                pause = RETRY_SECONDS if lost else min(2 * pause, LONGEST_RETRY_SECONDS)
+                if not lost or loop.time() - begun >= RETURN_SECONDS:
+                    pause = min(2 * pause, LONGEST_RETRY_SECONDS)
 
     def _not_again(self, failure: ConnectFailed) -> SinkFailed:
         """An address that was lost does not answer any more."""

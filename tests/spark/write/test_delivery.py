@@ -234,7 +234,9 @@ async def test_a_receiver_that_falls_silent(idle: bool, monkeypatch: pytest.Monk
     async with listening(peer, server_tls()) as server:
         proxy = Proxy(server.address, Impairment(delay=0.0), seed=3)
         host, port = await proxy.open()
-        wanted = options(f"aqueduct://{host}:{port}", streaming=True, ackTimeout="60s")
+        wanted = options(
+            f"aqueduct://{host}:{port}", streaming=True, ackTimeout="60s", connectTimeout="0s"
+        )
         try:
             attempt = Attempt(wanted, pool=pool)
             if idle:
@@ -369,6 +371,28 @@ async def test_an_endpoint_that_is_restarted_is_waited_for_and_told(
     waits, over = [r.getMessage() for r in caplog.records if r.name == DialWait.__module__]
     assert f"[AQUEDUCT_CONNECT.REFUSED] endpoint {url} is not connected" in waits
     assert over.startswith(f"endpoint {url} is connected, after ")
+
+
+@in_loop
+async def test_a_receiver_that_is_restarted_slowly_in_the_midst(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream outlives it: where a task has one attempt, its query would end."""
+    monkeypatch.setattr(delivery, "RETURN_SECONDS", 0.1)
+    tls, port, first, second = server_tls(), free_port(), Peer(), Peer()
+    wanted = options(f"aqueduct://127.0.0.1:{port}", streaming=True)
+    async with listening(first, tls, port=port, config=Config(ack_mode=AckMode.ON_STORED)):
+        attempt = Attempt(wanted)
+        await attempt.delivery.open()
+        await attempt.send(numbered(10))
+        await eventually(lambda: bool(first.connections))
+        first.connections[0].abort("a test")
+    completing = asyncio.ensure_future(attempt.delivery.complete())
+    await eventually(lambda: "is not connected" in caplog.text)  # said after 2 s
+    async with listening(second, tls, port=port):
+        counts = await completing
+        await eventually(lambda: len(second.values("c0")) == 10)
+    assert (counts.sent, counts.acked) == (10, 10)
 
 
 @in_loop
