@@ -26,10 +26,17 @@ class Wanted:
     channels: frozenset[str] = frozenset()
     producers: frozenset[str] = frozenset()
 
-    def has(self, row: dict[str, Any]) -> bool:
-        return (not self.channels or row.get("name") in self.channels) and (
-            not self.producers or row.get("producer") in self.producers
-        )
+    def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """These rows without the others; none of a protocol that has no such names."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        for column, wanted in (("channel", self.channels), ("producer", self.producers)):
+            if wanted and column not in rows.schema.names:
+                return rows.slice(0, 0)
+            if wanted:
+                rows = rows.filter(pc.is_in(rows[column], pa.array(sorted(wanted))))
+        return rows
 
 
 class RowPrinter:
@@ -67,7 +74,7 @@ class RowPrinter:
         for row in self._rows(new.rows, new.partition, new.first):
             if printed == limit:
                 break
-            if self._wanted.has(row) and (line := self._line(row)):
+            if line := self._line(row):
                 write(line)
                 printed += 1
         return printed
@@ -84,9 +91,10 @@ class RowPrinter:
 
     def _rows(self, batch: pa.RecordBatch, partition: int, first: int) -> Iterator[dict[str, Any]]:
         if self._events:
-            return map(_event, self._form.expand_events(batch, partition, first).to_pylist())
+            events = self._form.expand_events(batch, partition, first)
+            return map(_event, self._wanted.of(events).to_pylist())
         expanded = self._form.expand(batch, partition, first, True, True)
-        return map(self._form.listed, expanded.to_pylist())
+        return map(self._form.listed, self._wanted.of(expanded).to_pylist())
 
     def _line(self, row: dict[str, Any]) -> bytes:
         """Nothing, by a format, for a message that only brings channels along."""
