@@ -66,6 +66,10 @@ def write_spool(
     wanted = [
         each if isinstance(each, SpoolMessage) else SpoolMessage(payload=each) for each in messages
     ]
+    others = {type(each.payload).__name__ for each in wanted} - {"bytes"}
+    if others:
+        wrong = ", ".join(sorted(others))
+        raise TypeError(f"messages are bytes or SpoolMessage(payload=bytes), not {wrong}")
     for each in wanted:
         if not 0 <= each.partition < partitions:
             raise ValueError(f"partition {each.partition} of {partitions} does not exist")

@@ -202,13 +202,16 @@ def as_headers(headers: HeadersLike) -> Headers:
 
     Raises:
         ValueError: a key that is empty or not ASCII (AQ-HDRDATA-3).
-        TypeError: a key or value that is neither text nor bytes.
+        TypeError: a key or value that is neither text nor bytes, or no pairs of them.
     """
     if isinstance(headers, ReceivedHeaders):
         return headers
     if headers == ():
         return ()
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    pairs = [*(headers.items() if isinstance(headers, Mapping) else headers)]
+    for each in pairs:
+        if not isinstance(each, tuple | list) or len(each) != 2:
+            raise TypeError(f"headers are a dict, or pairs of key and value, and {each!r} is none")
     return tuple((_key(key), _bytes(value, "value")) for key, value in pairs)
 
 

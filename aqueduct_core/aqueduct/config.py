@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NoReturn
 
 ALPN = "aqueduct"
 """The name of the protocol in the TLS handshake. The documents give none."""
@@ -21,6 +22,10 @@ class Mode(Enum):
     ORDERED = "ordered"
     UNORDERED = "unordered"
     UNRELIABLE = "unreliable"
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        raise ValueError(f"a channel is ordered, unordered or unreliable, and not {value!r}")
 
 
 class AckMode(Enum):

@@ -12,11 +12,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from cryptography import x509
 
+import aqueduct_core
 from aqueduct_core.cli.compile_pyspark import archives_of_spark, has_bytecode
 from aqueduct_core.cli.console import terminal
 from aqueduct_core.cli.spark_lookup import FormatNotFound, find_java, found_by_spark
@@ -27,6 +29,7 @@ OLDEST_PYTHON = (3, 11)
 OLDEST_JAVA = 17
 OLDEST_SPARK = (4, 2)
 """The first whose Python sources can bound a micro-batch."""
+LIBRARY = "aqueduct"
 FORMATS = {"aqueduct": "pyspark_aqueduct"}
 """Short names of the formats and the modules by which Spark finds them."""
 EXPIRES_SOON = datetime.timedelta(days=14)
@@ -71,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     spark: list[Callable[[], Iterator[Finding]]] = (
         [] if options.no_spark else [_pyspark, _java, _spark, _bytecode, _formats]
     )
-    checks = [_python, _packages, *spark, _udp]
+    checks = [_python, _packages, _library, *spark, _udp]
     bad = 0
     for check in checks:
         bad += _show(check())
@@ -113,6 +116,20 @@ def _python() -> Iterator[Finding]:
 def _packages() -> Iterator[Finding]:
     for name in PACKAGES:
         yield _package(name)
+
+
+def _library() -> Iterator[Finding]:
+    """Whether ``import aqueduct`` is ours: another distribution has a package of that name."""
+    wanted = Path(aqueduct_core.__file__).parent.parent / LIBRARY
+    found = find_spec(LIBRARY)
+    where = Path(found.origin).parent if found is not None and found.origin else None
+    if where is None or where.resolve() != wanted.resolve():
+        yield Finding(
+            "note",
+            "import aqueduct",
+            f"finds {where or 'nothing'} and not {wanted}: a program that imports it needs an "
+            "environment without the other one; Spark, intakes and the command line do not use it",
+        )
 
 
 def _package(name: str) -> Finding:

@@ -250,6 +250,8 @@ def _read_text(headers: Headers, key: bytes, limit: int) -> str | None:
 
 
 def _text(key: bytes, value: str, limit: int) -> bytes:
+    if not isinstance(value, str):
+        raise TypeError(f"{key.decode()} is text, not {type(value).__name__}")
     data = value.encode()
     if not 0 < len(data) <= limit:
         raise BadHeader(f"{key.decode()} has {len(data)} bytes; 1 to {limit} are allowed")

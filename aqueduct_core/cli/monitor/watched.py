@@ -50,6 +50,13 @@ class WatchedIntakes:
     """
 
     def __init__(self, named: Sequence[str], ca: Path | None, token_file: Path | None) -> None:
+        for each in named:
+            if "://" in each:
+                raise InvalidOption(
+                    "BAD_VALUE",
+                    f"{each} is a URL, and intakes are asked through Flight",
+                    "Name the directory of its spool, or the HOST:PORT that it printed as intakes=",
+                )
         self._directories = [Path(each) for each in named if not _is_address(each)]
         self._addresses = [each for each in named if _is_address(each)]
         self._credentials = _credentials(self._addresses, ca, token_file)

@@ -26,6 +26,9 @@ GONE_SECONDS = 10.0
 
 PAUSE = 0.1
 
+SHOWN = 8
+"""Spools that an error names."""
+
 Done = TypeVar("Done")
 
 
@@ -165,10 +168,13 @@ def places(directory: Path) -> list[Place]:
         raise unusable(directory, error, "Name a directory of a spool") from None
     numbers = sorted(number for number in below if number is not None)
     if not numbers:
+        own = sorted(str(each.parent) for each in directory.glob(f"*/{IDENTITY}"))
         raise SpoolFailed(
             "IO",
             f"{directory} holds no spool, and none of intakes below it",
-            "Name the directory of an intake, or the spool option of a query",
+            f"Name what is below it: {', '.join(own[:SHOWN])}"
+            if own
+            else "Name the directory of an intake, or the spool option of a query",
         )
     return [Place(directory / f"intake-{number}", number) for number in numbers]
 

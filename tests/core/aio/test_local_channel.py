@@ -194,3 +194,11 @@ async def test_reprs_say_what_a_half_is() -> None:
     await carrier.send(b"", attach=receiver)
     assert repr(receiver) == "<Receiver, sent away>"
     assert repr(await other.receive()) == "<Message 0 reliable, 0 bytes>"
+
+
+@in_loop
+async def test_a_mode_or_name_that_is_none_is_told() -> None:
+    with pytest.raises(ValueError, match="ordered, unordered or unreliable, and not 'fast'"):
+        channel("fast")
+    with pytest.raises(TypeError, match="name is text, not int"):
+        channel(name=3)  # type: ignore[arg-type]

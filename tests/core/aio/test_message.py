@@ -24,6 +24,12 @@ def test_header_values_are_text_or_bytes() -> None:
         as_headers({"a": 1})  # type: ignore[dict-item]
 
 
+@pytest.mark.parametrize("headers", [["a"], [("a", "b", "c")], "a=b", ["ab"]])
+def test_headers_that_are_no_pairs_are_named(headers: object) -> None:
+    with pytest.raises(TypeError, match="pairs of key and value"):
+        as_headers(headers)  # type: ignore[arg-type]
+
+
 def test_the_rest_of_a_batch_keeps_numbers_payloads_and_headers() -> None:
     batch = batch_of([b"a", b"", b"ccc"], 7, True, 60, {0: ((b"k", b"0"),), 2: ((b"k", b"2"),)})
     rest = rest_of(batch, 1, 40)

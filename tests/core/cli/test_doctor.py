@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -38,6 +39,19 @@ def test_doctor_tells_what_is_wrong_with_a_certificate(
     out = capsys.readouterr().out
     assert "garbage.pem holds no certificate in PEM form" in out
     assert "missing.pem cannot be read: No such file or directory" in out
+
+
+def test_doctor_tells_that_another_package_has_the_name_of_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", "--no-spark"]) == 0
+    assert "import aqueduct" not in capsys.readouterr().out
+    (tmp_path / "aqueduct").mkdir()
+    (tmp_path / "aqueduct" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "aqueduct", raising=False)
+    assert main(["doctor", "--no-spark"]) == 0
+    assert f"note  import aqueduct    finds {tmp_path / 'aqueduct'}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

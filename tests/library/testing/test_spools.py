@@ -67,3 +67,10 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     write_spool(tmp_path, [b"a"])
     with pytest.raises(InvalidOption):
         write_spool(tmp_path, [b"a"], partitions=2)
+
+
+@pytest.mark.parametrize("messages", [["text"], "text", [3], [SpoolMessage(payload="text")]])  # type: ignore[arg-type]
+def test_what_is_not_bytes_is_refused(tmp_path: Path, messages: object) -> None:
+    with pytest.raises(TypeError, match="messages are bytes or SpoolMessage"):
+        write_spool(tmp_path / "spool", messages)  # type: ignore[arg-type]
+    assert not (tmp_path / "spool").exists()

@@ -60,6 +60,8 @@ def test_what_names_no_intake_is_refused(tmp_path: Path) -> None:
         watched("host:4434")
     with pytest.raises(SpoolFailed, match=r"IO.*nothing"):
         watched(tmp_path / "nothing")
+    with pytest.raises(InvalidOption, match=r"BAD_VALUE.*is a URL.*directory of its spool"):
+        watched("http://127.0.0.1:9464")
     token = tmp_path / "token"
     token.write_text("t\n")
     with pytest.raises(InvalidOption, match=r"--ca .*none cannot be read"):

@@ -18,6 +18,15 @@ def test_where_there_is_no_spool(
     assert "nowhere" in error(capsys, "AQUEDUCT_SPOOL.IO", what, tmp_path / "nowhere")
 
 
+def test_spools_with_names_of_their_own_are_named(
+    ended: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = ended.rename(ended.with_name("orders"))
+    assert f"Name what is below it: {named}" in error(
+        capsys, "AQUEDUCT_SPOOL.IO", "ls", named.parent
+    )
+
+
 @pytest.mark.parametrize("what", ["ls", "cat", "verify", "cursors", "settings"])
 def test_the_spool_of_another_user(
     ended: Path, what: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
