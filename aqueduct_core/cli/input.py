@@ -11,6 +11,7 @@ import asyncio
 import errno
 import os
 import stat
+import sys
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -25,10 +26,13 @@ def check_files(files: Sequence[Path]) -> None:
     """Before anybody is dialled.
 
     Raises:
-        InvalidOption: BAD_VALUE, for the first one that cannot be read.
+        InvalidOption: BAD_VALUE, for the first one that cannot be read; MISSING where standard
+            input is wanted and closed: whatever is opened next would be taken for it.
     """
-    for path in files:
+    for path in files or (Path("-"),):
         if str(path) == "-":
+            if sys.stdin is None:
+                raise InvalidOption("MISSING", "standard input is closed", "Name files to send")
             continue
         try:
             if path.is_dir():

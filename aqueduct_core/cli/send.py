@@ -74,6 +74,12 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     add_numbering(parser)
     parser.add_argument(
+        "-q",
+        dest="quiet",
+        action="store_true",
+        help="no bar of progress, and no counts where all was acked",
+    )
+    parser.add_argument(
         "--wait",
         choices=["stored", "committed"],
         default="stored",
@@ -151,8 +157,10 @@ async def _send(options: argparse.Namespace) -> int:
     opening = _produce(options) if options.producer is not None else _connect(options)
     sent = SentInput(0 if options.whole_file else len(options.delimiter))
     async with opening as (sender, skip):
-        showing = _show_progress(sender, sent, input_bytes(options.files))
-        progress = asyncio.ensure_future(showing)
+        total = input_bytes(options.files)
+        progress = asyncio.ensure_future(
+            asyncio.sleep(0) if options.quiet else _show_progress(sender, sent, total)
+        )
         try:
             await _send_all(sender, _wanted(options, skip, sent), options, sent)
         except SinkFailed as error:
@@ -163,8 +171,9 @@ async def _send(options: argparse.Namespace) -> int:
             progress.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await progress
-            _print_totals(sender, sent, options.wait, time.monotonic() - started)
             counts = sender.statistics
+            if not options.quiet or counts.acked != counts.sent:
+                _print_totals(sender, sent, options.wait, time.monotonic() - started)
             complete = counts.reliable_acked == counts.reliable_sent
             if sent.resumable and (sys.exc_info()[0] is not None or not complete):
                 _say_where_to_resume(sender)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -65,3 +66,12 @@ def test_a_slow_standard_input_is_sent_as_it_comes(certificates: Path) -> None:
             assert listener.end() == (0, b"first\nsecond\n")
             sending.stdin.close()
             sending.wait(TIMEOUT)
+
+
+def test_standard_input_that_is_closed_is_told_before_anybody_is_dialled() -> None:
+    command = " ".join([*map(shlex.quote, map(str, AQUEDUCT)), "send", "aqueduct://localhost:1"])
+    done = subprocess.run(
+        ["sh", "-c", f"{command} <&-"], capture_output=True, check=False, timeout=TIMEOUT
+    )
+    assert done.returncode == 1
+    assert b"AQUEDUCT_INVALID_OPTION.MISSING] standard input is closed. Name files" in done.stderr

@@ -110,3 +110,15 @@ def test_large_payloads_go_by_stream_in_unreliable_mode(certificates: Path, tmp_
         )  # fmt: skip
         assert totals(done)["acked"] == 1
         assert listener.end() == (0, b"reliable 100000")
+
+
+def test_quiet_it_counts_nothing_where_all_was_acked_and_still_tells_errors(
+    certificates: Path,
+) -> None:
+    trust = ("--ca", certificates / "ca.pem")
+    with listening(certificates, "-J", "-c", "3") as listener:
+        done = aqueduct("send", listener.url, *trust, "-q", stdin=b"one\ntwo\nthree\n")
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    gone = aqueduct("send", listener.url, *trust, "-q", stdin=b"one\n")
+    assert gone.returncode == 1
+    assert b"AQUEDUCT_CONNECT" in gone.stderr
