@@ -92,7 +92,9 @@ def found_by_spark(name: str, module: str) -> str:
     """
     interpreter = sparks_python(os.environ)
     python = confirm(interpreter, name, module)
-    program = {**os.environ, "PYTHONPATH": interpreter.environment["PYTHONPATH"]}
+    program = dict(os.environ)
+    if importlib.util.find_spec("pyspark") is None:  # as spark-submit of SPARK_HOME has it
+        program["PYTHONPATH"] = interpreter.environment["PYTHONPATH"]
     printed = _output([sys.executable, "-c", LOAD, name], program, LOAD_TIMEOUT)
     if "[AQUEDUCT_" not in printed:  # the format is there once it complains of missing options
         lines = printed.strip().splitlines() or ["Spark did not start"]
