@@ -32,7 +32,7 @@ PYTEST := .ci/quick-start $(SHORT_LIFE); OPENBLAS_NUM_THREADS=1 \
   SPARK_SUBMIT_OPTS='$(SHORT_LIFE) $(SHARED_CLASSES)' SPARK_LAUNCHER_OPTS="$(SHORT_LIFE)" $(JAVA) \
   $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-.PHONY: help demo test test-all hostile browser lab check bench bench-kafka bench-long soak simulate fuzz mutants wheel matrix pages docs docs-links setup setup-demo clean
+.PHONY: help demo test test-all hostile browser lab check bench bench-kafka bench-long soak simulate fuzz mutants wheel matrix pages docs setup setup-demo clean
 
 ## what there is to make
 help:
@@ -182,10 +182,6 @@ SPHINX = $(BIN)/python -c 'import furo, myst_parser' 2>/dev/null || \
 ## the site of README.md and docs/: docs-out/index.html
 docs: setup
 	@$(SPHINX) -b html . docs-out
-
-## whether links to other sites lead somewhere: it asks them
-docs-links: setup
-	@$(SPHINX) -b linkcheck . docs-out/links
 
 ## away with all that was made here
 clean:

@@ -45,9 +45,6 @@ html_theme_options = {"navigation_with_keys": True}
 pygments_style = "friendly"
 pygments_dark_style = "native"
 
-linkcheck_timeout = 20
-linkcheck_ignore = [r"https?://(localhost|127\.0\.0\.1)"]
-
 
 def with_toctrees(_app: Sphinx, page: str, source: list[str]) -> None:
     """Make the lists of docs/index.md the tree of the site: each list below a heading is a part."""

@@ -32,7 +32,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         examples=EXAMPLES,
     )
     parser.add_argument("url", metavar="aqueduct://HOST:PORT")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="channels to ask for")
+    parser.add_argument("names", nargs="*", default=[], metavar="NAME", help="channels to ask for")
     add_output(parser)
     parser.add_argument(
         "-e", dest="until_finished", action="store_true", help="stop when all channels ended"

@@ -140,10 +140,11 @@ def wait_for_end(out: Path) -> None:
 
 def show(out: Path, begun: float) -> None:
     """One line: what the producers have had acked and what the table holds."""
+    # In this order: what is in the table was sent before.
+    rows = load_json(out / "progress.json").get("rows", 0)
     ledgers = [load_json(out / "ledger" / f"{name}.json") for name in CHANNELS]
     sent = sum(ledger.get("sent", 0) for ledger in ledgers)
     acked = sum(ledger.get("acked", 0) for ledger in ledgers)
-    rows = load_json(out / "progress.json").get("rows", 0)
     elapsed = time.monotonic() - begun
     text = f"{elapsed:4.0f} s   sent {sent:,}   acked {acked:,}   in the table {rows:,}"
     if sys.stderr.isatty():

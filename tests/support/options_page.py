@@ -20,8 +20,8 @@ KINDS = {
 }
 HEAD = """# Options
 
-Made by `python -m tests.support.options_page` from `aqueduct_spark/options/*_specs.py` and
-`aqueduct_spark/formats/aqueduct/options.py`; do not edit.
+<!-- Made by `python -m tests.support.options_page` from `aqueduct_spark/options/*_specs.py` and
+`aqueduct_spark/formats/aqueduct/options.py`; do not edit. -->
 
 Keys are case-insensitive, values are strings. Durations need a unit (`10s`, `15m`, `20ms`), sizes
 too (`64m`, `10g`). An unknown key, a value that cannot be read, a missing or conflicting option is

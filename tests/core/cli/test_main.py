@@ -64,3 +64,11 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert end.value.code == 0
     assert capsys.readouterr().out.startswith("aqueduct ")
+
+
+@pytest.mark.parametrize("verb", ["send", "subscribe"])
+def test_only_what_is_required_is_missed(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([verb])
+    assert end.value.code == 2
+    assert "required: aqueduct://HOST:PORT. See" in capsys.readouterr().err
