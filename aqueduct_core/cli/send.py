@@ -57,7 +57,9 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         examples=EXAMPLES,
     )
     parser.add_argument("url", metavar="aqueduct://HOST:PORT")
-    parser.add_argument("files", nargs="*", default=[], type=Path, metavar="FILE", help="'-' is standard input")
+    parser.add_argument(
+        "files", nargs="*", default=[], type=Path, metavar="FILE", help="'-' is standard input"
+    )
     cut = parser.add_mutually_exclusive_group()
     cut.add_argument("--whole-file", action="store_true", help="a message is a whole file")
     cut.add_argument(

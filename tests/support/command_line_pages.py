@@ -23,7 +23,8 @@ MANUAL = ROOT / "docs" / "man"
 
 HEAD = """# Command line
 
-<!-- Made by `python -m tests.support.command_line_pages` from the parsers of the verbs; do not edit. -->
+<!-- Made by `python -m tests.support.command_line_pages` from the parsers of the verbs; do not
+edit. -->
 
 `aqueduct VERB --help` says the same, and so do `man aqueduct` and `man aqueduct-VERB` where the
 environment is activated. Options are those of kcat where the two do the same: `-f` a format, `-o`
