@@ -17,6 +17,9 @@ ChannelOrder = Literal["rate", "messages", "bytes", "quiet", "repeated", "nacked
 """By what channels are ordered, the most first; ``quiet``: those that brought nothing for longest;
 ``tree``: each below the one that brought it."""
 
+PEER_ORDERS: tuple[ChannelOrder, ...] = ("rate", "messages", "bytes", "quiet", "repeated")
+"""Those that have a meaning for connections, which are by rate in any other."""
+
 MOST_CHANNELS = 1_000
 """That one answer names, however many are asked for."""
 

@@ -48,8 +48,8 @@ def channels(many: int) -> tuple[ChannelStatus, ...]:
                 bytes=9_128_400 // at,
                 repeated=17 if at == 2 else 0,
                 nacked=5 if at == 3 else 0,
-                rate=1_523.4 / at**1.4,
-                byte_rate=152_340 / at**1.4,
+                rate=1_523.4 / at**1.4 * (at % 5 < 3),
+                byte_rate=152_340 / at**1.4 * (at % 5 < 3),
                 depth=1 if at < 4 else 2,
             )
         )

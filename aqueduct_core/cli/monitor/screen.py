@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from aqueduct_core.escape import escaped
-from aqueduct_core.flight.activity import ChannelOrder, ChannelStatus, PeerStatus
+from aqueduct_core.flight.activity import PEER_ORDERS, ChannelOrder, ChannelStatus, PeerStatus
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.monitoring.health import ObservedIntake, troubles
 from aqueduct_core.monitoring.summary import RateSample, Summary
@@ -66,15 +66,17 @@ def screen(
     ``at``: the time of day."""
     statuses = [each.status for each in seen if each.status is not None]
     summary = Summary.of(statuses)
-    problems = _problems(seen)[:MOST_PROBLEMS]
+    problems = [
+        Text(f"! {problem}", "bold red", no_wrap=height is not None, overflow="ellipsis")
+        for problem in _problems(seen)[:MOST_PROBLEMS]
+    ]
+    if not statuses:  # figures of nobody would be taken for figures
+        return Group(_title(seen, at, view), *problems, _keys(view, height is not None))
     cursors = min(MOST_CURSORS, len(summary.cursors))
     head: list[RenderableType] = [
         _title(seen, at, view),
         *_totals(summary, width),
-        *(
-            Text(f"! {problem}", "bold red", no_wrap=height is not None, overflow="ellipsis")
-            for problem in problems
-        ),
+        *problems,
         _cursors(summary, cursors, width),
     ]
     used = 4 + len(problems) + cursors + 1 + 1 + 2  # titles of tables, the last line
@@ -84,7 +86,7 @@ def screen(
     if view.peers:
         peers = ordered([(p, _name(at)) for at, each in acting for p in each.peers], view.order)
         found = sum(each.peers_found for _, each in acting)
-        body = _peers(peers[:room], found, width, several)
+        body = _peers(peers[:room], found, view, width, several)
     else:
         channels = ordered(
             [(c, _name(at)) for at, each in acting for c in each.channels], view.order
@@ -225,17 +227,19 @@ def _channels(
                 Text(intake),
             )
         )
-    title = f"channels: {len(channels)} of {found:,}, by {view.order}"
-    if view.search:
-        title += f", with {escaped(view.search, 40)!r}"
+    title = f"channels: {len(channels)} of {found:,}, by {view.order}{_sought(view)}"
     columns = ("channel", ">msg/s", ">messages", ">bytes", ">quiet", ">rep.", ">lost", "state",
                "producer", "connection", "intake")  # fmt: skip
     kept = len(columns) - (not several) if width >= WIDE else 8
     return Group(_line((title, "bold")), _table(columns[:kept], rows, width))
 
 
+def _sought(view: TopView) -> str:
+    return f", with {escaped(view.search, 40)!r}" if view.search else ""
+
+
 def _peers(
-    peers: Sequence[Placed[PeerStatus]], found: int, width: int, several: bool
+    peers: Sequence[Placed[PeerStatus]], found: int, view: TopView, width: int, several: bool
 ) -> RenderableType:
     rows = [
         (
@@ -255,14 +259,16 @@ def _peers(
     columns = ("address", "producer", ">msg/s", ">messages", ">bytes", ">channels", ">quiet",
                ">held back", ">connected", "intake")  # fmt: skip
     kept = len(columns) - (not several) if width >= WIDE else 7
-    title = _line((f"connections: {len(peers)} of {found:,}", "bold"))
+    order = view.order if view.order in PEER_ORDERS else "rate"
+    title = _line((f"connections: {len(peers)} of {found:,}, by {order}{_sought(view)}", "bold"))
     return Group(title, _table(columns[:kept], rows, width))
 
 
 def _keys(view: TopView, live: bool) -> Text:
     if view.typing:
         return Text(f"search: {escaped(view.search)}▏  Enter keeps it, Esc clears it", "reverse")
-    keys = "q quit  s order  / search  c connections  p pause" if live else ""
+    other = "channels" if view.peers else "connections"
+    keys = f"q quit  s order  / search  c {other}  p pause" if live else ""
     return _line((keys, "dim"))
 
 

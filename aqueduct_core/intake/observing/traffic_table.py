@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from aqueduct_core.flight.activity import (
-    ChannelOrder,
+    PEER_ORDERS,
     ChannelQuery,
     ChannelStatus,
     PeerStatus,
@@ -207,7 +207,8 @@ class TrafficTable:
             or sought in each.connection.casefold()
         ]
         peers = [_peer(*pair, now) for pair in found]
-        peers.sort(key=lambda each: (-_peer_rank(each, query.order), each.connection))
+        order = query.order if query.order in PEER_ORDERS else "rate"
+        peers.sort(key=lambda each: (-getattr(each, order), each.connection))
         return tuple(peers[: query.peers]), len(found)
 
     @property
@@ -291,14 +292,6 @@ def _channel(each: ChannelTraffic, now: float, depth: int = 0) -> ChannelStatus:
         depth=depth,
         reason=each.reason,
     )
-
-
-def _peer_rank(each: PeerStatus, order: ChannelOrder) -> float:
-    match order:
-        case "messages" | "bytes" | "quiet" | "repeated":
-            return float(getattr(each, order))
-        case _:
-            return each.rate
 
 
 def _peer(connection: ConnectionState, known: ConnectionTraffic, now: float) -> PeerStatus:

@@ -98,6 +98,14 @@ def test_numbers_are_never_cut(width: int) -> None:
             assert "…" not in line[len(line) // 2 :]
 
 
+def test_where_no_intake_answers_there_are_no_figures() -> None:
+    lines = drawn(GONE, width=120, height=24)
+    assert lines[0].startswith("aqueduct top spool/intake-2  ◐ 0 of 1 answer")
+    assert lines[1] == "! [AQUEDUCT_INTAKE.UNREACHABLE] it is gone"
+    assert lines[2].startswith("q quit")
+    assert len(lines) == 3
+
+
 @pytest.mark.parametrize("peers", [False, True])
 def test_of_several_intakes_each_row_says_which(peers: bool) -> None:
     lines = [line.rstrip() for line in drawn(ONE, MANY, view=TopView(peers=peers), width=160)]
@@ -119,6 +127,7 @@ def test_connections_have_the_order_of_the_view() -> None:
         view = TopView(order=order, peers=True)  # type: ignore[arg-type]
         lines = drawn(*both, view=view)
         begin = next(at for at, line in enumerate(lines) if line.startswith("connections: "))
+        assert lines[begin].endswith(f"by {'rate' if order == 'name' else order}")
         assert lines[begin + 2].startswith(first), order
 
 
