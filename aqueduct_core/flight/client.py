@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
@@ -346,7 +347,8 @@ class IntakeClient:
             return TlsFailed(
                 "UNKNOWN_CA",
                 f"the certificate of the intake at {self.address} is not of this spool's authority",
-                "Another intake has that address; check option spool and the port",
+                "Another intake has that address, or the authority is of another spool: check the "
+                "port, and options spool or tls.caFile",
             )
         if isinstance(error, fl.FlightUnavailableError):
             return self._unreachable(f"does not answer: {_cause(text)}")
@@ -360,7 +362,14 @@ class IntakeClient:
         )
 
 
+_GRPC_PREFIX = re.compile(
+    r"(Flight returned \w+ error, with message: )?(UNKNOWN: )?(ipv[46]:[^ ]+: )?"
+)
+"""The class of a failure, which we name ourselves, and the address, which stands before it."""
+
+
 def _cause(text: str) -> str:
     """The telling end of gRPC's chain of reasons, on one line."""
     line = text.strip().splitlines()[0] if text.strip() else "no reason given"
-    return line.split("last error: ")[-1].removesuffix(". Detail: Failed")[:200].rstrip(". ")
+    last = line.split("last error: ")[-1].removesuffix(". Detail: Failed")
+    return _GRPC_PREFIX.sub("", last)[:200].rstrip(". ")

@@ -33,6 +33,8 @@ class StallKind(NamedTuple):
     Args:
         what, remedy: templates; ``{subject}`` is whom it is about, the other fields are those of
             `Stall.of`.
+        meanwhile: what goes on by itself; said behind the remedy while that is so, and not by the
+            error that ends a query.
         over: what is said of the subject when it is over.
         after: seconds that it lasts before it is told.
         error: class and subclass of the error that ends a query for it; None: that of its cause.
@@ -45,6 +47,7 @@ class StallKind(NamedTuple):
     remedy: str
     over: str
     after: float
+    meanwhile: str = ""
     error: tuple[str, str] | None = None
     lasting: bool = False
     normal: bool = False
@@ -55,15 +58,17 @@ KINDS: Mapping[str, StallKind] = {
     # told by an intake
     "endpoint-down": StallKind(
         "{subject} is not connected: {cause}",
-        "It is dialled again until it answers: see that it runs, and that host and port are right",
+        "See that it runs, and that host and port are right",
         "is connected again",
         1.5,
+        "it is dialled again until it answers",
     ),
     "endpoint-refuses": StallKind(
         "{subject} is not usable as it is: {cause}",
-        "{cause_remedy}; it is dialled again meanwhile",
+        "{cause_remedy}",
         "is connected again",
         0.0,
+        "it is dialled again meanwhile",
         lasting=True,
     ),
     "spool-full": StallKind(
@@ -71,13 +76,14 @@ KINDS: Mapping[str, StallKind] = {
         "{cause_remedy}",
         "has room again",
         2.0,
-        ("SpoolFailed", "FULL"),
+        error=("SpoolFailed", "FULL"),
     ),
     "disk-full": StallKind(
         "the disk of {subject} is full, and nothing more is stored or acked",
-        "Free some space there: it goes on by itself, and nothing that was acked is lost",
+        "Free some space there",
         "has room again",
         1.5,
+        "it goes on by itself then, and nothing that was acked is lost",
         ("SpoolFailed", "FULL"),
     ),
     "no-producer": StallKind(
@@ -94,7 +100,7 @@ KINDS: Mapping[str, StallKind] = {
         "each of them",
         "has its first producer",
         1.5,
-        ("AuthFailed", "REJECTED"),
+        error=("AuthFailed", "REJECTED"),
         ends=False,
     ),
     # told by a query
@@ -103,6 +109,7 @@ KINDS: Mapping[str, StallKind] = {
         "{cause_remedy}",
         "answers again",
         2.0,
+        "{meanwhile}",
         ("IntakeFailed", "UNREACHABLE"),
     ),
     "launch-waits": StallKind(
@@ -111,30 +118,32 @@ KINDS: Mapping[str, StallKind] = {
         "queries and jobs have all of its cores, or the cluster gives it no executor",
         "runs",
         4.0,
-        ("IntakeFailed", "LAUNCH_TIMEOUT"),
+        error=("IntakeFailed", "LAUNCH_TIMEOUT"),
         ends=False,
     ),
     "launch-slow": StallKind(
         "{subject} is not ready on {place}: {cause}",
-        "It is waited for up to launchTimeout; read intake.log in {directory} on that host",
+        "Read intake.log in {directory} on that host",
         "runs",
         3.0,
+        "it is waited for, up to launchTimeout",
         ("IntakeFailed", "LAUNCH_TIMEOUT"),
         ends=False,
     ),
     "launch-fails": StallKind(
         "{subject} could not be started on {place}: {cause}",
-        "{cause_remedy}; Spark tries again as often as spark.task.maxFailures says",
+        "{cause_remedy}",
         "runs",
         0.0,
+        "Spark tries again as often as spark.task.maxFailures says",
         ends=False,
     ),
     "spool-away": StallKind(
         "the spool of {subject} is on none of the executors that were asked ({place})",
-        "Mount its volume there, or share it between executors; more of them are asked until "
-        "launchTimeout",
+        "Mount its volume there, or share it between executors",
         "runs",
         2.0,
+        "more of them are asked, until launchTimeout",
         ("IntakeFailed", "UNREACHABLE"),
     ),
     "few-rows": StallKind(
@@ -154,7 +163,7 @@ class Stall(JsonForm, frozen=True):
     Args:
         kind: a row of `KINDS`; one of a newer release is unknown here.
         subject: whom it is about. There is one stall of a subject at a time.
-        what, remedy: sentences without full stop, as those of an error.
+        what, remedy, meanwhile: as those of its kind, filled in; sentences without full stop.
         error_class, error_subclass: of the error that ends a query for it; "" where none does.
         seconds: for how long it has been so, as far as whoever tells it knows.
     """
@@ -166,6 +175,7 @@ class Stall(JsonForm, frozen=True):
     error_class: str = ""
     error_subclass: str = ""
     seconds: float = 0.0
+    meanwhile: str = ""
 
     @classmethod
     def of(
@@ -182,7 +192,9 @@ class Stall(JsonForm, frozen=True):
             fields = {"cause": cause} | fields
         what = row.what.format(subject=subject, **fields)
         remedy = row.remedy.format(subject=subject, **fields)
-        return cls(kind, subject, what, remedy, *(found or ("IntakeFailed", "UNREACHABLE")))
+        meanwhile = row.meanwhile.format(subject=subject, **fields)
+        error = found or ("IntakeFailed", "UNREACHABLE")
+        return cls(kind, subject, what, remedy, *error, meanwhile=meanwhile)
 
     @property
     def row(self) -> StallKind:
@@ -197,8 +209,11 @@ class Stall(JsonForm, frozen=True):
 
     def __str__(self) -> str:
         """One line: name of the error, what, what to do."""
+        advice = f"{self.remedy}; {self.meanwhile}" if self.meanwhile else self.remedy
         error = self.error
-        return f"{self.what}. {self.remedy}" if error is None else str(error)
+        if error is None:
+            return f"{self.what}. {advice}"
+        return str(type(error)(error.subclass, error.what, advice))
 
 
 _UNKNOWN = StallKind("", "", "goes on again", 2.0)
@@ -213,11 +228,9 @@ class StallLine(NamedTuple):
 
 @dataclass(slots=True)
 class _Trouble:
-    """One kind of trouble of a subject: since when it is so, since when we know, and whether it was
-    told."""
+    """One kind of trouble of a subject: since when it is so, and whether it was told."""
 
     began: float
-    met: float
     told: bool = False
 
 
@@ -227,6 +240,8 @@ class _Standing:
     began: float
     patient: bool
     """It was there a moment ago, and has to last longer before it is told."""
+    met: float
+    """When we met the first trouble that is bounded as the present one, without another between."""
     troubles: dict[tuple[str, str], _Trouble] = field(default_factory=dict)
 
     @property
@@ -240,8 +255,10 @@ class _Standing:
         return any(trouble.told for trouble in self.troubles.values())
 
     def becomes(self, stall: Stall, now: float) -> _Trouble:
+        if stall.row.lasting is not self.stall.row.lasting:
+            self.met = now
         self.stall = stall
-        return self.troubles.setdefault(_name(stall), _Trouble(now - stall.seconds, now))
+        return self.troubles.setdefault(_name(stall), _Trouble(now - stall.seconds))
 
     def due(self, now: float) -> bool:
         least = max(self.stall.row.after, STEADY if self.patient else 0.0)
@@ -273,7 +290,7 @@ class StallLog:
         for subject, stall in present.items():
             standing = self._standing.get(subject)
             if standing is None:
-                standing = _Standing(stall, now - stall.seconds, subject in self._ended)
+                standing = _Standing(stall, now - stall.seconds, subject in self._ended, now)
                 self._standing[subject] = standing
             trouble = standing.becomes(stall, now)
             if standing.due(now) and not trouble.told:
@@ -302,7 +319,7 @@ class StallLog:
         none.
         """
         for standing in self._standing.values():
-            stall, known = standing.stall, now - standing.trouble.met
+            stall, known = standing.stall, now - standing.met
             option, limit = refusals if stall.row.lasting else waits
             error = stall.error
             if error is not None and stall.row.ends and limit is not None and known >= limit:

@@ -85,7 +85,8 @@ class LaunchedIntakes:
 
 
 class StandaloneIntakes:
-    """Intakes that run on their own, at known addresses; each is waited for ``timeout`` seconds.
+    """Intakes that run on their own, at known addresses. They are waited for ``timeout`` seconds
+    until all of them were there once; from then on it is for the query to say how long.
 
     Credentials that none of them takes are an error at once, as long as they never were taken.
     """
@@ -95,6 +96,7 @@ class StandaloneIntakes:
         self._timeout = timeout
         self._missing_since: float | None = None
         self._trusted = False
+        self._complete = False
 
     def find(self, start: StreamOffset, status_at: StatusAt) -> dict[int, tuple[str, IntakeStatus]]:
         answers = [status_at(address) for address in self._addresses]
@@ -108,7 +110,7 @@ class StandaloneIntakes:
                 found[number] = (self._addresses[place], structs.replace(status, opened=()))
         self._trusted = self._trusted or bool(found)
         if len(found) == len(self._addresses):
-            self._missing_since = None
+            self._missing_since, self._complete = None, True
             return found
         self._check_wait(answers, known)
         return found
@@ -125,6 +127,8 @@ class StandaloneIntakes:
         for answer in answers:
             if isinstance(answer, AuthFailed | InvalidOption | TlsFailed) and not self._trusted:
                 raise answer
+        if self._complete:
+            return
         now = time.monotonic()
         self._missing_since = now if self._missing_since is None else self._missing_since
         if now - self._missing_since <= self._timeout:

@@ -59,20 +59,28 @@ def parse_starting(value: str) -> Starting:
             return Latest()
     try:
         raw = json.loads(value)
-        offsets = {int(intake): _partitions(raw[intake]) for intake in raw}
-    except (ValueError, TypeError, KeyError, AttributeError):
+        named = {
+            int(intake): {int(partition): offset for partition, offset in offsets.items()}
+            for intake, offsets in raw.items()
+        }
+    except (ValueError, TypeError, AttributeError):
         raise ValueError(_ALLOWED) from None
-    return Specific(offsets)
+    return Specific({intake: _partitions(intake, named[intake]) for intake in named})
 
 
-def _partitions(raw: Mapping[str, int]) -> tuple[int, ...]:
-    by_number = {int(partition): offset for partition, offset in raw.items()}
-    if sorted(by_number) != list(range(len(by_number))):
-        raise ValueError("partitions are numbered from 0 without holes")
-    offsets = tuple(by_number[p] for p in range(len(by_number)))
-    if any(type(o) is not int or o < EARLIEST_MARK for o in offsets):
-        raise ValueError("offsets are whole numbers")
-    return offsets
+def _partitions(intake: int, named: Mapping[int, object]) -> tuple[int, ...]:
+    offsets = []
+    for partition in range(len(named)):
+        if partition not in named:
+            raise ValueError(
+                f"JSON with all partitions from 0 on, and of intake {intake} it lacks {partition}: "
+                f"{EARLIEST_MARK} is earliest, {LATEST_MARK} is latest"
+            )
+        offset = named[partition]
+        if type(offset) is not int or offset < EARLIEST_MARK:
+            raise ValueError(_ALLOWED)
+        offsets.append(offset)
+    return tuple(offsets)
 
 
 def starting_positions(

@@ -53,9 +53,11 @@ def standalone_credentials(source: Standalone, token: Token) -> Credentials:
     """What the intakes are called with; read again each time, so that what was renewed is used.
 
     Raises:
-        InvalidOption: BAD_VALUE when the authority cannot be read.
+        InvalidOption: BAD_VALUE when the authority cannot be read, or is none.
         AuthFailed: MISSING when there is no token.
     """
+    from cryptography import x509
+
     from aqueduct_core.flight.credentials import Credentials
 
     presented = token.value()
@@ -63,10 +65,14 @@ def standalone_credentials(source: Standalone, token: Token) -> Credentials:
         raise AuthFailed("MISSING", "The intakes want a token", "Set 'auth.tokenFile'")
     try:
         authority = Path(source.authority).read_bytes()
-    except OSError as error:
+        x509.load_pem_x509_certificates(authority)
+    except (OSError, ValueError) as error:
+        why = "holds no certificate in PEM form"
+        if isinstance(error, OSError):
+            why = f"cannot be read: {error.strerror}"
         raise InvalidOption(
             "BAD_VALUE",
-            f"Option 'tls.caFile' is '{source.authority}', which cannot be read: {error.strerror}",
+            f"Option 'tls.caFile' is '{source.authority}', which {why}",
             "Name the certificate of the authority of the intakes' spools",
         ) from None
     return Credentials(presented, authority)

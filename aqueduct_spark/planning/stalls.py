@@ -18,13 +18,8 @@ from aqueduct_core.primitives.units import written_duration
 from aqueduct_spark.planning.admission import AdmissionDelay
 from aqueduct_spark.planning.launches import PendingLaunch
 
-LAUNCHED_AGAIN = (
-    "The next batch starts it again; intake.log in its directory of the spool says how it ended"
-)
-WAITED_FOR = (
-    "It is waited for, up to launchTimeout: start it again, or name its Flight address in option "
-    "intakes"
-)
+LAUNCHED_AGAIN = "Its intake.log in its directory of the spool says how it ended"
+STARTED_BY_OTHERS = "Start it again, or name its Flight address in option intakes"
 
 
 class Held(NamedTuple):
@@ -44,9 +39,11 @@ def told_by_intakes(statuses: Mapping[int, IntakeStatus], *, launched: bool) -> 
 
 def intakes_down(troubles: Mapping[str, AqueductError], *, launched: bool) -> Iterator[Stall]:
     """The intakes that do not answer, by what they are called."""
-    remedy = LAUNCHED_AGAIN if launched else WAITED_FOR
+    remedy = LAUNCHED_AGAIN if launched else STARTED_BY_OTHERS
+    meanwhile = "the next batch starts it again" if launched else "it is waited for"
     for name, error in troubles.items():
-        yield Stall.of("intake-down", name, error, cause_remedy=remedy)
+        cause = error.what.removeprefix(f"the {name} does not answer: ")
+        yield Stall.of("intake-down", name, cause, cause_remedy=remedy, meanwhile=meanwhile)
 
 
 def launches_waiting(

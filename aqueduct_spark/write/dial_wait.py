@@ -50,7 +50,7 @@ class DialWait:
 
     def _tell(self) -> None:
         self._told = True
-        silent = ConnectFailed("TIMEOUT", "it has not answered yet", "")
+        silent = ConnectFailed("NO_REPLY", "it has not answered yet", "")
         stall = Stall.of("endpoint-down", self._subject, self.failure or silent)
         log.warning("waiting for %s: %s", self._waited, stall)
 

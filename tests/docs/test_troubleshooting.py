@@ -28,6 +28,8 @@ def row(kind: StallKind) -> str:
         name, subclass = kind.error
         ends += f": `[{getattr(errors, name).condition}.{subclass}]`"
     remedy = kind.remedy.replace("{cause_remedy}", "What the line says at its end")
+    if kind.meanwhile and "{" not in kind.meanwhile:
+        remedy += f"; {kind.meanwhile}"
     return f"| `{kind.what}` | {remedy} | {ends} |"
 
 

@@ -73,7 +73,7 @@ def endpoint_stalls(subscriptions: SubscriptionStatus | None, scheme: str) -> It
     for endpoint in () if subscriptions is None else subscriptions.endpoints:
         if endpoint.connected or endpoint.over:
             continue
-        silent = ConnectFailed("TIMEOUT", "it has not answered yet", "")
+        silent = ConnectFailed("NO_REPLY", "it has not answered yet", "")
         kind = "endpoint-refuses" if endpoint.refused else "endpoint-down"
         subject = f"endpoint {scheme}://{endpoint.address}"
         yield Stall.of(kind, subject, endpoint.error or silent)

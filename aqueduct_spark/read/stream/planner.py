@@ -138,6 +138,7 @@ class StreamPlanner:
     def _next(self, start: StreamOffset) -> StreamOffset:
         end = self._step(start)
         while self._bounded and end == start and len(self._seen) < self._terms.intakes:
+            self._stalls.check()
             time.sleep(RETRY_PAUSE)
             end = self._step(start)
         if end == start and not self._bounded:
@@ -391,6 +392,7 @@ class StreamPlanner:
         """The intakes that answer; those on their own are waited for where rows are wanted."""
         seen = self._clients.observe(end)
         while not self._intakes.launches and not touched <= set(seen):
+            self._stalls.check()
             time.sleep(RETRY_PAUSE)
             seen = self._clients.observe(end)
         return seen

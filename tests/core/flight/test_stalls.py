@@ -44,7 +44,8 @@ def test_what_is_short_is_told_by_no_line() -> None:
 def test_a_stall_is_named_with_cause_and_remedy_as_an_error_is() -> None:
     assert str(DOWN).startswith(
         "[AQUEDUCT_CONNECT.REFUSED] endpoint aqueduct://h:1 is not connected: "
-        "nobody listens at h:1. It is dialled again until it answers"
+        "nobody listens at h:1. See that it runs, and that host and port are right; it is dialled "
+        "again until it answers. "
     )
     assert str(REFUSES).startswith("[AQUEDUCT_AUTH.REJECTED]")
     assert "Set auth.tokenFile; it is dialled again" in str(REFUSES)
@@ -136,6 +137,26 @@ def test_a_limit_makes_an_error_of_it(
         assert stall.error is not None
         assert (error.name, error.remedy) == (stall.error.name, stall.remedy)
         assert f"(for 1 min, and {named})" in str(error)
+
+
+def test_a_limit_counts_through_each_cause_of_the_same_wait() -> None:
+    """Who does not answer yet, then not at all, then is refused by its host is waited for."""
+    name = "endpoint aqueduct://h:1"
+    silent, unknown = (
+        Stall.of("endpoint-down", name, ConnectFailed(subclass, "why", ""))
+        for subclass in ("NO_REPLY", "DNS")
+    )
+    log, limits = StallLog(), (("stallTimeout", 20.0), ("refusalTimeout", 5.0))
+    log.observe([silent], 0.0)
+    log.observe([unknown], 10.0)
+    log.observe([DOWN], 15.0)
+    assert log.overdue(19.0, *limits) is None
+    error = log.overdue(20.0, *limits)
+    assert error is not None
+    assert "dialled again" not in str(error)  # not any more
+    log.observe([REFUSES], 20.0)  # is told for its own time
+    assert log.overdue(24.0, *limits) is None
+    assert isinstance(log.overdue(25.0, *limits), AuthFailed)
 
 
 def test_a_stall_of_a_newer_release_is_told_as_it_says() -> None:

@@ -174,6 +174,7 @@ READ_REFUSALS = [
     ({"startingOffsets": '{"1":{"0":1,"1":1}}'}, "BAD_VALUE", "intakes 0 to 0"),
     ({"startingOffsets": '{"0":{"0":1,"1":1}}', "view": "events"}, "BAD_VALUE", "0 to 0 for each"),
     ({"startingOffsets": '{"0":{"0":1,"1":-3}}'}, "BAD_VALUE", "earliest, latest, or JSON"),
+    ({"startingOffsets": '{"0":{"1":7}}'}, "BAD_VALUE", "of intake 0 it lacks 0: -2 is earliest"),
     ({"spool": "hdfs://host/spool"}, "BAD_VALUE", "without a scheme"),
     ({"view": "status"}, "BAD_VALUE", "status is for spark.read"),
     ({"mode": "lenient"}, "BAD_VALUE", "permissive"),

@@ -8,6 +8,7 @@ import pytest
 
 from aqueduct_core.errors import AuthFailed, InvalidOption
 from aqueduct_core.primitives.host_port import HostPort
+from aqueduct_core.transport.tls.credentials import ServerTls
 from aqueduct_spark.options.access import TokenSource
 from aqueduct_spark.options.source import Standalone
 from aqueduct_spark.options.tokens import Token, standalone_credentials
@@ -30,9 +31,12 @@ def test_files_are_read_each_time(tmp_path: Path) -> None:
     token = Token.of(auth)
     for written in ("one", "two"):
         secret.write_text(written)
-        authority.write_text("pem")
+        authority.write_bytes(pem := ServerTls.self_signed([written]).cert_pem)
         found = standalone_credentials(source, token)
-        assert (found.token, found.authority) == (written, b"pem")
+        assert (found.token, found.authority) == (written, pem)
+    authority.write_text("no certificate")
+    with pytest.raises(InvalidOption, match=r"'tls\.caFile' is '.*', which holds no certificate"):
+        standalone_credentials(source, token)
     authority.unlink()
     with pytest.raises(InvalidOption, match=r"BAD_VALUE.*'tls\.caFile' is '.*ca\.pem'"):
         standalone_credentials(source, token)

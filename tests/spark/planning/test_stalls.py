@@ -41,12 +41,12 @@ def report(cause: Exception | None = None, *, failed: bool = False) -> LaunchRep
         (
             intakes_down({"intake 0": GONE}, launched=True),
             "[AQUEDUCT_INTAKE.UNREACHABLE] intake 0 does not answer: the intake at h:7",
-            "The next batch starts it again",
+            "how it ended; the next batch starts it again",
         ),
         (
             intakes_down({"intake at h:7": GONE}, launched=False),
-            "[AQUEDUCT_INTAKE.UNREACHABLE] intake at h:7 does not answer",
-            "name its Flight address in option intakes",
+            "[AQUEDUCT_INTAKE.UNREACHABLE] intake at h:7 does not answer: refused. ",
+            "name its Flight address in option intakes; it is waited for. ",
         ),
         (
             launch(None),
@@ -56,13 +56,13 @@ def report(cause: Exception | None = None, *, failed: bool = False) -> LaunchRep
         (
             launch(report()),
             "[AQUEDUCT_INTAKE.LAUNCH_TIMEOUT] intake 0 is not ready on host worker-3",
-            "read intake.log in /data/spool/intake-0 on that host",
+            "Read intake.log in /data/spool/intake-0 on that host",
         ),
         (
             launch(report(TAKEN)),
             "[AQUEDUCT_INTAKE.LAUNCH_TIMEOUT] intake 0 is not ready on host worker-3: "
             "/data/spool/intake-0 is owned by process 7",
-            "It is waited for up to launchTimeout",
+            "it is waited for, up to launchTimeout",
         ),
         (
             launch(report(PORT, failed=True)),
@@ -89,7 +89,9 @@ def test_each_state_is_said_with_its_cause_and_remedy(
     (stall,) = found
     assert str(stall).startswith(said)
     assert remedy in str(stall)
-    assert stall.error is None or str(stall) == str(stall.error)
+    if stall.error is not None:
+        assert (stall.error.what, stall.error.remedy) == (stall.what, stall.remedy)
+        assert stall.meanwhile not in str(stall.error) or not stall.meanwhile
 
 
 def test_what_is_done_about_an_intake_takes_the_place_of_what_it_is() -> None:

@@ -33,7 +33,7 @@ def endpoint(error: AqueductError | None = None, **state: bool) -> list[Stall]:
 @pytest.mark.parametrize(
     ("error", "refused", "kind", "said"),
     [
-        (None, False, "endpoint-down", "CONNECT.TIMEOUT"),
+        (None, False, "endpoint-down", "CONNECT.NO_REPLY"),
         (ConnectFailed("DNS", "no such host", "x"), False, "endpoint-down", "CONNECT.DNS"),
         (TlsFailed("UNKNOWN_CA", "not ours", "Set tls.caFile"), True, "endpoint-refuses", "TLS.UN"),
         (VersionMismatch("", "version 9", "Upgrade"), True, "endpoint-refuses", "VERSION_MISMATCH"),

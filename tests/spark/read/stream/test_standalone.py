@@ -108,6 +108,28 @@ def test_an_intake_that_stays_away_ends_the_query(ground: Ground) -> None:
     assert "launchTimeout" in str(failed.value)
 
 
+@pytest.mark.parametrize("bounded", [False, True])
+def test_one_that_was_there_is_waited_for_as_the_query_says(ground: Ground, bounded: bool) -> None:
+    """launchTimeout is over long before."""
+    address = nowhere()
+    intake = ground.intake("one", address)
+    produce(intake.url, numbered(10))
+    loop = ground.loop([address], launchTimeout="1ms", stallTimeout="2s")
+    loop.until(10)
+    intake.kill()
+
+    def wait() -> None:
+        if bounded:
+            loop.to_the_end()
+        while True:
+            loop.batch()
+
+    with pytest.raises(IntakeFailed, match=r"and 'stallTimeout' is 2s\)") as failed:
+        wait()
+    assert "does not answer" in failed.value.what
+    assert failed.value.remedy.startswith("Start it again")
+
+
 @pytest.mark.parametrize("lossy", ["true", "false"])
 def test_fault_42_another_spool_at_an_address_is_told(ground: Ground, lossy: str) -> None:
     """Its volume may not have been mounted; who knows better names the spool that is lost."""
