@@ -55,8 +55,8 @@ NOT_RUN = {
     ("README.md", "From a checkout", 1): "what CI runs",
     ("README.md", "From a checkout", 2): "tests/jobs/demo shows these lines",
     ("docs/deployment.md", "What has to be where", 1): "docs/start.md does it",
-    ("docs/deployment.md", "An intake of its own", 2): _ROOT,
-    ("docs/deployment.md", "An intake of its own", 4): _ROOT,
+    ("docs/deployment.md", "A standalone intake", 2): _ROOT,
+    ("docs/deployment.md", "A standalone intake", 4): _ROOT,
     ("docs/deployment.md", "A standalone cluster", 1): _CLUSTER,
     ("docs/deployment.md", "A standalone cluster", 2): _CLUSTER,
     ("docs/deployment.md", "A packed environment", 1): "it fetches all of Spark, to pack it",
@@ -65,9 +65,9 @@ NOT_RUN = {
     ("docs/deployment.md", "Kubernetes", 2): _CLUSTER,
     ("docs/design.md", "Offsets", 1): _PICTURE,
     ("docs/design.md", "The spool directory", 1): _PICTURE,
-    ("docs/intakes.md", "Running one on its own", 1): _INTAKE,
-    ("docs/intakes.md", "Running one on its own", 2): _INTAKE,
-    ("docs/intakes.md", "Running one on its own", 3): _INTAKE,
+    ("docs/intakes.md", "A standalone intake", 1): _INTAKE,
+    ("docs/intakes.md", "A standalone intake", 2): _INTAKE,
+    ("docs/intakes.md", "A standalone intake", 3): _INTAKE,
     ("docs/pipelines.md", "Set up", 1): "the tests have the wheel in their environment",
     ("docs/reading.md", "A read that is complete, or fails", 1): (
         "it needs a server: tests/spark/read/batch/test_dial.py has one"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs import blocks as page
 from tests.docs import plain_place
 from tests.docs.plain_place import PlainPlace
 from tests.docs.readme import block
@@ -47,21 +48,47 @@ def installed(packages: tuple[Path, Path], tmp_path_factory: pytest.TempPathFact
     ``python3`` of PATH is that Python without any package once the line has run, so nothing works
     that needs an activated environment.
     """
-    top = tmp_path_factory.mktemp("user")
+    place = _empty_place(tmp_path_factory.mktemp("user"))
+    constraints = place.folder.parent / "constraints.txt"
+    constraints.write_text(f"pyspark=={OLDEST_SPARK}\n")
+    line = block("Install", "sh").replace("\n", " && ").removesuffix(" && ")
+    place.run(
+        line,
+        seconds=INSTALL_SECONDS,
+        **_from(packages[1].parent),
+        PIP_CONSTRAINT=str(constraints),
+    )
+    return place
+
+
+@pytest.fixture(scope="session")
+def without_spark(
+    packages: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
+) -> PlainPlace:
+    """The same after the lines for hosts without Spark."""
+    place = _empty_place(tmp_path_factory.mktemp("peer"))
+    (lines,) = (
+        each.text
+        for each in page.blocks("docs/deployment.md")
+        if (each.heading, each.language) == ("Hosts without Spark", "sh")
+    )
+    place.run(f"set -e\n{lines}", seconds=INSTALL_SECONDS, **_from(packages[1].parent))
+    return place
+
+
+def _empty_place(top: Path) -> PlainPlace:
     folder, commands = top / "a folder", top / "bin"
     folder.mkdir()
     commands.mkdir()
     (commands / "python3").symlink_to(shutil.which(PYTHON) or PYTHON)
-    constraints = top / "constraints.txt"
-    constraints.write_text(f"pyspark=={OLDEST_SPARK}\n")
-    place = PlainPlace(folder, plain_place.bare_environment(folder, commands))
+    return PlainPlace(folder, plain_place.bare_environment(folder, commands))
+
+
+def _from(wheels: Path) -> dict[str, str]:
+    """What has pip find our packages in this folder, and the others where it always does."""
     installing = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-    links = f"{packages[1].parent} {installing.get('PIP_FIND_LINKS', '')}".strip()
-    installing |= {"PIP_FIND_LINKS": links, "PIP_CONSTRAINT": str(constraints)}
-    installing.setdefault("PIP_CACHE_DIR", str(_pip_cache()))
-    line = block("Install", "sh").replace("\n", " && ").removesuffix(" && ")
-    place.run(line, seconds=INSTALL_SECONDS, **installing)
-    return place
+    links = f"{wheels} {installing.get('PIP_FIND_LINKS', '')}".strip()
+    return {"PIP_CACHE_DIR": str(_pip_cache())} | installing | {"PIP_FIND_LINKS": links}
 
 
 def _pip_cache() -> Path:

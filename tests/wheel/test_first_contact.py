@@ -11,13 +11,23 @@ from tests.docs.readme import (
     a_job_ingests_it,
     an_intake_outlives_its_query,
     blocks,
+    stop,
     the_first_stream_runs,
     what_is_stored_is_shown,
 )
+from tests.support.waiting import LONG, Output
 from tests.wheel.conftest import OLDEST_SPARK
 
 pytestmark = [pytest.mark.wheel, pytest.mark.spark]
 
+CONFIG = """
+spool = "spool/intake-0"
+keys = "spool"
+listen = "127.0.0.1:0"
+[tls]
+certFile = "tls/cert.pem"
+keyFile = "tls/key.pem"
+"""
 ZEROS = "lost_after_ack=0 duplicates=0 order_breaks=0"
 
 
@@ -71,3 +81,21 @@ def test_the_demo_accounts_for_every_message_and_says_what_its_picture_needs(
     assert [line.split()[0] for line in ledger] == ["counters", "load", "processes", "total"]
     assert all(line.endswith(ZEROS) for line in ledger)
     assert 'no picture, which needs matplotlib: pip install "aqueduct-spark[demo]"' in lines
+
+
+def test_a_host_without_spark_takes_messages_in_and_sends_them(without_spark: PlainPlace) -> None:
+    listed = without_spark.run(".venv/bin/python -m pip list --format freeze").stdout
+    assert "pyspark" not in listed
+    without_spark.run(".venv/bin/aqueduct cert tls")
+    (without_spark.folder / "intake.toml").write_text(CONFIG)
+    intake = without_spark.start(".venv/bin/aqueduct intake --config intake.toml")
+    output = Output(intake)
+    try:
+        (address,) = re.findall(r"listen=(\S+)", output.wait_for("ready ", LONG))
+        send = f".venv/bin/aqueduct send aqueduct://{address} --ca tls/ca.pem --channel greetings"
+        assert "acked=1" in without_spark.run(f"echo hello | {send}").stdout
+    finally:
+        stop(intake, output)
+    assert '"value": "hello"' in without_spark.run(".venv/bin/aqueduct spool cat spool").stdout
+    job = without_spark.run(".venv/bin/aqueduct job ingest --config none.toml", check=False)
+    assert job.stderr.startswith("[AQUEDUCT_INVALID_OPTION.MISSING] there is no PySpark for")
