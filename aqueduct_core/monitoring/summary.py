@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import floor
 
 from msgspec import structs
 
@@ -13,6 +14,10 @@ from aqueduct_core.flight.status import IntakeStatus
 
 RECENT = 4
 """Samples of history from which the rate of the moment is had."""
+
+SPACING = 2
+STOPPED = 10.0
+"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +114,23 @@ def _added(distributions: Sequence[Distribution]) -> Distribution:
 
 
 def _history(acting: Iterable[ActivityStatus]) -> tuple[RateSample, ...]:
-    """By moments that all of them share, two seconds apart."""
+    """At moments two seconds apart, at each of which every intake counts once, though their samples
+    are of other moments. It ends where the first of them ends, but for one that has stopped."""
+    histories = [each.history for each in acting if len(each.history) > 1]
+    ends = [each[-1].at for each in histories]
+    until = max(min(ends), max(ends) - STOPPED) if ends else 0.0
     found: dict[int, RateSample] = {}
-    for before, after in (pair for each in acting for pair in pairwise(each.history)):
-        slot = round(after.at / 2) * 2
-        known = found.get(slot, RateSample(slot, 0.0, 0.0, 0))
-        found[slot] = RateSample(
-            slot,
-            known.messages + _between(before, after, "messages"),
-            known.bytes + _between(before, after, "bytes"),
-            known.lag + after.lag,
-        )
-    return tuple(found[slot] for slot in sorted(found))
+    for before, after in (pair for each in histories for pair in pairwise(each)):
+        for number in range(floor(before.at / SPACING) + 1, floor(after.at / SPACING) + 1):
+            slot = number * SPACING
+            known = found.get(slot, RateSample(slot, 0.0, 0.0, 0))
+            found[slot] = RateSample(
+                slot,
+                known.messages + _between(before, after, "messages"),
+                known.bytes + _between(before, after, "bytes"),
+                known.lag + after.lag,
+            )
+    return tuple(found[slot] for slot in sorted(found) if slot <= until)
 
 
 def _between(before: HistorySample, after: HistorySample, what: str) -> float:

@@ -11,7 +11,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from aqueduct_core.flight.activity import CursorLag
+from aqueduct_core.flight.activity import CursorLag, HistorySample
 from tests.browser.driving import (
     click,
     column,
@@ -152,6 +152,26 @@ def test_a_chart_is_read_by_keys(browser: webdriver.Chrome, told: Served) -> Non
     assert ":" not in text(browser, "#charts output")
 
 
+def test_a_chart_of_several_intakes_has_all_of_them_at_every_moment(
+    browser: webdriver.Chrome, told: Served
+) -> None:
+    """Whenever each of them takes its samples: what stands still together is a level line."""
+    now = time.time()
+    told.intakes = []
+    for step in (2.02, 2.4, 1.9):
+        samples = tuple(
+            HistorySample(now - step * n, 0, 0, 0, 0, 1_000, 7, 1, 1) for n in range(200, -1, -1)
+        )
+        told.intakes.append(status(activity=activity(history=samples)))
+    look(browser, told.url)
+    shown(browser, "3 intakes", "#name")
+    lines = browser.find_elements(By.CSS_SELECTOR, "#charts .line")
+    drawn = [(line.get_attribute("d") or "").replace("M", "L").split("L")[1:] for line in lines]
+    assert all(len(points) > 150 for points in drawn)
+    recent = [{point.split()[1] for point in points[-100:]} for points in drawn]
+    assert [len(heights) for heights in recent] == [1, 1, 1, 1]
+
+
 def test_tables_and_fields_have_names(browser: webdriver.Chrome, told: Served) -> None:
     look(browser, told.url)
     shown(browser, "warehouse")
@@ -223,7 +243,7 @@ def test_what_is_wrong_is_said_first(browser: webdriver.Chrome, told: Served) ->
     told.intakes = [structs.replace(full(time.time()), full=True, lag=idle)]
     look(browser, told.url)
     shown(browser, "the spool is full", "#alarms")
-    shown(browser, "no query reads cursor audit: 7,000 messages wait, the oldest for 1 h 1 min")
+    shown(browser, "No query reads cursor audit: 7,000 messages wait, the oldest for 1 h 1 min")
     told.intakes = [full(time.time())]
     assert wait_until(lambda: text(browser, "#alarms") == "", LONG, "the end of the alarms")
 

@@ -140,9 +140,9 @@ function showAlarms(intakes) {
     for (const each of status?.subscriptions?.endpoints ?? []) {
       if (!each.connected && !status.complete && stalls.length === 0) alarms.push(`${who}endpoint ${foreign(each.address)} is not connected${each.error ? `: ${foreign(each.error.what ?? "")}` : ""}`);
     }
-    for (const each of status?.lag ?? []) {
-      if (each.records > 0 && !each.held) alarms.push(`${who}no query reads cursor ${foreign(each.cursor)}: ${number(each.records)} ${each.view} wait, the oldest for ${seconds(each.seconds)}.`);
-    }
+  }
+  for (const each of cursors(intakes.flatMap(({ status }) => status ?? []))) {
+    if (each.records > 0 && !each.held) alarms.push(`No query reads cursor ${foreign(each.cursor)}: ${number(each.records)} ${each.view} wait, the oldest for ${seconds(each.seconds)}.`);
   }
   const shown = alarms.map((each) => make("p", { class: "alarm" }, each));
   const before = [...$("alarms").children].map((each) => each.textContent).join("\n");
@@ -175,25 +175,37 @@ function showTiles(there, acting) {
   );
 }
 
-function showCharts(acting, now) {
-  const step = 2;
+const SPACING = 2;
+const STOPPED = 10;
+
+/**
+ * Of all intakes together, at moments two seconds apart, at each of which every intake counts once, though their
+ * samples are of other moments. It ends where the first of them ends, but for one that has stopped.
+ */
+function history(acting) {
+  const histories = acting.map((each) => each.activity.history).filter((each) => each.length > 1);
+  const ends = histories.map((each) => each[each.length - 1].at);
+  const until = Math.max(Math.min(...ends), Math.max(...ends) - STOPPED);
   const sums = new Map();
-  for (const status of acting) {
-    const samples = status.activity.history;
-    samples.forEach((sample, at) => {
-      const before = samples[at - 1];
-      if (before === undefined) return;
-      const slot = Math.round(sample.at / step) * step;
-      const into = sums.get(slot) ?? { at: slot, messages: 0, bytes: 0, lag: 0, stored: 0 };
+  for (const samples of histories) {
+    samples.slice(1).forEach((sample, at) => {
+      const before = samples[at];
       const passed = Math.max(0.5, sample.at - before.at);
-      into.messages += Math.max(0, sample.messages - before.messages) / passed;
-      into.bytes += Math.max(0, sample.bytes - before.bytes) / passed;
-      into.lag += sample.lag;
-      into.stored += sample.stored;
-      sums.set(slot, into);
+      for (let slot = Math.floor(before.at / SPACING) + 1; slot <= Math.floor(sample.at / SPACING); slot += 1) {
+        const into = sums.get(slot) ?? { at: slot * SPACING, messages: 0, bytes: 0, lag: 0, stored: 0 };
+        into.messages += Math.max(0, sample.messages - before.messages) / passed;
+        into.bytes += Math.max(0, sample.bytes - before.bytes) / passed;
+        into.lag += sample.lag;
+        into.stored += sample.stored;
+        sums.set(slot, into);
+      }
     });
   }
-  const points = [...sums.values()].filter((each) => now - each.at <= 600).sort((a, b) => a.at - b.at);
+  return [...sums.values()].filter((each) => each.at <= until).sort((a, b) => a.at - b.at);
+}
+
+function showCharts(acting, now) {
+  const points = history(acting).filter((each) => now - each.at <= 600);
   for (const [name, chart] of Object.entries(charts)) {
     chart.show(points.map((each) => ({ at: each.at, value: each[name] })), now);
   }

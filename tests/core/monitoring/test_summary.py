@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
+from msgspec import structs
 
 from aqueduct_core.flight.activity import CursorLag, Distribution, HistorySample
 from aqueduct_core.monitoring.summary import RateSample, Summary
@@ -48,6 +51,30 @@ def test_cursors_of_one_name_are_one_query_and_rates_are_added() -> None:
     assert found.acked == 0.1
     assert [each.messages for each in found.history] == pytest.approx([200.0] * 5)
     assert [each.lag for each in found.history] == [2, 4, 6, 8, 10]
+
+
+def test_every_intake_counts_once_at_every_moment_whenever_it_takes_its_samples() -> None:
+    """Samples come a little more than two seconds apart: none may be missing anywhere."""
+    drifting = [
+        tuple(
+            HistorySample(NOW + begin + step * n, round(100 * step * n), 0, 0, 0, 9, 7, 1, 1)
+            for n in range(int(480 / step))
+        )
+        for begin, step in ((0.1, 2.02), (1.3, 2.4), (0.7, 1.9))
+    ]
+    found = Summary.of([status(activity=activity(history=each)) for each in drifting]).history
+    whole = [each for each in found if each.at > NOW + 4]
+    assert len(whole) > 200
+    assert [each.lag for each in whole] == [21] * len(whole)
+    assert [each.messages for each in whole] == pytest.approx([300.0] * len(whole), rel=0.02)
+    assert [b.at - a.at for a, b in pairwise(found)] == [2] * (len(found) - 1)
+
+
+def test_an_intake_that_takes_no_samples_any_more_stops_no_other() -> None:
+    stopped, going = history(100)[:3], history(100)
+    later = tuple(structs.replace(each, at=each.at + 20) for each in going)
+    both = [status(activity=activity(history=each)) for each in (stopped, (*going, *later))]
+    assert Summary.of(both).history[-1].at == NOW + 20
 
 
 def test_nothing_is_nothing() -> None:
