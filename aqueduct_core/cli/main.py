@@ -87,10 +87,10 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code."""
-    options = build_parser().parse_args(arguments)
-    level = logging.INFO if options.verbose else logging.ERROR
-    log_to_standard_error(level, options.log_format)
     try:
+        options = build_parser().parse_args(arguments)
+        level = logging.INFO if options.verbose else logging.ERROR
+        log_to_standard_error(level, options.log_format)
         code: int = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:

@@ -123,7 +123,7 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
 
 def test_the_steps_of_the_service_make_all_that_its_intake_needs(tmp_path: Path) -> None:
     """What the page has done as root, by this user in a folder of its own."""
-    packages, files, start, send = shell("A standalone intake")
+    packages, files, start, send, _ = shell("A standalone intake")
     assert "systemctl enable --now aqueduct-intake" in start
     bin_of_the_service = re.findall(r"-m venv (\S+)", packages)[0] + "/bin"
     here = files.replace(bin_of_the_service, str(Path(sys.executable).parent))

@@ -57,6 +57,7 @@ NOT_RUN = {
     ("docs/deployment.md", "What has to be where", 1): "docs/start.md does it",
     ("docs/deployment.md", "A standalone intake", 2): _ROOT,
     ("docs/deployment.md", "A standalone intake", 4): _ROOT,
+    ("docs/deployment.md", "A standalone intake", 7): "it needs a Docker engine",
     ("docs/deployment.md", "A standalone cluster", 1): _CLUSTER,
     ("docs/deployment.md", "A standalone cluster", 2): _CLUSTER,
     ("docs/deployment.md", "A packed environment", 1): "it fetches all of Spark, to pack it",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -76,6 +77,11 @@ class VerbParser(argparse.ArgumentParser):
         hint = f"; the nearest one is {near}" if near else ""
         words = ", ".join(map(str, action.choices))
         raise argparse.ArgumentError(action, f"{value!r} is none of {words}{hint}")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Raises BrokenPipeError: nobody reads the help any more, or what else was printed."""
+        sys.stdout.flush()
+        super().exit(status, message)
 
     def error(self, message: str) -> NoReturn:
         subclass = next((name for words, name in _KINDS if words in message), "BAD_VALUE")

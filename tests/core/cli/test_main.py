@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
-from aqueduct_core.cli.main import SHELLS, main
+from aqueduct_core.cli.main import BROKEN_PIPE, SHELLS, main
+from tests.support.waiting import environment
 
 
 def script(capsys: pytest.CaptureFixture[str], shell: str) -> str:
@@ -72,3 +75,12 @@ def test_only_what_is_required_is_missed(verb: str, capsys: pytest.CaptureFixtur
         main([verb])
     assert end.value.code == 2
     assert "required: aqueduct://HOST:PORT. See" in capsys.readouterr().err
+
+
+def test_a_reader_who_has_left_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "aqueduct_core.cli.main", "--print-completion", "bash"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, env=environment())
+    os.close(write)
+    assert (done.stderr, done.returncode) == (b"", BROKEN_PIPE)
