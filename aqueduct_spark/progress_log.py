@@ -17,6 +17,8 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from aqueduct_core.logs.lines import LineFormatter
+
 log = logging.getLogger(__name__)
 
 
@@ -24,7 +26,20 @@ class ProgressLog(StreamingQueryListener):
     """Logs a line for each micro-batch of each query of a session that reads with us, as
     information: ``spark.streams.addListener(ProgressLog())``. Other queries have no line. Ends with
     ``removeListener``.
+
+    Lines are records of the logger ``aqueduct_spark.progress_log``, whose level it sets where it
+    has none. Where the program has not set up logging they go to standard error, which else would
+    have warnings alone.
     """
+
+    def __init__(self) -> None:
+        if log.level == logging.NOTSET:
+            log.setLevel(logging.INFO)
+        if not log.handlers:
+            handler = logging.StreamHandler()
+            handler.setFormatter(LineFormatter())
+            handler.addFilter(lambda record: not logging.getLogger().handlers)
+            log.addHandler(handler)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing is known yet."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
+import sys
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +16,7 @@ from pyspark.sql.streaming.listener import QueryProgressEvent
 from aqueduct_spark.progress_log import ProgressLog, behind, progress_line
 from tests.spark.producing import numbered, produce
 from tests.spark.scene import Scene
+from tests.support.repository import ROOT
 from tests.support.waiting import LONG
 
 
@@ -45,6 +48,9 @@ def test_what_waits_is_what_lies_between(
     assert behind(end, latest) == expected
 
 
+OURS = offset(a=("x", [10])), offset(a=("x", [13]))
+
+
 def progress(*sources: tuple[str | None, str | None], name: str | None = "orders") -> Any:
     return SimpleNamespace(
         name=name,
@@ -57,12 +63,40 @@ def progress(*sources: tuple[str | None, str | None], name: str | None = "orders
 
 
 def test_a_line_sums_up_a_batch_and_other_queries_have_none() -> None:
-    ours = offset(a=("x", [10])), offset(a=("x", [13]))
-    assert progress_line(progress(ours, ("5", "9"), ours)) == (
+    assert progress_line(progress(OURS, ("5", "9"), OURS)) == (
         "query orders batch 7: 1000 rows, 512/s, 6 behind"
     )
-    assert str(progress_line(progress(ours, name=None))).startswith("query 6f3c batch 7")
+    assert str(progress_line(progress(OURS, name=None))).startswith("query 6f3c batch 7")
     assert progress_line(progress(("5", "9"))) is None
+
+
+PLAIN = """
+import logging
+{before}
+from aqueduct_spark.progress_log import ProgressLog
+from tests.spark.test_progress_log import OURS, progress
+ProgressLog()
+{after}
+ProgressLog().onQueryProgress(type("Event", (), {{"progress": progress(OURS)}}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ("", "", 1),
+        ("logging.basicConfig()", "", 1),
+        ("", "logging.basicConfig()", 1),
+        ("logging.getLogger('aqueduct_spark.progress_log').setLevel('WARNING')", "", 0),
+    ],
+)
+def test_a_program_that_set_up_no_logging_sees_it_too(before: str, after: str, lines: int) -> None:
+    """Once, whether it sets it up before or afterwards."""
+    text = PLAIN.format(before=before, after=after)
+    done = subprocess.run(
+        [sys.executable, "-c", text], cwd=ROOT, stderr=subprocess.PIPE, text=True, check=True
+    )
+    assert done.stderr.count("query orders batch 7: 1000 rows, 512/s, 3 behind") == lines
 
 
 @pytest.mark.long
