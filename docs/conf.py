@@ -46,6 +46,26 @@ pygments_style = "friendly"
 pygments_dark_style = "native"
 
 
+NAMES = {
+    f"{Path(path).name}.md": name
+    for name, path in re.findall(
+        r"^\* \[([^\]]+)\]\(([\w./-]+)\.md\)",
+        (ROOT / "docs/index.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
+}
+"""What docs/index.md calls the pages."""
+
+
+def with_names(_app: Sphinx, _page: str, source: list[str]) -> None:
+    """Call pages by their names where the Markdown, for who reads files, has those of the files."""
+
+    def named(link: re.Match[str]) -> str:
+        return f"[{NAMES.get(link[1], link[1])}]({link[2]})"
+
+    source[0] = re.sub(r"\[(?:docs/)?([\w-]+\.md)\]\(([^)\s]+)\)", named, source[0])
+
+
 def with_toctrees(_app: Sphinx, page: str, source: list[str]) -> None:
     """Make the lists of docs/index.md the tree of the site: each list below a heading is a part."""
     if page != root_doc:
@@ -60,5 +80,6 @@ def with_toctrees(_app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
+    app.connect("source-read", with_names)
     app.connect("source-read", with_toctrees)
     app.add_lexer("frames", TextLexer)
