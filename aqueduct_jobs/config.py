@@ -13,12 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from aqueduct_core.errors import InvalidOption
+
 Tables: TypeAlias = Mapping[str, Mapping[str, Any]]
 Known: TypeAlias = Mapping[str, frozenset[str] | None]
-
-
-class ConfigError(Exception):
-    """The configuration is wrong; the text is one line that names the file, table and key."""
 
 
 def arguments(job: str, docstring: str | None) -> argparse.ArgumentParser:
@@ -46,36 +44,53 @@ def load(path: Path, overrides: Sequence[str], known: Known) -> Tables:
     try:
         tables: dict[str, dict[str, Any]] = dict(tomllib.loads(path.read_text("utf-8-sig")))
     except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be read ({error.strerror}). Name it with --config"
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"the configuration {path} cannot be read: {error.strerror}",
+            "Name a readable file with --config",
         ) from None
     except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"{path}: is not TOML (byte {error.start} is not UTF-8). Save it as text in UTF-8"
+        raise InvalidOption(
+            "BAD_VALUE",
+            f"the configuration {path} is no TOML: byte {error.start} is not UTF-8",
+            "Save it as text in UTF-8",
         ) from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: is not TOML ({error})") from None
+        raise InvalidOption(
+            "BAD_VALUE", f"the configuration {path} is no TOML: {error}", "Correct that line"
+        ) from None
     for override in overrides:
         name, equals, value = override.partition("=")
         table, dot, key = name.partition(".")
         if not (equals and dot and table and key):
-            raise ConfigError(f"--set {override}: write TABLE.KEY=VALUE")
+            raise InvalidOption(
+                "BAD_VALUE", f"--set {override} sets nothing", "Write --set TABLE.KEY=VALUE"
+            )
         if not isinstance(tables.setdefault(table, {}), dict):
-            raise ConfigError(f"{path}: {table} must be a table, written [{table}]")
+            raise _no_table(path, table)
         tables[table][key] = value
     for table, values in tables.items():
         if table not in known:
-            raise ConfigError(f"{path}: no table [{table}]{_nearest(table, known)}")
+            raise InvalidOption(
+                "UNKNOWN",
+                f"the configuration {path} has no use for table [{table}]",
+                _nearest(table, known),
+            )
         if not isinstance(values, dict):
-            raise ConfigError(f"{path}: {table} must be a table, written [{table}]")
+            raise _no_table(path, table)
         keys = known[table]
         for key, value in values.items():
             if keys is not None and key not in keys:
-                raise ConfigError(f"{path}: no key {key} in [{table}]{_nearest(key, keys)}")
+                raise InvalidOption(
+                    "UNKNOWN",
+                    f"the configuration {path} has no use for key {key} in [{table}]",
+                    _nearest(key, keys),
+                )
             if not _plain(value) and not (isinstance(value, list) and all(map(_plain, value))):
-                raise ConfigError(
-                    f"{path}: [{table}] {key} is of the wrong kind; write a text in quotes, a "
-                    "number, true, false, or a list of texts"
+                raise InvalidOption(
+                    "BAD_VALUE",
+                    f"the configuration {path}: [{table}] {key} is of the wrong kind",
+                    "Write a text in quotes, a number, true, false, or a list of texts",
                 )
     return {table: tables.get(table, {}) for table in known}
 
@@ -83,11 +98,13 @@ def load(path: Path, overrides: Sequence[str], known: Known) -> Tables:
 def options(values: Mapping[str, Any]) -> dict[str, str]:
     """Option values as Spark wants them: strings, booleans in lower case.
 
-    Raises: ConfigError for a list, which no option takes.
+    Raises: InvalidOption for a list, which no option takes.
     """
     for key, value in values.items():
         if isinstance(value, list):
-            raise ConfigError(f"{key} is a list; write one text, with commas between names")
+            raise InvalidOption(
+                "BAD_VALUE", f"{key} is a list", "Write one text, with commas between names"
+            )
     return {
         key: str(value).lower() if isinstance(value, bool) else str(value)
         for key, value in values.items()
@@ -98,7 +115,9 @@ def required(tables: Tables, table: str, key: str) -> Any:
     try:
         return tables[table][key]
     except KeyError:
-        raise ConfigError(f"[{table}] {key} is missing. Set it in the file or with --set") from None
+        raise InvalidOption(
+            "MISSING", f"[{table}] {key} is missing", "Set it in the file, or with --set"
+        ) from None
 
 
 def strings(tables: Tables, table: str, key: str) -> list[str]:
@@ -106,7 +125,14 @@ def strings(tables: Tables, table: str, key: str) -> list[str]:
     value = tables[table].get(key, [])
     if isinstance(value, str | list):
         return [value] if isinstance(value, str) else [str(item) for item in value]
-    raise ConfigError(f"[{table}] {key} is {value}; write a text in quotes, or a list of texts")
+    raise InvalidOption(
+        "BAD_VALUE", f"[{table}] {key} is {value}", "Write a text in quotes, or a list of texts"
+    )
+
+
+def _no_table(path: Path, table: str) -> InvalidOption:
+    what = f"the configuration {path}: {table} is no table"
+    return InvalidOption("BAD_VALUE", what, f"Write [{table}] and its keys below")
 
 
 def _plain(value: Any) -> bool:
@@ -116,4 +142,4 @@ def _plain(value: Any) -> bool:
 def _nearest(name: str, names: Mapping[str, Any] | frozenset[str]) -> str:
     near = difflib.get_close_matches(name, list(names), n=1)
     listed = ", ".join(sorted(names))
-    return f"; did you mean {near[0]}?" if near else f"; there are: {listed}"
+    return f"The nearest one is {near[0]}" if near else f"There are {listed}"

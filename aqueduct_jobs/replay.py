@@ -20,6 +20,7 @@ from uuid import uuid4
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
+from aqueduct_core.errors import InvalidOption
 from aqueduct_jobs import config, running
 from aqueduct_jobs.order import total_order
 from aqueduct_jobs.stop_signal import StopSignal
@@ -53,7 +54,9 @@ class Pace(NamedTuple):
         given = tables["pace"]
         mode = str(given.get("mode", "original"))
         if mode not in MODES:
-            raise config.ConfigError(f"[pace] mode is {mode}; it must be one of {', '.join(MODES)}")
+            raise InvalidOption(
+                "BAD_VALUE", f"[pace] mode is {mode}", f"Write one of {', '.join(MODES)}"
+            )
         numbers = {}
         for key, default in (("speed", 1.0), ("rowsPerSecond", 1000.0), ("step", 1.0)):
             try:
@@ -61,7 +64,9 @@ class Pace(NamedTuple):
             except ValueError:
                 numbers[key] = 0.0
             if not 0 < numbers[key] < float("inf"):
-                raise config.ConfigError(f"[pace] {key} must be a number above 0")
+                raise InvalidOption(
+                    "BAD_VALUE", f"[pace] {key} is {given[key]}", "Write a number above 0"
+                )
         return cls(
             mode,
             str(given.get("timestamp", "timestamp")),
@@ -100,7 +105,9 @@ def read(spark: SparkSession, tables: config.Tables) -> tuple[DataFrame, list[st
     if not order and form == "aqueduct":
         order = [name for name in SPOOL_ORDER if name in frame.columns]
     if not order:
-        raise config.ConfigError("[select] orderBy is missing: the columns that order the table")
+        raise InvalidOption(
+            "MISSING", "[select] orderBy is missing: the columns that order the table", "Set it"
+        )
     return frame, total_order(frame, order)
 
 

@@ -13,10 +13,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from aqueduct_core.errors import AqueductError
 from aqueduct_jobs import config
 from aqueduct_jobs.stop_signal import GONE, StopSignal
 
-FAILURES = (config.ConfigError, PySparkException, Py4JJavaError)
+FAILURES = (AqueductError, PySparkException, Py4JJavaError)
 """What ends a job with one line; the last is how PySpark hands on what it has no class for."""
 STOPPED = 130
 

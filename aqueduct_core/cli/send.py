@@ -250,10 +250,16 @@ async def _acked(
             await settle()
     except TimeoutError:
         counts = sender.statistics
+        what = f"{counts.pending} of {counts.sent} messages have no ack after {timeout:g} s"
+        if not counts.pending:
+            what = (
+                "the receiver has not confirmed the end of the channel, or the message that "
+                f"brought it along, after {timeout:g} s"
+            )
         raise SinkFailed(
             "ACK_TIMEOUT",
-            f"{counts.pending} of {counts.sent} messages have no ack after {timeout:g} s",
-            "Check that the receiver reads, or raise --ack-timeout",
+            what,
+            "Check that the receiver reads and has room, or raise --ack-timeout",
         ) from None
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from aqueduct_core.errors import InvalidOption
 from aqueduct_jobs import bridge, config, replay
 from aqueduct_jobs.stop_signal import StopSignal
 from tests.spark.producing import numbered, produce
@@ -118,14 +119,14 @@ def test_a_bridge_and_the_replay_of_its_spool(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pace", "said"),
     [
-        ({"mode": "slow"}, "mode is slow; it must be one of original, rate, none"),
-        ({"speed": 0}, "speed must be a number above 0"),
-        ({"rowsPerSecond": "many"}, "rowsPerSecond must be a number above 0"),
-        ({"step": "inf"}, "step must be a number above 0"),
+        ({"mode": "slow"}, "mode is slow. Write one of original, rate, none"),
+        ({"speed": 0}, "speed is 0. Write a number above 0"),
+        ({"rowsPerSecond": "many"}, "rowsPerSecond is many. Write a number above 0"),
+        ({"step": "inf"}, "step is inf. Write a number above 0"),
     ],
 )
 def test_a_pace_that_cannot_be(pace: dict[str, Any], said: str) -> None:
-    with pytest.raises(config.ConfigError, match=re.escape(said)):
+    with pytest.raises(InvalidOption, match=re.escape(said)):
         replay.Pace.parse({"pace": pace})
 
 

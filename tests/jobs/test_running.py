@@ -12,11 +12,13 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from aqueduct_core.errors import InvalidOption
 from aqueduct_jobs import config, running
 from aqueduct_jobs.running import Stopped, first_line
 from aqueduct_jobs.stop_signal import SIGNALS, StopSignal
 from tests.support.waiting import LONG
 
+MISSING = InvalidOption("MISSING", "a is missing", "Set it")
 NOT_FOUND = "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: aqueduct. Make sure\nof it."
 
 
@@ -84,7 +86,7 @@ def ended(
     ("outcome", "code", "line"),
     [
         ("3 rows", 0, "toy: 3 rows\n"),
-        (config.ConfigError("a is missing"), 1, "toy: a is missing\n"),
+        (MISSING, 1, f"toy: {MISSING}\n"),
         (AnalysisException("no such column\nat org"), 1, "toy: no such column\n"),
         (Stopped(), 130, "toy: stopped; go on so\n"),
         (KeyboardInterrupt(), 130, "toy: stopped; go on so\n"),

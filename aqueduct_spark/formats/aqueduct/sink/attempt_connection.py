@@ -354,11 +354,16 @@ class AqueductAttempt:
 
     def _too_late(self) -> SinkFailed:
         waiting = sum(len(sent.run.batch.payloads) for sent in self._in_flight)
+        url = self._options.endpoint.url(self.address)
+        what = (
+            f"{waiting} messages to {url} were not acked"
+            if waiting
+            else (f"{url} did not confirm that channels were opened or finished")
+        )
         return SinkFailed(
             "ACK_TIMEOUT",
-            f"{waiting} messages to {self._options.endpoint.url(self.address)} were not acked "
-            f"within {self._options.ack_timeout:g} s, in which the path took nothing more",
-            "Check the receiver, or raise 'ackTimeout'",
+            f"{what} within {self._options.ack_timeout:g} s, in which the path took nothing more",
+            "Check that the receiver reads and has room, or raise 'ackTimeout'",
         )
 
     def _stop(self) -> None:

@@ -202,14 +202,15 @@ def test_fault_39_a_receiver_restarted_in_mid_batch_beyond_every_bound(what: str
     run_virtually(main())
 
 
+@pytest.mark.parametrize("streaming", [True, False])
 @pytest.mark.parametrize("seconds", [0, 1, 20])
-def test_fault_39_a_receiver_that_is_away(seconds: float) -> None:
-    """What is away for a moment the attempt survives; else it fails, and the next one sends the
-    rows again."""
+def test_fault_39_a_receiver_that_is_away(seconds: float, streaming: bool) -> None:
+    """The attempt survives it for as long as connectTimeout, and a moment at least; else it fails,
+    and the next one sends the rows again."""
 
     async def main() -> None:
         network = MemoryNetwork()
-        wanted = options(f"aqueduct://127.0.0.1:{port}", streaming=True)
+        wanted = options(f"aqueduct://127.0.0.1:{port}", streaming=streaming)
         writing = asyncio.ensure_future(task(network, wanted))
         while not any(channel.under_way for channel in network.channels()):
             await let_happen(0.001)
@@ -220,7 +221,7 @@ def test_fault_39_a_receiver_that_is_away(seconds: float) -> None:
         assert not writing.done()
         network.down.clear()
         serving = asyncio.ensure_future(serve(network))
-        assert (await writing > 1) == (seconds == 20)
+        assert (await writing > 1) == (seconds == 20 and not streaming)
         serving.cancel()
         [store] = network.stores.values()
         assert stored(store)["c0"] == each_once(ROWS)
