@@ -66,6 +66,14 @@ def runs_elsewhere(block: Block) -> bool:
     return Path(block.page).name in source and bool(found)
 
 
+@pytest.mark.parametrize("page", pages())
+def test_a_file_is_named_above_what_is_in_it(page: str) -> None:
+    """For its reader: the comment that says so to the tests is not shown."""
+    text = (ROOT / page).read_text("utf-8")
+    for above, file in re.findall(r"([^\n]*)\n\n<!-- file: (\S+) -->", text):
+        assert Path(file).name in above, f"{page}: name {file} in the line above it"
+
+
 @pytest.mark.parametrize("block", [each for each in ALL if each.language in READ], ids=str)
 def test_data_is_read_by_what_it_is_for(
     block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
