@@ -14,12 +14,14 @@ import socket
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import pyarrow as pa
 from pyspark.sql.types import DataType, IntegerType, StringType, StructType
 
+from aqueduct_core.aio.deliveries import SenderStatistics
 from aqueduct_core.aio.outcomes import LostInTransit, Misuse, ReceiverClosed
 from aqueduct_core.aqueduct.conventions.headers import (
     CODE_FENCED,
@@ -29,11 +31,14 @@ from aqueduct_core.aqueduct.conventions.headers import (
 from aqueduct_core.aqueduct.conventions.refusals import over_limit, refusal, refusal_of_producer
 from aqueduct_core.aqueduct.faults import Code
 from aqueduct_core.cli.reading import Unfinished
+from aqueduct_core.cli.request import _judge
+from aqueduct_core.cli.send import _acked
 from aqueduct_core.cli.spool.places import places
 from aqueduct_core.cli.subscribe import _ended
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.flight.stalls import Stall
 from aqueduct_core.intake.control.cursor_owners import CursorOwners
 from aqueduct_core.primitives.json_file import unusable
 from aqueduct_core.primitives.token_file import read_token
@@ -41,10 +46,13 @@ from aqueduct_core.spool.health import not_opened
 from aqueduct_core.spool.lock import SpoolLock
 from aqueduct_core.spool.losses import corrupt, offset_ahead, range_gone, skipped
 from aqueduct_core.transport import addresses
+from aqueduct_core.transport.dialer import _failure, _untrusted
+from aqueduct_core.transport.link import CertificateFault
 from aqueduct_core.transport.memory_guard import _stuffed
 from aqueduct_core.transport.tls.credentials import ServerTls, self_signed
 from aqueduct_spark.formats.aqueduct.format import AqueductDataSource
 from aqueduct_spark.formats.aqueduct.sink.attempt_connection import as_sink_failure
+from aqueduct_spark.intakes.process import _Start
 from aqueduct_spark.model.offsets import StreamOffset
 from aqueduct_spark.planning.progress import replaced
 from aqueduct_spark.write.payloads import payload_column
@@ -127,6 +135,41 @@ def null_value(home: Path) -> None:
     payload_column(rows, "text", 100)
 
 
+def not_ready(home: Path) -> None:
+    (home / "intake.log").write_text("recovering segment 7 of 4000\n")
+    reading, writing = os.pipe()
+    host = mock.patch("socket.gethostname", return_value="worker-3")
+    with os.fdopen(reading, "rb") as silent, os.fdopen(writing, "wb"), host:
+        _Start(str(home), home / "intake.log", 0).outcome(silent, 0.5)
+
+
+def certificate(fault: CertificateFault, reason: str) -> None:
+    link = SimpleNamespace(certificate_fault=fault)
+    driver: Any = SimpleNamespace(link=link)
+    raise _untrusted("192.0.2.7", WHERE, driver, reason)
+
+
+def slow_handshake(home: Path) -> None:
+    driver: Any = SimpleNamespace(
+        lost=SimpleNamespace(origin=CloseOrigin.HANDSHAKE_TIMEOUT, by_peer=False),
+        link=SimpleNamespace(alert=None),
+        statistics=SimpleNamespace(datagrams_received=2),
+    )
+    line: Any = SimpleNamespace(address=("192.0.2.7", 4433), unreachable=None)
+    raise _failure("server.example", line, driver)
+
+
+def no_acks(home: Path) -> None:
+    sender: Any = SimpleNamespace(statistics=SenderStatistics(100, 97, 0, 100, 97))
+    asyncio.run(_acked(sender, mock.AsyncMock(side_effect=TimeoutError), 60.0))
+
+
+def no_replies(home: Path) -> None:
+    reading: Any = SimpleNamespace(unfinished=[])
+    replies: Any = SimpleNamespace(statistics=SimpleNamespace(taken=0))
+    _judge(reading, replies)
+
+
 EXAMPLES: dict[str, Callable[[Path], None]] = {
     "AQUEDUCT_INVALID_OPTION.UNKNOWN": lambda _: read(startingOffset="latest"),
     "AQUEDUCT_INVALID_OPTION.MISSING": lambda _: read(tls_selfSigned="false"),
@@ -143,12 +186,20 @@ EXAMPLES: dict[str, Callable[[Path], None]] = {
             ("192.0.2.7", 4433), ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
         )
     ),
+    "AQUEDUCT_CONNECT.TIMEOUT": slow_handshake,
     "AQUEDUCT_CONNECT.DNS": unknown_host,
     "AQUEDUCT_CONNECT.NO_REPLY": lambda _: raised(
         refusal(WHERE, End(0, "the server is going down"))
     ),
     "AQUEDUCT_CONNECT.NO_MEMORY": lambda _: raised(_stuffed(8 << 20)),
     "AQUEDUCT_TLS.EXPIRED": expired,
+    "AQUEDUCT_TLS.UNKNOWN_CA": lambda _: certificate(
+        CertificateFault.AUTHORITY, "self-signed certificate"
+    ),
+    "AQUEDUCT_TLS.NAME_MISMATCH": lambda _: certificate(
+        CertificateFault.NAME,
+        "hostname '192.0.2.7' doesn't match DNSPattern(pattern=b'server.example')",
+    ),
     "AQUEDUCT_AUTH.REJECTED": lambda _: raised(
         refusal(WHERE, End(CODE_REJECTED, "the token is not valid"))
     ),
@@ -176,6 +227,11 @@ EXAMPLES: dict[str, Callable[[Path], None]] = {
     "AQUEDUCT_SPOOL.LOCKED": locked,
     "AQUEDUCT_SPOOL.CURSOR_IN_USE": cursor_in_use,
     "AQUEDUCT_SPOOL.VERSION": newer_keys,
+    "AQUEDUCT_INTAKE.LAUNCH_TIMEOUT": not_ready,
+    "AQUEDUCT_INTAKE.UNREACHABLE": lambda _: raised(
+        Stall.of("spool-away", "intake 0", place="worker-3, worker-4").error
+    ),
+    "AQUEDUCT_SINK.ACK_TIMEOUT": no_acks,
     "AQUEDUCT_SINK.RECEIVER_CLOSED": lambda _: raised(as_sink_failure(ReceiverClosed("orders", 3))),
     "AQUEDUCT_SINK.LOST_IN_TRANSIT": lambda _: raised(as_sink_failure(LostInTransit("orders"))),
     "AQUEDUCT_SINK.CANCELLED": lambda _: raised(
@@ -195,6 +251,7 @@ EXAMPLES: dict[str, Callable[[Path], None]] = {
     "AQUEDUCT_CHANNEL.CANCELLED": lambda _: raised(_ended(Unfinished("orders", "cancelled"), 1)),
     "AQUEDUCT_CHANNEL.LOST": lambda _: raised(_ended(Unfinished("orders", "lost"), 2)),
     "AQUEDUCT_CHANNEL.OVERFLOW": lambda _: raised(_ended(Unfinished("orders", "overflow"), 1)),
+    "AQUEDUCT_CHANNEL.NO_REPLY": no_replies,
     "AQUEDUCT_CHECKPOINT_VERSION": lambda _: raised_by(
         StreamOffset.from_json, {"v": 99}, "aqueduct"
     ),
