@@ -7,13 +7,14 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
 from aqueduct_core.aio import delivery_watch, producer_loop
 from aqueduct_core.aio.connect import connect
 from aqueduct_core.aio.connection import ClientConnection
+from aqueduct_core.aio.delivery_watch import WORTH_A_LINE
 from aqueduct_core.aio.outcomes import ConnectionLost
 from aqueduct_core.cli.console import arguments
 
@@ -32,18 +33,35 @@ async def dialled(options: argparse.Namespace) -> AsyncIterator[ClientConnection
 
     Raises: why the server did not accept it, in place of the ``ConnectionLost`` of what was sent.
     """
-    async with connect(
-        options.url,
-        tls=arguments.client_tls(options),
-        token=arguments.read_token(options.token_file),
-        tickets=arguments.sessions(options),
-        early_data=options.early_data,
-    ) as connection:
+    async with AsyncExitStack() as stack:
+        opening = connect(
+            options.url,
+            tls=arguments.client_tls(options),
+            token=arguments.read_token(options.token_file),
+            tickets=arguments.sessions(options),
+            early_data=options.early_data,
+        )
+        with waiting_for_a_reply(options.url):
+            connection = await stack.enter_async_context(opening)
         try:
             yield connection
         except ConnectionLost:
             await connection.accepted()
             raise
+
+
+@contextmanager
+def waiting_for_a_reply(url: str) -> Iterator[None]:
+    """Have standard error tell, once, that a server does not answer for long."""
+
+    def say() -> None:
+        print(f"waiting for a reply from {url}, {WORTH_A_LINE:.0f} s so far", file=sys.stderr)
+
+    timer = asyncio.get_running_loop().call_later(WORTH_A_LINE, say)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def show_waits() -> None:

@@ -22,7 +22,7 @@ from aqueduct_core.cli.console import arguments
 from aqueduct_core.cli.console.terminal import PROGRESS_SECONDS, ProgressBar
 from aqueduct_core.cli.input import SentInput, check_files, input_bytes, payloads
 from aqueduct_core.cli.numbering import add_numbering, beginning, given_numbering
-from aqueduct_core.cli.running import dialled, run_interruptible, show_waits
+from aqueduct_core.cli.running import dialled, run_interruptible, show_waits, waiting_for_a_reply
 from aqueduct_core.engine.message_batch import Headers
 from aqueduct_core.errors import InvalidOption, SinkFailed
 
@@ -282,16 +282,19 @@ async def _open(connection: ClientConnection, options: argparse.Namespace) -> Se
 async def _produce(options: argparse.Namespace) -> AsyncIterator[tuple[_MessageSender, int]]:
     """The channel, and how many messages of the input are not to be sent on it."""
     name = options.channel or DEFAULT_CHANNEL
-    async with Producer(
-        options.url,
-        producer=options.producer,
-        tls=arguments.client_tls(options),
-        token=arguments.read_token(options.token_file),
-        tickets=arguments.sessions(options),
-        early_data=options.early_data,
-        wait_for_server=False,
-        give_up_after=options.ack_timeout,
-    ) as producer:
+    async with contextlib.AsyncExitStack() as stack:
+        producing = Producer(
+            options.url,
+            producer=options.producer,
+            tls=arguments.client_tls(options),
+            token=arguments.read_token(options.token_file),
+            tickets=arguments.sessions(options),
+            early_data=options.early_data,
+            wait_for_server=False,
+            give_up_after=options.ack_timeout,
+        )
+        with waiting_for_a_reply(options.url):
+            producer = await stack.enter_async_context(producing)
         if options.reliability == Mode.UNRELIABLE.value:
             yield producer.channel(name, options.reliability), 0
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,23 @@ def test_a_sender_that_waits_for_input_ends_quietly_too(certificates: Path) -> N
             assert sending.returncode == 130
             assert out.startswith(b"sent=0 acked=0")
             assert errors == b""
+
+
+@pytest.mark.parametrize("verb", [["send"], ["send", "--producer", "p"], ["subscribe"]])
+def test_a_server_that_does_not_answer_is_told_of_while_it_is_waited_for(verb: list[str]) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        url = f"aqueduct://127.0.0.1:{silent.getsockname()[1]}"
+        with subprocess.Popen(
+            [*AQUEDUCT, *verb, url, "--insecure", "-"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as waiting:
+            assert waiting.stderr is not None
+            line = waiting.stderr.readline()
+            waiting.terminate()
+    assert line == f"waiting for a reply from {url}, 2 s so far\n".encode()
 
 
 def test_what_messages_wait_for_is_a_plain_line_on_standard_error() -> None:
