@@ -50,7 +50,7 @@ def test_verify_on_a_terminal(live: Stored, ended: Path) -> None:
     code, shown = seen("spool", "verify", live.directory, TERM="xterm")
     assert code == 0
     assert "intake-0 " in shown
-    assert re.search(r" \d+\.\d/\d+\.\d KiB ", plain(shown))
+    assert re.search(r" \d+\.\d/\d+\.\d kB ", plain(shown))
     assert "rows, " in shown
     assert "\x1b[32mgood\x1b[0m" in shown
     damage(ended)
