@@ -24,6 +24,7 @@ from aqueduct_spark.options.catalog import CatalogTable, TableUse, of_query, tab
 from aqueduct_spark.options.read import BatchReadOptions, StreamReadOptions, rows_of
 from aqueduct_spark.options.source import Source, Standalone, StoredSpools
 from aqueduct_spark.options.spec import OptionKind
+from aqueduct_spark.options.table import SPARKS_OWN
 from aqueduct_spark.options.tokens import Token
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.plain_errors import plainly
@@ -40,10 +41,6 @@ if TYPE_CHECKING:
 
     from aqueduct_spark.read.batch.planner import SettledRows
     from aqueduct_spark.write.sink import Sink
-
-
-SPARKS_OWN = frozenset({"checkpointlocation", "queryname"})
-"""Options of a streaming write that Spark reads itself and hands on."""
 
 
 class FormatDataSource(DataSource):

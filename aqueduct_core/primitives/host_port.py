@@ -112,6 +112,8 @@ def is_loopback(host: str) -> bool:
 
 def _why_no_port(url: str) -> str:
     authority = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+    if "," in authority:
+        return "it names several addresses, and one is dialled"
     if authority.count(":") > 1 and "[" not in authority:
         return "an IPv6 address has brackets around it, as in [::1]:4433"
     return "the port is no number from 1 to 65535"

@@ -17,6 +17,12 @@ from aqueduct_spark.options import values
 from aqueduct_spark.options.refusals import bad_value
 from aqueduct_spark.options.spec import READ, WRITE, OptionKind, OptionSpec
 
+WAYS = frozenset({"endpoint", "listen", "intakes"})
+"""What says where messages come from, and so what else has a meaning."""
+
+SPARKS_OWN = {"checkpointlocation": "checkpointLocation", "queryname": "queryName"}
+"""Options of a streaming write that Spark reads itself and hands on, as Spark writes them."""
+
 
 def _nothing(found: Mapping[str, Any]) -> Any:
     return None
@@ -66,10 +72,11 @@ class OptionTable:
         """All options by their written names; None where there is no value.
 
         Raises:
-            InvalidOption: UNKNOWN, NOT_FOR_QUERY_TYPE or BAD_VALUE, for the first that is wrong.
+            InvalidOption: UNKNOWN, NOT_FOR_QUERY_TYPE or BAD_VALUE, for the first that is wrong;
+                that is the way to messages where it is one of another kind of query.
         """
         given = {key.lower(): value for key, value in options.items()}
-        for key in given:
+        for key in sorted(given, key=lambda key: key not in WAYS):
             self._refuse_foreign(key, kind)
         return {spec.name: _value(spec, given, kind) for spec in self.specs}
 
@@ -124,6 +131,13 @@ class OptionTable:
                 f"Option 'path', the argument of load(), save() or start(), is not known to format "
                 f"{self.format}",
                 "Name the directory of the log by 'spool', a peer by 'endpoint'",
+            )
+        if key in SPARKS_OWN:
+            return InvalidOption(
+                "NOT_FOR_QUERY_TYPE",
+                f"Option '{SPARKS_OWN[key]}' is for the query that is started, and not for what "
+                "it reads",
+                "Remove it here; it belongs to df.writeStream",
             )
         near = nearest(key, [spec.name for spec in self.specs])
         return InvalidOption(

@@ -218,6 +218,8 @@ def endpoint(*schemes: str) -> Callable[[str], Endpoint]:
         if not separator or scheme.lower() not in schemes:
             raise ValueError(allowed)
         parts = rest.rstrip("/").split(",")
+        if any("://" in part for part in parts):  # not each with its scheme
+            raise ValueError(allowed)
         return Endpoint(scheme.lower(), tuple(HostPort.parse(part, 1) for part in parts))
 
     return parse

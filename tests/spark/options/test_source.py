@@ -73,6 +73,12 @@ STREAM_REFUSALS = [
     ({"endpoint": "aqueduct://a:1"}, "MISSING", "'spool'"),
     (DIAL | {"numIntakes": "2"}, "BAD_VALUE", "number of addresses"),
     (DIAL | {"endpoint": "aqueduct://a:1,a:1"}, "BAD_VALUE", "differ"),
+    (
+        DIAL | {"endpoint": "aqueduct://a:1,aqueduct://b:1"},
+        "BAD_VALUE",
+        "aqueduct://host:port,host",
+    ),
+    (DIAL | {"checkpointlocation": "/c"}, "NOT_FOR_QUERY_TYPE", "'checkpointLocation' is for the"),
     (DIAL | {"subscribe": "a,a"}, "BAD_VALUE", "differ"),
     (DIAL | {"subscribe": "a,,b"}, "BAD_VALUE", "commas"),
     (DIAL | {"tls.certFile": "/c"}, "CONFLICT", "it belongs to listen"),
@@ -149,6 +155,7 @@ def test_a_batch_that_waits() -> None:
 BATCH_REFUSALS = [
     ({}, "MISSING", "'spool'"),
     ({"listen": "h:1"}, "NOT_FOR_QUERY_TYPE", "'listen'"),
+    ({"tls.selfSigned": "true", "listen": "h:1"}, "NOT_FOR_QUERY_TYPE", "'listen'"),
     ({"endpoint": "aqueduct://a:1"}, "MISSING", "'untilTimeout'"),
     ({"endpoint": "aqueduct://a:1", "until": "offset"}, "CONFLICT", "until=offset and endpoint"),
     (STORED | {"until": "finish", "untilTimeout": "9s"}, "CONFLICT", "'spool' alone"),
