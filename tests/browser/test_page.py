@@ -205,6 +205,11 @@ def test_what_no_query_has_read_is_not_behind(browser: webdriver.Chrome, told: S
     shown(browser, "no query yet", "#tiles")
     assert "Not read" in text(browser, "#tiles")
     assert "Behind" not in text(browser, "#tiles")
+    told.intakes *= 2
+    shown(browser, "2 intakes", "#name")
+    assert column(browser, "intakes", 3) == ["–", "–"]
+    told.intakes = [full(time.time())] * 2
+    wait_until(lambda: column(browser, "intakes", 3) == ["12,403"] * 2, LONG, "how far they are")
 
 
 def test_of_several_intakes_rows_say_which_and_connections_follow_the_order(

@@ -226,12 +226,12 @@ function put(id, made) {
 function showIntakes(intakes) {
   $("intakes-section").hidden = intakes.length < 2;
   if (intakes.length < 2) return;
-  const lag = (each) => Math.max(0, ...(each.status?.lag ?? []).map((one) => one.records));
+  const lags = (each) => (each.status?.lag ?? []).filter((one) => one.view === "messages").map((one) => one.records);
   put("intakes", table("Intakes of this query", [
     { title: "Intake", of: (each) => foreign(each.status?.name || each.place) },
     { title: "State", of: (each) => (each.status === null ? "✕ no answer" : each.status.full ? "▲ full" : each.status.draining ? "◐ ending" : "● running") },
     { title: "Messages/s", number: true, of: (each) => (each.status?.activity ? short(rate(each.status)) : "–") },
-    { title: "Behind", number: true, of: (each) => (each.status ? number(lag(each)) : "–") },
+    { title: "Behind", number: true, of: (each) => (lags(each).length ? number(Math.max(...lags(each))) : "–") },
     { title: "Spool", number: true, of: (each) => (each.status ? bytes(each.status.bytes) : "–") },
     { title: "Connections", number: true, of: (each) => (each.status ? number(each.status.connections) : "–") },
     { title: "Channels", number: true, of: (each) => (each.status ? number(each.status.channels) : "–") },
