@@ -227,7 +227,8 @@ class IntakeClients:
         """Keep all intakes running that are registered or were seen."""
         with self._lock:
             addresses = set(self._addresses.values())
-        for address in addresses | self._discovery.addresses():
+
+        def renew(address: str) -> None:
             client = self._client(address)
             try:
                 client.renew(lease)
@@ -236,17 +237,25 @@ class IntakeClients:
             else:
                 self._failures.pop(address, None)
 
+        _at_once(renew, addresses | self._discovery.addresses())
+
     def refresh(self, seconds: float) -> None:
         """Ask the intakes how they are, where that is not known for so long: a batch runs."""
         with self._lock:
             if time.monotonic() - self._looked < seconds:
                 return
             addresses = dict(self._addresses)
-        statuses: dict[int, IntakeStatus] = {}
-        for intake, address in addresses.items():
-            answer = self._status_at(address)
-            if isinstance(answer, IntakeStatus):
-                statuses[intake] = answer
+        answers: dict[str, IntakeStatus | AqueductError] = {}
+
+        def ask(address: str) -> None:
+            answers[address] = self._status_at(address)
+
+        _at_once(ask, set(addresses.values()))
+        statuses = {
+            intake: answer
+            for intake, address in addresses.items()
+            if isinstance(answer := answers.get(address), IntakeStatus)
+        }
         with self._lock:
             if self._addresses == addresses:
                 self._statuses = self._statuses | statuses
@@ -313,6 +322,19 @@ class IntakeClients:
                 return
             del self._clients[client.address]
         client.close()
+
+
+def _at_once(call: Callable[[str], None], addresses: set[str]) -> None:
+    """Call each of them at the same time: those that do not answer hold up no other one, whose
+    lease would run out. The threads do not hold up the end of the process."""
+    if len(addresses) == 1:
+        call(*addresses)
+        return
+    threads = [threading.Thread(target=call, args=(each,), daemon=True) for each in addresses]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def _unless_in_use(intake: int, call: Callable[[], None]) -> None:

@@ -33,8 +33,8 @@ Act = Callable[[Any, Path], object]
 
 
 def load(**options: str) -> Act:
-    """``readStream`` with a listener, and these options."""
-    return lambda spark, home: _reader(spark.readStream, LISTEN | options, home).load()
+    """``readStream`` with a listener, and these options; over Connect its columns ask first."""
+    return lambda spark, home: _reader(spark.readStream, LISTEN | options, home).load().schema
 
 
 def stored(**options: str) -> Act:

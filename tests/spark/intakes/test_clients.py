@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
-from aqueduct_core.errors import SpoolFailed
+from aqueduct_core.errors import IntakeFailed, SpoolFailed
 from aqueduct_core.flight.client import IntakeClient
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_spark.formats.aqueduct.format import AqueductFormat
 from aqueduct_spark.intakes.clients import IntakeClients
+from aqueduct_spark.intakes.discovery import StandaloneIntakes
 from aqueduct_spark.intakes.rendezvous import Rendezvous
 from aqueduct_spark.model.offsets import SpoolPosition, StreamOffset
 from aqueduct_spark.planning.views import Reader
 from tests.spark.ground import Ground
 from tests.spark.intakes.planners import QUERY, launched
 from tests.spark.producing import numbered, produce
+from tests.support.waiting import LONG
 
 
 def test_intakes_are_found_by_registration_and_by_offset(
@@ -84,3 +88,32 @@ def test_new_rows_end_the_wait(ground: Ground, planners: list[IntakeClients]) ->
     clients.await_rows(seen, 30.0)
     producing.join()
     assert sum(clients.observe(StreamOffset())[0].ends) > 0
+
+
+def test_intakes_that_do_not_answer_hold_up_the_leases_of_no_other() -> None:
+    """Each is called while the others are."""
+    together = threading.Barrier(3, timeout=LONG)
+
+    class Registered(StandaloneIntakes):
+        def addresses(self) -> set[str]:
+            return {"h:1", "h:2", "h:3"}
+
+    class Silent:
+        def __init__(self, address: str) -> None:
+            self.address = address
+
+        def renew(self, lease: float) -> None:
+            together.wait()
+            raise IntakeFailed("UNREACHABLE", f"{self.address} is silent", "Wait")
+
+        def close(self) -> None: ...
+
+    class Clients(IntakeClients):
+        def _client(self, address: str) -> Any:
+            return Silent(address)
+
+    discovery = Registered(["h:1", "h:2", "h:3"], 60.0)
+    clients = Clients(discovery, lambda: Credentials("t", b""), [QUERY], AqueductFormat())
+    clients.renew_leases(15.0)
+    assert not together.broken
+    assert len(clients.troubles(0.0)) == 3
