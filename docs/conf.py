@@ -24,7 +24,7 @@ version = release = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))[
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**.md"]
-exclude_patterns = [".*", "*-out", "mutants", "tests", "jobs", "aqueduct*"]
+exclude_patterns = [".*", "*-out", "*-out.md", "mutants", "tests", "jobs", "aqueduct*"]
 myst_heading_anchors = 4
 
 autodoc_member_order = "bysource"
