@@ -63,7 +63,8 @@ def test_a_job_names_the_python_that_lacks_it(installed: PlainPlace) -> None:
     export = re.search(r"Set: (export .*?)\. SQLSTATE", done.stderr)
     assert export is not None
     again = installed.run(f"{export[1]}; {command}", check=False)
-    assert again.stderr.startswith("ingest: none.toml: cannot be read")
+    told = "ingest: [AQUEDUCT_INVALID_OPTION.BAD_VALUE] the configuration none.toml cannot be read"
+    assert again.stderr.startswith(told)
 
 
 def test_an_intake_outlives_its_query(installed: PlainPlace) -> None:
