@@ -18,7 +18,7 @@ class DropSettings:
     Attributes:
         reading: which flags say that an object may be given up: ``low``: the lowest bit, the others
             are its drop priority (the document); ``high``: those of 0x80 and above, all of them are
-            its priority (the prototype). 0x00 and odd ones from 0x81 on mean the same to both (Q37).
+            its priority (the prototype). 0x00 and odd ones from 0x81 on are the same to both (Q37).
         threshold: seconds that media may wait before more of it is given up.
         interval: seconds between two changes of the level.
     """

@@ -95,8 +95,8 @@ class Dropped(NamedTuple):
 
 
 class SentOut(NamedTuple):
-    """All of a media, and its final point, is with the peer's transport: acknowledged, of datagrams;
-    handed over, of a stream. What is left is the peer's end (Q18)."""
+    """All of a media, and its final point, is with the peer's transport: acknowledged, of
+    datagrams; handed over, of a stream. What is left is the peer's end (Q18)."""
 
     stream: int
 

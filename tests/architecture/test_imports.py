@@ -22,6 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "primitives": {"errors"},
     "engine": {"errors", "primitives"},
     "aqueduct": {"errors", "primitives", "engine"},
+    "quicr": {"errors", "primitives", "engine"},
     "transport": {"escape", "errors", "logs", "primitives", "engine"},
     "aio": {"escape", "errors", "logs", "primitives", "engine", "aqueduct", "transport"},
     "spool": {"errors", "primitives"},
@@ -57,7 +58,7 @@ ALLOWED: dict[str, set[str]] = {
 }
 MODULES = {"errors", "escape"}
 """Those that are a file and no folder."""
-ENGINES = ("engine", "aqueduct")
+ENGINES = ("engine", "aqueduct", "quicr")
 PURE = {
     "__future__",
     "bisect",
