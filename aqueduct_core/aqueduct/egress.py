@@ -26,6 +26,7 @@ from aqueduct_core.engine.inputs import (
     LinkReady,
     LinkRoom,
     LinkRtt,
+    StreamLeft,
     StreamLimit,
 )
 from aqueduct_core.engine.message_batch import Attachment, Headers, ReceivedHeaders
@@ -38,6 +39,7 @@ LinkInput: TypeAlias = (
     | LinkReady
     | LinkRoom
     | LinkRtt
+    | StreamLeft
     | StreamLimit
 )
 

@@ -69,10 +69,22 @@ class DatagramOutcome(NamedTuple):
     outcome: DatagramFate
 
 
+class StreamLeft(NamedTuple):
+    """The first ``total`` bytes of what was written on a stream have left for the network. What is
+    repeated does not leave again, and what waits for the peer's credit has not left.
+
+    Only links that say so in ``LinkReady`` tell this, of streams of both kinds, at most once a turn
+    and only where it has grown; not of bytes that were given up by a reset.
+    """
+
+    stream_id: int
+    total: int
+
+
 class LinkRoom(NamedTuple):
-    """The link wants to hold at most ``size`` bytes of datagrams that have not left: about what
-    the path carries in a round trip. Told before the first datagram can be sent, and again when
-    it has changed much.
+    """The link wants to hold at most ``size`` bytes of datagrams and of streams that have not left:
+    about what the path carries in a round trip. Told before the first datagram can be sent, and
+    again when it has changed much.
 
     What an engine hands over beyond that waits in the link, where nothing can be given up or
     overtaken any more. A single datagram may always go where none waits.
@@ -86,11 +98,13 @@ class LinkReady(NamedTuple):
 
     ``max_datagram_size`` is the largest datagram payload in bytes that fits a packet towards
     this peer; 0 where the peer takes no datagrams. ``DatagramLimit`` tells of changes.
-    ``datagram_outcomes``: the link tells what becomes of each datagram.
+    ``datagram_outcomes``: the link tells what becomes of each datagram. ``stream_progress``: it
+    tells how much has left of what was written on streams (``StreamLeft``), from the first byte on.
     """
 
     max_datagram_size: int
     datagram_outcomes: bool = False
+    stream_progress: bool = False
 
 
 class DatagramLimit(NamedTuple):
@@ -164,6 +178,7 @@ Input: TypeAlias = (
     | LinkReady
     | LinkRoom
     | LinkRtt
+    | StreamLeft
     | StreamLimit
     | LinkLost
 )

@@ -68,6 +68,8 @@ class LinkSettings:
         congestion: ``reno`` or ``cubic``.
         datagram_outcomes: tell the engine of each datagram whether the peer's transport has it. It
             costs an entry for each one under way, so only for an engine that asks.
+        stream_progress: tell the engine how much of what it wrote on streams has left. It costs a
+            look at each stream that has something to send, so only for an engine that asks.
         key_limits: when keys of packets are changed.
     """
 
@@ -82,6 +84,7 @@ class LinkSettings:
     max_datagram_frame_size: int = 65_536
     congestion: str = "cubic"
     datagram_outcomes: bool = False
+    stream_progress: bool = False
     key_limits: KeyLimits = field(default_factory=KeyLimits)
 
     def __post_init__(self) -> None:

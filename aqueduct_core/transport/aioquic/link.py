@@ -32,6 +32,7 @@ from aqueduct_core.engine.inputs import (
 from aqueduct_core.transport.aioquic.connection import STREAM_BYTES
 from aqueduct_core.transport.aioquic.hints import Hints
 from aqueduct_core.transport.aioquic.incoming import Incoming
+from aqueduct_core.transport.aioquic.progress import SendProgress
 from aqueduct_core.transport.aioquic.resets import ResettableConnection, certificate_fault
 from aqueduct_core.transport.link import Address, CertificateFault, LinkCounts
 from aqueduct_core.transport.sessions import TlsSession
@@ -78,11 +79,11 @@ class AioquicLink:
         self._alpn: str | None = None
         self._settings = next(iter(protocols.values()))  # until the ALPN is known
         connection.keeps_outcomes = self._settings.datagram_outcomes
+        self._progress = SendProgress(connection, of_streams=self._settings.stream_progress)
         self._incoming = Incoming(connection, self.counts)
         self._early = False
         self._early_accepted: bool | None = None
         self._hints = Hints(connection)
-        self._left: int | None = None
         self._lost: LinkLost | None = None
         self._ready = False
         self._admitted = False
@@ -225,6 +226,9 @@ class AioquicLink:
 
     def apply(self, actions: Iterable[Action], now: float) -> None:
         quic = self._quic
+        if self._progress.of_streams:
+            actions = list(actions)
+            self._progress.writes(actions)
         for action in actions:
             if self._lost is not None:
                 return
@@ -262,7 +266,7 @@ class AioquicLink:
         if quic.rest(now):
             return self._count(out)
         out += quic.datagrams_to_send(now)
-        self._note_left()
+        self._incoming.inputs += self._progress.inputs()
         if self._lost is not None and not self._lost.by_peer and out:
             self._closing.keep(out)
         elif self._lost is None:
@@ -324,12 +328,6 @@ class AioquicLink:
             self._freed = True
             self._quic.free()
 
-    def _note_left(self) -> None:
-        left = self._quic.datagrams_left
-        if left is not None and left != self._left:
-            self._left = left
-            self._incoming.inputs.append(DatagramOutcome(left, DatagramFate.LEFT))
-
     def _collect(self, now: float) -> None:
         """Turn what aioquic has learnt into inputs."""
         quic, incoming = self._quic, self._incoming
@@ -357,8 +355,9 @@ class AioquicLink:
             )
             return
         self._alpn = alpn
-        self._settings = self._protocols[alpn]
-        self._quic.keeps_outcomes = self._settings.datagram_outcomes
+        settings = self._settings = self._protocols[alpn]
+        self._quic.keeps_outcomes = settings.datagram_outcomes
+        self._progress.of_streams = settings.stream_progress
         inputs = self._incoming.inputs
         if self._early:
             self._early_accepted = accepted
@@ -371,7 +370,8 @@ class AioquicLink:
         self._max_datagram = self._datagram_room
         # A client learns before it what became of early data, a server behind it what came early.
         at = len(inputs) if self._early else 0
-        inputs.insert(at, LinkReady(self._max_datagram, self._settings.datagram_outcomes))
+        ready = LinkReady(self._max_datagram, settings.datagram_outcomes, settings.stream_progress)
+        inputs.insert(at, ready)
 
     @property
     def _datagram_room(self) -> int:

@@ -126,6 +126,13 @@ class StreamConnection(CreditedConnection):
             self._order.hurry(stream, stream.sender._buffer_stop + len(data))
         stream.sender.write(data, end_stream)
 
+    def sender_of(self, stream_id: int) -> StreamSender | None:
+        """What is sent on a stream; None: it is over, was given up, or we may not write it."""
+        stream = self._table.get(stream_id)
+        if stream is None or not isinstance(stream.sender, StreamSender):
+            return None
+        return None if stream.sender.abandoned else stream.sender
+
     def reset_stream(self, stream_id: int, error_code: int) -> None:
         """Give up a stream of ours, also one that was skipped over and never written: higher ones
         have opened it (RFC 9000 section 2.1), so that it counts at the peer until it ends."""

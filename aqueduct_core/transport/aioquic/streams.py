@@ -191,6 +191,9 @@ class Stream(QuicStream):
 class StreamSender(QuicStreamSender):
     """A sending half that counts what is not acknowledged."""
 
+    _left_before = 0
+    """Bytes that had left when it was rewound."""
+
     def __init__(self, owner: StreamOwner, stream_id: int) -> None:
         super().__init__(stream_id, writable=True)
         self._acked = SentRanges()
@@ -238,6 +241,7 @@ class StreamSender(QuicStreamSender):
         Only while nothing was acknowledged, for what was is no longer there.
         """
         assert self._buffer_start == 0
+        self._left_before = self.highest_offset
         self.highest_offset = 0
         if self._reset_error_code is not None:
             self.reset_pending = True
@@ -251,6 +255,16 @@ class StreamSender(QuicStreamSender):
     def abandoned(self) -> bool:
         """It was reset: by our engine, or because the peer asked to end it."""
         return self._reset_error_code is not None
+
+    @property
+    def left(self) -> int:
+        """Bytes that have left, once each."""
+        return max(self.highest_offset, self._left_before)
+
+    @property
+    def written(self) -> int:
+        """Bytes that were written."""
+        return self._buffer_stop
 
     @property
     def offers(self) -> int | None:

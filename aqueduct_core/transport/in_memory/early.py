@@ -42,10 +42,11 @@ class EarlyMemoryLink(MemoryLink):
         size = self.max_datagram_size
         self.client.at_once = [EarlyReady(size)]
         self.server.at_once = []
+        ready = LinkReady(size, self.datagram_outcomes, self.stream_progress)
         if not accepts:
             self._post(self.client, EarlyRejected(0), self._client_ready_at)
-        self._post(self.client, LinkReady(size, self.datagram_outcomes), self._client_ready_at)
-        self._post(self.server, LinkReady(size, self.datagram_outcomes), self._server_ready_at)
+        self._post(self.client, ready, self._client_ready_at)
+        self._post(self.server, ready, self._server_ready_at)
 
     def _carry(self, end: MemoryEnd, action: Action) -> None:
         early = end is self.client and self.now < self._client_ready_at

@@ -27,6 +27,7 @@ class Outgoing:
     ended: bool = False
     reset: int | None = None
     sent: int = 0
+    left: int = 0
     consumed: int = 0
     arrives: float = 0.0
 
@@ -65,6 +66,8 @@ class MemoryEnd:
         """How many streams it may open in all, by whether they are bidirectional."""
         self.granted: dict[bool, int] = {}
         """The same, as the other end has granted it, which we may not know yet."""
+        self.left: dict[int, int] = {}
+        """Bytes of streams that have left since its engine was told, by stream."""
         self.heard: set[int] = set()
         """Streams of the peer that have ended, while our half of them has not."""
         self.sent = 0

@@ -34,6 +34,7 @@ from aqueduct_core.engine.inputs import (
     LinkReady,
     LinkRoom,
     StreamBytes,
+    StreamLeft,
     StreamLimit,
     StreamReset,
     StreamStopped,
@@ -61,6 +62,7 @@ class MemoryLink:
         max_streams_uni, max_streams_bidi: of each kind that an end may have open at once; None: any
             number.
         datagram_outcomes: tell each engine what became of its datagrams, a round trip later.
+        stream_progress: tell each engine how much of what it wrote on streams has left.
         rate: bytes per second of the path in each direction; None: it is as fast as you like.
         queue: with a rate, bytes that wait on the path in each direction; what comes on top is
             dropped, and sent again if it is of a stream. ``jitter`` and ``loss`` come on top.
@@ -85,6 +87,7 @@ class MemoryLink:
         max_streams_uni: int | None = None,
         max_streams_bidi: int | None = None,
         datagram_outcomes: bool = False,
+        stream_progress: bool = False,
         rate: float | None = None,
         queue: int = 64 * 1024,
         start: float = 0.0,
@@ -103,6 +106,7 @@ class MemoryLink:
         self.stream_window = stream_window
         self.connection_window = connection_window
         self.datagram_outcomes = datagram_outcomes
+        self.stream_progress = stream_progress
         self.client = MemoryEnd(client, on_client_events, client=True)
         self.server = MemoryEnd(server, on_server_events, client=False)
         self.client.peer, self.server.peer = self.server, self.client
@@ -111,7 +115,7 @@ class MemoryLink:
         for end in self.ends:
             if rate is not None:
                 end.path = MemoryPath(rate, queue, delay)
-            end.at_once.append(LinkReady(max_datagram_size, datagram_outcomes))
+            end.at_once.append(LinkReady(max_datagram_size, datagram_outcomes, stream_progress))
             end.limits = {False: max_streams_uni, True: max_streams_bidi}
             end.granted = {False: max_streams_uni or 0, True: max_streams_bidi or 0}
             end.at_once += [
@@ -303,6 +307,7 @@ class MemoryLink:
         if end.path is not None:
             end.path.pieces.append(StreamBytes(stream_id, data, last))
             return
+        end.left[stream_id] = end.left.get(stream_id, 0) + len(data)
         stream.arrives = max(stream.arrives, self._later())
         self._post(end.peer, StreamBytes(stream_id, data, last), stream.arrives)
 
@@ -344,7 +349,10 @@ class MemoryLink:
     def _pass(self, end: MemoryEnd) -> None:
         """Send what the path takes now, and tell the engine how far that has come."""
         path = end.path
-        if path is None or end.lost is not None:
+        if end.lost is not None:
+            return
+        if path is None:
+            self._tell_left(end, end.left)
             return
         left = None
         for item, arrives in path.advance(self.now):
@@ -364,6 +372,17 @@ class MemoryLink:
             end.at_once.append(LinkRoom(path.window))
         if left is not None:
             end.at_once.append(DatagramOutcome(left, DatagramFate.LEFT))
+        self._tell_left(end, path.left)
+
+    def _tell_left(self, end: MemoryEnd, left: dict[int, int]) -> None:
+        """Tell the engine what has left of its streams, and forget it."""
+        if self.stream_progress:
+            for stream_id, size in left.items():
+                stream = end.streams[stream_id]
+                stream.left += size
+                if size:
+                    end.at_once.append(StreamLeft(stream_id, stream.left))
+        left.clear()
 
     def _arrive(self, end: MemoryEnd, data: bytes, token: int, at: float) -> None:
         """A datagram reaches the other end, if it is not lost; and once more, if it is doubled."""

@@ -46,6 +46,8 @@ class MemoryPath:
     def __init__(self, rate: float, queue: int, delay: float) -> None:
         self.datagrams: deque[SendDatagram] = deque()
         self.pieces: deque[StreamBytes] = deque()
+        self.left: dict[int, int] = {}
+        """Bytes that have left for the first time, by stream; whoever reads it takes them out."""
         self.window = FIRST_WINDOW
         self.dropped = 0
         self._rate, self._queue, self._delay = rate, queue, delay
@@ -55,6 +57,7 @@ class MemoryPath:
         self._answers: deque[_Answer] = deque()  # the line keeps order, so these come in order too
         self._halved_at = -1.0
         self._repeats_at = -1.0
+        self._repeats = False  # the first of the pieces has left before
         self._stream_next = False
 
     @property
@@ -101,6 +104,9 @@ class MemoryPath:
         if self._in_flight and self._in_flight + size > self.window:
             return False
         self._stream_next = not stream
+        if stream and not self._repeats:
+            number = self.pieces[0].stream_id
+            self.left[number] = self.left.get(number, 0) + size
         self._in_flight += size
         waiting = max(0.0, self._free_at - now) * self._rate
         carried = waiting + size <= self._queue
@@ -112,7 +118,9 @@ class MemoryPath:
             self.dropped += 1
             if stream:
                 self._repeats_at = known
+                self._repeats = True
                 return True
+        self._repeats = self._repeats and not stream
         item = self._packet() if stream else self.datagrams.popleft()
         passages.append(Passage(item, self._free_at + self._delay if carried else None))
         return True
@@ -127,6 +135,8 @@ class MemoryPath:
 
     def take_back(self, stream_id: int) -> int:
         """A stream is abandoned: forget what of it has not left; how many bytes."""
+        if self.pieces and self.pieces[0].stream_id == stream_id:
+            self._repeats = False
         kept = [piece for piece in self.pieces if piece.stream_id != stream_id]
         taken = sum(len(piece.data) for piece in self.pieces) - sum(len(p.data) for p in kept)
         self.pieces = deque(kept)

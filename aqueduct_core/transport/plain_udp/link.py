@@ -61,7 +61,8 @@ class PlainSettings:
 
 
 class PlainLink:
-    """The packets of one peer, as ``link.Link``. It has datagrams and no streams.
+    """The packets of one peer, as ``link.Link``. It has datagrams and no streams, so it tells
+    nothing of what has left of any.
 
     Ready from the start: there is nothing to agree on. Ends when the engine closes it, of which the
     peer learns nothing, or when the peer is silent for too long.

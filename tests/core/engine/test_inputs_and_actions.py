@@ -19,6 +19,7 @@ def test_the_contract_names_every_input_and_action() -> None:
         "StreamBytes",
         "StreamReset",
         "StreamStopped",
+        "StreamLeft",
         "Datagram",
         "DatagramLimit",
         "DatagramOutcome",

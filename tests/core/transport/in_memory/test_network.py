@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.engine.close_codes import CloseOrigin
-from aqueduct_core.engine.inputs import DatagramFate, DatagramOutcome, Input, StreamLimit
+from aqueduct_core.engine.inputs import (
+    DatagramFate,
+    DatagramOutcome,
+    Input,
+    StreamLeft,
+    StreamLimit,
+)
 from aqueduct_core.transport.in_memory.link import MemoryLink
 from aqueduct_core.transport.in_memory.network import MemoryNetwork
 from tests.core.transport.probe import Probe
@@ -132,3 +138,33 @@ def test_a_close_of_the_transport_is_told_as_such() -> None:
     assert server.lost.by_peer
     assert client.lost is not None
     assert client.lost.origin is CloseOrigin.TRANSPORT
+
+
+@pytest.mark.parametrize("rate", [None, 100_000.0])
+def test_what_has_left_of_each_stream_is_told_once(rate: float | None) -> None:
+    link, client, server = pair(
+        seed=3, cut=0.3, stream_progress=True, rate=rate, queue=5_000, stream_window=20_000
+    )
+    seen: list[StreamLeft] = []
+    client.on_input = lambda input: seen.append(input) if isinstance(input, StreamLeft) else None  # type: ignore[func-returns-value]
+    server.consumes = False
+    one, other = client.open(), client.open(bidirectional=True)
+    client.write(one, bytes(30_000), end=True)
+    client.write(other, bytes(3_000), end=True)
+    link.kick()
+    told = len(seen)
+    assert told == len({input.stream_id for input in seen})  # once a turn
+    link.run_for(2.0)
+    assert client.ready is not None
+    assert client.ready.stream_progress
+    last = {input.stream_id: input.total for input in seen}
+    assert last == {one: 20_000, other: 3_000}  # what waits for credit has not left
+    server.consume_owed()
+    link.run_until(lambda: one in server.ended)
+    totals = [input.total for input in seen if input.stream_id == one]
+    assert totals == sorted(set(totals))
+    assert totals[-1] == 30_000
+    if rate is not None:
+        assert len(totals) > 5  # as the path has taken it
+        assert link.client.path is not None
+        assert link.client.path.dropped > 0
