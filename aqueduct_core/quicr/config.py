@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import get_args
 
 from aqueduct_core.errors import InvalidOption
+from aqueduct_core.quicr.media.drop_level import FlagReading
 from aqueduct_core.quicr.media.fragment import MAX_OBJECT
-
-FlagReading = Literal["low", "high"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +17,8 @@ class DropSettings:
     Attributes:
         reading: which flags say that an object may be given up: ``low``: the lowest bit, the others
             are its drop priority (the document); ``high``: those of 0x80 and above, all of them are
-            its priority (the prototype). 0x00 and odd ones from 0x81 on are the same to both (Q37).
+            its priority (the prototype). 0x00 and odd ones from 0x81 on mean the same to both
+            (Q37).
         threshold: seconds that media may wait before more of it is given up.
         interval: seconds between two changes of the level.
     """
@@ -28,7 +28,7 @@ class DropSettings:
     interval: float = 0.05
 
     def __post_init__(self) -> None:
-        if self.reading not in ("low", "high"):
+        if self.reading not in get_args(FlagReading):
             raise InvalidOption("BAD_VALUE", f"reading is {self.reading!r}", "Use low or high")
         for name in ("threshold", "interval"):
             value = getattr(self, name)

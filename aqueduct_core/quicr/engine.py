@@ -2,79 +2,398 @@
 
 from __future__ import annotations
 
-from aqueduct_core.engine.actions import Action
+from aqueduct_core.engine.actions import Action, Admit, CloseLink, Consumed
+from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.engine import Footprint
-from aqueduct_core.engine.inputs import Input, LinkLost
+from aqueduct_core.engine.inputs import (
+    Datagram,
+    DatagramLimit,
+    DatagramOutcome,
+    Input,
+    LinkLost,
+    LinkReady,
+    LinkRoom,
+    StreamBytes,
+    StreamLeft,
+    StreamReset,
+    StreamStopped,
+)
+from aqueduct_core.engine.streams import STEP, first_stream, is_bidirectional, is_client
 from aqueduct_core.quicr.config import QuicrConfig
-from aqueduct_core.quicr.events import QuicrEvent
+from aqueduct_core.quicr.egress import LEAST_DATAGRAM, Egress
+from aqueduct_core.quicr.events import Posted, QuicrEvent, Ready, Requested, Subscribed
+from aqueduct_core.quicr.faults import INTERNAL_ERROR, MediaError, ProtocolFault
 from aqueduct_core.quicr.media.source import MediaSource
+from aqueduct_core.quicr.transactions import (
+    Notifying,
+    Receiving,
+    Sending,
+    Subscribing,
+    Transaction,
+    TransactionContext,
+    message_name,
+)
+from aqueduct_core.quicr.wire.codec import MessageReader, encode
+from aqueduct_core.quicr.wire.datagrams import decode
+from aqueduct_core.quicr.wire.messages import (
+    ControlMessage,
+    PostMessage,
+    RequestMessage,
+    SubscribeMessage,
+)
 
 ALPN = "quicr-h20"
+TRANSACTION_BYTES = 2_000
+"""Memory of a transaction beside what waits in it, about."""
 
 
 class QuicrEngine:
     """One end of a connection; a `StorageEngine`.
 
-    A transaction is named by its control stream. Over when ``closed`` is set.
+    A transaction is named by its control stream; commands to one that is over are without effect.
+    The connection is over when ``closed`` is set.
 
     Args:
-        client: this end has dialled: it may `request`, `post` and `subscribe`; the other answers.
+        client: this end has dialled: it may `request`, `post` and `subscribe`; the other one
+            answers.
     """
 
     def __init__(self, *, client: bool, config: QuicrConfig | None = None) -> None:
         self.closed: LinkLost | None = None
+        self._client = client
+        self._config = config or QuicrConfig()
+        self._context = TransactionContext(self._config)
+        self._transactions: dict[int, Transaction] = {}
+        self._opening: dict[int, MessageReader] = {}
+        self._next_stream = first_stream(client=client, bidirectional=True)
+        self._unread: dict[int, bool] = {}  # streams with bytes from a pause, and whether they end
+        self._paused = False
+        self._admitted = False
+        self._datagrams_of: set[Receiving] = set()
+        self._last: list[Action] = []
+        self._pending = 0
+        self._now = 0.0
 
     # the contract of an engine
 
-    def handle(self, input: Input, now: float) -> None: ...
-    def tick(self, now: float) -> None: ...
+    def handle(self, input: Input, now: float) -> None:
+        if self.closed is not None:
+            return
+        self._now = now
+        egress = self._context.egress
+        try:
+            match input:
+                case StreamBytes(stream, data, end):
+                    self._bytes(stream, data, end)
+                case Datagram(data):
+                    self._datagram(data)
+                case DatagramOutcome():
+                    egress.datagram_outcome(input, now)
+                case StreamLeft(stream, total):
+                    egress.stream_left(stream, total)
+                case LinkRoom(size):
+                    egress.room(size)
+                case DatagramLimit(size):
+                    egress.max_datagram = size
+                case StreamReset(stream, _):
+                    self._abandoned(stream, there=True)
+                case StreamStopped(stream, _):
+                    self._abandoned(stream, there=False)
+                case LinkReady():
+                    egress.link_ready(input)
+                    self._context.events.append(Ready())
+                case LinkLost():
+                    self._over(input)
+        except ProtocolFault as fault:
+            self._close(INTERNAL_ERROR, str(fault), CloseOrigin.TRANSPORT)
+
+    def tick(self, now: float) -> None:
+        self._now = now
+        pressure = self._context.egress.tick(now) if self.closed is None else None
+        if pressure is not None:
+            self._context.events.append(pressure)
+
     @property
-    def wake_at(self) -> float | None: ...
+    def wake_at(self) -> float | None:
+        return self._context.egress.wake_at if self.closed is None else None
+
     @property
-    def footprint(self) -> Footprint: ...
-    def actions(self) -> list[Action]: ...
-    def events(self) -> list[QuicrEvent]: ...
+    def footprint(self) -> Footprint:
+        transactions = len(self._transactions) + len(self._opening)
+        return Footprint(
+            TRANSACTION_BYTES * transactions + self._pending + self._context.egress.sent.size
+        )
+
+    def actions(self) -> list[Action]:
+        if self.closed is not None:
+            taken, self._last = self._last, []
+            return taken
+        context = self._context
+        out = context.egress.actions(self._now)
+        for sender in context.egress.finished():
+            transaction = self._transactions[sender.stream]
+            assert isinstance(transaction, Sending)
+            transaction.sent_out()
+            self._forget(transaction)
+            out += context.egress.actions(self._now)
+        if context.acts:
+            out, context.acts = context.acts + out, []
+        return out
+
+    def events(self) -> list[QuicrEvent]:
+        context = self._context
+        for receiving in self._datagrams_of:
+            receiving.flush()
+        self._datagrams_of.clear()
+        for stream in context.egress.dropping():
+            sending = self._transactions.get(stream)
+            if isinstance(sending, Sending):
+                sending.tell_dropped()
+        taken, context.events = context.events, []
+        return taken
 
     # what a client begins; each gives the number of the transaction
 
     def request(self, url: bytes, *, datagram: bool, now: float) -> int:
-        """Ask for a media (Q8, Q9, Q16): what the peer still has of it, and what follows."""
+        """Ask for a media (Q8, Q9, Q16): what the peer still has of it, and what follows.
+
+        Raises:
+            MediaError: the connection is over, this end is no client, or the URL is too long.
+        """
+        receiving = Receiving(self._new_stream(url), self._context)
+        datagram_id = receiving.begin(datagram=datagram)
+        return self._say(receiving, RequestMessage(url, datagram_id), now)
 
     def post(self, url: bytes, source: MediaSource, *, datagram: bool, now: float) -> int:
-        """Send a media; ``datagram``: the peer may choose datagrams (Q17)."""
+        """Send a media; ``datagram``: the peer may choose datagrams (Q17). Raises as `request`."""
+        datagram = datagram and self._context.egress.max_datagram >= LEAST_DATAGRAM
+        sending = Sending(self._new_stream(url), self._context, posted=source, datagram=datagram)
+        return self._say(sending, PostMessage(url, datagram), now)
 
     def subscribe(self, prefix: bytes, now: float) -> int:
-        """Ask for the URLs with a prefix, those that there are and those that come (Q22)."""
+        """Ask for the URLs with a prefix, those that there are and those that come (Q22). Raises as
+        `request`."""
+        subscribing = Subscribing(self._new_stream(prefix), self._context)
+        return self._say(subscribing, SubscribeMessage(prefix), now)
 
     # what a server answers
 
     def serve(self, stream: int, source: MediaSource, now: float) -> None:
         """Send a media that was `Requested`."""
+        sending = self._transactions.get(stream)
+        if isinstance(sending, Sending):
+            self._now = now
+            sending.serve(source)
 
     def accept(self, stream: int, *, datagram: bool, now: float) -> None:
-        """Take a media that was `Posted`. As datagrams only where the peer can."""
+        """Take a media that was `Posted`; ``datagram``: as datagrams, if the peer can send them."""
+        receiving = self._transactions.get(stream)
+        if isinstance(receiving, Receiving):
+            receiving.accept(datagram=datagram)
 
     def notify(self, stream: int, url: bytes, now: float) -> None:
-        """Tell a URL to who has `Subscribed` (Q22); not twice."""
+        """Tell a URL to who has `Subscribed` (Q22); a second time is without effect (Q25)."""
+        notifying = self._transactions.get(stream)
+        if isinstance(notifying, Notifying):
+            notifying.notify(url)
 
     # both
 
     def wake(self, stream: int, now: float) -> None:
         """The source that is sent on this transaction has a fragment again, or its final point."""
+        self._now = now
+        self._context.egress.wake(stream)
 
     def confirm(self, stream: int, now: float) -> None:
-        """All of a media that comes to us is here: end our side (Q9, Q18)."""
+        """All of a media that comes to us is here: end our side (Q9, Q18).
+
+        Raises:
+            MediaError: its final point is not known.
+        """
+        receiving = self._transactions.get(stream)
+        if isinstance(receiving, Receiving):
+            receiving.confirm()
+            self._forget(receiving)
 
     def cancel(self, stream: int, now: float) -> None:
         """End a transaction before its time, of any kind; `Ended` follows."""
+        transaction = self._transactions.get(stream)
+        if transaction is not None:
+            transaction.cancel()
+            self._forget(transaction)
 
     def consumed(self, stream: int, size: int, now: float) -> None:
         """So many bytes of `Fragments` are done with: credit for as many may go back."""
+        if size and self.closed is None:
+            self._context.acts.append(Consumed(stream, size))
 
-    def pause(self) -> None: ...
-    def resume(self, now: float) -> None: ...
-    def shutdown(self, code: int, reason: str, now: float) -> None: ...
-    def stored(
-        self, channel: int, first: int, stop: int, *, reliable: bool, now: float
-    ) -> None: ...
-    def refused(self, channel: int, first: int, stop: int, now: float) -> None: ...
+    def pause(self) -> None:
+        """Take nothing in until `resume`: publishers on streams come to rest; datagrams are lost,
+        which leaves holes."""
+        self._paused = True
+
+    def resume(self, now: float) -> None:
+        self._now = now
+        self._paused = False
+        unread, self._unread = self._unread, {}
+        for stream, end in unread.items():
+            self.handle(StreamBytes(stream, b"", end), now)
+
+    def shutdown(self, code: int, reason: str, now: float) -> None:
+        self._now = now
+        self._close(code, reason, CloseOrigin.APPLICATION)
+
+    def stored(self, channel: int, first: int, stop: int, *, reliable: bool, now: float) -> None:
+        """Nobody is told: only the end of a media is confirmed."""
+
+    def refused(self, channel: int, first: int, stop: int, now: float) -> None:
+        """Nobody is told, for the same reason."""
+
+    # the inside
+
+    def _bytes(self, stream: int, data: bytes, end: bool) -> None:
+        """Bytes of a control stream, in any pieces (Q3), and its end."""
+        transaction = self._transactions.get(stream)
+        if transaction is not None and transaction.over:
+            transaction.consume(len(data))
+            if end:
+                self._ended(transaction)
+            return
+        reader = self._opening.get(stream) if transaction is None else transaction.reader
+        if reader is None:
+            reader = self._opening[stream] = self._opened_by_peer(stream)
+        self._pending += len(data)
+        reader.feed(data)
+        if self._paused:
+            self._unread[stream] = self._unread.get(stream, False) or end
+            return
+        before = reader.pending
+        messages = reader.read()
+        size = before - reader.pending
+        self._pending -= size
+        if messages and transaction is None:
+            transaction = self._first(stream, messages.pop(0), reader)
+        if transaction is None:
+            if end:
+                raise ProtocolFault(f"stream {stream} ends without a message")
+            return
+        if messages:
+            transaction.handle(messages, size)
+        else:
+            transaction.consume(size)
+        if end:
+            self._ended(transaction)
+
+    def _opened_by_peer(self, stream: int) -> MessageReader:
+        if not is_bidirectional(stream) or is_client(stream) == self._client:
+            who = "server" if self._client else "client"
+            raise ProtocolFault(
+                f"stream {stream} of the {who}: only a client opens streams, and all of them have "
+                "two directions"
+            )
+        config = self._config
+        if len(self._transactions) + len(self._opening) >= config.max_transactions:
+            raise ProtocolFault(f"more than {config.max_transactions} streams are open")
+        return MessageReader(max_url=config.max_url, max_object=config.max_object)
+
+    def _first(self, stream: int, message: ControlMessage, reader: MessageReader) -> Transaction:
+        """The first message of a stream says what it is for (Q1)."""
+        context = self._context
+        event: QuicrEvent
+        transaction: Transaction
+        match message:
+            case RequestMessage(url, datagram_id):
+                datagram = datagram_id is not None
+                if datagram and context.egress.max_datagram < LEAST_DATAGRAM:
+                    raise ProtocolFault("REQUEST_DATAGRAM of a peer that takes no datagrams")
+                transaction = Sending(stream, context, datagram_id=datagram_id)
+                event = Requested(stream, url, datagram)
+            case PostMessage(url, datagram):
+                transaction = Receiving(stream, context)
+                event = Posted(stream, url, datagram)
+            case SubscribeMessage(prefix):
+                transaction = Notifying(stream, context)
+                event = Subscribed(stream, prefix)
+            case _:
+                raise ProtocolFault(
+                    f"stream {stream} begins with {message_name(message)}; it may begin with "
+                    "REQUEST, POST or SUBSCRIBE"
+                )
+        del self._opening[stream]
+        transaction.reader = reader
+        self._transactions[stream] = transaction
+        if not self._admitted:
+            self._admitted = True
+            context.acts.append(Admit())
+        context.events.append(event)
+        return transaction
+
+    def _ended(self, transaction: Transaction) -> None:
+        if transaction.reader.pending and not transaction.over:
+            raise ProtocolFault(f"stream {transaction.stream} ends inside of a message")
+        transaction.ended_there = True
+        transaction.peer_ended()
+        self._forget(transaction)
+
+    def _abandoned(self, stream: int, *, there: bool) -> None:
+        """The peer has reset its side of a stream, or has taken back what we write on it."""
+        self._opening.pop(stream, None)
+        transaction = self._transactions.get(stream)
+        if transaction is None:
+            return
+        if there:
+            self._pending -= transaction.reader.pending
+            transaction.ended_there = True
+        else:
+            transaction.ended_here = True
+        transaction.abandoned()
+        self._forget(transaction)
+
+    def _datagram(self, data: bytes) -> None:
+        if self._paused:
+            return
+        datagram_id, fragment = decode(data, max_object=self._config.max_object)
+        receiving = self._context.of_datagram(datagram_id)
+        if receiving is not None:
+            receiving.on_datagram(fragment)
+            self._datagrams_of.add(receiving)
+
+    def _new_stream(self, url: bytes) -> int:
+        if self.closed is not None:
+            raise MediaError("the connection is over")
+        if not self._client:
+            raise MediaError("only the end that has dialled requests, posts and subscribes")
+        if len(url) > self._config.max_url:
+            raise MediaError(f"a URL of {len(url)} bytes, and {self._config.max_url} may be sent")
+        stream, self._next_stream = self._next_stream, self._next_stream + STEP
+        return stream
+
+    def _say(self, transaction: Transaction, message: ControlMessage, now: float) -> int:
+        self._now = now
+        self._transactions[transaction.stream] = transaction
+        self._context.egress.write(transaction.stream, encode(message))
+        return transaction.stream
+
+    def _forget(self, transaction: Transaction) -> None:
+        """Once it is over, and its stream has ended both ways, nothing is left of it."""
+        if transaction.over and transaction.closed:
+            self._transactions.pop(transaction.stream, None)
+            self._context.egress.forget_stream(transaction.stream)
+
+    def _close(self, code: int, reason: str, origin: CloseOrigin) -> None:
+        if self.closed is None:
+            due = self.actions() if origin is CloseOrigin.APPLICATION else []
+            self._last = [*due, CloseLink(code, reason, origin)]
+            self._over(LinkLost(code, reason, False, origin))
+
+    def _over(self, lost: LinkLost) -> None:
+        for transaction in self._transactions.values():
+            transaction.lost()
+        self.closed = lost
+        self._transactions.clear()
+        self._opening.clear()
+        self._unread.clear()
+        self._datagrams_of.clear()
+        self._pending = 0
+        self._context.egress = Egress(self._config)
+        self._context.events.append(lost)

@@ -1,4 +1,4 @@
-"""Who is at fault: the peer (`ProtocolFault`: the link closes) or the caller (`MediaError`)."""
+"""Who is at fault: the peer (`ProtocolFault`, closes the connection), the caller (`MediaError`)."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ class MediaSource(Protocol):
         """The first object, as far as is known."""
 
     def peek(self) -> Waiting | None:
-        """The next fragment; None: there is none now. `QuicrEngine.wake` when there is again."""
+        """The next fragment; None: there is none now, and `QuicrEngine.wake` is to be called when
+        there is one again."""
 
     def advance(self) -> None:
         """The fragment of `peek` is on its way, or was given up: go on behind it."""
