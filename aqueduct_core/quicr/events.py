@@ -95,8 +95,8 @@ class Dropped(NamedTuple):
 
 
 class SentOut(NamedTuple):
-    """All of a media is out, and its final point behind it: of datagrams, acknowledged by the peer's
-    transport; of a stream, written. What is left is the peer's end (Q18)."""
+    """All of a media is out, with its final point behind it: of datagrams, acknowledged by the
+    peer's transport; of a stream, written. What is left is the peer's end (Q18)."""
 
     stream: int
 
