@@ -160,7 +160,7 @@ class QuicrEngine:
         Raises:
             MediaError: the connection is over, this end is no client, or the URL is too long.
         """
-        receiving = Receiving(self._new_stream(url), self._context)
+        receiving = Receiving(self._new_stream(url), self._context, datagram=datagram)
         datagram_id = receiving.begin(datagram=datagram)
         return self._say(receiving, RequestMessage(url, datagram_id), now)
 
@@ -309,7 +309,7 @@ class QuicrEngine:
                 transaction = Sending(stream, context, datagram_id=datagram_id)
                 event = Requested(stream, url, datagram)
             case PostMessage(url, datagram):
-                transaction = Receiving(stream, context)
+                transaction = Receiving(stream, context, datagram=datagram)
                 event = Posted(stream, url, datagram)
             case SubscribeMessage(prefix):
                 transaction = Notifying(stream, context)

@@ -170,10 +170,15 @@ class Transaction(ABC):
 
 
 class Receiving(Transaction):
-    """A media that comes to us. ``receiver`` is None until a POST is accepted."""
+    """A media that comes to us. ``receiver`` is None until a POST is accepted.
 
-    def __init__(self, stream: int, context: TransactionContext) -> None:
+    Args:
+        datagram: the peer can send it as datagrams.
+    """
+
+    def __init__(self, stream: int, context: TransactionContext, *, datagram: bool) -> None:
         super().__init__(stream, context)
+        self._can_datagram = datagram
         self.receiver: MediaReceiver | None = None
         self._confirmed = False
         self._arrived: list[Fragment] = []
@@ -185,9 +190,10 @@ class Receiving(Transaction):
         return datagram_id
 
     def accept(self, *, datagram: bool) -> None:
-        """Answer a POST (Q17)."""
+        """Answer a POST (Q17): as datagrams, if the peer can."""
         if self.receiver is None and not self.over:
-            self._write(AcceptMessage(self.begin(datagram=datagram)))
+            datagram_id = self.begin(datagram=datagram and self._can_datagram)
+            self._write(AcceptMessage(datagram_id))
 
     def handle(self, messages: Sequence[ControlMessage], size: int) -> None:
         receiver = self.receiver

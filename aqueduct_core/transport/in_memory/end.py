@@ -74,6 +74,12 @@ class MemoryEnd:
         self.consumed = 0
         self.arriving: list[tuple[float, int, Input]] = []
         self.at_once: list[Input] = []
+        self.kicked = False
+
+    def kick(self) -> None:
+        """Have the link carry out, at this moment, what commands of the engine brought about: for
+        ``on_events`` that gives some, as ``Driver.kick`` is."""
+        self.kicked = True
 
     @property
     def unsent(self) -> int:

@@ -135,7 +135,7 @@ class MemoryLink:
 
     @property
     def busy(self) -> bool:
-        return any(end.at_once for end in self.ends)
+        return any(end.at_once or end.kicked for end in self.ends)
 
     @property
     def next_at(self) -> float | None:
@@ -181,6 +181,7 @@ class MemoryLink:
 
     def _turn(self, end: MemoryEnd) -> None:
         engine, now = end.engine, self.now
+        end.kicked = False
         self._pass(end)
         inputs, end.at_once = end.at_once, []
         while end.arriving and end.arriving[0][0] <= now:

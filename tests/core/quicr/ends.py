@@ -19,6 +19,7 @@ from aqueduct_core.quicr.events import (
 )
 from aqueduct_core.quicr.media.object_queue import ObjectQueue
 from aqueduct_core.quicr.media.position import Position
+from aqueduct_core.transport.in_memory.end import MemoryEnd
 from aqueduct_core.transport.in_memory.link import MemoryLink
 
 Objects = dict[Position, tuple[int, bytes]]
@@ -109,14 +110,19 @@ class Application:
         self.serves: dict[bytes, ObjectQueue] = {}
         self.dropped: list[Position] = []
         self.credit = True
-        self.now = lambda: 0.0
+        self.takes = True
+        self.end: MemoryEnd
+        self.link: MemoryLink
         self._datagram = datagram
 
     def hear(self, events: list[Any]) -> None:
         self.events += events
-        engine, now = self.engine, self.now()
+        engine, now = self.engine, self.link.now
+        self.end.kick()
         for event in events:
             match event:
+                case Posted(stream, _, _) if not self.takes:
+                    engine.cancel(stream, now)
                 case Posted(stream, _, _):
                     engine.accept(stream, datagram=self._datagram, now=now)
                 case Requested(stream, url, _) if url in self.serves:
@@ -164,7 +170,8 @@ class Pair:
             on_server_events=self.server.hear,
             **link,
         )
-        self.client.now = self.server.now = lambda: self.link.now
+        self.client.link = self.server.link = self.link
+        self.client.end, self.server.end = self.link.ends
         self.link.kick()
 
     @property
