@@ -30,6 +30,20 @@ class Position(NamedTuple):
         return f"({self.group}, {self.object})"
 
 
+class PositionRange(NamedTuple):
+    """Positions from ``start`` on, up to and without ``stop``.
+
+    How many objects that are is not known where it spans groups: from (3, 7) up to (4, 0) are the
+    objects of group 3 from 7 on, of which there may be none.
+    """
+
+    start: Position
+    stop: Position
+
+    def __str__(self) -> str:
+        return f"from {self.start} up to {self.stop}"
+
+
 BEGIN = Position(0, 0)
 """Where a media starts that names no start point."""
 
@@ -37,3 +51,8 @@ BEGIN = Position(0, 0)
 def at_number(number: int) -> Position:
     """The inverse of `Position.number`."""
     return Position(number >> ID_BITS, number & MAX_ID)
+
+
+def range_of(start: int, stop: int) -> PositionRange:
+    """The positions whose numbers are ``[start, stop)``."""
+    return PositionRange(at_number(start), at_number(stop))
