@@ -24,16 +24,31 @@ from aqueduct_core.quicr.wire.messages import FinMessage, StartPointMessage
 
 LEAST_PIECE = 1_000
 """Bytes: no piece of a stream is cut smaller, however little room there is."""
+PARTS = 8
+"""So many parts of its room are not used: the link says at once what has left, and gets more in the
+same turn. What lies in it cannot be given up, and waits as long again as all that is under way."""
+LEAST_ROOM = 4 * 1_200
 LEAST_DATAGRAM = HEADER_OVERHEAD + 1
 """A peer that takes no longer ones takes none."""
 
 
+STALL = 0.05
+"""Seconds in which nothing leaves of a full link. After that what is in it is said to wait for its
+readers and not for the path, and others may send beside it."""
+
+
 @dataclass(slots=True)
 class _StreamProgress:
-    """Bytes that were written on a stream, and those of them that have left."""
+    """Bytes that were written on a stream, and those of them that have left. ``stalled``: what has
+    not waits for the peer to read, and is not counted as waiting for the path."""
 
     written: int = 0
     left: int = 0
+    stalled: bool = False
+
+    @property
+    def waiting(self) -> int:
+        return self.written - self.left
 
 
 class Egress:
@@ -53,6 +68,7 @@ class Egress:
         self._stream_progress = False
         self._streams: dict[int, _StreamProgress] = {}
         self._waiting = 0  # bytes of streams in the link
+        self._stalls_at: float | None = None
         self._datagrams: deque[tuple[int, int]] = deque()  # tokens and sizes of those in the link
         self._datagram_bytes = 0
         self._tokens = 0
@@ -73,11 +89,15 @@ class Egress:
         self._stream_progress = ready.stream_progress
 
     def room(self, size: int) -> None:
-        self._room = min(size, self._write_ahead)
+        self._room = min(max(size // PARTS, LEAST_ROOM), self._write_ahead)
 
     def stream_left(self, stream: int, total: int) -> None:
         progress = self._streams.get(stream)
+        self._stalls_at = None
         if progress is not None and total > progress.left:
+            if progress.stalled:
+                progress.stalled = False
+                self._waiting += progress.waiting
             self._waiting -= total - progress.left
             progress.left = total
 
@@ -85,6 +105,7 @@ class Egress:
         token, fate = outcome
         queue = self._datagrams
         if fate is DatagramFate.LEFT:
+            self._stalls_at = None
             while queue and queue[0][0] <= token:
                 self._datagram_bytes -= queue.popleft()[1]
             return
@@ -132,25 +153,29 @@ class Egress:
     def forget_stream(self, stream: int) -> None:
         """The stream has ended both ways."""
         progress = self._streams.pop(stream, None)
-        if progress is not None:
-            self._waiting -= progress.written - progress.left
+        if progress is not None and not progress.stalled:
+            self._waiting -= progress.waiting
 
     # turns
 
     @property
     def wake_at(self) -> float | None:
-        due = self.level.due(bool(self._ranks)) if self.level is not None else None
-        repeats = self.sent.wake_at
-        if due is None or (repeats is not None and repeats < due):
-            return repeats
-        return due
+        level = self.level.due(bool(self._ranks)) if self.level is not None else None
+        due = [at for at in (level, self.sent.wake_at, self._stalls_at) if at is not None]
+        return min(due, default=None)
 
     def tick(self, now: float) -> Pressure | None:
         for sender in self.sent.expire(now):
             self._settle(sender)
-        return self.adjust(now)
+        if self._stalls_at is not None and now >= self._stalls_at:
+            self._stalls_at = None
+            for progress in self._streams.values():
+                if progress.waiting and not progress.stalled:
+                    progress.stalled = True
+                    self._waiting -= progress.waiting
+        return self._adjust(now)
 
-    def adjust(self, now: float) -> Pressure | None:
+    def _adjust(self, now: float) -> Pressure | None:
         """Move the drop level, where it is time to; what there is to say of it."""
         level = self.level
         due = None if level is None else level.due(bool(self._ranks))
@@ -208,6 +233,8 @@ class Egress:
             sender = self._senders[stream]
             allowed = self._allowed(sender)
             if allowed is None:
+                if self._stalls_at is None and self._waiting:
+                    self._stalls_at = now + STALL
                 break
             heapq.heappop(heap)
             if not allowed:
@@ -223,7 +250,7 @@ class Egress:
         """How many bytes of a media may go now; 0: none of this one, None: none of any.
 
         Each stream has a part of the room, so that one whose reader does not read, which waits in
-        the link, leaves room to others.
+        the link, leaves room to others; and where they fill it all, they count no more (`STALL`).
         """
         room = self._room - self._waiting - self._datagram_bytes
         if sender.datagram_id is not None:
@@ -235,8 +262,8 @@ class Egress:
         progress = self._streams.get(sender.stream)
         if progress is None:
             return min(LONGEST_DATA, max(LEAST_PIECE, room))
-        part = self._room // (1 + len(self._senders)) - (progress.written - progress.left)
-        if part <= 0 and progress.written > progress.left:
+        part = self._room // (1 + len(self._senders)) - progress.waiting
+        if progress.stalled or (part <= 0 and progress.waiting):
             return 0
         return min(LONGEST_DATA, max(LEAST_PIECE, min(part, room)))
 
@@ -305,7 +332,8 @@ class Egress:
         if self._stream_progress:
             progress = self._streams.setdefault(stream, _StreamProgress())
             progress.written += len(data)
-            self._waiting += len(data)
+            if not progress.stalled:
+                self._waiting += len(data)
 
 
 def _cut(fragment: Fragment, most: int) -> list[Fragment]:

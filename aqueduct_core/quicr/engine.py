@@ -285,7 +285,7 @@ class QuicrEngine:
             self._ended(transaction)
 
     def _opened_by_peer(self, stream: int) -> MessageReader:
-        if not is_bidirectional(stream) or is_client(stream) == self._client:
+        if self._client or not is_bidirectional(stream) or not is_client(stream):
             who = "server" if self._client else "client"
             raise ProtocolFault(
                 f"stream {stream} of the {who}: only a client opens streams, and all of them have "
