@@ -55,6 +55,11 @@ class MediaProgress:
         return at_number(self._front)
 
     @property
+    def final(self) -> Position | None:
+        """The final point, where it is known."""
+        return None if self._final is None else at_number(self._final)
+
+    @property
     def complete(self) -> bool:
         """Whether all up to the final point is here, or was given up."""
         return self._final is not None and self._front >= self._final
@@ -107,10 +112,15 @@ class MediaProgress:
             self._beyond.remove(oldest << ID_BITS, (oldest + 1) << ID_BITS)
         return self._fill(start + count, stop)
 
-    def skip_to(self, position: Position) -> None:
+    def skip_to(self, position: Position) -> list[PositionRange]:
         """All before counts as here: it is given up, or the start point says that the media begins
-        there, which may come late (Q15)."""
-        self._fill(self._front, position.number)
+        there, which may come late (Q15). The holes that there were before it."""
+        stop = position.number
+        if stop <= self._front:
+            return []
+        holes = self._ahead.missing(self._front, stop)
+        self._move(stop)
+        return [range_of(*hole) for hole in holes]
 
     def finish(self, final: Position) -> None:
         """The final point (Q9, Q19). Of several the furthest counts."""

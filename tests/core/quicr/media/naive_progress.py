@@ -26,6 +26,11 @@ class NaiveProgress:
             return position in self.beyond
         return position < self.begin or position in self.here
 
+    def misses(self, position: Position) -> bool:
+        """It may come, as far as is known."""
+        beyond = position.object >= self.sizes.get(position.group, position.object + 1)
+        return position not in self and not beyond
+
     def add(self, position: Position) -> None:
         size = self.sizes.get(position.group)
         if size is not None and position.object >= size:
