@@ -43,6 +43,9 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 Checks = NDArray[np.uint32]
 """Of messages in a row: a CRC-32 of the content of each, whatever its number."""
 
+UNKNOWN = 0xFFFF_FFFF
+"""Stands for a message whose content is not known; so one content in 2^32 is not."""
+
 
 class Content(NamedTuple):
     """Of a set of messages: how many, and their checksum."""
@@ -120,6 +123,9 @@ def _crcs(part: BatchPart) -> list[int]:
     for index, headers in batch.headers.items():
         if low <= index < high:
             crcs[index - low] = _with_headers(crcs[index - low], headers)
+    for index in batch.absent:
+        if low <= index < high:
+            crcs[index - low] = UNKNOWN
     return crcs
 
 

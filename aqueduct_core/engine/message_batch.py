@@ -6,7 +6,7 @@ attached channels are values here; what they mean is for the protocol to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -61,7 +61,9 @@ class MessageBatch:
     Message ``first + i`` has the payload ``payload[offsets[i]:offsets[i + 1]]``; ``offsets`` has
     ``count + 1`` entries of int64 and starts at 0. ``headers`` and ``attachments`` are keyed by
     ``i`` and hold only the messages that have any. ``size`` is the bytes of the messages on the
-    wire, with their heads: hand it to ``StorageEngine.consumed`` when done (AQ-FLOW-3).
+    wire, with their heads: hand it to ``StorageEngine.consumed`` when done (AQ-FLOW-3). ``absent``
+    are those, by ``i``, that stand for one that was given up on the way: they have no content, so
+    there is nothing that could differ from what is stored.
     """
 
     channel: int
@@ -73,6 +75,7 @@ class MessageBatch:
     size: int
     headers: Mapping[int, Headers] = field(default_factory=dict, repr=False)
     attachments: Mapping[int, tuple[Attachment, ...]] = field(default_factory=dict)
+    absent: Sequence[int] = ()
 
     def messages(self) -> Iterator[BatchItem]:
         """The messages one by one; each is cut out when it is its turn."""

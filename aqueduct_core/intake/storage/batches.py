@@ -46,6 +46,12 @@ class ChannelSource:
         return 0, MAX_NUMBER
 
     @property
+    def done(self) -> Range:
+        """Numbers that count as stored with each of its messages, whether they were or not, as
+        their producer is done with them."""
+        return 0, self.floor or 0
+
+    @property
     def parent(self) -> tuple[int | None, int | None]:
         """Channel and number of the message that brought this channel, where one did."""
         return None, None
@@ -71,7 +77,8 @@ class ChannelTally:
 
     ``first`` and ``last`` are the lowest and the highest logical number of those that were stored
     before; ``repeats`` is what all channels of the same sequence on this connection share.
-    ``recorded``: their event is; ``refused``: they were other ones. ``content`` is of all
+    ``recorded``: their event is; ``refused``: they were other ones, and ``others`` are the numbers
+    of these as the last comparison of single messages found them. ``content`` is of all
     messages of the channel with logical numbers, repeats included, as far as their groups were
     handed to the spool.
     """
@@ -84,6 +91,7 @@ class ChannelTally:
     repeats: RepeatCount = field(default_factory=RepeatCount)
     recorded: bool = False
     refused: bool = False
+    others: Sequence[int] = ()
 
     def repeated(self, first: int, stop: int) -> None:
         """Messages with these logical numbers were stored before."""
@@ -128,9 +136,9 @@ class BatchSlice(NamedTuple):
 
 
 def add_contents(slices: Sequence[BatchSlice]) -> tuple[list[ContentSum], Checks]:
-    """The content of reliable messages with logical numbers: of each channel, but none of rows that
-    are known by their source, and the checks of all messages. It is added to the tallies of
-    their channels."""
+    """The content of reliable messages with logical numbers: of each channel, but none of messages
+    whose numbers do not follow from those of the channel, and the checks of all messages. It is
+    added to the tallies of their channels."""
     parts = [
         BatchPart(each.batch, each.low, each.high, each.source.number(each.batch, each.low))
         for each in slices
@@ -139,7 +147,7 @@ def add_contents(slices: Sequence[BatchSlice]) -> tuple[list[ContentSum], Checks
     sums: dict[tuple[str, str, int, int], Content] = {}
     for each, content in zip(slices, contents, strict=True):
         source = each.source
-        if source.by_source:
+        if each.numbers is not None:
             continue
         if each.tally is not None:
             each.tally.content = each.tally.content.plus(content)

@@ -255,7 +255,7 @@ class OpenGroup:
                     wanted[-1] = (wanted[-1][0], stop - base)
                 else:
                     wanted.append((first - base, stop - base))
-        marks.add(0, pending.source.floor or 0)
+        marks.add(*pending.source.done)
         return wanted
 
 
@@ -288,7 +288,7 @@ def _marks(slices: list[BatchSlice]) -> list[SequenceMark]:
             ranges = stored.setdefault(each.source.track, RangeSet())
             for first, stop in each.logical:
                 ranges.add(first, stop)
-            ranges.add(0, each.source.floor or 0)
+            ranges.add(*each.source.done)
     return [
         SequenceMark(*key, *entry)
         for key, ranges in stored.items()

@@ -53,14 +53,15 @@ class Repeats:
             return
         _, checks = add_contents(group.repeats)
         for part, numbers, each in _by_slice(group.repeats, checks):
-            other, unknown = self._rows.compare(part.source.track, numbers, each)
+            others, unknown = self._rows.compare(part.source.track, numbers, each)
             if part.tally is None:
                 continue
             if part.source.by_source:
                 part.tally.repeats.uncompared += unknown
-            if other is not None:
+            if others:
+                part.tally.others = others
                 listener = group.repeating[id(part.tally)].listener
-                _refuse(listener, part.source, part.tally, f"number {other} has {OTHER_ROW}")
+                _refuse(listener, part.source, part.tally, f"number {others[0]} has {OTHER_ROW}")
         self._compare_sums(group)
 
     def _compare_sums(self, group: OpenGroup) -> None:

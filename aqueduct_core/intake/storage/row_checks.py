@@ -7,13 +7,13 @@ it; of other channels a sum tells it only where all of a run came again.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aqueduct_core.engine.checksum import Checks
+from aqueduct_core.engine.checksum import UNKNOWN, Checks
 from aqueduct_core.primitives.number_set import BLOCK
 from aqueduct_core.primitives.ranges import Numbers
 
@@ -21,19 +21,16 @@ MAX_PLACES = 4 * 1024 * 1024
 """Numbers whose messages are compared, four bytes each: those with holes between them count as the
 blocks of numbers that they lie in."""
 
-UNKNOWN = np.uint32(0xFFFF_FFFF)
-"""Stands for a message that is not remembered; so one content in 2^32 is not."""
-
 Track = tuple[str, str]
 
 RowIndex: TypeAlias = slice | NDArray[np.int64]
 
 
 class Compared(NamedTuple):
-    """``other``: the lowest number that has other content, None where there is none. ``unknown``:
-    so many are not remembered."""
+    """``others``: the numbers that have other content, the lowest first. ``unknown``: so many are
+    not remembered."""
 
-    other: int | None
+    others: Sequence[int]
     unknown: int
 
 
@@ -69,16 +66,16 @@ class RowChecks:
                 unknown += len(came)
                 continue
             stored = kept[places]
-            known = stored != UNKNOWN
+            known = (stored != UNKNOWN) & (came != UNKNOWN)
             unknown += len(came) - int(known.sum())
             differs = known & (stored != came)
             if differs.any():
-                others.append(block * BLOCK + int(_PLACES[places][differs].min()))
-        return Compared(min(others, default=None), unknown)
+                others += (block * BLOCK + _PLACES[places][differs]).tolist()
+        return Compared(sorted(others), unknown)
 
 
 _PLACES = np.arange(BLOCK)
-_NOTHING = np.full(BLOCK, UNKNOWN)
+_NOTHING = np.full(BLOCK, UNKNOWN, np.uint32)
 
 
 def _by_block(numbers: Numbers | range) -> Iterable[tuple[int, RowIndex, RowIndex]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from aqueduct_core.aqueduct.conventions.dedupe.questions import Asked, KnownNumbers, Question
 from aqueduct_core.aqueduct.conventions.headers import channel_headers, connection_headers
 from aqueduct_core.aqueduct.events import End
-from aqueduct_core.engine.checksum import Checks
+from aqueduct_core.engine.checksum import UNKNOWN, BatchPart, Checks, of_batches
+from aqueduct_core.engine.message_batch import MessageBatch
 from aqueduct_core.intake.storage.row_checks import RowChecks
 from aqueduct_core.primitives.number_set import BLOCK
 from aqueduct_core.primitives.ranges import Numbers
@@ -181,11 +183,11 @@ def test_what_is_remembered_of_rows_is_bounded() -> None:
     track = "w/spool/3", "c"
     for block in range(4):
         checks.note(track, numbers(BLOCK * block + 7, BLOCK * block), of(0, block))
-    assert checks.compare(track, numbers(7, 0), of(0, 0)) == (None, 2)
+    assert checks.compare(track, numbers(7, 0), of(0, 0)) == ([], 2)
     several = numbers(3 * BLOCK, BLOCK + 7, BLOCK + 8)
-    assert checks.compare(track, several, of(3, 0, 0)) == (None, 1)
-    assert checks.compare(track, numbers(3 * BLOCK, BLOCK), of(4, 5)) == (BLOCK, 0)
-    assert checks.compare(("w/spool/4", "c"), numbers(BLOCK), of(1)) == (None, 1)
+    assert checks.compare(track, several, of(3, 0, 0)) == ([], 1)
+    assert checks.compare(track, numbers(3 * BLOCK, BLOCK), of(4, 5)) == ([BLOCK, 3 * BLOCK], 0)
+    assert checks.compare(("w/spool/4", "c"), numbers(BLOCK), of(1)) == ([], 1)
 
 
 def test_numbers_that_follow_each_other_are_remembered_as_single_ones_are() -> None:
@@ -194,13 +196,34 @@ def test_numbers_that_follow_each_other_are_remembered_as_single_ones_are() -> N
     first, count = 3 * BLOCK - 2, BLOCK + 5
     contents = np.arange(count, dtype=np.uint32)
     checks.note(track, range(first, first + count), contents)
-    assert checks.compare(track, range(first, first + count), contents) == (None, 0)
+    assert checks.compare(track, range(first, first + count), contents) == ([], 0)
     wider = np.concatenate([contents[:1], contents, contents[:3]])
-    assert checks.compare(track, range(first - 1, first + count + 3), wider) == (None, 4)
+    assert checks.compare(track, range(first - 1, first + count + 3), wider) == ([], 4)
     for at in (0, 1, 2, BLOCK + 1, BLOCK + 2, count - 1):
         other = contents.copy()
         other[at:] += 1
-        assert checks.compare(track, range(first, first + count), other) == (first + at, 0)
+        assert checks.compare(track, range(first, first + count), other) == (
+            [*range(first + at, first + count)],
+            0,
+        )
         single = np.array([first + at], np.int64)
-        assert checks.compare(track, single, other[at : at + 1]) == (first + at, 0)
-        assert checks.compare(track, single, contents[at : at + 1]) == (None, 0)
+        assert checks.compare(track, single, other[at : at + 1]) == ([first + at], 0)
+        assert checks.compare(track, single, contents[at : at + 1]) == ([], 0)
+
+
+def test_what_has_no_content_is_not_compared() -> None:
+    checks = RowChecks()
+    track, pair = ("p", "c"), np.array([3, 4], np.int64)
+    unknown = np.array([UNKNOWN, 7], np.uint32)
+    checks.note(track, pair, unknown)
+    assert checks.compare(track, pair, np.array([5, 7], np.uint32)) == ([], 1)
+    assert checks.compare(track, pair, np.array([5, UNKNOWN], np.uint32)) == ([], 2)
+
+
+def test_a_message_that_was_given_up_has_no_content() -> None:
+    offsets = np.array([0, 1, 1, 3], np.int64)
+    batch = MessageBatch(0, True, 0, 3, b"abc", offsets, 3, absent=(1,))
+    _, checks = of_batches([BatchPart(batch, 0, 3, 0)])
+    assert checks.tolist() == [crc32(b"a"), UNKNOWN, crc32(b"bc")]
+    _, rest = of_batches([BatchPart(batch, 1, 3, 1)])
+    assert rest.tolist() == [UNKNOWN, crc32(b"bc")]
