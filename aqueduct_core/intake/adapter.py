@@ -41,8 +41,10 @@ from aqueduct_core.transport.settings import LinkSettings
 DEFAULT_PROTOCOL = "aqueduct"
 """Where settings or a spool name none: it was there before others were."""
 
-_BUILT_IN = {DEFAULT_PROTOCOL: "aqueduct_core.intake.aqueduct.adapter:ADAPTER"}
-
+_BUILT_IN = {
+    DEFAULT_PROTOCOL: "aqueduct_core.intake.aqueduct.adapter:ADAPTER",
+    "quicr": "aqueduct_core.intake.quicr.adapter:ADAPTER",
+}
 
 SettingsT = TypeVar("SettingsT", bound=IntakeSettings)
 
@@ -126,7 +128,7 @@ def adapter_named(protocol: str) -> Adapter[Any]:
     """The adapter of a protocol.
 
     Args:
-        protocol: ``aqueduct``, or where an adapter is: ``package.module:NAME``.
+        protocol: ``aqueduct``, ``quicr``, or where an adapter is: ``package.module:NAME``.
 
     Raises:
         InvalidOption: BAD_VALUE: there is none.

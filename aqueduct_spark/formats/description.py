@@ -7,7 +7,7 @@ or a network is imported by the methods that hand it out.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aqueduct_core.errors import InvalidOption
@@ -62,13 +62,17 @@ class RowMapping(ABC):
         """How an error names a row of `messages`, apart from its offset."""
         return f"channel '{message['channel']}'"
 
-    def check_not_cancelled(self, events: pa.RecordBatch, intake: int) -> None:
-        """For ``onCancel=fail``.
+    def event_checks(
+        self, *, on_cancel: str, fail_on_data_loss: bool
+    ) -> list[Callable[[pa.RecordBatch, int], None]]:
+        """What a stream of messages has to find out from events, and to fail for, with these
+        options. Each check gets rows of `events` and the number of their intake.
 
         Raises:
-            ChannelEnded: CANCELLED, for the first row of `events` that says so.
+            ChannelEnded: CANCELLED, with ``onCancel=fail``: for the first row that says so.
+            DataLoss: with ``failOnDataLoss``, where events say what will never be a row.
         """
-        return
+        return []
 
     def open_channels(self, events: Iterable[pa.RecordBatch], names: Sequence[str]) -> list[str]:
         """Of the channels that were asked for by ``names``, or opened, those whose end is not among
@@ -91,6 +95,8 @@ class FormatDescription(ABC):
     protocol: ClassVar[str]
     options: ClassVar[OptionTable]
     event_counts: ClassVar[Sequence[str]]
+    tells_losses: ClassVar[bool] = False
+    """Events say what will never be a row: ``failOnDataLoss`` has them looked at."""
 
     def schema(self, rows: RowOptions) -> StructType:
         """The columns that a read with these options gives, payloads not decoded."""
@@ -131,20 +137,20 @@ class FormatDescription(ABC):
                 f"Read it with a format of protocol {found}, or name another spool",
             )
 
-    def intake_settings(self, **shared: Any) -> IntakeSettings:
-        """Of an intake that a query launches; ``shared`` are those that every protocol has."""
+    def intake_settings(self, own: Any, **shared: Any) -> IntakeSettings:
+        """Of an intake that a query launches; ``shared`` are those that every protocol has, ``own``
+        the options of the read that the format alone has."""
         from aqueduct_core.intake.settings.intake import IntakeSettings
 
         return IntakeSettings(protocol=self.protocol, **shared)
 
     def requested(self, own: Any) -> tuple[str, ...]:
-        """The channels that a read that dials asks for, for errors; ``own`` are its options that
-        the format alone has."""
+        """The channels that a read that dials asks for, for errors."""
         return ()
 
     def connect_settings(self, own: Any, **shared: Any) -> ConnectSettings:
         """What such an intake is to ask the endpoints for, with the settings that every protocol
-        has; ``own`` as in `requested`."""
+        has."""
         from aqueduct_core.intake.settings.dial import ConnectSettings
 
         return ConnectSettings(**shared)

@@ -61,6 +61,7 @@ def launch_order(
             description, options, addresses, intakes=options.intakes, elsewhere=tuple(elsewhere)
         )
     settings = description.intake_settings(
+        options.rows.own,
         spool=str(PurePosixPath(source.spool or "") / f"intake-{intake}"),
         credentials=credentials,
         given_out=tuple(given_out),

@@ -82,7 +82,8 @@ def find_source(
         if spec.name in given and spec.ways and way not in spec.ways:
             ways = " or ".join(sorted(spec.ways - {spec.name}))
             raise conflict(
-                f"'{spec.name}' has no meaning with '{way}'",
+                f"'{spec.name}' has no meaning with '{way}'"
+                + (f": {spec.reason}" if spec.reason else ""),
                 f"Remove '{spec.name}'; it belongs to {ways}",
             )
     match way:

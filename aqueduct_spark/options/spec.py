@@ -38,6 +38,7 @@ WRITE = frozenset({OptionKind.STREAM_WRITE, OptionKind.BATCH_WRITE})
 STREAM_READ = frozenset({OptionKind.STREAM_READ})
 BATCH_READ = frozenset({OptionKind.BATCH_READ})
 BATCH_WRITE = frozenset({OptionKind.BATCH_WRITE})
+STREAM_WRITE = frozenset({OptionKind.STREAM_WRITE})
 
 LAUNCHED = frozenset({"endpoint", "listen"})
 """The ways to messages of intakes that the query launches."""
@@ -61,6 +62,7 @@ class OptionSpec:
         ways: of the ways to messages (``listen``, ``endpoint``, ``intakes``, ``spool``) those with
             which it has a meaning in a read; none are all.
         messages_only: it has no meaning in other views.
+        reason: why it has no meaning where it is refused, for that refusal.
     """
 
     name: str
@@ -72,6 +74,7 @@ class OptionSpec:
     private: bool = False
     ways: frozenset[str] = frozenset()
     messages_only: bool = False
+    reason: str = ""
 
     @property
     def uses(self) -> frozenset[OptionKind]:

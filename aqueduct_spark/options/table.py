@@ -116,11 +116,19 @@ class OptionTable:
             raise self._unknown(key)
         if kind in spec.built:
             return
+        because = f": {spec.reason}" if spec.reason else ""
+        if not spec.built:
+            raise InvalidOption(
+                "NOT_FOR_QUERY_TYPE",
+                f"Option '{spec.name}' has no meaning with format {self.format}{because}",
+                "Remove it",
+            )
         fitting = sorted(spec.uses, key=lambda kind: kind.value)
         raise InvalidOption(
             "NOT_FOR_QUERY_TYPE",
             f"Option '{spec.name}' is not for {kind.value} but for "
-            + " or ".join(kind.value for kind in fitting),
+            + " or ".join(kind.value for kind in fitting)
+            + because,
             f"Remove it; it belongs to {' or '.join(kind.method for kind in fitting)}",
         )
 

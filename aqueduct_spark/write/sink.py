@@ -34,7 +34,8 @@ class SentCounts(WriterCommitMessage):
 
     ``bytes`` are those of the payloads, ``seconds`` from the first row to the last ack. Of what was
     acked ``repeated`` were stored before, as far as the receivers say; of ``unchecked`` channels no
-    receiver said whether the content that it stores is that of this attempt.
+    receiver said whether the content that it stores is that of this attempt. ``whole``: channels
+    that the task has to have alone.
     """
 
     partition: int
@@ -47,6 +48,7 @@ class SentCounts(WriterCommitMessage):
     endpoints: tuple[str, ...] = ()
     repeated: int = 0
     unchecked: int = 0
+    whole: tuple[str, ...] = ()
 
     @classmethod
     def none(cls, partition: int) -> SentCounts:
@@ -68,6 +70,26 @@ def summary(writer: str, tasks: Iterable[SentCounts]) -> str:
         f"writer {writer}: tasks={len(done)} {counts} seconds={seconds:.3f} "
         f"endpoints={endpoints or 'none'}"
     )
+
+
+def check_whole(tasks: Iterable[SentCounts]) -> None:
+    """Whether no two tasks had rows of a channel that one has to have alone.
+
+    Raises:
+        SinkFailed: ROW_REPEATED: then rows of the one were sent under numbers of the other.
+    """
+    owners: dict[str, int] = {}
+    for task in tasks:
+        for channel in task.whole:
+            other = owners.setdefault(channel, task.partition)
+            if other != task.partition:
+                raise SinkFailed(
+                    "ROW_REPEATED",
+                    f"Rows of '{channel}' were in the tasks {other} and {task.partition}, and each "
+                    "has numbered its own from the first on: the receiver keeps those that came "
+                    "first",
+                    "Repartition by it before the write, and write it again under another name",
+                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from aqueduct_core.primitives.garbage_collection import freeze_once
 from aqueduct_spark.options.tokens import Token
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.plain_errors import plainly
-from aqueduct_spark.write.sink import SentCounts, Sink, WriteIdentity, summary
+from aqueduct_spark.write.sink import SentCounts, Sink, WriteIdentity, check_whole, summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,8 +64,11 @@ class BatchWriter(DataSourceArrowWriter):
             again=context is not None and context.attemptNumber() > 0,
         )
 
+    @plainly
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        log.warning("%s", summary(self._writer, _counts(messages)))
+        counts = _counts(messages)
+        log.warning("%s", summary(self._writer, counts))
+        check_whole(counts)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         log.warning("aborted, %s", summary(self._writer, _counts(messages)))
@@ -111,10 +114,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
             again=context.attemptNumber() > 0,
         )
 
+    @plainly
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         counts = _counts(messages)
         if any(task.sent for task in counts):
             log.warning("batch %d, %s", batchId, summary(self._name, counts))
+        check_whole(counts)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         log.warning("batch %d aborted, %s", batchId, summary(self._name, _counts(messages)))

@@ -27,7 +27,8 @@ TOP_LEVEL = {
     *("aqueduct", "aqueduct_core", "aqueduct_spark", "aqueduct_jobs"),
     *("jobs", "conf", "tests", "docs", ".ci"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"),
-    *("Makefile", "MANIFEST.in", "pyproject.toml", "pyspark_aqueduct.py"),
+    *("Makefile", "MANIFEST.in", "pyproject.toml"),
+    *("pyspark_aqueduct.py", "pyspark_quicr.py"),
     *(".gitignore", ".pre-commit-config.yaml"),
 }
 

@@ -26,6 +26,7 @@ PRODUCT = (
     "aqueduct_jobs",
     "conf",
     "pyspark_aqueduct.py",
+    "pyspark_quicr.py",
 )
 
 

@@ -20,7 +20,7 @@ SOURCES = (
     *("conf", "docs", "jobs"),
 )
 FILES = (
-    *("pyproject.toml", "MANIFEST.in", "pyspark_aqueduct.py", "LICENSE"),
+    *("pyproject.toml", "MANIFEST.in", "pyspark_aqueduct.py", "pyspark_quicr.py", "LICENSE"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
 )
 

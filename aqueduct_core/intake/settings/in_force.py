@@ -39,6 +39,7 @@ def in_force(settings: IntakeSettings) -> dict[str, str]:
         for section, kind in (
             (settings, ServiceSettings),
             (settings.limits, type(settings.limits)),
+            *((own, type(own)) for own in settings.own_sections),
         )
         for each in settings_of(kind)
     }

@@ -117,6 +117,11 @@ class IntakeSettings(ServiceSettings, frozen=True):
                 "Name it without a scheme",
             )
 
+    @property
+    def own_sections(self) -> tuple[Section, ...]:
+        """Those of its protocol, of which each setting is an option of its queries."""
+        return ()
+
     def to_json(self) -> str:
         """One line of JSON. Holds secrets: for standard input or an owner-only file."""
         content = {**msgspec.to_builtins(self), "credentials": self.credentials.to_json()}

@@ -36,7 +36,7 @@ class AqueductFormat(FormatDescription):
 
         return AqueductRows()
 
-    def intake_settings(self, **shared: Any) -> AqueductIntake:
+    def intake_settings(self, own: AqueductRead, **shared: Any) -> AqueductIntake:
         from aqueduct_core.intake.aqueduct.settings import AqueductIntake
 
         return AqueductIntake(protocol=self.protocol, **shared)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,18 +54,10 @@ class AqueductRows(RowMapping):
         )
         return messages.filter(pc.invert(carriers)) if pc.any(carriers).as_py() else messages
 
-    def check_not_cancelled(self, events: pa.RecordBatch, intake: int) -> None:
-        cancelled = events.filter(pc.equal(events.column("kind"), "cancelled"))
-        if not cancelled.num_rows:
-            return
-        event = cancelled.slice(0, 1).to_pylist()[0]
-        raise ChannelEnded(
-            "CANCELLED",
-            f"Channel '{event['channel']}' of producer '{event['producer']}' was cancelled "
-            f"(connection {event['connectionId']}, event {event['offset']} of intake {intake}), "
-            "and onCancel is fail",
-            "Set onCancel=keep to go on with what was stored of it, or drop what this query wrote",
-        )
+    def event_checks(
+        self, *, on_cancel: str, fail_on_data_loss: bool
+    ) -> list[Callable[[pa.RecordBatch, int], None]]:
+        return [_check_not_cancelled] if on_cancel == "fail" else []
 
     def open_channels(self, events: Iterable[pa.RecordBatch], names: Sequence[str]) -> list[str]:
         finished: set[str] = set()
@@ -81,3 +73,17 @@ class AqueductRows(RowMapping):
                         finished.add(event["channel"])
         waiting = [name for name in names if name not in finished]
         return list(dict.fromkeys([*waiting, *(name for name in opened.values() if name)]))
+
+
+def _check_not_cancelled(events: pa.RecordBatch, intake: int) -> None:
+    cancelled = events.filter(pc.equal(events.column("kind"), "cancelled"))
+    if not cancelled.num_rows:
+        return
+    event = cancelled.slice(0, 1).to_pylist()[0]
+    raise ChannelEnded(
+        "CANCELLED",
+        f"Channel '{event['channel']}' of producer '{event['producer']}' was cancelled "
+        f"(connection {event['connectionId']}, event {event['offset']} of intake {intake}), "
+        "and onCancel is fail",
+        "Set onCancel=keep to go on with what was stored of it, or drop what this query wrote",
+    )

@@ -107,6 +107,7 @@ def _settings(
     description: FormatDescription,
 ) -> IntakeSettings:
     return description.intake_settings(
+        options.rows.own,
         spool=str(directory),
         credentials=Credentials.fresh(),
         partitions=1,

@@ -53,7 +53,7 @@ from aqueduct_spark.read.stream.measuring import Measuring
 from aqueduct_spark.read.stream.stall_watch import QueryStalls
 
 if TYPE_CHECKING:
-    from aqueduct_spark.read.stream.cancellations import CancelWatch
+    from aqueduct_spark.read.stream.event_watch import EventWatch
 
 log = logging.getLogger(__name__)
 
@@ -82,15 +82,18 @@ class StreamPlanner:
             options.fail_on_data_loss,
             options.lost_spools,
         )
-        self._cancel_watch: CancelWatch | None = None
+        self._event_watch: EventWatch | None = None
         readers = [Reader(options.cursor, cast(View, options.rows.view))]
-        if options.on_cancel == "fail":
-            from aqueduct_spark.read.stream.cancellations import CancelWatch
+        losses = options.fail_on_data_loss and description.tells_losses
+        if not events and (losses or options.on_cancel == "fail"):
+            from aqueduct_spark.read.stream.event_watch import EventWatch
 
-            self._cancel_watch = CancelWatch(
-                options.cursor, options.rows, options.starting, description.rows()
+            mapping = description.rows()
+            checks = mapping.event_checks(on_cancel=options.on_cancel, fail_on_data_loss=losses)
+            self._event_watch = EventWatch(
+                options.cursor, options.rows, options.starting, mapping, checks
             )
-            readers.append(self._cancel_watch.reader)
+            readers.append(self._event_watch.reader)
         self._intakes = attach(description, options, readers)
         self._clients = self._intakes.clients
         self._measuring = Measuring(self._intakes, options.admission.max_bytes)
@@ -273,10 +276,10 @@ class StreamPlanner:
             raise
 
     def _look_at_events(self, start: StreamOffset) -> None:
-        if self._cancel_watch is not None:
-            self._cancel_watch.look(start, self._clients)
+        if self._event_watch is not None:
+            self._event_watch.look(start, self._clients)
             return
-        # Of an earlier run with onCancel=fail: it would hold back the log of events for ever.
+        # Of an earlier run that looked: it would hold back the log of events for ever.
         left = self._options.cursor + CANCELS
         for intake, status in self._clients.statuses().items():
             if left in status.events_committed:

@@ -1,4 +1,5 @@
-"""``onCancel=fail``: a stream of messages ends with the first cancelled channel that it wants.
+"""A stream of messages ends with the first event that it is to fail for: ``onCancel=fail``, and
+where a protocol tells by events what is lost, ``failOnDataLoss``.
 
 The planner reads the log of events before it plans a batch. How far it has read is a cursor of its
 own, so nothing is overlooked between two runs, nothing is truncated unread, and a query that failed
@@ -8,7 +9,10 @@ fails again until its options are changed.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+
+import pyarrow as pa
 
 from aqueduct_core.errors import AqueductError, ChannelEnded, DataLoss
 from aqueduct_core.flight.client import IntakeClient
@@ -26,18 +30,24 @@ from aqueduct_spark.read.shaping import RowShaper
 log = logging.getLogger(__name__)
 
 
-class CancelWatch:
-    """Looks for cancelled channels among the events that are new.
+class EventWatch:
+    """Has the events that are new checked.
 
     A new query looks from where it starts to read: from the first event stored with
     ``earliest`` and offsets, from the present end with ``latest``, from a time with a time.
     """
 
     def __init__(
-        self, cursor: str, rows: RowOptions, starting: Starting, mapping: RowMapping
+        self,
+        cursor: str,
+        rows: RowOptions,
+        starting: Starting,
+        mapping: RowMapping,
+        checks: Sequence[Callable[[pa.RecordBatch, int], None]],
     ) -> None:
         self.reader = Reader(cursor + CANCELS, "events")
         self._mapping = mapping
+        self._checks = checks
         self._shaper = RowShaper(mapping, replace(rows, view="events"))
         self._starting = starting
         self._positions: dict[str, int] = {}
@@ -47,9 +57,9 @@ class CancelWatch:
         is looked at the next time.
 
         Raises:
-            ChannelEnded: CANCELLED, naming the first channel.
+            ChannelEnded, DataLoss: what a check says.
             DataLoss: events that were not looked at are gone.
-            SpoolFailed: CORRUPT when they cannot be read: a cancel may be among them.
+            SpoolFailed: CORRUPT when they cannot be read: one to fail for may be among them.
         """
         for intake, status in clients.statuses().items():
             client = clients.client(intake)
@@ -90,4 +100,5 @@ class CancelWatch:
         ticket = Ticket(status.id, log_number, first, status.events[1])
         for at, batch in stored_rows(client, ticket, self._mapping.stored_schema):
             for events in self._shaper.rows(batch, log_number, at):
-                self._mapping.check_not_cancelled(events, intake)
+                for check in self._checks:
+                    check(events, intake)

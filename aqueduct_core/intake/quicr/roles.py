@@ -1,0 +1,135 @@
+"""The two kinds of connection: publishers post to us, or we request media of an endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from aqueduct_core.engine.inputs import LinkLost
+from aqueduct_core.intake.quicr.requests import MediaRequests
+from aqueduct_core.intake.quicr.session import MediaSession, OpenMedia
+from aqueduct_core.intake.quicr.settings import QuicrIntake
+from aqueduct_core.intake.sessions.context import SessionContext
+from aqueduct_core.intake.sessions.remote import ConnectionEvents
+from aqueduct_core.quicr.engine import QuicrEngine
+from aqueduct_core.quicr.events import Notified, Posted, QuicrEvent, Ready
+
+log = logging.getLogger(__name__)
+
+
+class PublisherSession(MediaSession):
+    """Takes every media that is posted (Q17, Q18)."""
+
+    def __init__(
+        self, peer: str, engine: QuicrEngine, context: SessionContext, settings: QuicrIntake
+    ) -> None:
+        super().__init__(
+            peer,
+            engine,
+            context,
+            settings.media,
+            max_object=settings.max_message_bytes,
+            later=asyncio.get_running_loop().call_later,
+        )
+        self._datagrams = settings.media.delivery == "datagram"
+
+    def answer(self, event: Posted | Notified, now: float) -> None:
+        if isinstance(event, Posted):
+            datagram = event.datagram and self._datagrams
+            self.open(event.stream, event.url, datagram=datagram)
+            self._engine.accept(event.stream, datagram=datagram, now=now)
+            self.kick()
+
+
+class ReaderSession(MediaSession):
+    """Asks for media until each is durable to its end: those named, and those under a prefix.
+
+    What is open when the connection is lost is asked for on the next one, from its beginning, as
+    the protocol has no other way (Q16).
+    """
+
+    def __init__(
+        self,
+        peer: str,
+        engine: QuicrEngine,
+        context: SessionContext,
+        settings: QuicrIntake,
+        requests: MediaRequests,
+        report: ConnectionEvents,
+    ) -> None:
+        super().__init__(
+            peer,
+            engine,
+            context,
+            settings.media,
+            max_object=settings.max_message_bytes,
+            later=asyncio.get_running_loop().call_later,
+        )
+        self.progress = False
+        """Objects came on this connection."""
+        self._datagrams = settings.media.delivery == "datagram"
+        self._requests = requests
+        self._report = report
+        self._urls: dict[int, bytes] = {}
+        self._ready = False
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is wanted any more."""
+        return self._requests.settled
+
+    def leave(self) -> None:
+        """Each sender was told already that we have its media."""
+
+    @property
+    def left(self) -> bool:
+        """Each of them has ended it, too."""
+        return not self._media
+
+    @property
+    def next_at(self) -> float | None:
+        return self._requests.next_at if self._ready else None
+
+    def woken(self, now: float) -> None:
+        self._ask()
+
+    def handle(self, events: list[QuicrEvent]) -> None:
+        if any(isinstance(event, Ready) for event in events):
+            self._ready = True
+            self._report.opened()
+            if self._requests.prefix is not None:
+                self._engine.subscribe(self._requests.prefix, self._context.clock())
+                self.kick()
+            self._ask()
+        super().handle(events)
+        lost = next((event for event in events if isinstance(event, LinkLost)), None)
+        if lost is not None:
+            self._requests.lost(self._context.clock())
+            self._report.closed(lost)
+        else:
+            self._report.changed()
+
+    def answer(self, event: Posted | Notified, now: float) -> None:
+        if isinstance(event, Notified):
+            self._requests.add(event.url)
+            self._ask()
+
+    def progressed(self, opened: OpenMedia) -> None:
+        self.progress = True
+        self._requests.received(opened.url)
+
+    def completed(self, opened: OpenMedia) -> None:
+        self._requests.recorded(opened.url)
+        self._report.changed()
+
+    def cancelled(self, opened: OpenMedia, now: float) -> None:
+        self._requests.cancelled(opened.url, now)
+
+    def _ask(self) -> None:
+        if not self._ready or self._engine.closed is not None:
+            return
+        now = self._context.clock()
+        for request in self._requests.take(now):
+            stream = self._engine.request(request.url, datagram=self._datagrams, now=now)
+            self.open(stream, request.url, datagram=self._datagrams)
+        self.kick()

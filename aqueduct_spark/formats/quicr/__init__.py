@@ -1,0 +1,1 @@
+"""The format ``quicr``: media objects as rows, and rows as media."""

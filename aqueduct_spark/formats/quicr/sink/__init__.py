@@ -1,0 +1,1 @@
+"""Rows as media that are posted to an origin, a relay or an intake."""

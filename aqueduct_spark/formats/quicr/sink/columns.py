@@ -1,0 +1,239 @@
+"""The columns of a frame that is posted: checked before any task runs, and split by URL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import (
+    BinaryType,
+    ByteType,
+    DataType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+    VarcharType,
+)
+
+from aqueduct_core.errors import SchemaMismatch
+from aqueduct_core.quicr.media.fragment import HOLE, MAX_OBJECT
+from aqueduct_core.quicr.media.position import MAX_ID
+from aqueduct_core.quicr.urls import url_bytes
+from aqueduct_core.spool.arrays import Values, numbers_in, numeric_array
+from aqueduct_spark.formats.quicr.options import CONTROL_COLUMNS, LONGEST_URL
+from aqueduct_spark.options.payloads import check_payload_types
+from aqueduct_spark.write.batches import Destination, RowBatch
+from aqueduct_spark.write.payloads import payload_column
+
+SLICE_ROWS = 8192
+"""Rows that are turned into Python objects at a time: Spark hands over up to 64 MiB at once."""
+
+SLICE_BYTES = 4 * 1024 * 1024
+"""The same in bytes, about."""
+
+_NUMBERS = (ByteType(), ShortType(), IntegerType(), LongType())
+_CONTROL: dict[str, tuple[DataType, ...]] = {
+    "url": (StringType(),),
+    "flags": _NUMBERS,
+    "group_id": _NUMBERS,
+    "object_id": _NUMBERS,
+}
+_VALUE: dict[str, tuple[DataType, ...]] = {
+    "binary": (BinaryType(), StringType()),
+    "text": (StringType(),),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRows(RowBatch):
+    """Rows of one media in order, its URL (as text) the channel of their destination. ``groups``
+    and ``objects`` are None where the rows do not say theirs."""
+
+    flags: list[int] = field(default_factory=list)
+    groups: list[int] | None = None
+    objects: list[int] | None = None
+
+
+def check_columns(schema: StructType, payload_format: str, url: str | None) -> None:
+    """Refuse a frame that cannot be posted.
+
+    Raises:
+        SchemaMismatch: COLUMN_MISSING, COLUMN_UNKNOWN or COLUMN_TYPE.
+    """
+    names, payload = schema.fieldNames(), StructType()
+    value = _VALUE.get(payload_format)
+    for each in schema.fields:
+        allowed = _CONTROL.get(each.name) or (value if each.name == "value" else None)
+        if allowed is not None:
+            if each.dataType not in allowed:
+                expected = " or ".join(kind.simpleString() for kind in allowed)
+                raise SchemaMismatch(
+                    "COLUMN_TYPE",
+                    f"Column '{each.name}' is {each.dataType.simpleString()}; it must be "
+                    f"{expected}",
+                    f"Cast '{each.name}'",
+                )
+        elif value is None:
+            payload = payload.add(each)
+        else:
+            raise SchemaMismatch(
+                "COLUMN_UNKNOWN",
+                f"Column '{each.name}' cannot be posted; the columns are value, "
+                + ", ".join(CONTROL_COLUMNS),
+                "Drop it, or put what it holds into 'value'",
+            )
+    if value is None:
+        check_payload_types(payload, payload_format, CONTROL_COLUMNS)
+    elif "value" not in names:
+        raise SchemaMismatch(
+            "COLUMN_MISSING",
+            "Column 'value' is missing; it holds the bytes of each object",
+            "Select them AS value (string or binary)",
+        )
+    if url is None and "url" not in names:
+        raise SchemaMismatch(
+            "COLUMN_MISSING",
+            "Column 'url' is missing, and so is option 'url': a row belongs to a media",
+            "Set option 'url', or select the URL of each row AS url",
+        )
+    if "object_id" in names and "group_id" not in names:
+        raise SchemaMismatch(
+            "COLUMN_MISSING",
+            "Column 'group_id' is missing beside 'object_id': objects are numbered in their group",
+            "Select the group AS group_id, or drop object_id",
+        )
+
+
+def posted_table_schema(payload_format: str, url: str | None) -> StructType:
+    """The columns of a table that rows are inserted into.
+
+    Raises:
+        SchemaMismatch: REQUIRED: with ``json`` only the user knows them.
+    """
+    if payload_format not in _VALUE:
+        raise SchemaMismatch(
+            "REQUIRED",
+            f"payloadFormat={payload_format} makes payloads of columns that no table has yet",
+            "Write a frame that has them",
+        )
+    kind = _VALUE[payload_format][0]
+    if url is not None:
+        return StructType().add("flags", ShortType()).add("value", VarcharType(1 << 24))
+    return StructType().add("value", kind).add("url", VarcharType(LONGEST_URL))
+
+
+class UrlSplitter:
+    """Splits the batches of one task by the URLs of their rows; counts these.
+
+    Args:
+        url: of all rows, whatever column ``url`` says; None: that.
+    """
+
+    def __init__(self, url: str | None, payload_format: str, max_message_bytes: int) -> None:
+        self._url = url
+        self._payload_format = payload_format
+        self._longest = min(max_message_bytes, MAX_OBJECT)
+        self._next = 0
+        self._known: set[str] = set()
+
+    def split(self, batch: pa.RecordBatch) -> Iterator[list[RowBatch]]:
+        """
+        Raises:
+            SchemaMismatch: REQUIRED for a null, COLUMN_TYPE for a value that is none.
+            SinkFailed: MESSAGE_TOO_LARGE.
+        """
+        step = SLICE_ROWS
+        if batch.nbytes > SLICE_BYTES:
+            step = min(step, max(1, batch.num_rows * SLICE_BYTES // batch.nbytes))
+        for first in range(0, batch.num_rows, step):
+            piece = batch.slice(first, step)
+            yield list(self._pieces(piece))
+            self._next += piece.num_rows
+
+    def rest(self) -> Iterator[list[RowBatch]]:
+        """Nothing is kept."""
+        return iter(())
+
+    def _pieces(self, piece: pa.RecordBatch) -> Iterator[ObjectRows]:
+        values = payload_column(piece, self._payload_format, self._longest, CONTROL_COLUMNS)
+        self._refuse(
+            pc.equal(pc.binary_length(values), 0),
+            "has an empty value; an object has at least one byte",
+            "Filter these rows: to the protocol an empty object is a hole",
+        )
+        flags = self._numbers(piece, "flags", HOLE - 1, default=0)
+        groups = self._numbers(piece, "group_id", MAX_ID)
+        objects = self._numbers(piece, "object_id", MAX_ID)
+        for url, rows in self._by_url(piece):
+            whole = len(rows) == piece.num_rows
+            taken = values if whole else values.take(numeric_array(rows))
+            yield ObjectRows(
+                Destination(url, "ordered"),
+                taken.to_pylist(),
+                (rows + self._next).tolist(),
+                flags=[0] * len(rows) if flags is None else flags[rows].tolist(),
+                groups=None if groups is None else groups[rows].tolist(),
+                objects=None if objects is None else objects[rows].tolist(),
+            )
+
+    def _by_url(self, piece: pa.RecordBatch) -> Iterator[tuple[str, Values]]:
+        everything = np.arange(piece.num_rows)
+        if self._url is not None:
+            yield self._url, everything
+            return
+        column = piece.column("url")
+        self._refuse(pc.is_null(column), "has no url", "Filter these rows, or set option 'url'")
+        encoded = column.dictionary_encode()
+        codes = numbers_in(encoded.indices)
+        for code, url in enumerate(encoded.dictionary.to_pylist()):
+            self._check_url(url)
+            yield url, np.flatnonzero(codes == code)
+
+    def _check_url(self, url: str) -> None:
+        if url in self._known:
+            return
+        try:
+            size = len(url_bytes(url))
+            reason = "" if 1 <= size <= LONGEST_URL else f"one of 1 to {LONGEST_URL} bytes"
+        except ValueError as error:
+            reason = str(error)
+        if reason:
+            raise SchemaMismatch(
+                "COLUMN_TYPE",
+                f"Column 'url' holds '{url[:80]}'; it must be {reason}",
+                "Correct the column, or set option 'url'",
+            )
+        self._known.add(url)
+
+    def _numbers(
+        self, piece: pa.RecordBatch, name: str, most: int, default: int | None = None
+    ) -> Values | None:
+        if name not in piece.schema.names:
+            return None
+        column = piece.column(name).cast(pa.int64())
+        missing = pc.is_null(column)
+        if default is None:
+            self._refuse(missing, f"has no {name}", f"Give each row one, or drop {name}")
+        values = np.where(missing.to_numpy(zero_copy_only=False), default or 0, numbers_in(column))
+        wrong = np.flatnonzero((values < 0) | (values > most))
+        if len(wrong):
+            row = int(wrong[0])
+            raise SchemaMismatch(
+                "COLUMN_TYPE",
+                f"Row {self._next + row} of the task has {name} {int(values[row])}; it must be 0 "
+                f"to {most}" + (", as 255 is a hole" if name == "flags" else ""),
+                f"Correct the column {name}, or filter these rows",
+            )
+        return values
+
+    def _refuse(self, wrong: pa.Array, what: str, remedy: str) -> None:
+        """Raises: SchemaMismatch: REQUIRED, naming the first row that is wrong."""
+        found = np.flatnonzero(wrong.to_numpy(zero_copy_only=False))
+        if len(found):
+            row = self._next + int(found[0])
+            raise SchemaMismatch("REQUIRED", f"Row {row} of the task {what}", remedy)

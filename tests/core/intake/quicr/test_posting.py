@@ -1,0 +1,69 @@
+"""Publishers post to an intake process: socket, spool, Flight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.core.intake.lives import run
+from tests.core.intake.quicr.peers import publishing
+from tests.core.intake.quicr.site import event_when, expected, listening, objects_of, stored
+from tests.core.quicr.ends import media
+from tests.support.intake_process import Site
+
+
+@pytest.mark.parametrize("delivery", ["stream", "datagram"])
+def test_q17_what_is_posted_is_stored_and_ended_when_durable(delivery: str, tmp_path: Path) -> None:
+    """Q17, Q18: our end is the proof that all of it is durable."""
+    site = Site(tmp_path)
+    one, other = media(3, 2, 4, size=3_000, flags=0x81), media(1)
+
+    async def main() -> None:
+        async with (
+            listening(site, delivery=delivery) as intake,
+            publishing(intake.listen, site.client_tls) as publisher,
+        ):
+            publisher.post(b"cam/1", one, datagram=True)
+            publisher.post(b"cam/\xff\\", other, datagram=True)
+            await publisher.until(lambda: len(publisher.ended) == 2)
+            rows, events = await stored(intake)
+        assert objects_of(rows, "cam/1") == expected(one)
+        assert objects_of(rows, "cam/\\xff\\\\") == expected(other)
+        assert {row["droppable"] for row in rows if row["url"] == "cam/1"} == {True}
+        delays = {row["queue_delay_ms"] is None for row in rows}
+        assert delays == {delivery == "stream"}
+        assert [event["kind"] for event in events].count("finished") == 2
+        finished = next(e for e in events if (e["kind"], e["channel"]) == ("finished", "cam/1"))
+        assert finished["counts"] == {"reliableStored": 9, "holes": 0, "deduped": 0}
+        assert finished["reason"] is None
+
+    run(main())
+
+
+def test_what_is_posted_again_is_stored_once(tmp_path: Path) -> None:
+    site, objects = Site(tmp_path), media(3, 3)
+    other = dict(objects)
+    at = list(objects)[4]
+    other[at] = (0, b"something else")
+
+    async def main() -> None:
+        for lives in range(2):
+            async with listening(site) as intake:
+                for _ in range(2):
+                    async with publishing(intake.listen, site.client_tls) as publisher:
+                        publisher.post(b"u", objects)
+                        await publisher.until(lambda: publisher.ended)
+                rows, events = await stored(intake)
+                assert objects_of(rows, "u") == expected(objects)
+                if not lives:
+                    async with publishing(intake.listen, site.client_tls) as publisher:
+                        publisher.post(b"u", other)
+                        await publisher.until(lambda: publisher.ended)
+                    [conflict] = await event_when(intake, "conflict")
+                    assert "(1, 1)" in conflict["reason"]
+                    assert conflict["first"] == conflict["last"] == at.number
+                    rows, _ = await stored(intake)
+                    assert objects_of(rows, "u") == expected(objects)
+
+    run(main())
