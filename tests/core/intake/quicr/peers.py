@@ -10,7 +10,7 @@ from typing import Any
 
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import ALPN, QuicrEngine
-from aqueduct_core.quicr.events import Ended, Posted, QuicrEvent, Ready, Requested, Subscribed
+from aqueduct_core.quicr.events import Ended, QuicrEvent, Ready, Requested, Subscribed
 from aqueduct_core.quicr.media.object_queue import ObjectQueue
 from aqueduct_core.transport import Driver, LinkSettings, ListenedProtocol, PeerInfo, dial, listen
 from aqueduct_core.transport.tls.credentials import ClientTls

@@ -54,7 +54,7 @@ def test_what_is_posted_again_is_stored_once(tmp_path: Path) -> None:
                     async with publishing(intake.listen, site.client_tls) as publisher:
                         publisher.post(b"u", objects)
                         await publisher.until(lambda: publisher.ended)
-                rows, events = await stored(intake)
+                rows, _ = await stored(intake)
                 assert objects_of(rows, "u") == expected(objects)
                 if not lives:
                     async with publishing(intake.listen, site.client_tls) as publisher:
