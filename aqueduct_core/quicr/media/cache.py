@@ -1,0 +1,344 @@
+"""What a relay keeps of one media, for readers that come and go (Q27-Q30)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Protocol
+
+from aqueduct_core.quicr.media.cache_memory import CacheMemory
+from aqueduct_core.quicr.media.cached_object import CachedObject, CachedPiece
+from aqueduct_core.quicr.media.fragment import Fragment, hole
+from aqueduct_core.quicr.media.position import BEGIN, Position, PositionRange
+from aqueduct_core.quicr.media.progress import MediaProgress
+
+MOST_SIZES = 1 << 16
+"""Groups of which is kept how many objects they have, for readers that are far behind: of older
+ones a single hole stands for all that is gone."""
+MOST_PASSED = 1 << 14
+"""Objects that went before all readers in the order of arrival had them, whose places are kept so
+that these are told; a reader that is further behind is cut off."""
+MOST_HOLES = 10_000
+"""Objects that are given up at once, each with a hole; where there are more, nothing connects what
+comes with what was there, and the cache begins anew."""
+
+
+class CacheReader(Protocol):
+    """What a cache needs to know of a reader."""
+
+    cut_off: bool
+    """It cannot go on: what it had begun, or all that it waits for, is gone."""
+
+    def loses(self, position: Position) -> bool:
+        """An object goes, or becomes a hole; whether the reader is in the middle of it."""
+
+    @property
+    def arrival(self) -> int | None:
+        """The next piece that it reads in the order of arrival; None: it reads in media order."""
+
+
+class MediaCache:
+    """The objects of one media, whole or in pieces, in media order and in the order of arrival.
+
+    An object is here, or was here, or was given up, or may still come. One that is given up is a
+    hole from then on (Q36). Readers hold nothing but their place (`cache_readers`).
+
+    Holds: what `progress` has is complete and kept, or was; all else is incomplete or absent.
+
+    Args:
+        memory: shared with other caches; an object may have to go whenever something comes.
+
+    ``late`` counts fragments of objects that are not awaited any more, ``given_up`` objects that
+    never came whole.
+    """
+
+    def __init__(self, memory: CacheMemory) -> None:
+        self.late = 0
+        self.given_up = 0
+        self.changed = False
+        """There is something new for readers; whoever wakes them sets it back."""
+        self.start = BEGIN
+        """Where the media begins."""
+        self.final: Position | None = None
+        """Behind the last object, once that is known."""
+        self.readers: list[CacheReader] = []
+        self.next_number = 0
+        """Of the piece that comes next."""
+        self._memory = memory
+        self._progress = MediaProgress()
+        self._objects: dict[Position, CachedObject] = {}
+        self._arrived: dict[int, CachedPiece] = {}
+        self._passed: OrderedDict[int, Position] = OrderedDict()
+        self._sizes: OrderedDict[int, int] = OrderedDict()
+        self._lowest: Position | None = None  # that ever came
+        self._highest: Position | None = None
+        self._least: Position | None = None  # of those that are kept, where that is known
+        self._oldest = 0
+
+    # what comes
+
+    def add(self, fragment: Fragment, now: float) -> bool:
+        """Keep a fragment; False: there is nothing new in it (Q12, Q28), or it is too late."""
+        position = Position(fragment.group, fragment.object)
+        if not fragment.offset and not position.object and fragment.previous is not None:
+            self._note_size(position.group, fragment.previous, now)
+        object = self._objects.get(position)
+        if object is None:
+            if position in self._progress or (self.final is not None and position >= self.final):
+                self.late += 1
+                return False
+            object = self._objects[position] = CachedObject()
+            if self._least is not None and position < self._least:
+                self._least = position
+        elif object.complete:
+            return False
+        elif fragment.is_hole:
+            self._give_up(position, now)
+            return True
+        fresh = object.fresh(fragment)
+        if not fresh:
+            return False
+        before = object.size if object.pieces else 0
+        for part in fresh:
+            self._keep(object, part, now)
+        self._saw(position)
+        self._memory.grew(object, object.size - before, now, self._forget)
+        if object.complete:  # though it may not be kept any more
+            self._here(position, now)
+        return True
+
+    def start_at(self, start: Position, now: float) -> None:
+        """Nothing before comes any more (Q15): the media begins there, where nothing came of what
+        is before; else what is missing before is given up."""
+        if self._lowest is None or self._lowest >= start:
+            self.start = max(self.start, start)
+            self._progress.skip_to(start)
+        else:
+            self._fill(start, now)
+        self.changed = True
+
+    def finish(self, final: Position, now: float) -> None:
+        """The final point, which counts once: no object behind it is taken any more."""
+        if self.final is not None:
+            return
+        beyond = self._highest is not None and self._highest >= final
+        self.final = self._highest.following if beyond and self._highest is not None else final
+        self._progress.finish(self.final)
+        self.changed = True
+
+    def cut_short(self, now: float) -> None:
+        """Nothing comes any more (Q30): what is missing up to the newest object is given up, that
+        one too if it is not whole, and the final point lies behind."""
+        self.finish(BEGIN, now)
+        assert self.final is not None
+        self._fill(self.final, now)
+
+    def discard(self) -> None:
+        """Keep nothing any more."""
+        for object in self._objects.values():
+            self._memory.release(object)
+        self._objects.clear()
+        self._arrived.clear()
+        self._passed.clear()
+        self._least = None
+
+    # what is here
+
+    @property
+    def complete(self) -> bool:
+        """All up to the final point is here, was here, or was given up."""
+        return self._progress.complete
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is kept."""
+        return not self._objects
+
+    @property
+    def begun(self) -> bool:
+        """Something has come of it."""
+        return self._highest is not None
+
+    @property
+    def front(self) -> Position:
+        """The next object in media order that may still come."""
+        return self._progress.front
+
+    @property
+    def begin(self) -> Position:
+        """Where a reader begins that comes now: with the first object that is here, or that may
+        still come before it."""
+        front = self._progress.front
+        return min(front, self._first()) if self._objects else front
+
+    @property
+    def oldest_number(self) -> int:
+        """No piece that is kept came before this one."""
+        while self._oldest < self.next_number and self._oldest not in self._arrived:
+            self._oldest += 1
+        return self._oldest
+
+    def object_at(self, position: Position) -> CachedObject | None:
+        return self._objects.get(position)
+
+    def arrived(self, number: int) -> CachedPiece | None:
+        """The piece with this number; None: it has gone."""
+        return self._arrived.get(number)
+
+    def passed(self, number: int) -> Position | None:
+        """The object whose last piece had this number, and has gone before all had it."""
+        return self._passed.get(number)
+
+    def was_here(self, position: Position) -> bool:
+        """It will not come any more."""
+        return position in self._progress
+
+    def size_of(self, group: int) -> int | None:
+        """How many objects a group has, where that is known (Q13)."""
+        if self.final is not None and group == self.final.group:
+            return self.final.object
+        return self._sizes.get(group)
+
+    # the inside
+
+    def _keep(self, object: CachedObject, fragment: Fragment, now: float) -> None:
+        piece = CachedPiece(fragment, now, self.next_number)
+        self._arrived[self.next_number] = piece
+        self.next_number += 1
+        object.add(piece)
+
+    def _saw(self, position: Position) -> None:
+        """There is something new of an object."""
+        if self._highest is None or position > self._highest:
+            self._highest = position
+        if self._lowest is None or position < self._lowest:
+            self._lowest = position
+        self.changed = True
+
+    def _here(self, position: Position, now: float) -> None:
+        """An object is complete."""
+        too_many = self._progress.add(position)
+        if too_many is not None:
+            self._give_up_all(too_many, now)
+
+    def _note_size(self, group: int, previous: int, now: float) -> None:
+        if not group or group - 1 in self._sizes:
+            return
+        self._set_size(group - 1, previous)
+        too_many = self._progress.note_previous(group, previous)
+        if too_many is not None:
+            self._give_up_all(too_many, now)
+
+    def _set_size(self, group: int, size: int) -> None:
+        self._sizes[group] = size
+        if len(self._sizes) > MOST_SIZES:
+            self._sizes.popitem(last=False)
+
+    def _give_up(self, position: Position, now: float) -> None:
+        """An object is a hole from now on."""
+        object = self._objects.get(position)
+        if object is not None:
+            self._remove(position, object)
+            self._memory.release(object)
+        self.given_up += 1
+        stand_in = self._objects[position] = CachedObject()
+        if self._least is not None and position < self._least:
+            self._least = position
+        self._saw(position)
+        previous = None if position.object else self.size_of(position.group - 1)
+        self._keep(stand_in, hole(position, previous), now)
+        self._memory.grew(stand_in, stand_in.size, now, self._forget)
+        self._here(position, now)
+
+    def _fill(self, stop: Position, now: float) -> None:
+        """Give up all that is missing before ``stop``."""
+        for start, end in self._progress.missing():
+            if start >= stop or self._progress.front >= stop:
+                break
+            self._give_up_all(PositionRange(start, min(end, stop)), now)
+        front = self._progress.front
+        if front < stop:
+            self._give_up_all(PositionRange(front, stop), now)
+        self._progress.skip_to(stop)
+
+    def _give_up_all(self, missing: PositionRange, now: float) -> None:
+        """Give up the objects of a range. How many a group has is not known where the range goes on
+        in the next one; a hole then says that there may have been more."""
+        given_up = list(_within(missing))
+        if len(given_up) > MOST_HOLES:
+            self._begin_anew(missing.stop)
+            return
+        before: Position | None = None
+        for position in given_up:
+            if before is not None and position.group > before.group:
+                self._note_size(position.group, before.object + 1, now)
+            self._give_up(position, now)
+            before = position
+        if before is not None and missing.stop == (before.group + 1, 0):
+            self._note_size(missing.stop.group, before.object + 1, now)
+
+    def _begin_anew(self, start: Position) -> None:
+        for reader in self.readers:
+            reader.cut_off = True
+        self.discard()
+        self._progress = MediaProgress(start)
+        if self.final is not None:
+            self._progress.finish(self.final)
+        self.changed = True
+
+    def _forget(self, object: CachedObject, now: float) -> None:
+        """It has to go, for its age or for want of memory."""
+        fragment = object.pieces[0].fragment
+        position = Position(fragment.group, fragment.object)
+        if object.complete:
+            self._remove(position, object)
+        else:
+            self._give_up(position, now)
+
+    def _remove(self, position: Position, object: CachedObject) -> None:
+        del self._objects[position]
+        if position == self._least:
+            self._least = None
+        for piece in object.pieces:
+            del self._arrived[piece.number]
+        for reader in self.readers:
+            if reader.loses(position):
+                reader.cut_off = True
+                self.changed = True
+        self._pass(position, object)
+
+    def _pass(self, position: Position, object: CachedObject) -> None:
+        """Have those who read in the order of arrival, and are not there yet, learn of it."""
+        places = [reader.arrival for reader in self.readers if reader.arrival is not None]
+        number = object.last_number
+        slowest = min(places, default=number + 1)
+        passed = self._passed
+        while passed and next(iter(passed)) < slowest:
+            passed.popitem(last=False)
+        if slowest > number or not object.complete:
+            return
+        passed[number] = position
+        if len(passed) > MOST_PASSED:
+            oldest, _ = passed.popitem(last=False)
+            for reader in self.readers:
+                if reader.arrival is not None and reader.arrival <= oldest:
+                    reader.cut_off = True
+
+    def _first(self) -> Position:
+        if self._least is None:
+            self._least = min(self._objects)
+        return self._least
+
+
+def _within(missing: PositionRange) -> Iterator[Position]:
+    """Where holes stand for a range, at most one more than are allowed: for each object of the
+    last group, and one for what may be missing of each group before."""
+    (group, number), stop = missing
+    count = 0
+    while (group, number) < stop and count <= MOST_HOLES:
+        yield Position(group, number)
+        count += 1
+        if group < stop.group:
+            group, number = group + 1, 0
+        else:
+            number += 1
