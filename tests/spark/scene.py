@@ -40,15 +40,18 @@ class Scene:
         self.table = home / "table"
         self.checkpoint = home / "checkpoint"
         self.lease = f"{LONG:.0f}s"
+        self.format = "aqueduct"
         self.options: dict[str, str] = {}
         self._queries: list[StreamingQuery] = []
         self._intakes: set[int] = set()
 
     def frame(self, **options: str) -> DataFrame:
-        base = {"listen": "127.0.0.1:0", "spool": str(self.spool), "lease": self.lease}
+        base = {"spool": str(self.spool), "lease": self.lease}
         given = {key.replace("_", "."): value for key, value in options.items()}
         every = base | self.options | given
-        return self.spark.readStream.format("aqueduct").options(**every).load()
+        if "endpoint" not in every:
+            every = {"listen": "127.0.0.1:0"} | every
+        return self.spark.readStream.format(self.format).options(**every).load()
 
     def start(self, frame: DataFrame | None = None, **trigger: Any) -> StreamingQuery:
         """Append the frame (the plain one by default) to the table."""
@@ -75,7 +78,7 @@ class Scene:
         return status
 
     def endpoint(self, index: int = 0) -> str:
-        return f"aqueduct://{self.intake(index)['listen']}"
+        return f"{self.format}://{self.intake(index)['listen']}"
 
     def rows(self) -> DataFrame:
         """The table, without the entrypoint messages that only carried channels."""

@@ -41,7 +41,9 @@ class ScriptedOrigin:
 
     def publish(self, url: bytes, objects: Objects, *, finished: bool = True) -> None:
         """What there is of a media now: readers that come get this; those that are there what is
-        new."""
+        new. Objects that are not there any more are for nobody who comes later."""
+        if url in self._media and min(objects) > min(self._media[url][0]):
+            self._open = [each for each in self._open if each[2] != url]
         self._media[url] = objects, finished
         for driver, stream, asked, queue in self._open:
             if asked == url:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.quicr.events import EndReason
 from aqueduct_core.quicr.media.position import Position
@@ -93,8 +94,8 @@ def test_q22_media_under_a_prefix_are_found_while_the_intake_runs(tmp_path: Path
 def test_q16_after_a_restart_all_comes_again_and_is_stored_once(
     delivery: str, tmp_path: Path
 ) -> None:
-    """Q16: there is no seek; what is stored is known by URL, group and object. Killed as it was, the
-    intake has lost nothing that was durable, and everything else comes again."""
+    """Q16: there is no seek; what is stored is known by URL, group and object. Killed as it was,
+    the intake has lost nothing that was durable, and everything else comes again."""
     site = Site(tmp_path)
     seen: list[int] = []
 
@@ -179,8 +180,6 @@ def test_objects_before_the_start_that_is_wanted_are_left_out(tmp_path: Path) ->
 
 
 def test_a_spool_of_another_protocol_is_refused_with_both_names(tmp_path: Path) -> None:
-    from aqueduct_core.errors import AqueductError
-
     site = Site(tmp_path)
     with site.intake():
         pass

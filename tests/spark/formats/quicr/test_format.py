@@ -1,0 +1,183 @@
+"""``format("quicr")`` in queries: rows are posted, asked for, and known when they come again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from aqueduct_core.quicr.media.position import Position
+from aqueduct_spark.write.worker import BackgroundLoop
+from tests.core.intake.quicr.peers import ScriptedOrigin, serving
+from tests.core.quicr.ends import Objects, media
+from tests.core.transport.ends import server_tls
+from tests.spark.scene import PATIENCE, Scene, error_line
+from tests.support.waiting import LONG, wait_until
+
+pytestmark = pytest.mark.spark
+
+
+class Origin:
+    """A `ScriptedOrigin` in a loop of its own."""
+
+    def __init__(self, loop: BackgroundLoop) -> None:
+        self._loop = loop
+        self._scripted = loop.run(self._made())
+        self._serving = serving(self._scripted)
+        self.endpoint = "quicr://" + loop.run(self._serving.__aenter__())
+
+    async def _made(self) -> ScriptedOrigin:
+        return ScriptedOrigin()
+
+    def publish(self, url: bytes, objects: Objects, *, finished: bool = True) -> None:
+        async def publish() -> None:
+            self._scripted.publish(url, objects, finished=finished)
+
+        self._loop.run(publish())
+
+    def close(self) -> None:
+        self._loop.run(self._serving.__aexit__(None, None, None))
+
+
+@pytest.fixture
+def origin() -> Iterator[Origin]:
+    with BackgroundLoop() as loop:
+        origin = Origin(loop)
+        yield origin
+        origin.close()
+
+
+@pytest.fixture
+def quicr(scene: Scene, tmp_path: Path) -> Scene:
+    authority = tmp_path / "origin.pem"
+    authority.write_bytes(server_tls().cert_pem or b"")
+    scene.format = "quicr"
+    return scene
+
+
+def asking(origin: Origin, tmp_path: Path, **given: str) -> dict[str, str]:
+    return {
+        "endpoint": origin.endpoint,
+        "tls.caFile": str(tmp_path / "origin.pem"),
+        **given,
+    }
+
+
+def table(scene: Scene, count: int) -> list[tuple[str, int, int, bytes | None]]:
+    """Rows of the table, once there are so many; in the order of their media."""
+    if not scene.table.exists():
+        return []
+    rows = scene.spark.read.parquet(str(scene.table))
+    found = rows.select("url", "group_id", "object_id", "value").collect()
+    return sorted((r[0], r[1], r[2], bytes(r[3])) for r in found) if len(found) >= count else []
+
+
+def await_table(scene: Scene, query: Any, count: int) -> list[tuple[str, int, int, bytes | None]]:
+    def probe() -> list[tuple[str, int, int, bytes | None]]:
+        assert query.isActive, query.exception()
+        try:
+            return table(scene, count)
+        except Exception:
+            return []  # files of a batch that is not committed yet, and no others
+
+    return wait_until(probe, PATIENCE, f"a table of {count} rows")
+
+
+def wanted(url: str, objects: Objects) -> list[tuple[str, int, int, bytes]]:
+    return [(url, *at, payload) for at, (_, payload) in objects.items()]
+
+
+def test_rows_that_are_posted_are_rows_where_they_are_taken(
+    spark: SparkSession, quicr: Scene
+) -> None:
+    query = quicr.start()
+    rows = spark.range(0, 60, numPartitions=3).selectExpr(
+        "CAST(id AS STRING) AS value",
+        "concat('cam/', id % 4) AS url",
+        "CAST(130 AS SHORT) AS flags",
+    )
+    endpoint = quicr.endpoint()
+    writer = rows.repartition("url").write.format("quicr").mode("append")
+    writer = writer.option("endpoint", endpoint).option("tls.insecure", "true")
+    for _ in range(2):  # the same rows again are no more rows
+        writer.option("group", "7").save()
+    found = await_table(quicr, query, 60)
+    assert len(found) == 60
+    assert {(url, group) for url, group, _, _ in found} == {(f"cam/{n}", 7) for n in range(4)}
+    assert [number for url, _, number, _ in found if url == "cam/0"] == list(range(15))
+    assert sorted(int(value or b"") for *_, value in found) == list(range(60))
+    query.stop()
+
+    stored = spark.read.format("quicr").option("spool", str(quicr.spool))
+    only = stored.option("channels", "cam/1").load()
+    assert only.count() == 15
+    assert only.select("flags", "droppable", "drop_priority", "is_hole").distinct().collect() == [
+        (130, False, 65, False)
+    ]
+    events = stored.option("view", "events").load()
+    finished = events.where("kind = 'finished'").selectExpr(
+        "sum(counts.reliableStored)", "sum(counts.deduped)"
+    )
+    assert finished.collect() == [(15, 15)]  # of one media, the only one that is selected
+    with pytest.raises(Exception) as refused:
+        spark.read.format("aqueduct").option("spool", str(quicr.spool)).load()
+    assert "protocol quicr, and format aqueduct" in error_line(refused.value)
+
+    spread = spark.range(0, 40, numPartitions=2).selectExpr("CAST(id AS STRING) AS value")
+    query = quicr.start()
+    writer = spread.write.format("quicr").mode("append").option("endpoint", quicr.endpoint())
+    with pytest.raises(Exception) as refused:
+        writer.option("tls.insecure", "true").option("url", "spread").save()
+    assert "ROW_REPEATED" in error_line(refused.value)
+    assert "'spread' were in the tasks" in error_line(refused.value)
+
+
+def test_a_bounded_read_ends_with_the_media(
+    spark: SparkSession, quicr: Scene, origin: Origin, tmp_path: Path
+) -> None:
+    one, other = media(5, 4, size=9_000), media(2)
+    origin.publish(b"one", one)
+    origin.publish(b"other", other)
+    reader = spark.read.format("quicr").options(**asking(origin, tmp_path, url="one,other"))
+    rows = reader.option("untilTimeout", f"{LONG:.0f}s").load()
+    found = sorted(
+        (r.url, r.group_id, r.object_id, bytes(r.value))
+        for r in rows.select("url", "group_id", "object_id", "value").collect()
+    )
+    assert found == wanted("one", one) + wanted("other", other)
+
+
+def test_a_query_goes_on_where_it_was_and_fails_for_what_is_lost(
+    spark: SparkSession, quicr: Scene, origin: Origin, tmp_path: Path
+) -> None:
+    whole = media(4, 4, 4, 4)
+    quicr.options = asking(origin, tmp_path, subscribePrefix="u")
+    first = {at: each for at, each in whole.items() if at < (1, 3)}
+    origin.publish(b"u/1", first, finished=False)
+    query = quicr.start()
+    assert await_table(quicr, query, len(first)) == wanted("u/1", first)
+    query.stop()
+    quicr.kill(quicr.intake()["pid"])
+
+    more = {at: each for at, each in whole.items() if at < (2, 2)}
+    origin.publish(b"u/1", more, finished=False)
+    query = quicr.start()
+    assert await_table(quicr, query, len(more)) == wanted("u/1", more)
+    query.stop()
+    quicr.kill(quicr.intake()["pid"])
+
+    late = {at: each for at, each in whole.items() if at >= (3, 1)}
+    origin.publish(b"u/1", late)
+    query = quicr.start()
+    wait_until(lambda: not query.isActive, PATIENCE, "the end of the query")
+    error = error_line(query.exception())
+    assert "AQUEDUCT_DATA_LOSS.RANGE_GONE" in error
+    assert "u/1" in error
+    assert f"{Position(2, 2)}" in error
+
+    query = quicr.start(quicr.frame(failOnDataLoss="false"))
+    assert await_table(quicr, query, len(more | late)) == wanted("u/1", more | late)
+    query.stop()
