@@ -14,9 +14,11 @@ from aqueduct_core.aqueduct.wire.codec import VERSION
 from aqueduct_core.flight.tickets import Ticket
 from aqueduct_core.spool.format.segment import Index
 from tests.core.aqueduct.vectors import VECTORS
+from tests.core.quicr.wire.vectors import DATAGRAMS, MESSAGES, OTHER_FORMS
 from tests.fuzz import (
     codec_target,
     engine_target,
+    media_target,
     operations_target,
     parsers_target,
     ranges_target,
@@ -235,6 +237,29 @@ def _ranges() -> Iterator[tuple[str, bytes]]:
             yield f"{name}-{kind}", bytes([kind]) + bytes.fromhex(text)
 
 
+def _quicr_codec() -> Iterator[tuple[str, bytes]]:
+    for vector in (*MESSAGES, *OTHER_FORMS):
+        yield vector.name, b"\x03" + vector.data
+    yield "all", b"\x07" + b"".join(each.data for each in OTHER_FORMS)
+    for datagram in DATAGRAMS:
+        yield f"datagram-{datagram.name}", b"\x00" + datagram.data
+
+
+def _media() -> Iterator[tuple[str, bytes]]:
+    kinds = {each.__name__: number for number, each in enumerate(media_target.KINDS)}
+    steps = {
+        "_progress": ("0000 030000 030001 020103 030100", "0203 040204 010300 040300 000301"),
+        "_assembler": ("00 00003c02 00003d02 00003e03", "03 01013c12 01010502 01013c1f 010105"),
+        "_reception": (
+            "0303 00 0000 13 1e00003105 1e00013105 1e00033105 07 1e00023105 180004",
+            "0303 01 0000 13 1e00023105 1e01003139 07 180101 14 0100",
+        ),
+    }  # fmt: skip
+    for kind, texts in steps.items():
+        for number, text in enumerate(texts):
+            yield f"{kind[1:]}-{number}", bytes([kinds[kind]]) + bytes.fromhex(text)
+
+
 _SEEDS: dict[str, Callable[[], Iterator[tuple[str, bytes]]]] = {
     "codec": _codec,
     "grammar": _grammar,
@@ -243,4 +268,6 @@ _SEEDS: dict[str, Callable[[], Iterator[tuple[str, bytes]]]] = {
     "parsers": _parsers,
     "reassembly": _reassembly,
     "ranges": _ranges,
+    "quicr_codec": _quicr_codec,
+    "media": _media,
 }

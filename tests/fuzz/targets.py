@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import cast
 
 CORPUS = Path(__file__).parent / "corpus"
-TARGETS = ("codec", "grammar", "engine", "operations", "parsers", "reassembly", "ranges")
+TARGETS = (
+    *("codec", "grammar", "engine", "operations", "parsers", "reassembly", "ranges"),
+    *("quicr_codec", "media"),
+)
 
 
 def target(name: str) -> Callable[[bytes], None]:

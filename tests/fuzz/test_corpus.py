@@ -13,6 +13,10 @@ from aqueduct_core.primitives import varint
 from aqueduct_core.primitives.number_set import NumberSet
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.primitives.reassembly import Reassembly
+from aqueduct_core.quicr.media.assembly import Assembler
+from aqueduct_core.quicr.media.progress import MediaProgress
+from aqueduct_core.quicr.media.reception import Reception
+from aqueduct_core.quicr.wire.codec import MessageReader
 from aqueduct_core.transport.aioquic.sent_ranges import SentRanges
 from aqueduct_core.transport.aioquic.streams import StreamReceiver
 from tests.fuzz.byte_source import ByteSource
@@ -86,6 +90,12 @@ def test_an_internal_error_is_found(name: str, monkeypatch: pytest.MonkeyPatch) 
         ("ranges", RangeSet, "covers", True),
         ("ranges", NumberSet, "missing", []),
         ("ranges", StreamReceiver, "handle_frame", None),
+        ("quicr_codec", MessageReader, "read", []),
+        ("media", MediaProgress, "_extend", None),
+        ("media", MediaProgress, "note_previous", None),
+        ("media", Assembler, "add", None),
+        ("media", Reception, "_make_room", None),
+        ("media", Reception, "_add_gap", None),
     ],
 )
 def test_a_wrong_answer_is_found(

@@ -86,9 +86,7 @@ class MediaProgress:
         size = self._sizes.get(position.group)
         if size is not None and position.object >= size:
             self._beyond.add(number, number + 1)
-            if len(self._beyond) > RANGES:
-                self._beyond.remove(*next(iter(self._beyond)))
-            return None
+            return self._extend() if len(self._beyond) > RANGES else None
         return self._fill(number, number + 1)
 
     def note_previous(self, group: int, count: int | None) -> PositionRange | None:
@@ -131,6 +129,15 @@ class MediaProgress:
         """What is not here, up to the newest object, or to the final point once that is known."""
         stop = max(self._ahead.stop, self._final or 0)
         return [range_of(*hole) for hole in self._ahead.missing(self._front, stop)]
+
+    def _extend(self) -> PositionRange | None:
+        """Make the lowest of the objects beyond the size of their group part of it."""
+        start, stop = next(iter(self._beyond))
+        self._beyond.remove(start, stop)
+        group = start >> ID_BITS
+        behind = (group << ID_BITS) + self._sizes[group]
+        self._sizes[group] = stop - (group << ID_BITS)
+        return range_of(behind, start) if behind < start else None
 
     def _fill(self, start: int, stop: int) -> PositionRange | None:
         front, ahead = self._front, self._ahead

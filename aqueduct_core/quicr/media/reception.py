@@ -202,7 +202,7 @@ class Reception:
             self._note_hole(progress.add(position))
             self._hand_over(whole)
         elif position < progress.front:
-            progress.add(position)
+            self._note_hole(progress.add(position))
             self._add_gap(_only(position), GapReason.LATE)
         else:
             self._note_hole(progress.add(position))

@@ -185,14 +185,18 @@ def test_scattered_positions_cost_bounded_memory(what: str) -> None:
 
 
 def test_objects_beyond_the_size_of_their_group_cost_bounded_memory() -> None:
-    """The oldest are forgotten: they may come again as new."""
+    """The holes between the lowest are given up, and told."""
     progress = MediaProgress()
     progress.note_previous(1, 0)
-    for object in range(0, 4 * RANGES, 2):
-        progress.add(Position(0, object))
+    given_up = [progress.add(Position(0, object)) for object in range(0, 4 * RANGES, 2)]
     assert progress.size <= (RANGES + RECENT_GROUPS) * RANGE_BYTES
-    assert Position(0, 0) not in progress
-    assert Position(0, 4 * RANGES - 2) in progress
+    assert given_up[: RANGES + 1] == [None] * (RANGES + 1)
+    assert given_up[RANGES + 1 :] == [
+        PositionRange(Position(0, object), Position(0, object + 1))
+        for object in range(1, 2 * RANGES - 2, 2)
+    ]
+    assert all(Position(0, object) in progress for object in range(0, 4 * RANGES, 2))
+    assert Position(0, 2 * RANGES + 1) not in progress
 
 
 def test_sizes_of_groups_long_ago_are_forgotten() -> None:
