@@ -76,6 +76,10 @@ class MediaProgress:
             return number in self._beyond
         return number < self._front or number in self._ahead
 
+    def is_before_front(self, position: Position) -> bool:
+        """Whether the media is on behind this position, in its order."""
+        return position.number < self._front
+
     def add(self, position: Position) -> PositionRange | None:
         """An object is here. The oldest hole, if it had to be given up for this: there are `RANGES`
         of them already."""

@@ -197,16 +197,17 @@ class Reception:
 
     def _complete(self, position: Position, whole: MediaObject) -> None:
         progress = self._progress
-        self._recent.add(whole)
+        if whole.payload is not None:
+            self._recent.add(position, whole.payload)
         if not self._in_media_order:
             self._note_hole(progress.add(position))
             self._hand_over(whole)
-        elif position < progress.front:
+        elif progress.is_before_front(position):
             self._note_hole(progress.add(position))
             self._add_gap(_only(position), GapReason.LATE)
         else:
             self._note_hole(progress.add(position))
-            if not self._heap and position < progress.front:
+            if not self._heap and progress.is_before_front(position):
                 self._hand_over(whole)
                 return
             self._waiting[position] = whole

@@ -264,6 +264,14 @@ def test_other_bytes_under_the_same_number_are_a_conflict(order: ObjectOrder) ->
     assert reception.conflicts() == []
 
 
+def test_an_object_that_was_a_hole_before_is_no_conflict() -> None:
+    """Nor the other way round: hops give up different objects. The first stays."""
+    reception = Reception()
+    reception.handle([hole(Position(0, 0)), one(0, 0), one(0, 1), hole(Position(0, 1))], 1.0)
+    assert [each.payload for each in reception.take()] == [None, b"abc"]
+    assert reception.conflicts() == []
+
+
 def test_a_contradiction_is_a_conflict_and_the_first_stays() -> None:
     reception = Reception()
     first, second = pieces(one(0, 0), 1)
