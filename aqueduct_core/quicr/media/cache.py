@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from aqueduct_core.quicr.media.cache_memory import CacheMemory
@@ -47,12 +47,14 @@ class MediaCache:
 
     Args:
         memory: shared with other caches; an object may have to go whenever something comes.
+        on_change: called when ``changed`` is set.
 
-    ``late`` counts fragments of objects that are not awaited any more, ``given_up`` objects that
-    never came whole.
+    ``objects`` counts those that came whole, ``late`` fragments of objects that are not awaited any
+    more, ``given_up`` objects that never came whole.
     """
 
-    def __init__(self, memory: CacheMemory) -> None:
+    def __init__(self, memory: CacheMemory, on_change: Callable[[], None] = lambda: None) -> None:
+        self.objects = 0
         self.late = 0
         self.given_up = 0
         self.changed = False
@@ -65,6 +67,7 @@ class MediaCache:
         self.next_number = 0
         """Of the piece that comes next."""
         self._memory = memory
+        self._on_change = on_change
         self._progress = MediaProgress()
         self._objects: dict[Position, CachedObject] = {}
         self._arrived: dict[int, CachedPiece] = {}
@@ -104,6 +107,7 @@ class MediaCache:
         self._saw(position)
         self._memory.grew(object, object.size - before, now, self._forget)
         if object.complete:  # though it may not be kept any more
+            self.objects += not object.is_hole
             self._here(position, now)
         return True
 
@@ -115,7 +119,7 @@ class MediaCache:
             self._progress.skip_to(start)
         else:
             self._fill(start, now)
-        self.changed = True
+        self._change()
 
     def finish(self, final: Position, now: float) -> None:
         """The final point, which counts once: no object behind it is taken any more."""
@@ -124,7 +128,7 @@ class MediaCache:
         beyond = self._highest is not None and self._highest >= final
         self.final = self._highest.following if beyond and self._highest is not None else final
         self._progress.finish(self.final)
-        self.changed = True
+        self._change()
 
     def cut_short(self, now: float) -> None:
         """Nothing comes any more (Q30): what is missing up to the newest object is given up, that
@@ -207,13 +211,18 @@ class MediaCache:
         self.next_number += 1
         object.add(piece)
 
+    def _change(self) -> None:
+        if not self.changed:
+            self.changed = True
+            self._on_change()
+
     def _saw(self, position: Position) -> None:
         """There is something new of an object."""
         if self._highest is None or position > self._highest:
             self._highest = position
         if self._lowest is None or position < self._lowest:
             self._lowest = position
-        self.changed = True
+        self._change()
 
     def _here(self, position: Position, now: float) -> None:
         """An object is complete."""
@@ -284,7 +293,7 @@ class MediaCache:
         self._progress = MediaProgress(start)
         if self.final is not None:
             self._progress.finish(self.final)
-        self.changed = True
+        self._change()
 
     def _forget(self, object: CachedObject, now: float) -> None:
         """It has to go, for its age or for want of memory."""
@@ -294,6 +303,8 @@ class MediaCache:
             self._remove(position, object)
         else:
             self._give_up(position, now)
+        if not self._objects:
+            self._change()
 
     def _remove(self, position: Position, object: CachedObject) -> None:
         del self._objects[position]
@@ -304,7 +315,7 @@ class MediaCache:
         for reader in self.readers:
             if reader.loses(position):
                 reader.cut_off = True
-                self.changed = True
+                self._change()
         self._pass(position, object)
 
     def _pass(self, position: Position, object: CachedObject) -> None:

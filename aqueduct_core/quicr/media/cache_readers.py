@@ -141,6 +141,46 @@ class MediaOrderReader(_Place):
         return final is not None and position >= final
 
 
+class PostReader:
+    """A `MediaSource` whose receiver has yet to say which order it takes; gives nothing before."""
+
+    def __init__(self, cache: MediaCache) -> None:
+        self._cache = cache
+        self._chosen: MediaOrderReader | ArrivalOrderReader | None = None
+
+    @property
+    def cut_off(self) -> bool:
+        return self._chosen is not None and self._chosen.cut_off
+
+    @property
+    def missed(self) -> int:
+        return self._chosen.missed if self._chosen is not None else 0
+
+    @property
+    def start(self) -> Position:
+        return self._chosen.start if self._chosen is not None else self._cache.begin
+
+    @property
+    def final(self) -> Position | None:
+        return self._chosen.final if self._chosen is not None else None
+
+    def choose(self, *, datagram: bool, now: float) -> None:
+        """The order of arrival, for datagrams, or that of the media."""
+        self._chosen = (ArrivalOrderReader if datagram else MediaOrderReader)(self._cache, now)
+
+    def peek(self) -> Waiting | None:
+        return self._chosen.peek() if self._chosen is not None else None
+
+    def advance(self) -> None:
+        if self._chosen is not None:
+            self._chosen.advance()
+
+    def close(self) -> None:
+        """It reads no more."""
+        if self._chosen is not None:
+            self._chosen.close()
+
+
 class ArrivalOrderReader(_Place):
     """Reads in the order of arrival, from all that is there on (Q27)."""
 

@@ -1,0 +1,208 @@
+"""One media at a relay: who brings it, who reads it, and how long it stays.
+
+| the media | stays |
+|---|---|
+| is read by somebody | as long as that |
+| is posted, and not at its end | as long as that |
+| was posted, and broke off | until somebody posts on, or `repost_wait` is over, which is its end |
+| is at its end and was read | `linger` after the last reader had all |
+| is at its end and was never read | as long as something of it is kept |
+| was only asked for | `linger` after the last reader left |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from aqueduct_core.quicr.engine import QuicrEngine
+from aqueduct_core.quicr.media.cache import MediaCache
+from aqueduct_core.quicr.media.cache_memory import CacheMemory
+from aqueduct_core.quicr.media.cache_readers import (
+    ArrivalOrderReader,
+    MediaOrderReader,
+    PostReader,
+)
+from aqueduct_core.quicr.media.fragment import Fragment
+from aqueduct_core.quicr.media.position import Position
+from aqueduct_core.quicr.relay.config import RelayConfig
+
+Reader: TypeAlias = MediaOrderReader | ArrivalOrderReader | PostReader
+
+
+class TransactionKey(NamedTuple):
+    """A transaction, among those of all connections."""
+
+    engine: QuicrEngine
+    stream: int
+
+
+@dataclass(eq=False, slots=True)
+class MediaFeed:
+    """A transfer that brings a media. ``upstream``: we have requested it."""
+
+    media: RelayedMedia
+    key: TransactionKey
+    upstream: bool
+    final: Position | None = None
+    confirmed: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class MediaDelivery:
+    """A transfer that takes a media to a reader, or to the upstream. ``sent_out``: all of it."""
+
+    media: RelayedMedia
+    key: TransactionKey
+    reader: Reader
+    sent_out: bool = False
+    cancelled: bool = False
+
+
+class UrlCounts(NamedTuple):
+    """One URL at a relay: who reads it, what came of it, and what did not.
+
+    ``final``: it is at its end. ``repeats``: fragments in which nothing was new, or that came too
+    late. ``given_up``: objects that never came whole. ``missed``: those that had gone before a
+    reader had them; ``dropped``: those for which there was no room on the way to one; each counts
+    once for each reader.
+    """
+
+    url: bytes
+    readers: int
+    posts: int
+    objects: int
+    bytes: int
+    repeats: int
+    given_up: int
+    missed: int
+    dropped: int
+    final: bool
+
+
+class RelayedMedia:
+    """The cache of a media with all that feeds it and all that reads it.
+
+    ``posted``: a client of ours brings it, or did. ``pinned``: it is kept although nobody reads it.
+    ``upstream_waits``: it is to be posted to the upstream, which does not have all of it yet.
+    """
+
+    def __init__(
+        self,
+        url: bytes,
+        memory: CacheMemory,
+        now: float,
+        on_change: Callable[[RelayedMedia], None],
+    ) -> None:
+        self.url = url
+        self.cache = MediaCache(memory, lambda: on_change(self))
+        self.feeds: dict[TransactionKey, MediaFeed] = {}
+        self.deliveries: dict[TransactionKey, MediaDelivery] = {}
+        self.posted = False
+        self.pinned = False
+        self.upstream_waits = False
+        self.dropped = 0
+        self._fragments = 0
+        self._bytes = 0
+        self._repeats = 0
+        self._missed = 0
+        self._was_read = False
+        self._broke_off_at: float | None = None
+        self._left_at = now
+
+    def feed(self, key: TransactionKey, *, upstream: bool) -> MediaFeed:
+        """It is brought by this transfer, too."""
+        feed = self.feeds[key] = MediaFeed(self, key, upstream)
+        self.posted = self.posted or not upstream
+        self._broke_off_at = None
+        return feed
+
+    def deliver(self, key: TransactionKey, reader: Reader) -> MediaDelivery:
+        """It is read by this transfer, too."""
+        delivery = self.deliveries[key] = MediaDelivery(self, key, reader)
+        self._was_read = True
+        return delivery
+
+    def take(self, fragments: list[Fragment], now: float) -> None:
+        """What a feed has brought."""
+        add = self.cache.add
+        for fragment in fragments:
+            if add(fragment, now):
+                self._bytes += len(fragment.data)
+            else:
+                self._repeats += 1
+
+    def start_at(self, feed: MediaFeed, start: Position, now: float) -> None:
+        """A feed has nothing before ``start``. Another one may."""
+        if len(self.feeds) == 1 or not self.cache.begun:
+            self.cache.start_at(start, now)
+
+    def finish(self, feed: MediaFeed, final: Position, now: float) -> None:
+        """A feed ends there."""
+        feed.final = final
+        self.cache.finish(final, now)
+
+    def feed_ended(self, feed: MediaFeed, now: float) -> None:
+        """Nothing more comes from it."""
+        del self.feeds[feed.key]
+        if not self.feeds and not feed.upstream and not self.cache.complete:
+            self._broke_off_at = now
+
+    def delivery_ended(self, delivery: MediaDelivery, now: float) -> None:
+        """The reader has left, or has all."""
+        delivery.reader.close()
+        self._missed += delivery.reader.missed
+        del self.deliveries[delivery.key]
+        self._left_at = now
+
+    def sent_out(self, delivery: MediaDelivery, now: float) -> None:
+        """A reader was sent all of it."""
+        delivery.sent_out = True
+        self._left_at = now
+
+    @property
+    def waits(self) -> bool:
+        """Nobody here posts it, and nothing has come of it."""
+        return not self.posted and not self.cache.begun
+
+    @property
+    def read(self) -> bool:
+        """Somebody reads it who was not sent all."""
+        return any(not delivery.sent_out for delivery in self.deliveries.values())
+
+    def cut_at(self, config: RelayConfig) -> float | None:
+        """When it ends with what came of it, as nobody has posted on."""
+        since = self._broke_off_at
+        return since + config.repost_wait if since is not None and not self.cache.complete else None
+
+    def stays_until(self, config: RelayConfig) -> float | None:
+        """When it is discarded; None: not before something else happens."""
+        cache = self.cache
+        if self.read or self.pinned:
+            return None
+        if not cache.complete:
+            client_posts = any(not feed.upstream for feed in self.feeds.values())
+            waits = client_posts or self._broke_off_at is not None
+            return None if waits else self._left_at + config.linger
+        if self.upstream_waits and not cache.empty:
+            return None
+        if self._was_read or cache.empty:
+            return self._left_at + config.linger
+        return None
+
+    @property
+    def counts(self) -> UrlCounts:
+        cache = self.cache
+        return UrlCounts(
+            self.url,
+            readers=len(self.deliveries),
+            posts=sum(not feed.upstream for feed in self.feeds.values()),
+            objects=cache.objects,
+            bytes=self._bytes,
+            repeats=self._repeats,
+            given_up=cache.given_up,
+            missed=self._missed + sum(d.reader.missed for d in self.deliveries.values()),
+            dropped=self.dropped,
+            final=cache.complete,
+        )
