@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from aqueduct_core.intake.adapter import Adapter
-from aqueduct_core.intake.quicr.config import engine_config, link_settings
 from aqueduct_core.intake.quicr.remote import QuicrRemote
-from aqueduct_core.intake.quicr.roles import PublisherSession
+from aqueduct_core.intake.quicr.roles import PublisherSession, engine_config
 from aqueduct_core.intake.quicr.rows import ROWS
 from aqueduct_core.intake.quicr.settings import QuicrIntake
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.frontend import Accepted, AcceptSession
 from aqueduct_core.intake.sessions.remote import MakeRemote
 from aqueduct_core.intake.storage.rows import RowFormat
+from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import ALPN, QuicrEngine
 from aqueduct_core.quicr.faults import INTERNAL_ERROR, NO_ERROR
 from aqueduct_core.transport.settings import LinkSettings
@@ -31,7 +32,12 @@ class QuicrAdapter(Adapter[QuicrIntake]):
     internal_error: int = INTERNAL_ERROR
 
     def link(self, settings: QuicrIntake) -> LinkSettings:
-        return link_settings(settings)
+        return LinkSettings(
+            handshake_timeout=settings.limits.handshake_timeout,
+            max_datagram_size=settings.max_datagram_bytes,
+            max_streams_uni=0,
+            max_streams_bidi=0 if settings.connect else QuicrConfig().max_transactions,
+        )
 
     def ack_delay(self, settings: QuicrIntake) -> float:
         return 0.0
@@ -43,7 +49,8 @@ class QuicrAdapter(Adapter[QuicrIntake]):
 
         def accept(peer: str, context: SessionContext, now: float) -> Accepted:
             engine = QuicrEngine(client=False, config=config)
-            return Accepted(engine, PublisherSession(peer, engine, context, settings))
+            later = asyncio.get_running_loop().call_later
+            return Accepted(engine, PublisherSession(peer, engine, context, settings, later=later))
 
         return accept
 

@@ -29,7 +29,7 @@ from aqueduct_core.intake.storage.event_log import (
 from aqueduct_core.intake.storage.group_commit import GroupCommit
 from aqueduct_core.intake.storage.pending import GroupListener, PendingEvent
 from aqueduct_core.primitives.ranges import stretches
-from aqueduct_core.quicr.media.position import Position, at_number
+from aqueduct_core.quicr.media.position import BEGIN, Position, at_number
 
 MAX_CONFLICTS = 16
 """Of one media, that are events of their own; of more their number, with its end."""
@@ -92,23 +92,18 @@ class MediaEvents:
     ) -> None:
         """Everything up to the final point is stored, or was told of; confirms it."""
         reason = None if sure else "its stream ended without a final point, behind a whole object"
-        self._more_conflicts(source)
-        event = self._event(
-            FINISHED, source, reason=reason, counts={HOLES: holes}, last=final.number - 1
-        )
+        last = final.number - 1 if final > BEGIN else None
+        event = self._event(FINISHED, source, reason=reason, counts={HOLES: holes}, last=last)
         self._groups.record(PendingEvent(self._listener, event, tally, True, source=source))
 
     def cancelled(self, source: UrlSource, tally: ChannelTally, holes: int, reason: str) -> None:
         """The transaction ended before its final point."""
-        self._more_conflicts(source)
+        self.settled(source)
         event = self._event(CANCELLED, source, reason=reason, counts={HOLES: holes})
         self._groups.record(PendingEvent(self._listener, event, tally))
 
-    def broken_off(self, source: UrlSource) -> None:
-        """The connection is over, and the media comes again."""
-        self._more_conflicts(source)
-
-    def _more_conflicts(self, source: ChannelSource) -> None:
+    def settled(self, source: ChannelSource) -> None:
+        """Nothing of the transaction is to be compared any more with what is stored."""
         more = self._conflicts.pop(source.channel_id, 0) - MAX_CONFLICTS
         if more > 0:
             reason = f"{more} more objects came with other content than what is stored"

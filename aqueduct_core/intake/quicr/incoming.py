@@ -111,7 +111,7 @@ class IncomingMedia:
         """Take in what came, of ``size`` bytes on its stream."""
         self._owed += size
         if not self._judged:
-            self._look_at_start(fragments)
+            self._look_at_start(fragments, now)
         self._reception.handle(fragments, now)
 
     def start_at(self, start: Position, now: float) -> None:
@@ -142,12 +142,18 @@ class IncomingMedia:
             self._gaps.add(first)
             if reason is GapReason.START:
                 continue  # what is missing there is judged by what is stored
-            if self.start is None and first == BEGIN:
+            if reason is GapReason.LATE:
+                # its position counts as one that is no object, so it is among those that are known
+                found.append(Missing(first.number, stop.number, False))
+            elif self.start is None and first == BEGIN:
                 self._held = stop.number
             else:
                 found += self._not_known(first.number, stop.number, lost=False)
-        if self.start is not None and not self._judged:
-            found = [*self._judge(self.start), *found]
+        # the first object says how many its sender counts in the group before
+        start = self.start
+        known = start is not None and (self.complete or self._reception.front > start)
+        if start is not None and known and not self._judged:
+            return [*self._judge(start), *found]
         return found
 
     def conflicts(self) -> list[Position]:
@@ -182,10 +188,10 @@ class IncomingMedia:
 
     # where it begins
 
-    def _look_at_start(self, fragments: Sequence[Fragment]) -> None:
+    def _look_at_start(self, fragments: Sequence[Fragment], now: float) -> None:
         if self.start is None and not self.datagram:
             # a stream is in order, so it begins with what comes first (Q11)
-            self.start = fragments[0].position
+            self.start_at(fragments[0].position, now)
         if self._stored_to is None:
             return
         group = at_number(self._stored_to).group + 1

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from aqueduct_core.engine.close_codes import CloseOrigin, ConnectionEnd, how_ended
 from aqueduct_core.errors import AqueductError, AuthFailed, ConnectFailed, ProtocolViolation
-from aqueduct_core.intake.quicr.config import engine_config
 from aqueduct_core.intake.quicr.requests import MediaRequests
-from aqueduct_core.intake.quicr.roles import ReaderSession
+from aqueduct_core.intake.quicr.roles import ReaderSession, engine_config
 from aqueduct_core.intake.quicr.settings import QuicrConnect, QuicrIntake
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.remote import ConnectionEvents, Dialled, DialSession
@@ -37,7 +37,13 @@ class QuicrRemote:
         def begin(context: SessionContext, events: ConnectionEvents, now: float) -> Dialled:
             engine = QuicrEngine(client=True, config=engine_config(self._settings))
             session = ReaderSession(
-                self._where, engine, context, self._settings, self.requests, events
+                self._where,
+                engine,
+                context,
+                self._settings,
+                self.requests,
+                events,
+                later=asyncio.get_running_loop().call_later,
             )
             return Dialled(engine, session, session)
 

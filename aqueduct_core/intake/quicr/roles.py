@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-
 from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.intake.quicr.requests import MediaRequests
-from aqueduct_core.intake.quicr.session import MediaSession, OpenMedia
+from aqueduct_core.intake.quicr.session import Later, MediaSession, OpenMedia
 from aqueduct_core.intake.quicr.settings import QuicrIntake
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.remote import ConnectionEvents
+from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import QuicrEngine
-from aqueduct_core.quicr.events import Notified, Posted, QuicrEvent, Ready
+from aqueduct_core.quicr.events import Notified, Posted, QuicrEvent
+from aqueduct_core.quicr.media.fragment import MAX_OBJECT
 
-log = logging.getLogger(__name__)
+
+def engine_config(settings: QuicrIntake) -> QuicrConfig:
+    """Of either kind. An intake sends no media, so there is nothing to give up."""
+    return QuicrConfig(dropping=None, max_object=min(settings.max_message_bytes, MAX_OBJECT))
 
 
 class PublisherSession(MediaSession):
     """Takes every media that is posted (Q17, Q18)."""
 
     def __init__(
-        self, peer: str, engine: QuicrEngine, context: SessionContext, settings: QuicrIntake
+        self,
+        peer: str,
+        engine: QuicrEngine,
+        context: SessionContext,
+        settings: QuicrIntake,
+        *,
+        later: Later,
     ) -> None:
         super().__init__(
             peer,
@@ -29,7 +37,7 @@ class PublisherSession(MediaSession):
             context,
             settings.media,
             max_object=settings.max_message_bytes,
-            later=asyncio.get_running_loop().call_later,
+            later=later,
         )
         self._datagrams = settings.media.delivery == "datagram"
 
@@ -56,6 +64,8 @@ class ReaderSession(MediaSession):
         settings: QuicrIntake,
         requests: MediaRequests,
         report: ConnectionEvents,
+        *,
+        later: Later,
     ) -> None:
         super().__init__(
             peer,
@@ -63,7 +73,7 @@ class ReaderSession(MediaSession):
             context,
             settings.media,
             max_object=settings.max_message_bytes,
-            later=asyncio.get_running_loop().call_later,
+            later=later,
         )
         self.progress = False
         """Objects came on this connection."""
@@ -94,13 +104,6 @@ class ReaderSession(MediaSession):
         self._ask()
 
     def handle(self, events: list[QuicrEvent]) -> None:
-        if any(isinstance(event, Ready) for event in events):
-            self._ready = True
-            self._report.opened()
-            if self._requests.prefix is not None:
-                self._engine.subscribe(self._requests.prefix, self._context.clock())
-                self.kick()
-            self._ask()
         super().handle(events)
         lost = next((event for event in events if isinstance(event, LinkLost)), None)
         if lost is not None:
@@ -108,6 +111,13 @@ class ReaderSession(MediaSession):
             self._report.closed(lost)
         else:
             self._report.changed()
+
+    def ready(self, now: float) -> None:
+        self._ready = True
+        self._report.opened()
+        if self._requests.prefix is not None:
+            self._engine.subscribe(self._requests.prefix, now)
+        self._ask()
 
     def answer(self, event: Posted | Notified, now: float) -> None:
         if isinstance(event, Notified):

@@ -10,6 +10,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from aqueduct_core.engine.close_codes import CloseOrigin, how_ended
 from aqueduct_core.engine.inputs import LinkLost
@@ -41,6 +42,9 @@ from aqueduct_core.quicr.urls import url_text
 
 log = logging.getLogger(__name__)
 
+Later: TypeAlias = Callable[[float, Callable[[], None]], object]
+"""``later(seconds, call)``, as of an event loop."""
+
 
 @dataclass(slots=True)
 class OpenMedia:
@@ -59,11 +63,7 @@ class OpenMedia:
 
 class MediaSession(Session[QuicrEngine]):
     """Stores the media that come on one connection; the sender of one learns that we have it all
-    when that is durable.
-
-    Args:
-        later: ``later(seconds, call)`` as of an event loop.
-    """
+    when that is durable."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class MediaSession(Session[QuicrEngine]):
         settings: MediaIntake,
         *,
         max_object: int,
-        later: Callable[[float, Callable[[], None]], object],
+        later: Later,
     ) -> None:
         super().__init__(peer, engine, context)
         self._settings = settings
@@ -118,6 +118,7 @@ class MediaSession(Session[QuicrEngine]):
                     opened.media.finish(final, now)
                 case Ready():
                     self._admit()
+                    self.ready(now)
                 case Posted() | Notified():
                     self.answer(event, now)
                 case Ended(stream) if stream in self._media:
@@ -134,6 +135,10 @@ class MediaSession(Session[QuicrEngine]):
     @abstractmethod
     def answer(self, event: Posted | Notified, now: float) -> None:
         """What the peer began, or told of."""
+
+    def ready(self, now: float) -> None:
+        """The connection is there."""
+        return
 
     def progressed(self, opened: OpenMedia) -> None:
         """Objects of a media came that are to be stored."""
@@ -192,7 +197,9 @@ class MediaSession(Session[QuicrEngine]):
     def recorded(self, channels: list[int]) -> None:
         super().recorded(channels)
         for channel in channels:
-            self.completed(self._finishing.pop(channel))
+            opened = self._finishing.pop(channel)
+            self._recorder.settled(opened.source)
+            self.completed(opened)
 
     def unrepeatable(self, source: ChannelSource, tally: ChannelTally, reason: str) -> None:
         """The first bytes of an object stay; the connection goes on."""
@@ -223,7 +230,8 @@ class MediaSession(Session[QuicrEngine]):
         opened.held = held
 
     def _deliver(self, opened: OpenMedia, now: float, *, over: bool = False) -> None:
-        """Hand on what is ready of a media, and what is known not to come before it."""
+        """Hand on what is ready of a media, and what is known not to come before it. ``over``: that
+        is all that comes on this transaction."""
         media = opened.media
         found = media.missing(over=over)
         if found:
@@ -250,6 +258,8 @@ class MediaSession(Session[QuicrEngine]):
                 )
             )
             self.progressed(opened)
+        if over and opened.tally.deduped:
+            self._context.groups.flush()  # so that all is compared
         if media.final is not None and media.complete and not opened.finishing:
             opened.finishing = True
             self._finishing[opened.source.channel_id] = opened
@@ -282,7 +292,8 @@ class MediaSession(Session[QuicrEngine]):
         now = self._context.clock()
         for opened in self._media.values():
             self._deliver(opened, now, over=True)
-            self._recorder.broken_off(opened.source)
+            if not opened.finishing:
+                self._recorder.settled(opened.source)
         self._media.clear()
         self._unstored.clear()
         self._held_bytes = 0

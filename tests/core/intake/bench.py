@@ -53,6 +53,7 @@ class Bench:
 
     def __init__(self, spool: Spool, group_bytes: int = 1 << 20, rows: RowFormat = ROWS) -> None:
         self.spool = spool
+        self._format = rows
         self.timers: list[tuple[float, Callable[[], None]]] = []
         self.failures: list[AqueductError] = []
         self._events: list[dict[str, Any]] = []
@@ -93,7 +94,7 @@ class Bench:
             row
             for partition, end in enumerate(self.spool.ends()[:-1])
             for batch in self.spool.read(partition, starts[partition], end)
-            for row in ROWS.expand(batch, partition, 0, True, True).to_pylist()
+            for row in self._format.expand(batch, partition, 0, True, True).to_pylist()
         ]
 
     def pass_all(self) -> None:
@@ -105,7 +106,7 @@ class Bench:
         """All events that became durable so far."""
         log = self.spool.partitions - 1
         for batch in self.spool.read(log, len(self._events), self.spool.ends()[log]):
-            self._events += ROWS.expand_events(batch, log, len(self._events)).to_pylist()
+            self._events += self._format.expand_events(batch, log, len(self._events)).to_pylist()
         return list(self._events)
 
     def values(self) -> list[Any]:
@@ -125,7 +126,7 @@ def bench(
     """``more``: settings of the spool."""
     spool = Spool.open(
         directory,
-        schema=ROWS.schema,
+        schema=rows.schema,
         partitions=partitions + 1,
         settings=SpoolSettings(max_bytes=max_bytes, owed_partitions=partitions, **more),
         sync=InlineSync,
