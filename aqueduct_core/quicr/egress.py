@@ -79,7 +79,7 @@ class Egress:
         self._ends: set[int] = set()
         self._out: list[Action] = []
         self._finished: list[MediaSender] = []
-        self._dropping: set[int] = set()
+        self._dropping: dict[int, None] = {}
 
     # what the link says
 
@@ -212,10 +212,10 @@ class Egress:
         taken, self._finished = self._finished, []
         return taken
 
-    def dropping(self) -> set[int]:
+    def dropping(self) -> list[int]:
         """Take the transactions that have given up objects since the last call."""
-        taken, self._dropping = self._dropping, set()
-        return taken
+        taken, self._dropping = self._dropping, {}
+        return list(taken)
 
     # the inside
 
@@ -277,7 +277,7 @@ class Egress:
             self._tell_start(sender)
         piece = sender.piece(most)
         if sender.dropped:
-            self._dropping.add(sender.stream)
+            self._dropping[sender.stream] = None
         if piece is None:
             return
         if sender.datagram_id is None:

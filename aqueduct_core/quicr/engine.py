@@ -69,7 +69,7 @@ class QuicrEngine:
         self._unread: dict[int, bool] = {}  # streams with bytes from a pause, and whether they end
         self._paused = False
         self._admitted = False
-        self._datagrams_of: set[Receiving] = set()
+        self._datagrams_of: dict[Receiving, None] = {}  # in the order of their first one
         self._last: list[Action] = []
         self._pending = 0
         self._now = 0.0
@@ -131,11 +131,11 @@ class QuicrEngine:
         context = self._context
         out = context.egress.actions(self._now)
         for sender in context.egress.finished():
-            transaction = self._transactions[sender.stream]
-            assert isinstance(transaction, Sending)
-            transaction.sent_out()
-            self._forget(transaction)
-            out += context.egress.actions(self._now)
+            transaction = self._transactions.get(sender.stream)
+            if isinstance(transaction, Sending) and not transaction.over:
+                transaction.sent_out()
+                self._forget(transaction)
+                out += context.egress.actions(self._now)
         if context.acts:
             out, context.acts = context.acts + out, []
         return out
@@ -337,12 +337,15 @@ class QuicrEngine:
 
     def _abandoned(self, stream: int, *, there: bool) -> None:
         """The peer has reset its side of a stream, or has taken back what we write on it."""
-        self._opening.pop(stream, None)
         transaction = self._transactions.get(stream)
+        if there:
+            self._unread.pop(stream, None)
+            reader = self._opening.pop(stream, None) if transaction is None else transaction.reader
+            if reader is not None:
+                self._discard(stream, reader)
         if transaction is None:
             return
         if there:
-            self._pending -= transaction.reader.pending
             transaction.ended_there = True
         else:
             transaction.ended_here = True
@@ -356,7 +359,7 @@ class QuicrEngine:
         receiving = self._context.of_datagram(datagram_id)
         if receiving is not None:
             receiving.on_datagram(fragment)
-            self._datagrams_of.add(receiving)
+            self._datagrams_of[receiving] = None
 
     def _new_stream(self, url: bytes) -> int:
         if self.closed is not None:
@@ -375,10 +378,21 @@ class QuicrEngine:
         return transaction.stream
 
     def _forget(self, transaction: Transaction) -> None:
-        """Once it is over, and its stream has ended both ways, nothing is left of it."""
-        if transaction.over and transaction.closed:
+        """Once it is over nobody wants its bytes; once its stream has ended both ways, too, nothing
+        is left of it."""
+        if not transaction.over:
+            return
+        self._discard(transaction.stream, transaction.reader)
+        if transaction.closed:
             self._transactions.pop(transaction.stream, None)
             self._context.egress.forget_stream(transaction.stream)
+
+    def _discard(self, stream: int, reader: MessageReader) -> None:
+        """What has come of a stream and is not read is nobody's."""
+        size = reader.discard()
+        if size:
+            self._pending -= size
+            self._context.acts.append(Consumed(stream, size))
 
     def _close(self, code: int, reason: str, origin: CloseOrigin) -> None:
         if self.closed is None:

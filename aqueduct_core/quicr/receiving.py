@@ -42,8 +42,8 @@ class MediaReceiver:
         return Position(group, number)
 
     def on_stream(self, fragments: Sequence[Fragment]) -> list[Fragment]:
-        """Fragments of a stream, which come in media order (Q11); the same ones, the first of each
-        group with the number of objects before.
+        """Fragments of a stream, which come in media order (Q11); the same ones but for those that
+        say nothing, the first of each group with the number of objects before.
 
         Raises:
             ProtocolFault: a gap, or something behind the end.
@@ -64,9 +64,12 @@ class MediaReceiver:
                 if number or offset or next_offset or group != next_group + 1 or not begun:
                     raise ProtocolFault(_gap(fragment, expected))
                 fragment = fragment._replace(previous=next_object)
+            if fragment.is_void:
+                continue
             out.append(fragment)
             expected = (group, number + 1, 0) if last else (group, number, offset + len(data))
-        self._next = expected
+        if out:
+            self._next = expected
         return out
 
     def in_datagram(self, fragment: Fragment) -> None:

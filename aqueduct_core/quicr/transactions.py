@@ -225,7 +225,8 @@ class Receiving(Transaction):
         assert self.receiver is not None
         if not self.over:
             self.receiver.in_datagram(fragment)
-            self._arrived.append(fragment)
+            if not fragment.is_void:
+                self._arrived.append(fragment)
 
     def flush(self) -> None:
         """Tell what came in datagrams."""
@@ -281,9 +282,10 @@ class Receiving(Transaction):
             told = receiver.on_stream(fragments)
             if receiver.start is not None and receiver.start != began:
                 self._emit(StartPoint(self.stream, receiver.start))
-            self._emit(Fragments(self.stream, told, size))
-        else:
-            self.consume(size)
+            if told:
+                self._emit(Fragments(self.stream, told, size))
+                return
+        self.consume(size)
 
 
 class Sending(Transaction):

@@ -8,8 +8,6 @@ in a form that is read as the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from aioquic.buffer import Buffer, BufferReadError
 
 from aqueduct_core.quicr.faults import ProtocolFault
@@ -87,13 +85,13 @@ def _plain(data: bytes) -> tuple[list[ControlMessage], int, bool]:
         if size > len(data) - buffer.tell():
             return messages, len(data) - start, False
         try:
-            messages += _message(Buffer(data=buffer.pull_bytes(size)), size)
+            messages.append(_message(Buffer(data=buffer.pull_bytes(size)), size))
         except (BufferReadError, Refused):
             return messages, 0, True
     return messages, len(data) - buffer.tell(), False
 
 
-def _message(body: Buffer, size: int) -> Iterator[ControlMessage]:
+def _message(body: Buffer, size: int) -> ControlMessage:
     number = body.pull_uint_var()
     message: ControlMessage
     match number:
@@ -124,8 +122,7 @@ def _message(body: Buffer, size: int) -> Iterator[ControlMessage]:
             raise Refused
     if body.tell() != size:
         raise Refused
-    if not isinstance(message, Fragment) or message.data or message.last:
-        yield message
+    return message
 
 
 def _datagram(data: bytes) -> None:

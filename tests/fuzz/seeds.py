@@ -21,6 +21,7 @@ from tests.fuzz import (
     media_target,
     operations_target,
     parsers_target,
+    quicr_engine_target,
     ranges_target,
     reassembly_target,
 )
@@ -245,6 +246,24 @@ def _quicr_codec() -> Iterator[tuple[str, bytes]]:
         yield f"datagram-{datagram.name}", b"\x00" + datagram.data
 
 
+def _quicr_engine() -> Iterator[tuple[str, bytes]]:
+    """Both sides, each message of the peer on the stream of a transaction."""
+    for flags in (0x39, 0x38, 0x18, 0x3D, 0x3C):
+        for kind in range(3):
+            begin = _quicr_step("ask") + bytes((0, kind, 1))
+            for vector in (*MESSAGES, *OTHER_FORMS):
+                data = vector.data[:255]
+                name = f"{vector.name}-{flags:02x}-{kind}"
+                yield (
+                    name,
+                    bytes((flags,)) + begin + _quicr_step("raw_bytes") + b"\x00" + _block(data),
+                )
+
+
+def _quicr_step(name: str) -> bytes:
+    return _step(quicr_engine_target._STEPS, name)
+
+
 def _media() -> Iterator[tuple[str, bytes]]:
     kinds = {each.__name__: number for number, each in enumerate(media_target.KINDS)}
     steps = {
@@ -269,5 +288,6 @@ _SEEDS: dict[str, Callable[[], Iterator[tuple[str, bytes]]]] = {
     "reassembly": _reassembly,
     "ranges": _ranges,
     "quicr_codec": _quicr_codec,
+    "quicr_engine": _quicr_engine,
     "media": _media,
 }

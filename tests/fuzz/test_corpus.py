@@ -16,6 +16,7 @@ from aqueduct_core.primitives.reassembly import Reassembly
 from aqueduct_core.quicr.media.assembly import Assembler
 from aqueduct_core.quicr.media.progress import MediaProgress
 from aqueduct_core.quicr.media.reception import Reception
+from aqueduct_core.quicr.transactions import Transaction
 from aqueduct_core.quicr.wire.codec import MessageReader
 from aqueduct_core.transport.aioquic.sent_ranges import SentRanges
 from aqueduct_core.transport.aioquic.streams import StreamReceiver
@@ -91,6 +92,9 @@ def test_an_internal_error_is_found(name: str, monkeypatch: pytest.MonkeyPatch) 
         ("ranges", NumberSet, "missing", []),
         ("ranges", StreamReceiver, "handle_frame", None),
         ("quicr_codec", MessageReader, "read", []),
+        ("quicr_engine", MessageReader, "discard", 0),
+        ("quicr_engine", Transaction, "consume", None),
+        ("quicr_engine", Transaction, "lost", None),
         ("media", MediaProgress, "_extend", None),
         ("media", MediaProgress, "note_previous", None),
         ("media", Assembler, "add", None),

@@ -157,7 +157,7 @@ class Assembler:
             if partial is not None:
                 self.size -= self._partials.pop(number).size
             return MediaObject(group, object, data or None, flags, queue_delay, now)
-        if not data and not last:
+        if fragment.is_void:
             return None
         if partial is None:
             partial = self._partials[number] = _Partial()

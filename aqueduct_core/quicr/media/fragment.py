@@ -45,6 +45,11 @@ class Fragment(NamedTuple):
     def is_hole(self) -> bool:
         return self.last and not self.data and not self.offset
 
+    @property
+    def is_void(self) -> bool:
+        """It says nothing: no data, and its object goes on."""
+        return not self.data and not self.last
+
     def __repr__(self) -> str:
         what = "hole" if self.is_hole else f"[{self.offset}:{self.stop}{']' if self.last else ')'}"
         return f"<Fragment ({self.group}, {self.object}) {what} flags={self.flags:#04x}>"

@@ -134,10 +134,12 @@ class MessageReader:
     def feed(self, data: bytes) -> None:
         self._queue.feed(data)
 
+    def discard(self) -> int:
+        """Forget what is pending; how many bytes it was."""
+        return self._queue.skip(self._queue.size)
+
     def read(self) -> list[ControlMessage]:
         """All messages that are whole, in their order.
-
-        A fragment without data that is not the last of its object says nothing, and is left out.
 
         Raises:
             ProtocolFault: one of them is not allowed; those before it are lost, too.
@@ -155,15 +157,13 @@ class MessageReader:
             if stop > end:
                 wanted = stop - pos
                 break
-            message = self._message(data, start, stop)
-            if message is not None:
-                messages.append(message)
+            messages.append(self._message(data, start, stop))
             pos = stop
         queue.take(pos)
         queue.want(wanted)
         return messages
 
-    def _message(self, data: bytes, start: int, stop: int) -> ControlMessage | None:
+    def _message(self, data: bytes, start: int, stop: int) -> ControlMessage:
         if start == stop:
             raise ProtocolFault("a message of no bytes: it starts with its type")
         try:
@@ -180,11 +180,8 @@ class MessageReader:
         return message
 
 
-def _fragment(data: bytes, pos: int, stop: int, max_object: int) -> Fragment | None:
-    """The fragment whose fields are in ``data[pos:stop]``; None where it says nothing.
-
-    The only message that comes often.
-    """
+def _fragment(data: bytes, pos: int, stop: int, max_object: int) -> Fragment:
+    """The fragment whose fields are in ``data[pos:stop]``: the only message that comes often."""
     decode = varints.decode
     try:
         group, pos = decode(data, pos, stop)
@@ -206,8 +203,6 @@ def _fragment(data: bytes, pos: int, stop: int, max_object: int) -> Fragment | N
             f"an object of {offset + size} bytes or more, ({group}, {object}):"
             f" {max_object} are allowed"
         )
-    if not size and not last:
-        return None
     return Fragment(group, object, offset, data[pos:stop], last, flags)
 
 

@@ -42,8 +42,6 @@ def encode_header(datagram_id: int, fragment: Fragment) -> bytes:
 def decode(data: bytes, *, max_object: int) -> tuple[int, Fragment]:
     """The number of a transfer, and a fragment of its media.
 
-    The fragment may be one that says nothing: no data, and not the last.
-
     Args:
         max_object: bytes of an object, at most: no fragment may end behind them.
 

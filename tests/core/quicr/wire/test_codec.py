@@ -122,13 +122,6 @@ def test_the_largest_fragment_fits_whatever_its_fields_are() -> None:
         codec.encode(fragment._replace(data=bytes(LONGEST_DATA + 1)))
 
 
-def test_a_fragment_that_says_nothing_is_left_out() -> None:
-    """No data, and its object goes on."""
-    for offset in (0, 5):
-        empty = codec.encode_fragment(Fragment(0, 1, offset, b"", False, 0x82))
-        assert read(empty + FIN) == [FinMessage(Position(2, 2))]
-
-
 def test_a_hole_is_one_whatever_its_flags_are() -> None:
     """Q36, Q38."""
     for vector in OTHER_FORMS:
