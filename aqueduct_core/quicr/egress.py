@@ -221,8 +221,7 @@ class Egress:
 
     def _pump(self, now: float) -> None:
         while self.sent.repeats and self._may_send_datagram():
-            piece = self.sent.repeats.popleft()
-            self._repeat(piece, now)
+            self._repeat(self.sent.take_repeat(), now)
         heap = self._heap
         blocked: list[tuple[Rank, int]] = []
         while heap:

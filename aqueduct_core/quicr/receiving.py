@@ -84,7 +84,7 @@ class MediaReceiver:
             self._check_final()
 
     def start_point(self, start: Position) -> bool:
-        """The peer names its first object (Q15); whether that is news.
+        """The peer names its first object (Q15); whether it was not known.
 
         Raises:
             ProtocolFault: it has named another one, or fragments of a stream came before.
@@ -93,9 +93,9 @@ class MediaReceiver:
             raise ProtocolFault(f"START_POINT {start} comes behind the start point {self.start}")
         if self.datagram_id is None and self._next is not None and start != (self.start or BEGIN):
             raise ProtocolFault(f"START_POINT {start} comes behind fragments of the stream")
-        news = self.start is None and start != BEGIN
+        known = self.start is not None or start == BEGIN
         self.start = start
-        return news
+        return not known
 
     def finish(self, final: Position) -> None:
         """The peer names its final point (Q8, Q19).

@@ -36,7 +36,7 @@ class SentDatagrams:
     """
 
     def __init__(self, repeat_after: float) -> None:
-        self.repeats: deque[SentPiece] = deque()
+        self._repeats: deque[SentPiece] = deque()
         self.told = False
         """The link tells what becomes of each datagram."""
         self.size = 0
@@ -46,13 +46,18 @@ class SentDatagrams:
         self._repeat_after = repeat_after
 
     @property
+    def repeats(self) -> int:
+        """Pieces that are to be sent again."""
+        return len(self._repeats)
+
+    @property
     def wake_at(self) -> float | None:
         return self._expiring[0][0] if self._expiring else None
 
     def add(self, token: int, piece: SentPiece, now: float) -> None:
         """It was handed to the link. It counts in `MediaSender.unconfirmed` already."""
         self._pieces[token] = piece
-        self.size += ENTRY_BYTES + len(piece.fragment.data)
+        self.size += _size(piece)
         if not self.told:
             self._expiring.append((now + self._repeat_after, token))
 
@@ -66,8 +71,14 @@ class SentDatagrams:
         if fate is DatagramFate.ACKED:
             piece.sender.unconfirmed -= 1
             return piece.sender
-        self.repeats.append(piece._replace(again=True))
+        self._repeat(piece)
         return None
+
+    def take_repeat(self) -> SentPiece:
+        """The piece that is to be sent again before the others; there is one."""
+        piece = self._repeats.popleft()
+        self.size -= _size(piece)
+        return piece
 
     def expire(self, now: float) -> list[MediaSender]:
         """Without word from the link: repeat what has left long enough ago; the senders of what was
@@ -81,23 +92,28 @@ class SentDatagrams:
                 piece.sender.unconfirmed -= 1
                 done.append(piece.sender)
             else:
-                self.repeats.append(piece._replace(again=True))
+                self._repeat(piece)
         return done
 
     def forget(self, sender: MediaSender) -> None:
         """The transaction is over: what it sent is not repeated any more."""
         for token in [t for t, piece in self._pieces.items() if piece.sender is sender]:
             self._take(token)
-        self.repeats = deque(piece for piece in self.repeats if piece.sender is not sender)
+        for piece in self._repeats:
+            if piece.sender is sender:
+                self.size -= _size(piece)
+        self._repeats = deque(piece for piece in self._repeats if piece.sender is not sender)
 
-    def clear(self) -> None:
-        self.repeats.clear()
-        self._pieces.clear()
-        self._expiring.clear()
-        self.size = 0
+    def _repeat(self, piece: SentPiece) -> None:
+        self.size += _size(piece)
+        self._repeats.append(piece._replace(again=True))
 
     def _take(self, token: int) -> SentPiece | None:
         piece = self._pieces.pop(token, None)
         if piece is not None:
-            self.size -= ENTRY_BYTES + len(piece.fragment.data)
+            self.size -= _size(piece)
         return piece
+
+
+def _size(piece: SentPiece) -> int:
+    return ENTRY_BYTES + len(piece.fragment.data)

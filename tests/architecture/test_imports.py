@@ -63,6 +63,7 @@ MODULES = {"errors", "escape"}
 ENGINES = ("engine", "aqueduct", "quicr")
 PURE = {
     "__future__",
+    "abc",
     "bisect",
     "collections",
     "contextlib",

@@ -26,7 +26,7 @@ from tests.fuzz.targets import CORPUS, TARGETS, target
 from tests.support.rules import rule
 
 
-@rule("AQ-SEQ-9", "AQ-ERR-1", "AQ-ERR-2", "AQ-SEQ-7")
+@rule("AQ-SEQ-9", "AQ-ERR-1", "AQ-ERR-2", "AQ-SEQ-7", "Q-3", "Q-4", "Q-5")
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_corpus_holds(name: str) -> None:
     run = target(name)

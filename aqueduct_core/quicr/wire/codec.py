@@ -30,8 +30,6 @@ _PREFIX = 2
 _LONGEST = (1 << 16) - 1
 _MOST_FIELDS = 1 + 4 + 4 + 4 + 1 + 4
 """Bytes of a FRAGMENT before its data: type, group, object, offset, flags, length."""
-MESSAGE_OVERHEAD = _PREFIX + _MOST_FIELDS
-"""Bytes of a fragment's message, at most, beside its data."""
 LONGEST_DATA = _LONGEST - _MOST_FIELDS
 """Bytes of data that fit into one message, whatever its other fields are."""
 

@@ -9,6 +9,7 @@ from aqueduct_core.quicr.events import Ended, EndReason, Fragments, Posted, Star
 from aqueduct_core.quicr.media.position import Position
 from tests.core.quicr.ends import media, queue_of
 from tests.core.quicr.raw import Raw, message, url
+from tests.support.rules import rule
 
 POST = message(f"06 {url('a')} 01")
 CUT = message("05 00 00 01 00 03 616263")[:-2]
@@ -85,8 +86,9 @@ def test_fragments_that_say_nothing_are_not_told() -> None:
     assert raw.closed.reason.startswith("stream 0 begins with FRAGMENT")
 
 
+@rule("Q-7")
 def test_an_answer_to_a_post_may_be_the_end_at_once() -> None:
-    """Q7: a cancel, though all of the media would have been written in this turn."""
+    """A cancel, though all of the media would have been written in this turn."""
     raw = Raw(client=True)
     stream = raw.engine.post(b"a", queue_of(media()), datagram=False, now=raw.now)
     raw.turn()

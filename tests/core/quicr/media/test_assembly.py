@@ -15,6 +15,7 @@ from aqueduct_core.quicr.media.assembly import Assembler, Contradiction, MediaOb
 from aqueduct_core.quicr.media.fragment import Fragment, hole
 from aqueduct_core.quicr.media.position import Position
 from tests.core.quicr.media.pieces import deliveries, media_of, pieces, stretch
+from tests.support.rules import rule
 
 WHOLE = Fragment(3, 4, 0, b"0123456789", True, 0x81, 7)
 
@@ -33,9 +34,9 @@ def whole_of(fragments: list[Fragment]) -> MediaObject | None:
     return whole
 
 
+@rule("Q-12")
 @pytest.mark.parametrize("order", list(permutations(range(4))))
 def test_pieces_in_any_order_are_the_object(order: tuple[int, ...]) -> None:
-    """Q12."""
     parts = pieces(WHOLE, 2, 3, 7)
     whole = whole_of([parts[i] for i in order])
     assert whole == MediaObject(3, 4, b"0123456789", 0x81, 7, 3)
@@ -47,9 +48,10 @@ def test_an_object_of_one_fragment_is_there_at_once() -> None:
     assert whole_of([WHOLE]) == MediaObject(3, 4, WHOLE.data, 0x81, 7, 0)
 
 
+@rule("Q-12")
 @given(deliveries(media_of(3, 2)))
 def test_objects_are_put_together_side_by_side(fragments: list[Fragment]) -> None:
-    """Q12: with repeats and overlaps."""
+    """With repeats and overlaps."""
     assembler = Assembler()
     done: dict[Position, MediaObject] = {}
     for fragment in fragments:
@@ -82,8 +84,9 @@ def test_what_a_partial_object_holds_is_counted(
     assert assembler.size == 0
 
 
+@rule("K-3")
 def test_the_first_flags_that_are_not_0_count() -> None:
-    """K3: the prototype sends 0 with what it repeats."""
+    """The prototype sends 0 with what it repeats."""
     first, second, third = pieces(WHOLE, 2, 7)
     for flags in ((0, 0x81, 0x83), (0x81, 0, 0), (0x81, 0x83, 0), (0, 0, 0x81)):
         parts = [
@@ -102,8 +105,9 @@ def test_the_longest_delay_counts() -> None:
     assert whole.queue_delay == 90
 
 
+@rule("Q-36")
 def test_a_hole_is_an_object_without_payload() -> None:
-    """Q36; also of one that has begun, of which no more will come then."""
+    """Also of one that has begun, of which no more will come then."""
     missing = hole(WHOLE.position)
     for before in ([], [stretch(WHOLE, 0, 4)], [stretch(WHOLE, 6, 10)]):
         whole = whole_of([*before, missing])

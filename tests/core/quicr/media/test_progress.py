@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from aqueduct_core.quicr.media.position import MAX_ID, Position, PositionRange
 from aqueduct_core.quicr.media.progress import RANGE_BYTES, RANGES, RECENT_GROUPS, MediaProgress
 from tests.core.quicr.media.naive_progress import GROUPS, OBJECTS, NaiveProgress
+from tests.support.rules import rule
 
 POSITIONS = st.builds(Position, st.integers(0, GROUPS - 1), st.integers(0, OBJECTS - 1))
 ALL = [Position(group, object) for group in range(GROUPS) for object in range(OBJECTS)]
@@ -72,8 +73,9 @@ def test_objects_in_order_are_one_number() -> None:
     assert progress.size <= RECENT_GROUPS * RANGE_BYTES
 
 
+@rule("Q-13")
 def test_the_front_waits_for_the_size_of_a_group() -> None:
-    """Q13: and only its last object can be missing where the next group is there."""
+    """And only its last object can be missing where the next group is there."""
     progress = progress_with((0, 0), (0, 1), (1, 0))
     assert progress.front == (0, 2)
     assert progress.missing() == [PositionRange(Position(0, 2), Position(1, 0))]
@@ -83,8 +85,9 @@ def test_the_front_waits_for_the_size_of_a_group() -> None:
     assert progress.front == (1, 1)
 
 
+@rule("K-4")
 def test_one_too_few_is_no_loss() -> None:
-    """K4: an origin of the prototype that has the media from a stream says 2 of 3."""
+    """An origin of the prototype that has the media from a stream says 2 of 3."""
     seen = progress_with((0, 0), (0, 2))
     seen.note_previous(1, 2)
     assert seen.front == (0, 1)
@@ -103,8 +106,8 @@ def test_one_too_few_is_no_loss() -> None:
     assert overtaken.front == (1, 1)
 
 
+@rule("K-4")
 def test_an_unknown_size_changes_nothing() -> None:
-    """K4."""
     progress = progress_with((0, 0), (1, 0))
     progress.note_previous(1, None)
     assert progress.front == (0, 1)
@@ -123,8 +126,9 @@ def test_the_first_word_about_a_size_counts() -> None:
     assert progress.front == (0, 1)
 
 
+@rule("Q-15")
 def test_a_start_point_may_come_late() -> None:
-    """Q15: behind objects, and behind the final point."""
+    """Behind objects, and behind the final point."""
     progress = progress_with((5, 7), (5, 8))
     progress.finish(Position(5, 9))
     assert not progress.complete
@@ -135,8 +139,8 @@ def test_a_start_point_may_come_late() -> None:
     assert progress.front == (5, 9)
 
 
+@rule("Q-19")
 def test_a_media_without_objects_is_complete() -> None:
-    """Q19."""
     progress = MediaProgress()
     assert not progress.complete
     progress.finish(Position(0, 0))

@@ -21,6 +21,7 @@ from aqueduct_core.quicr.media.reception import (
     Reception,
 )
 from tests.core.quicr.media.pieces import deliveries, media_of, pieces, stretch
+from tests.support.rules import rule
 
 ORDERS: tuple[ObjectOrder, ...] = ("media", "arrival")
 either_order = pytest.mark.parametrize("order", ORDERS)
@@ -41,9 +42,10 @@ def positions(objects: list[MediaObject]) -> list[tuple[int, int]]:
 # all that comes
 
 
+@rule("Q-9", "Q-12", "Q-13", "Q-15")
 @given(st.data())
 def test_a_media_comes_in_its_order_however_it_travelled(data: st.DataObject) -> None:
-    """Q9, Q12, Q13, Q15: in any pieces and order, with repeats, and the final point anywhere."""
+    """In any pieces and order, with repeats, and the final point anywhere."""
     start = Position(2, 1)
     wholes = media_of(4, 2, 3, start=start)
     fragments = data.draw(deliveries(wholes))
@@ -77,8 +79,8 @@ def test_a_media_comes_in_its_order_however_it_travelled(data: st.DataObject) ->
         assert found.flags in ((0xFF,) if found.payload is None else (0, 0x81))
 
 
+@rule("Q-27")
 def test_arrival_order_gives_on_what_is_whole_at_once() -> None:
-    """Q27."""
     reception = Reception(order="arrival")
     reception.handle([one(2, 0, previous=3), one(0, 5), *pieces(one(0, 0), 1)], 1.0)
     assert positions(reception.take()) == [(2, 0), (0, 5), (0, 0)]
@@ -96,9 +98,10 @@ def test_media_order_waits_for_what_is_before() -> None:
     assert reception.take() == []
 
 
+@rule("Q-36")
 @either_order
 def test_holes_are_objects_without_payload(order: ObjectOrder) -> None:
-    """Q36: and count for the end."""
+    """And count for the end."""
     reception = Reception(order=order)
     reception.handle([one(0, 0), hole(Position(0, 1)), hole(Position(1, 0), 2)], 1.0)
     reception.finish(Position(1, 1), 1.0)
@@ -107,9 +110,9 @@ def test_holes_are_objects_without_payload(order: ObjectOrder) -> None:
     assert reception.gaps() == []
 
 
+@rule("Q-19")
 @either_order
 def test_a_media_without_objects_is_complete(order: ObjectOrder) -> None:
-    """Q19."""
     reception = Reception(order=order)
     reception.finish(Position(0, 0), 1.0)
     assert reception.complete
@@ -124,9 +127,10 @@ def test_what_the_application_has_is_ignored(order: ObjectOrder) -> None:
     assert reception.gaps() == []
 
 
+@rule("Q-15")
 @either_order
 def test_a_start_behind_what_the_application_has_is_a_gap(order: ObjectOrder) -> None:
-    """Q15: also where it is told behind all else."""
+    """Also where it is told behind all else."""
     reception = Reception(order=order, begin=Position(1, 1))
     reception.handle([one(2, 1)], 1.0)
     reception.finish(Position(2, 2), 1.0)
@@ -191,9 +195,10 @@ def test_what_is_begun_and_given_up_by_time_is_let_go() -> None:
     assert reception.gaps() == [gap((0, 0), (0, 1), GapReason.TIME)]
 
 
+@rule("Q-9")
 @either_order
 def test_the_last_objects_may_be_late_so_long_as_something_comes(order: ObjectOrder) -> None:
-    """Q9: the final point may come before them."""
+    """The final point may come before them."""
     reception = Reception(order=order, hole_timeout=0.5)
     reception.handle([one(0, 0)], 10.0)
     reception.finish(Position(0, 4), 10.1)
@@ -228,8 +233,9 @@ def test_one_may_wait_for_ever(order: ObjectOrder) -> None:
     assert not reception.complete
 
 
+@rule("K-4")
 def test_an_object_whose_place_has_passed_is_told() -> None:
-    """K4: its group was said to have two, and so the next one was given on."""
+    """Its group was said to have two, and so the next one was given on."""
     for order in ORDERS:
         reception = Reception(order=order)
         reception.handle([one(0, 0), one(0, 1), one(1, 0, previous=2), one(0, 2)], 1.0)
@@ -338,7 +344,7 @@ def test_an_object_in_too_many_stretches_is_given_up(monkeypatch: pytest.MonkeyP
 
 @either_order
 def test_scattered_objects_cost_bounded_memory(order: ObjectOrder) -> None:
-    """Q12: the oldest holes are given up, and told."""
+    """The oldest holes are given up, and told."""
     reception = Reception(order=order)
     for object in range(1, 4 * progress.RANGES, 2):
         reception.handle([one(0, object)], 1.0)

@@ -12,6 +12,7 @@ from aqueduct_core.quicr.media.position import MAX_ID
 from aqueduct_core.quicr.wire import datagrams
 from aqueduct_core.quicr.wire.datagrams import HEADER_OVERHEAD, LONGEST_DELAY
 from tests.core.quicr.wire.vectors import DATAGRAMS, DatagramVector
+from tests.support.rules import rule
 
 NUMBERS = st.integers(0, MAX_ID)
 
@@ -41,9 +42,9 @@ def test_a_datagram_is_what_the_prototype_means(vector: DatagramVector) -> None:
     assert datagrams.encode_header(vector.datagram_id, vector.fragment) == vector.header
 
 
+@rule("Q-4")
 @named
 def test_a_datagram_that_ends_in_its_header_is_told(vector: DatagramVector) -> None:
-    """Q4."""
     for stop in range(len(vector.header)):
         with pytest.raises(ProtocolFault, match=f"a datagram of {stop} bytes ends inside its"):
             decode(vector.data[:stop])
@@ -62,9 +63,10 @@ def test_the_first_group_has_none_before_it() -> None:
     assert datagrams.encode_header(0, fragment) == bytes.fromhex("00000001000000")
 
 
+@rule("K-4")
 @pytest.mark.parametrize("count", ["ffffffffffffffff", "c000000040000000"])
 def test_more_objects_than_a_group_can_have_are_unknown(count: str) -> None:
-    """K4: the prototype sends 2^62-1 where it does not know."""
+    """The prototype sends 2^62-1 where it does not know."""
     _, fragment = decode(bytes.fromhex("0001000100" + "82" + count) + b"abc")
     assert fragment == Fragment(1, 0, 0, b"abc", True, 0x82)
 
