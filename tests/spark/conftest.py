@@ -18,6 +18,7 @@ set_python_of_spark()
 from pyspark.sql import SparkSession  # noqa: E402
 
 from aqueduct_spark.formats.aqueduct.sink import connection as sink_connection  # noqa: E402
+from aqueduct_spark.formats.quicr.sink import connection as posting  # noqa: E402
 from tests.spark.ground import Ground  # noqa: E402
 from tests.spark.read.stream.loop import Yard  # noqa: E402
 from tests.spark.scene import SPARK_CONF, Scene  # noqa: E402
@@ -36,6 +37,7 @@ def patient_sinks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sink in the process of a test takes no receiver for dead because the machine is busy; what
     it does about one that is dead has tests that say how soon."""
     monkeypatch.setattr(sink_connection, "SILENT_SECONDS", LONG)
+    monkeypatch.setattr(posting, "SILENT_SECONDS", LONG)
 
 
 @pytest.fixture(scope="session")
