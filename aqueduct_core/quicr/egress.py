@@ -28,8 +28,9 @@ PARTS = 8
 """So many parts of its room are not used: the link says at once what has left, and gets more in the
 same turn. What lies in it cannot be given up, and waits as long again as all that is under way."""
 LEAST_ROOM = 4 * 1_200
-LEAST_DATAGRAM = HEADER_OVERHEAD + 1
-"""A peer that takes no longer ones takes none."""
+LEAST_DATAGRAM = 256
+"""A peer that takes no longer ones takes none: it would have us make one for every few bytes. QUIC
+carries ones of more than 1,000 on every path."""
 
 
 STALL = 0.05

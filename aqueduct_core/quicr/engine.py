@@ -305,7 +305,10 @@ class QuicrEngine:
             case RequestMessage(url, datagram_id):
                 datagram = datagram_id is not None
                 if datagram and context.egress.max_datagram < LEAST_DATAGRAM:
-                    raise ProtocolFault("REQUEST_DATAGRAM of a peer that takes no datagrams")
+                    raise ProtocolFault(
+                        f"REQUEST_DATAGRAM of a peer that takes no datagrams of {LEAST_DATAGRAM}"
+                        " bytes"
+                    )
                 transaction = Sending(stream, context, datagram_id=datagram_id)
                 event = Requested(stream, url, datagram)
             case PostMessage(url, datagram):

@@ -188,7 +188,7 @@ class Scene:
 
     def ready(self) -> None:
         flags = self.source.byte()
-        size = self.source.choice((1_150, 0, 20, 65_000))
+        size = self.source.choice((1_150, 0, 300, 65_000))
         if flags & 4:
             self.judge.handle(DatagramLimit(size), self.now)
         else:

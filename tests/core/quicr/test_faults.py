@@ -69,8 +69,8 @@ AT_A_SERVER = {
 def test_bad_messages_at_a_server(case: str) -> None:
     messages, reason = AT_A_SERVER[case]
     if not reason:
-        raw = Raw(max_datagram=0)
-        reason = "REQUEST_DATAGRAM of a peer that takes no datagrams"
+        raw = Raw(max_datagram=255)
+        reason = "REQUEST_DATAGRAM of a peer that takes no datagrams of 256 bytes"
     else:
         raw = Raw()
     for each in messages:
