@@ -40,6 +40,7 @@ class OptionTable:
         own_read: of the values of a read, by name, what the format makes of its own options: a
             frozen value, or nothing; ``own`` of the typed rows. Raises InvalidOption.
         own_write: the same of a write; ``own`` of its typed options.
+        page: the one that shows the rows.
     """
 
     format: str
@@ -48,6 +49,7 @@ class OptionTable:
     limits: type[Limits] = Limits
     own_read: Callable[[Mapping[str, Any]], Any] = _nothing
     own_write: Callable[[Mapping[str, Any]], Any] = _nothing
+    page: str = "docs/options.md"
 
     @cached_property
     def specs(self) -> tuple[OptionSpec, ...]:
@@ -151,7 +153,7 @@ class OptionTable:
         return InvalidOption(
             "UNKNOWN",
             f"Option '{key}' is not known to format {self.format}",
-            f"The nearest one is '{near}'" if near else "Remove it; docs/options.md has them all",
+            f"The nearest one is '{near}'" if near else f"Remove it; {self.page} has them all",
         )
 
 

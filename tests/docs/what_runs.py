@@ -32,6 +32,7 @@ ELSEWHERE = {
     "docs/library.md": "tests/docs/test_library.py",
     "docs/monitoring.md": "tests/docs/test_monitoring.py",
     "docs/protocol.md": "tests/docs/test_protocol.py",
+    "docs/quicr.md": "tests/docs/test_quicr.py",
     "docs/security.md": "tests/docs/test_security.py",
     "docs/sizing.md": "tests/docs/test_sizing.py",
     "docs/sql.md": "tests/docs/test_sql.py",

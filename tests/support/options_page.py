@@ -1,4 +1,5 @@
-"""Makes docs/options.md from the table of options: `python -m tests.support.options_page`.
+"""Makes docs/options.md and docs/quicr-options.md from the tables of options of both formats:
+`python -m tests.support.options_page`.
 
 With ``--check`` nothing is written, and a page that is out of date ends with exit code 1.
 """
@@ -8,20 +9,21 @@ from __future__ import annotations
 import sys
 
 from aqueduct_spark.formats.aqueduct.options import AQUEDUCT_OPTIONS
+from aqueduct_spark.formats.quicr.options import QUICR_OPTIONS
 from aqueduct_spark.options.spec import OptionKind, OptionSpec
+from aqueduct_spark.options.table import OptionTable
 from tests.support.repository import ROOT
 
-PAGE = ROOT / "docs" / "options.md"
 KINDS = {
     OptionKind.STREAM_READ: "`readStream`",
     OptionKind.BATCH_READ: "`read`",
     OptionKind.STREAM_WRITE: "`writeStream`",
     OptionKind.BATCH_WRITE: "`write`",
 }
-HEAD = """# Options
+HEAD = """# {title}
 
 <!-- Made by `python -m tests.support.options_page` from `aqueduct_spark/options/*_specs.py` and
-`aqueduct_spark/formats/aqueduct/options.py`; do not edit. -->
+`aqueduct_spark/formats/{table.format}/options.py`; do not edit. -->
 
 Keys are case-insensitive, values are strings. Durations need a unit (`10s`, `15m`, `20ms`), sizes
 too (`64m`, `10g`). An unknown key, a value that cannot be read, a missing or conflicting option is
@@ -39,10 +41,16 @@ def table(specs: list[OptionSpec], kinds: dict[OptionKind, str]) -> list[str]:
     return lines
 
 
-def page(specs: tuple[OptionSpec, ...]) -> str:
-    built = [spec for spec in specs if spec.built]
-    planned = [spec for spec in specs if not spec.built]
-    parts = [HEAD, *table(built, KINDS)]
+PAGES = {
+    ROOT / "docs" / "options.md": ("Options", AQUEDUCT_OPTIONS),
+    ROOT / "docs" / "quicr-options.md": ("Options of format quicr", QUICR_OPTIONS),
+}
+
+
+def page(title: str, of: OptionTable) -> str:
+    built = [spec for spec in of.specs if spec.built]
+    planned = [spec for spec in of.specs if not (spec.built or spec.reason)]
+    parts = [HEAD.format(title=title, table=of), *table(built, KINDS)]
     if planned:
         parts += [
             "",
@@ -56,13 +64,16 @@ def page(specs: tuple[OptionSpec, ...]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    text = page(AQUEDUCT_OPTIONS.specs)
-    if "--check" not in arguments:
-        PAGE.write_text(text, encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-        print("docs/options.md is out of date: run python -m tests.support.options_page")
-        return 1
-    return 0
+    old = 0
+    for path, given in PAGES.items():
+        text = page(*given)
+        if "--check" not in arguments:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            name = path.relative_to(ROOT)
+            print(f"{name} is out of date: run python -m tests.support.options_page")
+            old = 1
+    return old
 
 
 if __name__ == "__main__":

@@ -202,4 +202,5 @@ QUICR_OPTIONS = OptionTable(
     ),
     own_read=QuicrRead.of,
     own_write=QuicrWrite.of,
+    page="docs/quicr-options.md",
 )
