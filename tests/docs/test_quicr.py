@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from aqueduct_core.intake.quicr.rows import EVENTS
 from aqueduct_core.intake.storage.event_log import GAP
-from aqueduct_spark.formats.quicr.columns import object_schema
+from aqueduct_spark.formats.quicr.format import object_schema
 from aqueduct_spark.write.worker import BackgroundLoop
 from tests.core.quicr.ends import media
 from tests.docs.blocks import texts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.intake.quicr.requests import MediaRequests
-from aqueduct_core.intake.quicr.session import Later, MediaSession, OpenMedia
+from aqueduct_core.intake.quicr.session import CallLater, MediaSession, OpenMedia
 from aqueduct_core.intake.quicr.settings import QuicrIntake
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.intake.sessions.remote import ConnectionEvents
@@ -29,7 +29,7 @@ class PublisherSession(MediaSession):
         context: SessionContext,
         settings: QuicrIntake,
         *,
-        later: Later,
+        later: CallLater,
     ) -> None:
         super().__init__(
             peer,
@@ -65,7 +65,7 @@ class ReaderSession(MediaSession):
         requests: MediaRequests,
         report: ConnectionEvents,
         *,
-        later: Later,
+        later: CallLater,
     ) -> None:
         super().__init__(
             peer,

@@ -42,7 +42,7 @@ from aqueduct_core.quicr.urls import url_text
 
 log = logging.getLogger(__name__)
 
-Later: TypeAlias = Callable[[float, Callable[[], None]], object]
+CallLater: TypeAlias = Callable[[float, Callable[[], None]], object]
 """``later(seconds, call)``, as of an event loop."""
 
 
@@ -73,7 +73,7 @@ class MediaSession(Session[QuicrEngine]):
         settings: MediaIntake,
         *,
         max_object: int,
-        later: Later,
+        later: CallLater,
     ) -> None:
         super().__init__(peer, engine, context)
         self._settings = settings

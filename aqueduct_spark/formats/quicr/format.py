@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
 from aqueduct_spark.datasource import FormatDataSource
 from aqueduct_spark.formats.description import FormatDescription, RowMapping
-from aqueduct_spark.formats.quicr.columns import OBJECT_COUNTS, object_schema
 from aqueduct_spark.formats.quicr.options import QUICR_OPTIONS, QuicrRead
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
     from aqueduct_core.intake.quicr.settings import QuicrConnect, QuicrIntake
     from aqueduct_spark.options.read_parts import RowOptions
     from aqueduct_spark.write.sink import Sink
+
+
+OBJECT_COUNTS = ("reliableStored", "holes", "deduped")
+"""The fields of ``counts`` of ``view=events``."""
 
 
 class QuicrFormat(FormatDescription):
@@ -61,3 +73,23 @@ class QuicrDataSource(FormatDataSource):
     """
 
     description = QuicrFormat()
+
+
+def object_schema() -> StructType:
+    """The schema of ``view=messages``."""
+    return (
+        StructType()
+        .add("value", BinaryType())
+        .add("url", StringType())
+        .add("group_id", LongType())
+        .add("object_id", LongType())
+        .add("flags", ShortType())
+        .add("is_hole", BooleanType())
+        .add("droppable", BooleanType())
+        .add("drop_priority", ShortType())
+        .add("queue_delay_ms", LongType())
+        .add("is_last_of_group", BooleanType())
+        .add("partition", IntegerType())
+        .add("offset", LongType())
+        .add("timestamp", TimestampType())
+    )

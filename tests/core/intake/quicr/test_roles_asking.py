@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from aqueduct_core.errors import AqueductError
 from aqueduct_core.flight.status import IntakeStatus
 from aqueduct_core.quicr.events import EndReason
 from aqueduct_core.quicr.media.position import Position
@@ -175,18 +174,5 @@ def test_objects_before_the_start_that_is_wanted_are_left_out(tmp_path: Path) ->
                 found = objects_of(rows, "u")
                 assert sorted(found) == sorted(expected(objects))
                 assert len(found) == len(objects)
-
-    run(main())
-
-
-def test_a_spool_of_another_protocol_is_refused_with_both_names(tmp_path: Path) -> None:
-    site = Site(tmp_path)
-    with site.intake():
-        pass
-
-    async def main() -> None:
-        with pytest.raises(AqueductError, match=r"(?s)aqueduct.*quicr|quicr.*aqueduct"):
-            async with asking(site, "127.0.0.1:9", urls=("u",)):
-                pass
 
     run(main())

@@ -11,7 +11,7 @@ import pytest
 from aqueduct_core.intake.quicr.rows import EVENTS, ROW_SCHEMA, ROWS, ObjectBatch, UrlSource
 from aqueduct_core.intake.storage.batches import BatchSlice
 from aqueduct_core.quicr.media.position import Position
-from aqueduct_spark.formats.quicr.columns import OBJECT_COUNTS, object_schema
+from aqueduct_spark.formats.quicr.format import OBJECT_COUNTS, object_schema
 
 
 def batch(*payloads: bytes | None, flags: int = 0x81, delays: bool = False) -> ObjectBatch:
