@@ -132,10 +132,12 @@ soak: setup
 	@$(JAVA) $(BIN)/python -m tests.soak $(SOAK) --bounces $(SOAK_BOUNCES) \
 	  --seconds $(SOAK_SECONDS) --out soak-out
 
-# SEEDS conversations, and SINK_RUNS runs of the sink at receivers that die anywhere.
-## two engines over a bad link, and the sink, on a virtual clock: SEEDS of them
+# SEEDS conversations, SEEDS trees of relays, and SINK_RUNS runs of the sink at receivers that die
+# anywhere.
+## two engines over a bad link, relays, and the sink, on a virtual clock: SEEDS of them
 simulate: setup
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)
+	@$(BIN)/python -m tests.relay_simulation --seeds $(SEEDS)
 	@$(BIN)/python -m tests.spark.write.delivery_model --runs $(SINK_RUNS)
 
 ## FUZZ_SECONDS for each of FUZZ_TARGETS, or FUZZ_COUNT random inputs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from aqueduct_core.quicr.media.cache_memory import CacheMemory
@@ -76,6 +76,7 @@ class MediaCache:
         self._lowest: Position | None = None  # that ever came
         self._highest: Position | None = None
         self._least: Position | None = None  # of those that are kept, where that is known
+        self._gone: Position | None = None  # the furthest that is kept no more
         self._oldest = 0
 
     # what comes
@@ -170,10 +171,15 @@ class MediaCache:
 
     @property
     def begin(self) -> Position:
-        """Where a reader begins that comes now: with the first object that is here, or that may
-        still come before it."""
-        front = self._progress.front
-        return min(front, self._first()) if self._objects else front
+        """Where a reader begins that comes now: behind all that has gone, so that it misses nothing
+        of what follows."""
+        if self._gone is None:
+            return min(self._progress.front, self._first()) if self._objects else self.front
+        size = self.size_of(self._gone.group)
+        following = self._gone.following
+        if size is not None and following.object >= size and following != self.final:
+            return Position(following.group + 1, 0)
+        return following
 
     @property
     def oldest_number(self) -> int:
@@ -273,7 +279,12 @@ class MediaCache:
     def _give_up_all(self, missing: PositionRange, now: float) -> None:
         """Give up the objects of a range. How many a group has is not known where the range goes on
         in the next one; a hole then says that there may have been more."""
-        given_up = list(_within(missing))
+        begun: dict[int, int] = {}
+        if missing.start.group < missing.stop.group:
+            for group, number in self._objects:
+                if missing.start <= (group, number) < missing.stop:
+                    begun[group] = max(number, begun.get(group, 0))
+        given_up = list(_within(missing, begun))
         if len(given_up) > MOST_HOLES:
             self._begin_anew(missing.stop)
             return
@@ -290,6 +301,7 @@ class MediaCache:
         for reader in self.readers:
             reader.cut_off = True
         self.discard()
+        self._gone = None
         self._progress = MediaProgress(start)
         if self.final is not None:
             self._progress.finish(self.final)
@@ -299,10 +311,14 @@ class MediaCache:
         """It has to go, for its age or for want of memory."""
         fragment = object.pieces[0].fragment
         position = Position(fragment.group, fragment.object)
+        received = object.pieces[-1].received
         if object.complete:
             self._remove(position, object)
+            self._gone = position if self._gone is None else max(position, self._gone)
         else:
             self._give_up(position, now)
+        if now - received >= self._memory.lifetime and self._progress.front < position:
+            self._fill(position, now)  # what is still missing before it will not come
         if not self._objects:
             self._change()
 
@@ -341,15 +357,16 @@ class MediaCache:
         return self._least
 
 
-def _within(missing: PositionRange) -> Iterator[Position]:
-    """Where holes stand for a range, at most one more than are allowed: for each object of the
-    last group, and one for what may be missing of each group before."""
+def _within(missing: PositionRange, begun: Mapping[int, int]) -> Iterator[Position]:
+    """Where holes stand for a range, at most one more than are allowed: for each object of the last
+    group, and of each group before for those up to one that has ``begun``, and one for what may be
+    behind that."""
     (group, number), stop = missing
     count = 0
     while (group, number) < stop and count <= MOST_HOLES:
         yield Position(group, number)
         count += 1
-        if group < stop.group:
+        if group < stop.group and number > begun.get(group, -1):
             group, number = group + 1, 0
         else:
             number += 1

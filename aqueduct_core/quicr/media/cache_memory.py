@@ -31,7 +31,7 @@ class CacheMemory:
         self.expired = 0
         self.evicted = 0
         self._most = most
-        self._lifetime = lifetime
+        self.lifetime = lifetime
         self._dropping = False
         self._objects: OrderedDict[CachedObject, tuple[float, Forget]] = OrderedDict()
 
@@ -39,7 +39,7 @@ class CacheMemory:
     def wake_at(self) -> float | None:
         """When `expire` is wanted next."""
         for received, _ in self._objects.values():
-            return received + self._lifetime
+            return received + self.lifetime
         return None
 
     def grew(self, object: CachedObject, size: int, now: float, forget: Forget) -> None:

@@ -205,10 +205,10 @@ class ArrivalOrderReader(_Place):
         cache = self._cache
         while self._number < cache.next_number:
             piece = cache.arrived(self._number)
-            if piece is not None:
+            if piece is not None and piece.fragment[:2] >= self._start:
                 return self._give(piece)
             position = cache.passed(self._number)
-            if position is not None:
+            if position is not None and position >= self._start:
                 return self._missed(position)
             self._number += 1
         return None

@@ -20,8 +20,9 @@ class RelayConfig:
         memory: of all that is cached; the oldest objects go for new ones.
         lifetime: how long an object stays in the cache (Q29).
         linger: how long a media stays after all was sent to its last reader (Q29).
-        repost_wait: how long readers wait for somebody to post on, where a post broke off (Q29);
-            then it ends with what came of it (Q30).
+        repost_wait: how long readers wait for somebody to post on, where a post broke off (Q29),
+            and for what is missing when its final point is known; then the media ends with what
+            came of it (Q30).
         max_media: URLs that are posted or asked for at once. Each costs a few kilobytes, and up to
             a third of a megabyte where its sender scatters objects. One more is refused.
         max_waiting: requests of one connection at once for URLs of which nothing has come; one

@@ -5,8 +5,9 @@
 | is read by somebody | as long as that |
 | is posted, and not at its end | as long as that |
 | was posted, and broke off | until somebody posts on, or `repost_wait` is over, which is its end |
-| is at its end and was read | `linger` after the last reader had all |
-| is at its end and was never read | as long as something of it is kept |
+| has its final point, but not all before it | until that comes, or nothing for `repost_wait` |
+| is at its end, and its last reader had all | `linger` after that |
+| is at its end, and had no reader, or lost its last one | as long as something of it is kept |
 | was only asked for | `linger` after the last reader left |
 """
 
@@ -107,26 +108,28 @@ class RelayedMedia:
         self._bytes = 0
         self._repeats = 0
         self._missed = 0
-        self._was_read = False
+        self._had_all = False
         self._broke_off_at: float | None = None
+        self._came_at = now
         self._left_at = now
 
-    def feed(self, key: TransactionKey, *, upstream: bool) -> MediaFeed:
+    def feed(self, key: TransactionKey, *, upstream: bool, now: float) -> MediaFeed:
         """It is brought by this transfer, too."""
         feed = self.feeds[key] = MediaFeed(self, key, upstream)
         self.posted = self.posted or not upstream
         self._broke_off_at = None
+        self._came_at = now
         return feed
 
     def deliver(self, key: TransactionKey, reader: Reader) -> MediaDelivery:
         """It is read by this transfer, too."""
         delivery = self.deliveries[key] = MediaDelivery(self, key, reader)
-        self._was_read = True
         return delivery
 
     def take(self, fragments: list[Fragment], now: float) -> None:
         """What a feed has brought."""
         add = self.cache.add
+        self._came_at = now
         for fragment in fragments:
             if add(fragment, now):
                 self._bytes += len(fragment.data)
@@ -149,16 +152,18 @@ class RelayedMedia:
         if not self.feeds and not feed.upstream and not self.cache.complete:
             self._broke_off_at = now
 
-    def delivery_ended(self, delivery: MediaDelivery, now: float) -> None:
-        """The reader has left, or has all."""
+    def delivery_ended(self, delivery: MediaDelivery, now: float, *, lost: bool) -> None:
+        """The reader has left, or has all; one that was lost may come again."""
         delivery.reader.close()
         self._missed += delivery.reader.missed
+        if lost and not delivery.sent_out:
+            self._had_all = False
         del self.deliveries[delivery.key]
         self._left_at = now
 
     def sent_out(self, delivery: MediaDelivery, now: float) -> None:
         """A reader was sent all of it."""
-        delivery.sent_out = True
+        delivery.sent_out = self._had_all = True
         self._left_at = now
 
     @property
@@ -172,9 +177,16 @@ class RelayedMedia:
         return any(not delivery.sent_out for delivery in self.deliveries.values())
 
     def cut_at(self, config: RelayConfig) -> float | None:
-        """When it ends with what came of it, as nobody has posted on."""
-        since = self._broke_off_at
-        return since + config.repost_wait if since is not None and not self.cache.complete else None
+        """When it ends with what came of it: nobody has posted on, or what is missing before its
+        final point does not come, as a sender may have sent it in vain."""
+        cache = self.cache
+        if cache.complete:
+            return None
+        if cache.final is None:
+            since = self._broke_off_at
+        else:
+            since = self._came_at if self.feeds or self.posted else None
+        return since + config.repost_wait if since is not None else None
 
     def stays_until(self, config: RelayConfig) -> float | None:
         """When it is discarded; None: not before something else happens."""
@@ -187,7 +199,7 @@ class RelayedMedia:
             return None if waits else self._left_at + config.linger
         if self.upstream_waits and not cache.empty:
             return None
-        if self._was_read or cache.empty:
+        if self._had_all or cache.empty:
             return self._left_at + config.linger
         return None
 

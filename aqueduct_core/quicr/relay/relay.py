@@ -210,7 +210,7 @@ class Relay:
             self._refuse(key, now)
             return
         self._drop(Aim(Purpose.REQUEST, url), now)
-        self._assign(key, media.feed(key, upstream=False))
+        self._assign(key, media.feed(key, upstream=False, now=now))
         key.engine.accept(key.stream, datagram=datagram, now=now)
         self._kicks[key.engine] = None
         if self._upstream is not None:
@@ -250,7 +250,7 @@ class Relay:
                 media.feed_ended(role, now)
                 self._touch(media)
             case MediaDelivery(media=media):
-                media.delivery_ended(role, now)
+                media.delivery_ended(role, now, lost=reason is EndReason.LOST)
                 self._touch(media)
             case _Subscription():
                 prefix = self._subscriptions.unsubscribe(key)
@@ -366,7 +366,7 @@ class Relay:
             media = self._media[aim.name]
             if aim.purpose is Purpose.REQUEST:
                 key = TransactionKey(engine, engine.request(aim.name, datagram=datagram, now=now))
-                self._assign(key, media.feed(key, upstream=True))
+                self._assign(key, media.feed(key, upstream=True, now=now))
             else:
                 reader = PostReader(media.cache)
                 stream = engine.post(aim.name, reader, datagram=datagram, now=now)

@@ -89,6 +89,9 @@ class Received:
             position = fragment.position
             if fragment.previous is not None and position.group:
                 self._counts[position.group - 1] = fragment.previous
+            if fragment.is_hole:
+                self.objects.setdefault(position, (fragment.flags, b""))  # begun or not
+                continue
             if fragment.last:
                 self._sizes[position] = fragment.stop
             pieces = self._bytes.setdefault(position, {})

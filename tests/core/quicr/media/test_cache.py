@@ -95,6 +95,17 @@ def test_a_start_point_behind_what_is_here_leaves_a_gap_that_is_told() -> None:
     assert arrival.start == BEGIN
 
 
+def test_a_gap_behind_what_has_begun_tells_that_there_may_have_been_more() -> None:
+    cache = cache_of((0, 0))
+    for position in ((0, 2), (1, 1)):
+        cache.add(Fragment(*position, 0, b"begun", False), 0.0)
+    readers = [MediaOrderReader(cache, 0.0), ArrivalOrderReader(cache, 0.0)]
+    cache.start_at(Position(2, 0), 1.0)
+    gap = ["(0, 1)", "(0, 2)", "(0, 3)", "(1, 0)", "(1, 1)", "(1, 2)"]
+    assert read(readers[0]) == ["0/0", *gap]
+    assert read(readers[1]) == ["0/0", *gap]
+
+
 def test_a_gap_that_is_too_wide_begins_the_cache_anew() -> None:
     cache = cache_of((0, 0))
     readers = [MediaOrderReader(cache, 0.0), ArrivalOrderReader(cache, 0.0)]

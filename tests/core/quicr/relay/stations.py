@@ -25,6 +25,7 @@ class Station:
 
     Args:
         upstream: the station that it dials; None: it is an origin.
+        number: of the chances of its waits.
         link: of the connection to the upstream.
     """
 
@@ -35,11 +36,13 @@ class Station:
         *,
         upstream: Station | None = None,
         engine_config: QuicrConfig | None = None,
-        seed: int = 0,
+        number: int = 0,
         **link: Any,
     ) -> None:
         self.network = network
-        self.relay = Relay(config, upstream=upstream is not None, chance=random.Random(seed).random)
+        self.relay = Relay(
+            config, upstream=upstream is not None, chance=random.Random(number).random
+        )
         self.reachable = True
         self.dials = 0
         self.line: MemoryLink | None = None

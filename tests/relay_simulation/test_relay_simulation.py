@@ -1,0 +1,42 @@
+"""500 seeds; ``make simulate`` runs 20,000."""
+
+from __future__ import annotations
+
+import pytest
+
+from aqueduct_core.quicr.media.fragment import Fragment
+from aqueduct_core.quicr.relay.media import RelayedMedia
+from tests.relay_simulation.campaign import run_relay_seeds
+from tests.relay_simulation.scenario import scenario
+from tests.relay_simulation.world import run_relay_seed
+
+SEEDS, AT_ONCE = 500, 25
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
+def test_what_readers_have_is_what_was_published_or_a_hole(first: int) -> None:
+    """Q12, Q21, Q26, Q27, Q28, Q30: through relays of relays that lose their upstream, with loss,
+    reordering, publishers that break off, slow and stopped readers, and caches that are small."""
+    totals = run_relay_seeds(first, AT_ONCE)
+    assert not totals.failures
+    assert totals.objects > 10 * AT_ONCE
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    assert scenario(3) == scenario(3)
+    assert run_relay_seed(3) == run_relay_seed(3)
+
+
+@pytest.mark.parametrize("damage", ["lost", "changed"])
+def test_a_relay_that_damages_media_is_seen(damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    take = RelayedMedia.take
+
+    def damaged(media: RelayedMedia, fragments: list[Fragment], now: float) -> None:
+        kept = [f for f in fragments if f.object != 2] if damage == "lost" else fragments
+        if damage == "changed":
+            kept = [f._replace(data=f.data[:-1] + b"\0") if f.data else f for f in fragments]
+        take(media, kept, now)
+
+    monkeypatch.setattr(RelayedMedia, "take", damaged)
+    totals = run_relay_seeds(0, 20)
+    assert len(totals.failures) > 5
