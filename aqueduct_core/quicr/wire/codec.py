@@ -46,9 +46,28 @@ one (Q17)."""
 
 def encode(message: ControlMessage) -> bytes:
     """A message with its length; its sender keeps to the bounds."""
-    if isinstance(message, Fragment):
-        return encode_fragment(message)
-    body = _body_of(message)
+    number = varints.encode
+    match message:
+        case Fragment():
+            return encode_fragment(message)
+        case RequestMessage(url, None):
+            body = number(MessageType.REQUEST_STREAM) + _sized(url)
+        case RequestMessage(url, datagram_id):
+            body = number(MessageType.REQUEST_DATAGRAM) + _sized(url) + number(datagram_id)
+        case FinMessage(final):
+            body = number(MessageType.FIN) + _position(final)
+        case PostMessage(url, datagram):
+            body = number(MessageType.POST) + _sized(url) + number(datagram)
+        case AcceptMessage(None):
+            body = number(MessageType.ACCEPT) + number(0)
+        case AcceptMessage(datagram_id):
+            body = number(MessageType.ACCEPT) + number(1) + number(datagram_id)
+        case StartPointMessage(start):
+            body = number(MessageType.START_POINT) + _position(start)
+        case SubscribeMessage(prefix):
+            body = number(MessageType.SUBSCRIBE) + _sized(prefix)
+        case NotifyMessage(url):
+            body = number(MessageType.NOTIFY) + _sized(url)
     return len(body).to_bytes(_PREFIX) + body
 
 
@@ -76,28 +95,8 @@ def encode_fragment(fragment: Fragment) -> bytes:
     return b"".join((size.to_bytes(_PREFIX), fields, data))
 
 
-def _body_of(message: ControlMessage) -> bytes:
-    number = varints.encode
-    match message:
-        case RequestMessage(url, None):
-            return number(MessageType.REQUEST_STREAM) + _sized(url)
-        case RequestMessage(url, int(datagram_id)):
-            return number(MessageType.REQUEST_DATAGRAM) + _sized(url) + number(datagram_id)
-        case FinMessage(final):
-            return number(MessageType.FIN) + number(final.group) + number(final.object)
-        case PostMessage(url, datagram):
-            return number(MessageType.POST) + _sized(url) + number(datagram)
-        case AcceptMessage(None):
-            return number(MessageType.ACCEPT) + number(0)
-        case AcceptMessage(int(datagram_id)):
-            return number(MessageType.ACCEPT) + number(1) + number(datagram_id)
-        case StartPointMessage(start):
-            return number(MessageType.START_POINT) + number(start.group) + number(start.object)
-        case SubscribeMessage(prefix):
-            return number(MessageType.SUBSCRIBE) + _sized(prefix)
-        case NotifyMessage(url):
-            return number(MessageType.NOTIFY) + _sized(url)
-    raise TypeError(f"no message: {message!r}")
+def _position(position: Position) -> bytes:
+    return varints.encode(position.group) + varints.encode(position.object)
 
 
 def _sized(data: bytes) -> bytes:
