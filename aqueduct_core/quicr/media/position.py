@@ -19,7 +19,7 @@ class Position(NamedTuple):
     @property
     def number(self) -> int:
         """Both in one number below 2^60, in media order."""
-        return self.group << ID_BITS | self.object
+        return (self.group << ID_BITS) + self.object
 
     @property
     def following(self) -> Position:

@@ -52,7 +52,7 @@ def encode(message: ControlMessage) -> bytes:
             return encode_fragment(message)
         case RequestMessage(url, None):
             body = number(MessageType.REQUEST_STREAM) + _sized(url)
-        case RequestMessage(url, datagram_id):
+        case RequestMessage(url, int(datagram_id)):
             body = number(MessageType.REQUEST_DATAGRAM) + _sized(url) + number(datagram_id)
         case FinMessage(final):
             body = number(MessageType.FIN) + _position(final)
@@ -60,7 +60,7 @@ def encode(message: ControlMessage) -> bytes:
             body = number(MessageType.POST) + _sized(url) + number(datagram)
         case AcceptMessage(None):
             body = number(MessageType.ACCEPT) + number(0)
-        case AcceptMessage(datagram_id):
+        case AcceptMessage(int(datagram_id)):
             body = number(MessageType.ACCEPT) + number(1) + number(datagram_id)
         case StartPointMessage(start):
             body = number(MessageType.START_POINT) + _position(start)
