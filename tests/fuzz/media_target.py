@@ -73,6 +73,7 @@ class _NaiveObject:
         self.bytes: dict[int, int] = {}
         self.end: int | None = None
         self.reach = 0
+        self.contradicted = False
 
     def contradicts(self, stop: int, last: bool) -> bool:
         if self.end is not None:
@@ -128,12 +129,13 @@ def _assemble(source: ByteSource) -> None:
         fragment, form = _fragment(source)
         position = fragment.position
         before = model.get(position, _NaiveObject())
-        contradicts = before.contradicts(fragment.stop, fragment.last)
+        contradicts = before.contradicts(fragment.stop, fragment.last) and not fragment.is_hole
+        first = contradicts and not before.contradicted
         try:
             whole = assembler.add(fragment, 1.0)
         except Contradiction:
-            assert contradicts
-            assert not fragment.is_hole
+            assert first
+            before.contradicted = True
         except TooScattered:
             del model[position]
         else:
@@ -141,8 +143,10 @@ def _assemble(source: ByteSource) -> None:
                 assert whole is not None
                 assert whole.payload is None
                 model.pop(position, None)
-            elif fragment.data or fragment.last:
-                assert not contradicts
+            elif contradicts and not fragment.is_void:
+                assert not first
+                assert whole is None
+            elif not fragment.is_void:
                 before.add(fragment.offset, fragment.stop, form, fragment.last)
                 assert (whole is not None) == before.whole
                 model[position] = before

@@ -3,17 +3,17 @@
 What a relay may bring about by accident is no fault, since its connection carries many media that
 can do nothing for it: two publishers of one URL, a publisher that starts again, a hop that gives up
 an object of which another one has sent a part. What came first stays, and a fragment that
-contradicts it is left out and told as a `Contradiction`:
+contradicts it is left out and told as a `Contradiction`, once for each object:
 
-| of an object                              | comes                    | what is done            |
-|-------------------------------------------|--------------------------|-------------------------|
-| bytes                                     | the same bytes again     | nothing                 |
-| bytes                                     | others in their place    | not seen: either counts |
-| non-zero flags                            | other flags              | the first count (K3)    |
-| its end                                   | bytes behind it          | contradiction           |
-| its end                                   | another end              | contradiction           |
-| bytes                                     | an end before them       | contradiction           |
-| bytes                                     | a hole: no more will come| it is a hole            |
+| of an object there are | comes                     | what is done            |
+|------------------------|---------------------------|-------------------------|
+| bytes                  | the same bytes again      | nothing                 |
+| bytes                  | others in their place     | not seen: either counts |
+| flags other than 0     | other flags               | the first count (K3)    |
+| its end                | bytes behind it           | contradiction           |
+| its end                | another end               | contradiction           |
+| bytes                  | an end before them        | contradiction           |
+| bytes                  | a hole: no more will come | it is a hole            |
 """
 
 from __future__ import annotations
@@ -68,9 +68,13 @@ class Contradiction(Exception):
 class _Partial:
     """What came of one object: its first bytes, and those that have a hole before them."""
 
-    __slots__ = ("_ahead", "_end", "_pieces", "_reach", "_stop", "flags", "queue_delay")
+    __slots__ = (
+        *("_ahead", "_end", "_pieces", "_reach", "_stop"),
+        *("contradicted", "flags", "queue_delay"),
+    )
 
     def __init__(self) -> None:
+        self.contradicted = False
         self.flags = 0
         self.queue_delay = 0
         self._pieces: list[bytes | bytearray] = []
@@ -147,7 +151,8 @@ class Assembler:
         """Take a fragment; the object that is complete with it.
 
         Raises:
-            Contradiction: it does not go with those before; nothing has changed.
+            Contradiction: it does not go with those before; nothing has changed. The first of an
+                object; others are left out, too.
             TooScattered: there are `STRETCHES` of its object, which is given up.
         """
         group, object, offset, data, last, flags, queue_delay, _ = fragment
@@ -170,6 +175,9 @@ class Assembler:
             raise
         except Contradiction:
             self.size += partial.size
+            if partial.contradicted:
+                return None
+            partial.contradicted = True
             raise
         partial.flags = partial.flags or flags
         if queue_delay > partial.queue_delay:

@@ -149,6 +149,7 @@ def test_a_fragment_that_contradicts_is_left_out(
     size = assembler.size
     with pytest.raises(Contradiction, match=text):
         assembler.add(other, 0.0)
+    assert assembler.add(other, 0.0) is None
     assert assembler.size == size
     rest = [stretch(WHOLE, 0, before.offset), stretch(WHOLE, before.stop, 10)]
     found = [assembler.add(each, 0.0) for each in rest if each.data]
