@@ -11,10 +11,10 @@ from typing import get_args
 
 from aqueduct_core.aio.serve import Server, bearer, serve
 from aqueduct_core.cli.console import arguments
+from aqueduct_core.cli.console.certificate import add_certificate, server_tls
 from aqueduct_core.cli.console.printing import Printer
 from aqueduct_core.cli.reading import ChannelPrinter, add_output, output_for
 from aqueduct_core.cli.running import run_interruptible
-from aqueduct_core.errors import InvalidOption
 from aqueduct_core.primitives.host_port import HostPort, is_loopback
 from aqueduct_core.transport.address_validation import RetryMode
 from aqueduct_core.transport.settings import ListenLimits
@@ -60,11 +60,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="send this on each channel on which a peer asks for replies, as `aqueduct request` "
         "does (default: such a channel is finished without a reply)",
     )
-    parser.add_argument("--cert", type=Path, metavar="FILE", help="certificate in PEM form")
-    parser.add_argument("--key", type=Path, metavar="FILE", help="its private key in PEM form")
-    parser.add_argument(
-        "--self-signed", action="store_true", help="make a certificate and print its fingerprint"
-    )
+    add_certificate(parser)
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="demand this bearer token")
     parser.add_argument(
         "--early-data",
@@ -91,7 +87,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     where = arguments.listen_address(options.address)
-    tls = _tls(options, where)
+    tls = server_tls(options, where)
     return run_interruptible(_listen(options, where, tls))
 
 
@@ -150,33 +146,3 @@ async def _finished(reading: ChannelPrinter) -> None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await reading.changed.wait()
-
-
-def _tls(options: argparse.Namespace, where: HostPort) -> ServerTls:
-    if options.self_signed:
-        if options.cert is not None or options.key is not None:
-            raise InvalidOption(
-                "CONFLICT", "--self-signed was given with --cert or --key", "Give one of them"
-            )
-        names = ["localhost", "127.0.0.1", "::1"]
-        if (
-            where.host
-            and not is_loopback(where.host)
-            and where.host not in (*names, "0.0.0.0", "::")
-        ):
-            names.append(where.host)
-        return ServerTls.self_signed(names)
-    if options.cert is None or options.key is None:
-        raise InvalidOption(
-            "MISSING",
-            _absent(options),
-            "Give --cert and --key (aqueduct cert DIR makes them), or --self-signed",
-        )
-    return ServerTls(cert_file=options.cert, key_file=options.key)
-
-
-def _absent(options: argparse.Namespace) -> str:
-    if options.cert is None and options.key is None:
-        return "a listener needs a certificate"
-    given, absent = ("--cert", "--key") if options.key is None else ("--key", "--cert")
-    return f"{given} is given without {absent}"

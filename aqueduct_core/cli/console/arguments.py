@@ -188,8 +188,9 @@ def add_headers(parser: argparse.ArgumentParser, of: str) -> None:
     )
 
 
-def add_trust(parser: argparse.ArgumentParser) -> None:
-    """The options that say how a dialled server is verified, and the token."""
+def add_trust(parser: argparse.ArgumentParser, *, token: bool = True) -> None:
+    """The options that say how a dialled server is verified, and the token, where the protocol has
+    one."""
     trust = parser.add_mutually_exclusive_group()
     trust.add_argument("--ca", type=Path, metavar="FILE", help="PEM file of the CA to trust")
     trust.add_argument(
@@ -198,7 +199,10 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
         help="take any certificate; only for a server on this machine",
     )
     parser.add_argument("--server-name", metavar="NAME", help="name to look for in the certificate")
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with a bearer token")
+    if token:
+        parser.add_argument(
+            "--token-file", type=Path, metavar="FILE", help="file with a bearer token"
+        )
 
 
 def add_sessions(parser: argparse.ArgumentParser) -> None:

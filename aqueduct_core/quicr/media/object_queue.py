@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from aqueduct_core.quicr.faults import MediaError
 from aqueduct_core.quicr.media.fragment import HOLE, MAX_OBJECT, Fragment
@@ -13,7 +14,8 @@ from aqueduct_core.quicr.media.source import Waiting
 class ObjectQueue:
     """A `MediaSource` of whole objects, for one peer.
 
-    ``size``: bytes of objects that wait; its publisher sees to it that they are not too many.
+    ``size``: bytes of objects that wait; its publisher sees to it that they are not too many, and
+    is called by ``on_advance`` when there are fewer.
 
     Args:
         start: the first object; not the beginning where those before it were published earlier.
@@ -23,6 +25,7 @@ class ObjectQueue:
         self.start = start
         self.final: Position | None = None
         self.size = 0
+        self.on_advance: Callable[[], None] | None = None
         self._next = start
         self._empty = True
         self._waiting: deque[Waiting] = deque()
@@ -71,3 +74,5 @@ class ObjectQueue:
 
     def advance(self) -> None:
         self.size -= len(self._waiting.popleft().fragment.data)
+        if self.on_advance is not None:
+            self.on_advance()

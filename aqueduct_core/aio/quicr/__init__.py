@@ -1,0 +1,1 @@
+"""QUICR for asyncio programs: publish, request and subscribe; origins and relays."""
