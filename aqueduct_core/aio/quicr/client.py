@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from aqueduct_core.aio.quicr.publisher import Publisher
 from aqueduct_core.aio.quicr.reader import MediaReader
 from aqueduct_core.aio.quicr.urls import UrlSubscription
 from aqueduct_core.engine.close_codes import how_ended
 from aqueduct_core.engine.inputs import LinkLost
-from aqueduct_core.errors import ChannelEnded
+from aqueduct_core.errors import ChannelEnded, InvalidOption
 from aqueduct_core.primitives.host_port import HostPort, parse_url
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import ALPN, QuicrEngine
@@ -21,6 +21,7 @@ from aqueduct_core.quicr.faults import INTERNAL_ERROR, NO_ERROR
 from aqueduct_core.quicr.media.object_queue import ObjectQueue
 from aqueduct_core.quicr.media.position import BEGIN, Position
 from aqueduct_core.quicr.media.reception import ObjectOrder
+from aqueduct_core.quicr.urls import url_bytes
 from aqueduct_core.transport.awaiting import Opening
 from aqueduct_core.transport.dialer import dial
 from aqueduct_core.transport.driver import Driver
@@ -40,6 +41,9 @@ class Transfer(Protocol):
 
     def lost(self, error: ChannelEnded) -> None:
         """The connection is over."""
+
+
+TransferT = TypeVar("TransferT", bound=Transfer)
 
 
 class QuicrClient:
@@ -70,7 +74,7 @@ class QuicrClient:
         """Read a media: what the peer has of it, and what comes.
 
         Args:
-            url: of the media, byte by byte as it was published; a text stands for its UTF-8.
+            url: of the media: its bytes, or its text, as `quicr.urls` says.
             datagram: it may come in datagrams, in any order; else on a stream.
             order: as of `Reception`, as are ``hole_timeout`` and ``max_bytes``.
             timeout: seconds without anything that comes, after which reading ends with an error;
@@ -172,15 +176,22 @@ class QuicrClient:
             elif not isinstance(event, Ready) and event.stream in self._transfers:
                 self._transfers[event.stream].hear(event, now)
 
-    def _begun(self, stream: int, transfer: Any) -> Any:
+    def _begun(self, stream: int, transfer: TransferT) -> TransferT:
         self._transfers[stream] = transfer
         self.driver.kick()
         return transfer
 
 
 def as_url(url: str | bytes) -> bytes:
-    """The bytes of a URL."""
-    return url.encode() if isinstance(url, str) else bytes(url)
+    """The bytes of a URL, or of its text (`quicr.urls`). Raises: InvalidOption.BAD_VALUE."""
+    if isinstance(url, bytes):
+        return url
+    try:
+        return url_bytes(url)
+    except ValueError as error:
+        raise InvalidOption(
+            "BAD_VALUE", f"the URL {url!r} cannot be used", f"Give {error}"
+        ) from None
 
 
 def connect(
@@ -246,5 +257,3 @@ async def subscribe(
     """The URLs with a prefix, over a connection of its own; as `QuicrClient.subscribe`."""
     async with connect(endpoint, tls=tls) as client, client.subscribe(prefix) as urls:
         yield urls
-
-

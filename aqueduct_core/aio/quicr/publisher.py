@@ -10,6 +10,7 @@ from aqueduct_core.errors import ChannelEnded
 from aqueduct_core.quicr.events import Accepted, Dropped, Ended, EndReason, Pressure, QuicrEvent
 from aqueduct_core.quicr.media.object_queue import ObjectQueue
 from aqueduct_core.quicr.media.position import Position
+from aqueduct_core.quicr.urls import url_text
 from aqueduct_core.transport.awaiting import Signal
 
 
@@ -59,9 +60,7 @@ class Publisher:
         """Bytes of objects that wait to be sent."""
         return self._queue.size
 
-    async def send(
-        self, payload: bytes, *, flags: int = 0, new_group: bool = False
-    ) -> Position:
+    async def send(self, payload: bytes, *, flags: int = 0, new_group: bool = False) -> Position:
         """The next object, or the first one of the next group; where it stands. Waits while more
         than ``max_queued`` bytes wait to be sent.
 
@@ -150,8 +149,7 @@ class Publisher:
 
     @property
     def _name(self) -> str:
-        url = self._url.decode(errors="backslashreplace")
-        return f"The media '{url}' at {self._connection.where}"
+        return f"The media '{url_text(self._url)}' at {self._connection.where}"
 
     def _check(self) -> None:
         if self._error is not None:

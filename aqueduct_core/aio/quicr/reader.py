@@ -9,10 +9,18 @@ from typing import Self
 
 from aqueduct_core.aio.quicr.connection import TransferConnection
 from aqueduct_core.errors import ChannelEnded
-from aqueduct_core.quicr.events import Ended, EndReason, FinalPoint, Fragments, QuicrEvent, StartPoint
+from aqueduct_core.quicr.events import (
+    Ended,
+    EndReason,
+    FinalPoint,
+    Fragments,
+    QuicrEvent,
+    StartPoint,
+)
 from aqueduct_core.quicr.media.assembly import MediaObject
 from aqueduct_core.quicr.media.position import Position
 from aqueduct_core.quicr.media.reception import Conflict, Gap, ObjectOrder, Reception
+from aqueduct_core.quicr.urls import url_text
 from aqueduct_core.transport.awaiting import Signal
 
 UNTAKEN = 4 << 20
@@ -205,5 +213,4 @@ class MediaReader:
 
     @property
     def _name(self) -> str:
-        url = self._url.decode(errors="backslashreplace")
-        return f"the media '{url}' at {self._connection.where}"
+        return f"the media '{url_text(self._url)}' at {self._connection.where}"

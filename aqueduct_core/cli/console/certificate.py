@@ -20,7 +20,7 @@ def add_certificate(parser: argparse.ArgumentParser) -> None:
 
 
 def server_tls(options: argparse.Namespace, where: HostPort) -> ServerTls:
-    """What a listener on this address shows its clients. Raises: InvalidOption.MISSING, CONFLICT."""
+    """What a listener on this address shows. Raises: InvalidOption.MISSING, CONFLICT."""
     if options.self_signed:
         if options.cert is not None or options.key is not None:
             raise InvalidOption(

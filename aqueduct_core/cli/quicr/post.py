@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from aqueduct_core.aio.quicr.client import connect
@@ -69,9 +70,7 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="do not offer datagrams (default: the server chooses)",
     )
-    parser.add_argument(
-        "-J", dest="json", action="store_true", help="print the last line as JSON"
-    )
+    parser.add_argument("-J", dest="json", action="store_true", help="print the last line as JSON")
     parser.add_argument("-q", dest="quiet", action="store_true", help="print no last line")
     arguments.add_trust(parser, token=False)
     parser.set_defaults(run=run)
@@ -102,9 +101,8 @@ async def _post(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _objects(options: argparse.Namespace):  # type: ignore[no-untyped-def]
-    delimiter = None if options.whole_file else options.delimiter
-    async for batch in payloads(options.files, delimiter):
+async def _objects(options: argparse.Namespace) -> AsyncIterator[bytes]:
+    async for batch in payloads(options.files, options.delimiter, options.whole_file):
         for payload in batch:
             if payload:
                 yield payload

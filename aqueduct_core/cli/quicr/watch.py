@@ -7,10 +7,9 @@ import json
 
 from aqueduct_core.aio.quicr.client import connect
 from aqueduct_core.cli.console import arguments
-from aqueduct_core.cli.console.output import json_value
 from aqueduct_core.cli.console.printing import Printer
 from aqueduct_core.cli.running import run_interruptible, waiting_for_a_reply
-from aqueduct_core.escape import escaped
+from aqueduct_core.quicr.urls import url_text
 
 EXAMPLES = [
     (
@@ -57,10 +56,10 @@ async def _watch(options: argparse.Namespace) -> int:
             async for url in urls:
                 await printer.room()
                 if options.json:
-                    row = {"type": "media", "url": json_value(url)}
+                    row = {"type": "media", "url": url_text(url)}
                     printer.out.write(json.dumps(row).encode() + b"\n")
                 else:
-                    printer.out.write(escaped(url, None).encode() + b"\n")
+                    printer.out.write(url_text(url).encode() + b"\n")
                 seen += 1
                 if seen == options.count:
                     break
