@@ -29,16 +29,17 @@ def run(code: str, *, path: Path = ROOT) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_format_has_its_name_and_costs_little() -> None:
+@pytest.mark.parametrize("name", ["aqueduct", "quicr"])
+def test_the_format_has_its_name_and_costs_little(name: str) -> None:
     heavy = ["pyarrow", "numpy", "pandas", "aioquic", "cryptography", "asyncio", "sqlite3"]
     done = run(
         "import pyspark.sql.datasource, sys\n"
         "before = set(sys.modules)\n"
-        "from pyspark_aqueduct import DefaultSource\n"
+        f"from pyspark_{name} import DefaultSource\n"
         "print(DefaultSource.name())\n"
         f"print([m for m in {heavy} if m in set(sys.modules) - before])"
     )
-    assert done.stdout.split("\n")[:2] == ["aqueduct", "[]"], done.stderr
+    assert done.stdout.split("\n")[:2] == [name, "[]"], done.stderr
 
 
 def test_a_planner_imports_little() -> None:
@@ -52,16 +53,16 @@ def test_a_planner_imports_little() -> None:
     assert done.stdout == "[]\n", done.stderr
 
 
-def test_a_broken_installation_breaks_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "pyspark_aqueduct.py").write_bytes((ROOT / "pyspark_aqueduct.py").read_bytes())
+@pytest.mark.parametrize("name", ["aqueduct", "quicr"])
+def test_a_broken_installation_breaks_nothing_else(name: str, tmp_path: Path) -> None:
+    module = f"pyspark_{name}"
+    (tmp_path / f"{module}.py").write_bytes((ROOT / f"{module}.py").read_bytes())
     (tmp_path / "aqueduct_spark").mkdir()
     (tmp_path / "aqueduct_spark" / "__init__.py").write_text("raise RuntimeError('half a copy')")
-    done = run("import pyspark_aqueduct; print('fine')", path=tmp_path)
+    done = run(f"import {module}; print('fine')", path=tmp_path)
     assert done.stdout == "fine\n"
-    assert "format aqueduct is not available: half a copy" in done.stderr
-    strict = run(
-        "import warnings; warnings.simplefilter('error'); import pyspark_aqueduct", path=tmp_path
-    )
+    assert f"format {name} is not available: half a copy" in done.stderr
+    strict = run(f"import warnings; warnings.simplefilter('error'); import {module}", path=tmp_path)
     assert strict.returncode == 0, strict.stderr
 
 

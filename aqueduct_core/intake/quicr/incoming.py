@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from aqueduct_core.intake.quicr.media import MediaIntake
 from aqueduct_core.intake.quicr.rows import ObjectBatch
-from aqueduct_core.intake.quicr.settings import MediaIntake
 from aqueduct_core.primitives.ranges import Numbers, Range, RangeSet
 from aqueduct_core.quicr.media.assembly import MediaObject
 from aqueduct_core.quicr.media.fragment import HOLE, Fragment
-from aqueduct_core.quicr.media.position import BEGIN, Position, at_number
+from aqueduct_core.quicr.media.position import BEGIN, ID_BITS, Position, at_number
 from aqueduct_core.quicr.media.reception import GapReason, Reception
 
 LARGE = 16 * 1024
@@ -278,4 +278,4 @@ class IncomingMedia:
 
 
 def _number(each: MediaObject) -> int:
-    return Position(each.group, each.object).number
+    return each.group << ID_BITS | each.object

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from aqueduct_core.flight.subscription_status import FAILURES, Failure
-from aqueduct_core.intake.quicr.settings import MAX_URLS, MediaIntake, QuicrConnect
+from aqueduct_core.intake.quicr.media import MAX_URLS, MediaIntake
+from aqueduct_core.intake.quicr.settings import QuicrConnect
 from aqueduct_core.primitives.backoff import Backoff
 from aqueduct_core.quicr.urls import url_bytes, url_text
 

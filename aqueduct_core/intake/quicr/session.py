@@ -16,8 +16,8 @@ from aqueduct_core.engine.close_codes import CloseOrigin, how_ended
 from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.intake.quicr.event_recorder import MediaEvents
 from aqueduct_core.intake.quicr.incoming import IncomingMedia
+from aqueduct_core.intake.quicr.media import MediaIntake
 from aqueduct_core.intake.quicr.rows import NOBODY, UrlSource
-from aqueduct_core.intake.quicr.settings import MediaIntake
 from aqueduct_core.intake.sessions.context import Fault, SessionContext
 from aqueduct_core.intake.sessions.session import Session
 from aqueduct_core.intake.storage.batches import ChannelSource, ChannelTally

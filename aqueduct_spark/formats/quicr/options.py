@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from aqueduct_core.intake.quicr.settings import MAX_URLS, MediaIntake
+from aqueduct_core.intake.quicr.media import MAX_URLS, MediaIntake
 from aqueduct_core.intake.settings.service import Limits
 from aqueduct_core.primitives.settings import settings_of
 from aqueduct_core.quicr.media.position import MAX_ID

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from aqueduct_core.flight.credentials import Credentials
+from aqueduct_core.intake.quicr.media import MediaIntake
 from aqueduct_core.intake.quicr.requests import MediaRequests
 from aqueduct_core.intake.quicr.roles import PublisherSession, ReaderSession, engine_config
 from aqueduct_core.intake.quicr.rows import ROWS
 from aqueduct_core.intake.quicr.session import MediaSession
-from aqueduct_core.intake.quicr.settings import MediaIntake, QuicrConnect, QuicrIntake
+from aqueduct_core.intake.quicr.settings import QuicrConnect, QuicrIntake
 from aqueduct_core.intake.sessions.context import SessionContext
 from aqueduct_core.quicr.engine import QuicrEngine
 from aqueduct_core.quicr.media.position import Position

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from aqueduct_core.flight.tickets import Ticket
+from aqueduct_core.intake.quicr.media import MediaIntake
 from aqueduct_core.intake.quicr.rows import ROWS
-from aqueduct_core.intake.quicr.settings import MediaIntake, QuicrConnect, QuicrIntake
+from aqueduct_core.intake.quicr.settings import QuicrConnect, QuicrIntake
 from aqueduct_core.intake.settings.intake import TlsSettings
 from tests.core.quicr.ends import Objects
 from tests.core.transport.ends import server_tls

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from aqueduct_core.intake.quicr.incoming import LARGE, Arrived, IncomingMedia, Missing
-from aqueduct_core.intake.quicr.settings import MediaIntake
+from aqueduct_core.intake.quicr.media import MediaIntake
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.quicr.media.fragment import Fragment, hole
 from aqueduct_core.quicr.media.position import BEGIN, Position, at_number

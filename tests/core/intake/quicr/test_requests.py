@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from aqueduct_core.intake.quicr import requests as module
+from aqueduct_core.intake.quicr.media import MediaIntake
 from aqueduct_core.intake.quicr.requests import MediaRequests
-from aqueduct_core.intake.quicr.settings import MediaIntake, QuicrConnect
+from aqueduct_core.intake.quicr.settings import QuicrConnect
 
 
 def requests(

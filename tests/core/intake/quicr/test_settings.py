@@ -9,7 +9,8 @@ import pytest
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.adapter import settings_from
-from aqueduct_core.intake.quicr.settings import MAX_URLS, MediaIntake, QuicrConnect, QuicrIntake
+from aqueduct_core.intake.quicr.media import MAX_URLS, MediaIntake
+from aqueduct_core.intake.quicr.settings import QuicrConnect, QuicrIntake
 from aqueduct_core.intake.settings.in_force import differing, in_force
 from aqueduct_core.intake.settings.intake import AuthSettings
 
@@ -52,21 +53,6 @@ def test_a_token_is_refused() -> None:
     with pytest.raises(InvalidOption, match=r"auth\.tokenEnv") as refused:
         intake(auth=AuthSettings(token="secret", token_env="T"))
     assert "secret" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        ({"delivery": "fast"}, "delivery is 'fast'"),
-        ({"order": "any"}, "order is 'any'"),
-        ({"hole_timeout": 0.001}, "holeTimeout is 0.001.*10ms to 1h"),
-        ({"start_group": 1 << 30}, "startGroup"),
-        ({"start_object": -1}, "startObject"),
-    ],
-)
-def test_bad_values_are_refused_by_their_option(given: dict[str, Any], text: str) -> None:
-    with pytest.raises(InvalidOption, match=text):
-        MediaIntake(**given)
 
 
 def test_a_query_finds_that_an_intake_runs_with_others() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aqueduct_core.errors import InvalidOption
-from aqueduct_core.intake.quicr.settings import MAX_URLS, MediaIntake
+from aqueduct_core.intake.quicr.media import MAX_URLS, MediaIntake
 from aqueduct_spark.formats.quicr.format import QuicrDataSource, QuicrFormat
 from aqueduct_spark.formats.quicr.options import QUICR_OPTIONS, QuicrRead, QuicrWrite
 from aqueduct_spark.intakes.launch_settings import connect_settings
