@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from aqueduct_core.aio.quicr.server import MediaServer, serve_origin, serve_relay
 from aqueduct_core.quicr.media.position import Position
+from aqueduct_core.transport.tls.credentials import ClientTls
 from aqueduct_spark.write.worker import BackgroundLoop
 from tests.core.intake.quicr.peers import ScriptedOrigin, serving
 from tests.core.quicr.ends import Objects, media
@@ -181,3 +183,57 @@ def test_a_query_goes_on_where_it_was_and_fails_for_what_is_lost(
     query = quicr.start(quicr.frame(failOnDataLoss="false"))
     assert await_table(quicr, query, len(more | late)) == wanted("u/1", more | late)
     query.stop()
+
+
+@pytest.fixture
+def relays() -> Iterator[tuple[str, str]]:
+    """Two relays of one origin: where to post, and where to ask."""
+
+    async def opened() -> tuple[list[MediaServer], tuple[str, str]]:
+        tls, trust = server_tls(), ClientTls(insecure=True)
+        origin = await serve_origin("127.0.0.1", 0, tls=tls)
+        two = [
+            await serve_relay("127.0.0.1", 0, origin.url, tls=tls, upstream_tls=trust)
+            for _ in range(2)
+        ]
+        return [origin, *two], (two[0].url, two[1].url)
+
+    async def closed(servers: list[MediaServer]) -> None:
+        for server in reversed(servers):
+            await server.close()
+
+    with BackgroundLoop() as loop:
+        servers, urls = loop.run(opened())
+        yield urls
+        loop.run(closed(servers))
+
+
+def test_rows_go_through_relays_and_come_back(
+    spark: SparkSession, quicr: Scene, relays: tuple[str, str]
+) -> None:
+    """Of a stream each micro-batch is a media, found by its prefix; one way in datagrams, the other
+    on streams."""
+    near, far = relays
+    given = {"endpoint": far, "tls.insecure": "true", "subscribePrefix": "rows/"}
+    query = quicr.start(quicr.frame(**{key.replace(".", "_"): v for key, v in given.items()}))
+    inputs = quicr.table.parent / "inputs"
+    for name in ("one", "two"):
+        (inputs / name).mkdir(parents=True)
+        lines = [f"{name} {n} " + "x" * 3_000 for n in range(20)]
+        (inputs / name / "lines.txt").write_text("\n".join(lines))
+    texts = spark.readStream.format("text").option("maxFilesPerTrigger", "1")
+    writer = texts.load(str(inputs / "*")).repartition(1).writeStream.format("quicr")
+    writer = writer.option("endpoint", near).option("tls.insecure", "true").option("url", "rows")
+    writer = writer.option("delivery", "datagram")
+    writer = writer.option("checkpointLocation", str(quicr.table.parent / "posted"))
+    posting = quicr.follow(writer.trigger(availableNow=True).start())
+    assert posting.awaitTermination(PATIENCE), "it did not end"
+    found = await_table(quicr, query, 40)
+    assert sorted({(url, group) for url, group, _, _ in found}) == [("rows/0", 0), ("rows/1", 1)]
+    for group in (0, 1):
+        assert [number for _, of, number, _ in found if of == group] == list(range(20))
+    assert len({value for *_, value in found}) == 40
+    query.stop()
+    bounded = spark.read.format("quicr").option("endpoint", near).option("tls.insecure", "true")
+    bounded = bounded.option("url", "rows/0,rows/1").option("untilTimeout", f"{LONG:.0f}s")
+    assert bounded.load().count() == 40
