@@ -61,6 +61,7 @@ class MediaServer:
         self._listener: Listener
         self._drivers: dict[QuicrEngine, Driver] = {}
         self._dialling: asyncio.Task[None] | None = None
+        self._dialled: Driver | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._refusals = RefusalLog(_logger, self._loop.call_later)
@@ -121,6 +122,8 @@ class MediaServer:
             engine.shutdown(0, "the server closes", driver.now())
             driver.kick(urgent=True)
         await self._listener.close()
+        if self._dialled is not None:
+            await self._dialled.wait_closed()  # its socket is not the listener's
         self._refusals.close()
 
     async def __aenter__(self) -> Self:
@@ -184,7 +187,7 @@ class MediaServer:
         engine = QuicrEngine(client=True, config=self._config)
         self.relay.dialled(engine)
         try:
-            await dial(
+            self._dialled = await dial(
                 *upstream,
                 alpn=ALPN,
                 settings=CLIENT_LINK,
