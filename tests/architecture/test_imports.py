@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "aqueduct": {"errors", "primitives", "engine"},
     "quicr": {"errors", "primitives", "engine"},
     "transport": {"escape", "errors", "logs", "primitives", "engine"},
-    "aio": {"escape", "errors", "logs", "primitives", "engine", "aqueduct", "transport"},
+    "aio": {"escape", "errors", "logs", "primitives", "engine", "aqueduct", "quicr", "transport"},
     "spool": {"errors", "primitives"},
     "flight": {"errors", "primitives", "spool"},
     "monitoring": {"errors", "primitives", "flight"},

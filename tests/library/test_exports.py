@@ -6,10 +6,11 @@ import ast
 import inspect
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
-import aqueduct
+import aqueduct.quicr
 from tests.support.repository import ROOT
 from tests.support.waiting import environment
 
@@ -30,18 +31,24 @@ def test_it_is_light() -> None:
     assert not loaded & HEAVY
 
 
-def test_all_that_is_imported_is_exported() -> None:
-    tree = ast.parse((ROOT / "aqueduct" / "__init__.py").read_text("utf-8"))
+@pytest.mark.parametrize(
+    ("module", "file"), [(aqueduct, "__init__.py"), (aqueduct.quicr, "quicr.py")]
+)
+def test_all_that_is_imported_is_exported(module: ModuleType, file: str) -> None:
+    tree = ast.parse((ROOT / "aqueduct" / file).read_text("utf-8"))
     imported = {
         alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }
-    assert sorted(imported) == aqueduct.__all__
+    assert sorted(imported) == module.__all__
 
 
-@pytest.mark.parametrize("name", aqueduct.__all__)
-def test_each_name_says_what_it_is_for(name: str) -> None:
+NAMES = [(module, name) for module in (aqueduct, aqueduct.quicr) for name in module.__all__]
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES)
+def test_each_name_says_what_it_is_for(module: ModuleType, name: str) -> None:
     """In words of its own: that of a dataclass would be its signature."""
-    found = getattr(aqueduct, name)
+    found = getattr(module, name)
     text = vars(found).get("__doc__") if inspect.isclass(found) else found.__doc__
     first = (text or "").strip().split("\n\n")[0]
     assert first.endswith((".", ":"))

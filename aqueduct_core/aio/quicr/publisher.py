@@ -104,6 +104,7 @@ class Publisher:
         engine, now = self._connection.engine, self._connection.driver.now()
         engine.cancel(self._stream, now)
         self._connection.kick()
+        self.lost(self._ended("this side"))
 
     async def __aenter__(self) -> Self:
         return self
@@ -131,15 +132,9 @@ class Publisher:
                 self._complete = True
                 self._connection.forget(self._stream)
             case Ended(_, reason, by_peer):
-                who = "the receiver" if by_peer else "this side"
-                self.lost(
-                    ChannelEnded(
-                        "CANCELLED" if reason is EndReason.CANCELLED else "LOST",
-                        f"{self._name} was ended by {who} before its final point",
-                        "Publish it again",
-                    )
-                )
-                self._connection.forget(self._stream)
+                if reason is not EndReason.LOST:  # of which the connection tells more
+                    self.lost(self._ended("the receiver" if by_peer else "this side"))
+                    self._connection.forget(self._stream)
         self._changed.fire()
 
     def lost(self, error: ChannelEnded) -> None:
@@ -147,9 +142,13 @@ class Publisher:
             self._error = error
         self._changed.fire()
 
-    @property
-    def _name(self) -> str:
-        return f"The media '{url_text(self._url)}' at {self._connection.where}"
+    def _ended(self, who: str) -> ChannelEnded:
+        return ChannelEnded(
+            "CANCELLED",
+            f"The media '{url_text(self._url)}' at {self._connection.where} was ended by {who} "
+            "before its final point",
+            "Publish it again",
+        )
 
     def _check(self) -> None:
         if self._error is not None:

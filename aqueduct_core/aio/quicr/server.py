@@ -19,7 +19,7 @@ from aqueduct_core.primitives.host_port import HostPort, is_loopback, parse_url
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import ALPN, QuicrEngine
 from aqueduct_core.quicr.events import QuicrEvent
-from aqueduct_core.quicr.faults import INTERNAL_ERROR
+from aqueduct_core.quicr.faults import INTERNAL_ERROR, NO_ERROR
 from aqueduct_core.quicr.relay.config import RelayConfig
 from aqueduct_core.quicr.relay.media import UrlCounts
 from aqueduct_core.quicr.relay.relay import Relay
@@ -61,7 +61,6 @@ class MediaServer:
         self._listener: Listener
         self._drivers: dict[QuicrEngine, Driver] = {}
         self._dialling: asyncio.Task[None] | None = None
-        self._dialled: Driver | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._refusals = RefusalLog(_logger, self._loop.call_later)
@@ -118,12 +117,11 @@ class MediaServer:
             self._dialling.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._dialling
-        for engine, driver in list(self._drivers.items()):
-            engine.shutdown(0, "the server closes", driver.now())
+        await self._listener.close(NO_ERROR, "the server closes")
+        for engine, driver in list(self._drivers.items()):  # the upstream's, if it is there
+            engine.shutdown(NO_ERROR, "the server closes", driver.now())
             driver.kick(urgent=True)
-        await self._listener.close()
-        if self._dialled is not None:
-            await self._dialled.wait_closed()  # its socket is not the listener's
+            await driver.wait_closed()
         self._refusals.close()
 
     async def __aenter__(self) -> Self:
@@ -187,7 +185,7 @@ class MediaServer:
         engine = QuicrEngine(client=True, config=self._config)
         self.relay.dialled(engine)
         try:
-            self._dialled = await dial(
+            await dial(
                 *upstream,
                 alpn=ALPN,
                 settings=CLIENT_LINK,

@@ -28,8 +28,7 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "watch",
         help="print the URLs of media as they appear",
         description="Prints the URL of each media that begins with PREFIX, byte by byte: those "
-        "that the server knows, and those that come. It knows of a media also when somebody has "
-        "asked for it.",
+        "that are posted, and those that come.",
         examples=EXAMPLES,
     )
     parser.add_argument("endpoint", metavar="quicr://HOST:PORT")

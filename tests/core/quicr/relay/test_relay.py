@@ -12,6 +12,7 @@ from aqueduct_core.quicr.relay.config import RelayConfig
 from aqueduct_core.transport.in_memory.network import MemoryNetwork
 from tests.core.quicr.ends import Objects, media
 from tests.core.quicr.relay.stations import Client, Station
+from tests.support.rules import rule
 
 MEDIA = media(3, 4, 1, size=2_000)
 
@@ -45,6 +46,7 @@ def test_what_is_posted_is_read(posted: bool, read: bool) -> None:
     assert counts.bytes == sum(map(len, payloads(MEDIA).values()))
 
 
+@rule("Q-14", "Q-21")
 def test_a_post_meets_readers_that_wait() -> None:
     """Q14, Q21."""
     station = origin()
@@ -59,6 +61,7 @@ def test_a_post_meets_readers_that_wait() -> None:
         assert reader.got(get).payloads == payloads(MEDIA)
 
 
+@rule("Q-21")
 def test_a_second_post_of_a_url_attaches_to_the_first() -> None:
     """Q21: one publisher goes, another one brings the same and what follows."""
     station = origin()
@@ -114,6 +117,7 @@ def test_a_late_joiner_gets_what_the_cache_holds() -> None:
         assert reader.got(get).start == (1, 0)
 
 
+@rule("Q-29")
 def test_a_media_goes_ten_seconds_after_its_last_reader_had_it() -> None:
     """Q29; after that its URL is unknown."""
     station = origin()
@@ -134,6 +138,7 @@ def test_a_media_goes_ten_seconds_after_its_last_reader_had_it() -> None:
     assert reader.got(late).objects == {}
 
 
+@rule("Q-29", "K-1")
 def test_a_media_that_nobody_reads_stays_as_long_as_its_objects() -> None:
     station = origin()
     publisher = station.client()
@@ -157,6 +162,7 @@ def test_a_url_that_was_only_asked_for_is_forgotten() -> None:
     assert station.relay.counts() == []
 
 
+@rule("Q-30")
 def test_readers_wait_for_a_repost_and_then_have_what_came() -> None:
     """Q29, Q30: thirty seconds; an object that never came whole is a hole."""
     station = origin()
@@ -211,6 +217,7 @@ def test_a_stopped_reader_costs_nobody_else_anything() -> None:
     assert end.unsent < 2 << 20
 
 
+@rule("Q-36")
 def test_a_reader_that_goes_on_has_a_hole_for_all_that_has_gone() -> None:
     station = origin(RelayConfig(memory=1 << 18))
     publisher, reader = station.client(), station.client(stream_window=1 << 15)
@@ -245,6 +252,7 @@ def test_a_reader_that_goes_on_has_a_hole_for_all_that_has_gone() -> None:
 # subscriptions
 
 
+@rule("Q-22", "Q-25")
 def test_a_subscriber_hears_of_what_there_is_newest_first_and_of_what_comes() -> None:
     """Q22: of each URL with its prefix, once."""
     station = origin()
@@ -267,6 +275,7 @@ def test_a_subscriber_hears_of_what_there_is_newest_first_and_of_what_comes() ->
     assert urls(watcher, everything)[-1] == b"cam/4"
 
 
+@rule("Q-23")
 def test_a_url_that_is_only_asked_for_is_told_to_nobody() -> None:
     """Unlike in the prototype (Q23)."""
     station = origin()

@@ -1,0 +1,103 @@
+"""Reading a media: its order, its ends, and a program that is slow."""
+
+from __future__ import annotations
+
+import pytest
+
+from aqueduct_core.errors import ChannelEnded
+from aqueduct_core.quicr.media.position import Position
+from aqueduct_core.quicr.media.reception import GapReason
+from tests.core.aio.quicr.scene import net, publish, read_all
+from tests.core.quicr.ends import media
+from tests.support.event_loop import eventually, in_loop
+from tests.support.rules import rule
+from tests.support.virtual_loop import let_happen
+
+
+@in_loop
+@rule("Q-14")
+async def test_a_url_that_nobody_posts_is_waited_for_as_long_as_is_asked() -> None:
+    async with net() as net_:
+        await net_.origin()
+        client = await net_.client()
+        async with client.request("nobody", timeout=0.5) as reader:
+            with pytest.raises(ChannelEnded, match=r"NO_REPLY.*'nobody'.*came in 0.5 s"):
+                await anext(reader)
+
+
+@in_loop
+async def test_a_timeout_begins_anew_with_each_object() -> None:
+    async with net() as net_:
+        await net_.origin()
+        client = await net_.client()
+        async with (
+            client.request("slow", timeout=0.5) as reader,
+            client.publish("slow") as publisher,
+        ):
+            for number in range(4):
+                await publisher.send(b"x")
+                assert (await anext(reader)).object == number
+                await let_happen(0.3)
+
+
+@in_loop
+@rule("Q-16")
+async def test_objects_before_the_beginning_that_is_asked_for_are_left_out() -> None:
+    async with net() as net_:
+        await net_.origin()
+        client = await net_.client()
+        await publish(client, "a", media(3, 3))
+        later = {position: each for position, each in media(3, 3).items() if position >= (1, 1)}
+        for datagram in (False, True):
+            reader = client.request("a", datagram=datagram, begin=Position(1, 1))
+            assert await read_all(reader) == later
+
+
+@in_loop
+@rule("Q-6", "Q-7")
+async def test_a_reader_that_leaves_is_forgotten_by_the_server() -> None:
+    async with net() as net_:
+        server = await net_.origin()
+        client = await net_.client()
+        async with client.publish("a") as publisher:
+            async with client.request("a") as reader:
+                await publisher.send(b"x")
+                assert (await anext(reader)).payload == b"x"
+                await eventually(lambda: server.counts()[0].readers == 1)
+            await eventually(lambda: server.counts()[0].readers == 0)
+            with pytest.raises(StopAsyncIteration):
+                await anext(reader)
+
+
+@in_loop
+async def test_a_program_that_does_not_read_has_the_stream_wait() -> None:
+    async with net() as net_:
+        server = await net_.origin()
+        client = await net_.client()
+        objects = media(400, size=60_000)
+        reader = client.request("a")
+        await publish(client, "a", objects)
+        await eventually(lambda: reader._bytes > 4 << 20)
+        await let_happen(1)
+        assert reader._bytes < 10 << 20
+        assert server.counts()[0].readers == 1
+        assert await read_all(reader) == objects
+
+
+@in_loop
+@rule("Q-9")
+async def test_datagrams_that_nobody_reads_are_told_as_gaps() -> None:
+    async with net() as net_:
+        await net_.origin()
+        client = await net_.client()
+        objects = media(300, size=60_000)
+        reader = client.request("a", datagram=True, hole_timeout=0.2)
+        await publish(client, "a", objects)
+        await eventually(lambda: reader.final is not None and reader._over)
+        got = {each.position: each.payload async for each in reader}
+        missing = [gap for gap in reader.gaps if gap.reason is GapReason.TIME]
+        assert missing == reader.gaps
+        assert missing
+        told = sum(gap.missing.stop.object - gap.missing.start.object for gap in missing)
+        assert len(got) + told == len(objects)
+        assert all(objects[position][1] == payload for position, payload in got.items())
