@@ -13,10 +13,11 @@ from tests.core.intake.lives import run
 from tests.core.intake.quicr.scene import settings
 from tests.core.intake.quicr.site import asking, listening
 from tests.support.intake_process import IntakeProcess, Site
+from tests.support.rules import rule
 
 
-def test_q1_only_who_dials_opens_streams_and_all_have_two_directions() -> None:
-    """Q1."""
+@rule("Q-1")
+def test_only_who_dials_opens_streams_and_all_have_two_directions() -> None:
     assert adapter_named("quicr") is ADAPTER
     listens, dials = ADAPTER.link(settings()), ADAPTER.link(settings(("u",)))
     assert (listens.max_streams_uni, dials.max_streams_uni) == (0, 0)

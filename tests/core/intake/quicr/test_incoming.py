@@ -12,6 +12,7 @@ from aqueduct_core.intake.quicr.media import MediaIntake
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.quicr.media.fragment import Fragment, hole
 from aqueduct_core.quicr.media.position import BEGIN, Position, at_number
+from tests.support.rules import rule
 
 TIMEOUT = 5.0
 
@@ -55,7 +56,8 @@ def missing(first: tuple[int, int], stop: tuple[int, int], *, lost: bool) -> Mis
     return Missing(Position(*first).number, Position(*stop).number, lost)
 
 
-def test_q11_a_stream_is_one_range_of_marks() -> None:
+@rule("Q-11")
+def test_a_stream_is_one_range_of_marks() -> None:
     spool, now = Spool(), 0.0
     media = incoming(spool, datagram=False)
     for group in range(20):
@@ -69,8 +71,9 @@ def test_q11_a_stream_is_one_range_of_marks() -> None:
     assert media.complete
 
 
+@rule("Q-13")
 @pytest.mark.parametrize("order", ["media", "arrival"])
-def test_q13_datagrams_out_of_order_are_one_range_in_the_end(order: str) -> None:
+def test_datagrams_out_of_order_are_one_range_in_the_end(order: str) -> None:
     spool = Spool()
     media = incoming(spool, order=order)
     for at in [(0, 1), (1, 1), (0, 0), (2, 0), (1, 0)]:
@@ -110,8 +113,9 @@ def test_what_does_not_come_is_a_gap_and_stays_one() -> None:
     assert spool.store(again.arrived()) == [(0, 3)]
 
 
-def test_q15_a_start_that_is_told_late_makes_no_gap() -> None:
-    """Q15: a relay tells it behind the objects; only then it is known what is missing before."""
+@rule("Q-15")
+def test_a_start_that_is_told_late_makes_no_gap() -> None:
+    """A relay tells it behind the objects; only then it is known what is missing before."""
     spool = Spool()
     media = incoming(spool)
     media.handle([piece(5, 0, 4), piece(5, 1)], 0, 0.0)
@@ -127,8 +131,9 @@ def test_q15_a_start_that_is_told_late_makes_no_gap() -> None:
     assert list(spool.known) == [(Position(5, 0).number, Position(5, 3).number)]
 
 
+@rule("Q-15")
 @pytest.mark.parametrize("how", ["finish", "over"])
-def test_q15_without_a_start_point_it_was_the_beginning(how: str) -> None:
+def test_without_a_start_point_it_was_the_beginning(how: str) -> None:
     spool = Spool()
     media = incoming(spool)
     media.handle([piece(0, 3)], 0, 0.0)
@@ -181,6 +186,7 @@ def test_a_first_read_misses_nothing_wherever_it_begins() -> None:
     assert list(spool.known) == [(Position(7, 2).number, Position(7, 3).number)]
 
 
+@rule("Q-16")
 def test_what_is_not_wanted_is_neither_a_row_nor_missing() -> None:
     spool = Spool()
     media = incoming(spool, datagram=False, start_group=1, start_object=1)
@@ -196,7 +202,8 @@ def test_what_is_not_wanted_is_neither_a_row_nor_missing() -> None:
     assert len(spool.known) == 1
 
 
-def test_q36_holes_are_rows_without_content() -> None:
+@rule("Q-36")
+def test_holes_are_rows_without_content() -> None:
     media = incoming(Spool(), datagram=False)
     media.handle([piece(0, 0), hole(Position(0, 1)), piece(0, 2, data=b"yz")], 30, 0.0)
     media.finish(Position(0, 3), 0.0)

@@ -14,6 +14,7 @@ from aqueduct_core.intake.quicr.roles import ReaderSession
 from aqueduct_core.quicr.events import Ended, EndReason, Requested, Subscribed
 from tests.core.intake.quicr.scene import MediaScene, media_bench, settings
 from tests.core.quicr.ends import media, queue_of
+from tests.support.rules import rule
 
 
 def remote() -> QuicrRemote:
@@ -68,7 +69,8 @@ def test_media_are_asked_for_on_the_next_connection_until_they_have_finished(
         assert len(b.rows()) == 9
 
 
-def test_q25_urls_are_told_and_asked_for_once(tmp_path: Path) -> None:
+@rule("Q-25")
+def test_urls_are_told_and_asked_for_once(tmp_path: Path) -> None:
     with media_bench(tmp_path) as b:
         scene = MediaScene(b, settings(prefix="cam"))
         scene.run(0.5)

@@ -23,6 +23,7 @@ from tests.core.intake.quicr.site import (
 )
 from tests.core.quicr.ends import Objects, media
 from tests.support.intake_process import IntakeProcess, Site
+from tests.support.rules import rule
 from tests.support.waiting import LONG, wait_until
 
 
@@ -34,11 +35,10 @@ async def complete(intake: IntakeProcess) -> IntakeStatus:
     return await asyncio.to_thread(wait_until, probe, LONG, "the end of what was asked for")
 
 
+@rule("Q-8", "Q-9")
 @pytest.mark.parametrize("delivery", ["stream", "datagram"])
-def test_q8_q9_media_are_asked_for_to_their_ends_and_then_no_more(
-    delivery: str, tmp_path: Path
-) -> None:
-    """Q8, Q9: with the final point and all before it durable our side ends; a media that has
+def test_media_are_asked_for_to_their_ends_and_then_no_more(delivery: str, tmp_path: Path) -> None:
+    """With the final point and all before it durable our side ends; a media that has
     finished is not asked for by a later life of the intake."""
     site, one, other = Site(tmp_path), media(4, 3, size=2_500), media(2)
 
@@ -67,8 +67,9 @@ def test_q8_q9_media_are_asked_for_to_their_ends_and_then_no_more(
     run(main())
 
 
-def test_q22_media_under_a_prefix_are_found_while_the_intake_runs(tmp_path: Path) -> None:
-    """Q22, Q24, Q25: those that there are, and those that come; each is asked for once."""
+@rule("Q-22", "Q-25")
+def test_media_under_a_prefix_are_found_while_the_intake_runs(tmp_path: Path) -> None:
+    """Those that there are, and those that come; each is asked for once."""
     site = Site(tmp_path)
 
     async def main() -> None:
@@ -89,11 +90,10 @@ def test_q22_media_under_a_prefix_are_found_while_the_intake_runs(tmp_path: Path
     run(main())
 
 
+@rule("Q-16")
 @pytest.mark.parametrize("delivery", ["stream", "datagram"])
-def test_q16_after_a_restart_all_comes_again_and_is_stored_once(
-    delivery: str, tmp_path: Path
-) -> None:
-    """Q16: there is no seek; what is stored is known by URL, group and object. Killed as it was,
+def test_after_a_restart_all_comes_again_and_is_stored_once(delivery: str, tmp_path: Path) -> None:
+    """There is no seek; what is stored is known by URL, group and object. Killed as it was,
     the intake has lost nothing that was durable, and everything else comes again."""
     site = Site(tmp_path)
     seen: list[int] = []
@@ -119,6 +119,7 @@ def test_q16_after_a_restart_all_comes_again_and_is_stored_once(
     run(main())
 
 
+@rule("Q-15", "Q-16")
 def test_a_start_behind_what_is_stored_is_told_as_lost(tmp_path: Path) -> None:
     """The cache of an origin keeps an object for two minutes: who was away for longer misses
     some. A first read begins where the origin does, and misses nothing (Q15)."""

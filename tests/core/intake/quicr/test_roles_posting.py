@@ -11,11 +11,13 @@ from tests.core.intake.quicr.peers import publishing
 from tests.core.intake.quicr.site import event_when, expected, listening, objects_of, stored
 from tests.core.quicr.ends import media
 from tests.support.intake_process import Site
+from tests.support.rules import rule
 
 
+@rule("Q-17", "Q-18")
 @pytest.mark.parametrize("delivery", ["stream", "datagram"])
-def test_q17_what_is_posted_is_stored_and_ended_when_durable(delivery: str, tmp_path: Path) -> None:
-    """Q17, Q18: our end is the proof that all of it is durable."""
+def test_what_is_posted_is_stored_and_ended_when_durable(delivery: str, tmp_path: Path) -> None:
+    """Our end is the proof that all of it is durable."""
     site = Site(tmp_path)
     one, other = media(3, 2, 4, size=3_000, flags=0x81), media(1)
 

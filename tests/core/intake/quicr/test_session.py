@@ -12,11 +12,13 @@ from aqueduct_core.quicr.events import Ended, EndReason
 from aqueduct_core.quicr.media.position import Position
 from tests.core.intake.quicr.scene import MediaScene, media_bench, post, settings
 from tests.core.quicr.ends import Objects, media
+from tests.support.rules import rule
 
 
+@rule("Q-18")
 @pytest.mark.parametrize("delivery", ["stream", "datagram"])
 @pytest.mark.parametrize("order", ["media", "arrival"])
-def test_q18_all_is_durable_before_our_end(delivery: str, order: str, tmp_path: Path) -> None:
+def test_all_is_durable_before_our_end(delivery: str, order: str, tmp_path: Path) -> None:
     objects = media(4, 6, 2, size=2_000)
     with media_bench(tmp_path) as b:
         scene = MediaScene(b, settings(delivery=delivery, order=order), loss=0.05, seed=3)
@@ -102,8 +104,9 @@ def test_a_lost_connection_ends_what_is_open_and_acks_nothing_more(tmp_path: Pat
         assert finished["counts"] == {"reliableStored": 1, "holes": 0, "deduped": 3}
 
 
-def test_q14_who_asks_an_intake_waits_as_for_an_unknown_url(tmp_path: Path) -> None:
-    """Q14: nothing is answered; the connection stays."""
+@rule("Q-14")
+def test_who_asks_an_intake_waits_as_for_an_unknown_url(tmp_path: Path) -> None:
+    """Nothing is answered; the connection stays."""
     with media_bench(tmp_path) as b:
         scene = MediaScene(b, settings())
         now = scene.link.now

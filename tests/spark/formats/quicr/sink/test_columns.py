@@ -16,6 +16,7 @@ from aqueduct_spark.formats.quicr.sink.columns import (
     check_columns,
     posted_table_schema,
 )
+from tests.support.rules import rule
 
 
 def frame(columns: str) -> StructType:
@@ -108,6 +109,7 @@ def test_an_option_beats_the_column() -> None:
     assert (rows.flags, rows.groups, rows.objects) == ([0, 0], None, None)
 
 
+@rule("Q-37", "Q-38")
 @pytest.mark.parametrize(
     ("column", "text"),
     [

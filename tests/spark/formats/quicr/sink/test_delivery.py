@@ -18,6 +18,7 @@ from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.batches import Destination
 from aqueduct_spark.write.sink import SentCounts, WriteIdentity, check_whole
 from tests.spark.formats.quicr.sink.taker import Taker, taking
+from tests.support.rules import rule
 
 
 def options(*where: str, stream: bool = False, **given: str) -> WriteOptions:
@@ -47,6 +48,7 @@ def rows(
     )
 
 
+@rule("Q-18", "Q-19")
 @pytest.mark.parametrize("delivery", ["stream", "datagram"])
 def test_each_url_is_one_post_that_is_proven_by_its_end(delivery: str) -> None:
     async def main() -> SentCounts:
