@@ -109,8 +109,9 @@ def check_columns(schema: StructType, payload_format: str, url: str | None) -> N
         )
 
 
-def posted_table_schema(payload_format: str, url: str | None) -> StructType:
-    """The columns of a table that rows are inserted into.
+def posted_table_schema(payload_format: str) -> StructType:
+    """The columns of a table that rows are inserted into; of its URL option ``url`` beats the
+    column.
 
     Raises:
         SchemaMismatch: REQUIRED: with ``json`` only the user knows them.
@@ -122,8 +123,6 @@ def posted_table_schema(payload_format: str, url: str | None) -> StructType:
             "Write a frame that has them",
         )
     kind = _VALUE[payload_format][0]
-    if url is not None:
-        return StructType().add("flags", ShortType()).add("value", VarcharType(1 << 24))
     return StructType().add("value", kind).add("url", VarcharType(LONGEST_URL))
 
 

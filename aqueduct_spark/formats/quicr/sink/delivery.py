@@ -41,8 +41,7 @@ class QuicrSink(Sink):
         check_columns(schema, options.payload_format, own.url)
 
     def table_schema(self, options: WriteOptions) -> StructType:
-        own: QuicrWrite = options.own
-        return posted_table_schema(options.payload_format, own.url)
+        return posted_table_schema(options.payload_format)
 
     def splitter(self, options: WriteOptions) -> UrlSplitter:
         own: QuicrWrite = options.own

@@ -106,7 +106,15 @@ def test_rows_that_are_posted_are_rows_where_they_are_taken(
     writer = writer.option("endpoint", endpoint).option("tls.insecure", "true")
     for _ in range(2):  # the same rows again are no more rows
         writer.option("group", "7").save()
-    found = await_table(quicr, query, 60)
+    spark.sql(
+        f"CREATE TABLE posts USING quicr OPTIONS (endpoint '{endpoint}', `tls.insecure` 'true', "
+        "payloadFormat 'text')"
+    )
+    spark.sql("INSERT INTO posts VALUES ('by SQL', 'sql')")
+    spark.sql("DROP TABLE posts")
+    found = await_table(quicr, query, 61)
+    assert [row for row in found if row[0] == "sql"] == [("sql", 0, 0, b"by SQL")]
+    found = [row for row in found if row[0] != "sql"]
     assert len(found) == 60
     assert {(url, group) for url, group, _, _ in found} == {(f"cam/{n}", 7) for n in range(4)}
     assert [number for url, _, number, _ in found if url == "cam/0"] == list(range(15))
