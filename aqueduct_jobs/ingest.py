@@ -24,8 +24,11 @@ KNOWN: config.Known = {
 }
 
 
-def start(spark: SparkSession, tables: config.Tables) -> StreamingQuery:
-    frame = spark.readStream.format("aqueduct").options(**config.options(tables["source"])).load()
+def start(
+    spark: SparkSession, tables: config.Tables, source: str = "aqueduct", job: str = "ingest"
+) -> StreamingQuery:
+    """The query, from the format ``source``; it has the name of the ``job``, if it has no other."""
+    frame = spark.readStream.format(source).options(**config.options(tables["source"])).load()
     where = tables["select"].get("where")
     if where:
         frame = frame.where(str(where))
@@ -37,7 +40,7 @@ def start(spark: SparkSession, tables: config.Tables) -> StreamingQuery:
     writer = (
         frame.writeStream.format(str(sink.pop("format", "parquet")))
         .outputMode(str(sink.pop("outputMode", "append")))
-        .queryName(str(tables["query"].get("name", "ingest")))
+        .queryName(str(tables["query"].get("name", job)))
     )
     partition_by = config.strings(tables, "sink", "partitionBy")
     if partition_by:

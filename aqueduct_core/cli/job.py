@@ -30,6 +30,7 @@ from aqueduct_core.errors import InvalidOption
 
 JOBS = {
     "ingest": "Aqueduct channels into a table, or any other sink of Spark",
+    "media_ingest": "QUICR media into a table, or any other sink of Spark",
     "publish": "rows of files to an Aqueduct endpoint",
     "bridge": "Aqueduct channels, transformed, into Aqueduct channels",
     "replay": "a range of a spool, or a table, sent again at its pace",

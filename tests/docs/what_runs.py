@@ -31,6 +31,7 @@ ELSEWHERE = {
     "docs/errors.md": "tests/docs/test_errors.py tests/support/errors_page.py",
     "docs/library.md": "tests/docs/test_library.py",
     "docs/monitoring.md": "tests/docs/test_monitoring.py",
+    "docs/process-table.md": "tests/docs/test_process_table.py",
     "docs/protocol.md": "tests/docs/test_protocol.py",
     "docs/quicr.md": "tests/docs/test_quicr.py",
     "docs/security.md": "tests/docs/test_security.py",
@@ -74,6 +75,7 @@ NOT_RUN = {
     ("docs/reading.md", "A read that is complete, or fails", 1): (
         "it needs a server: tests/spark/read/batch/test_dial.py has one"
     ),
+    ("docs/process-table.md", "Through two relays", 1): "its test has three of them in one process",
     ("docs/recipes.md", "Upserts", 2): "it needs the jars of Delta",
     ("docs/recipes.md", "A database, by JDBC", 1): "it needs a database and its driver",
     ("docs/start.md", "Install", 1): "the tests have the wheel in their environment",

@@ -68,6 +68,7 @@ def test_one_string_stands_for_a_list() -> None:
     [
         ("ingest.toml", ingest.KNOWN),
         ("demo.toml", ingest.KNOWN),
+        ("media_ingest.toml", ingest.KNOWN),
         ("publish.toml", publish.KNOWN),
     ],
 )
