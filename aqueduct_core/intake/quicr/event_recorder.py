@@ -31,6 +31,10 @@ from aqueduct_core.intake.storage.pending import GroupListener, PendingEvent
 from aqueduct_core.primitives.ranges import stretches
 from aqueduct_core.quicr.media.position import BEGIN, Position, at_number
 
+MAX_MISSING = 64
+"""Of what is found missing at once, that are events of their own; the others are one together: who
+scatters objects on purpose must not fill the disk."""
+
 MAX_CONFLICTS = 16
 """Of one media, that are events of their own; of more their number, with its end."""
 
@@ -65,13 +69,19 @@ class MediaEvents:
     def missing(self, source: UrlSource, found: Sequence[Missing], start: Position | None) -> None:
         """Durable before any row that comes behind: who sees that a row is there, sees in the log
         of events what is missing before it."""
-        for first, stop, lost in found:
+        for first, stop, lost in found[:MAX_MISSING]:
             what = f"objects {at_number(first)} to {at_number(stop - 1)}"
             if lost:
                 reason = f"{what} are stored nowhere: the sender begins at {start}"
             else:
                 reason = f"{what} did not come, and are waited for no more"
             self._record(LOST if lost else GAP, source, reason=reason, first=first, last=stop - 1)
+        rest = found[MAX_MISSING:]
+        if rest:
+            first, last = rest[0].first, rest[-1].stop - 1
+            what = f"{len(rest)} more stretches of objects"
+            reason = f"{what} from {at_number(first)} to {at_number(last)} did not come"
+            self._record(GAP, source, reason=reason, first=first, last=last)
         if found:
             self._groups.flush()
 

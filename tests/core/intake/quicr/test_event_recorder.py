@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aqueduct_core.intake.quicr.event_recorder import MAX_CONFLICTS
+from aqueduct_core.intake.quicr.event_recorder import MAX_CONFLICTS, MAX_MISSING
 from aqueduct_core.quicr.events import Fragments
 from aqueduct_core.quicr.media.fragment import Fragment
 from aqueduct_core.quicr.media.position import Position
@@ -65,3 +65,22 @@ def test_a_hole_is_no_other_content(tmp_path: Path) -> None:
             assert len(scene.events("finished")) == 1 + (come is holed)
         assert scene.objects() == whole
         assert not scene.events("conflict")
+
+
+def test_many_gaps_at_once_are_few_events(tmp_path: Path) -> None:
+    """As of a publisher that scatters its objects."""
+    count = 500
+    with media_bench(tmp_path) as b:
+        scene = MediaScene(b, settings(delivery="datagram", hole_timeout=1.0))
+        stream = post(scene, {Position(0, 0): (0, b"a")}, finished=False)
+        scene.run(0.2)
+        scattered = [Fragment(0, 2 * n, 0, b"x", True) for n in range(1, count)]
+        scene.session.handle([Fragments(stream, scattered, 0)])
+        scene.run(2.0)
+        assert len(scene.objects()) == count
+        gaps = scene.events("gap")
+        assert len(gaps) == MAX_MISSING + 1
+        assert [(gap["first"], gap["last"]) for gap in gaps[:2]] == [(1, 1), (3, 3)]
+        more = count - 1 - MAX_MISSING
+        assert gaps[-1]["reason"].startswith(f"{more} more stretches of objects from (0, 129)")
+        assert gaps[-1]["last"] == 2 * count - 3
