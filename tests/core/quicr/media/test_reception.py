@@ -79,7 +79,6 @@ def test_a_media_comes_in_its_order_however_it_travelled(data: st.DataObject) ->
         assert found.flags in ((0xFF,) if found.payload is None else (0, 0x81))
 
 
-@rule("Q-27")
 def test_arrival_order_gives_on_what_is_whole_at_once() -> None:
     reception = Reception(order="arrival")
     reception.handle([one(2, 0, previous=3), one(0, 5), *pieces(one(0, 0), 1)], 1.0)
