@@ -97,14 +97,21 @@ class MediaServer:
         self, host: str, port: int, tls: ServerTls, settings: LinkSettings, limits: ListenLimits
     ) -> None:
         """Listen there. Raises: ConnectFailed, TlsFailed, InvalidOption."""
-        protocol = ListenedProtocol(self._welcome, settings, INTERNAL_ERROR)
-        self._listener = await listen(
-            host, port, {ALPN: protocol}, tls=tls, limits=limits, transport=self._transport
+        protocol = ListenedProtocol(self.welcome, settings, INTERNAL_ERROR)
+        self.listen_on(
+            await listen(
+                host, port, {ALPN: protocol}, tls=tls, limits=limits, transport=self._transport
+            )
         )
         if not is_loopback(self.address[0]):
             _logger.warning(
                 "everybody who reaches %s may post and read: QUICR has no tokens", self.url
             )
+
+    def listen_on(self, listener: Listener) -> None:
+        """Take the connections of ``listener``, which calls `welcome` for each, and may have other
+        protocols beside."""
+        self._listener = listener
 
     async def close(self) -> None:
         """Close all connections; what is cached is gone. May be called again."""
@@ -135,7 +142,8 @@ class MediaServer:
     ) -> None:
         await self.close()
 
-    def _welcome(self, peer: PeerInfo, now: float) -> tuple[QuicrEngine, OnEvents]:
+    def welcome(self, peer: PeerInfo, now: float) -> tuple[QuicrEngine, OnEvents]:
+        """A handshake is complete: an engine, and who takes its events."""
         return QuicrEngine(client=False, config=self._config), self._on_events
 
     def _on_events(self, driver: Driver, events: list[QuicrEvent]) -> None:
