@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import aqueduct
-from aqueduct import testing
+from aqueduct import quicr, testing
 from aqueduct.testing import Network, RecordingServer
 from tests.core.aio.storing import Store
 from tests.core.aio.test_ends import CONNECTIONS, HALVES, Ends
@@ -168,11 +168,17 @@ def test_the_table_of_ends_is_what_the_tests_of_ends_show() -> None:
 
 
 def test_every_name_is_on_the_page_of_the_reference() -> None:
-    named = re.findall(r"^\.\. auto(?:class|function):: (\w+)$", REFERENCE, re.MULTILINE)
-    assert len(named) == len(set(named))
-    assert {*aqueduct.__all__, *testing.__all__} <= set(named)
-    modules = re.findall(r"^\.\. currentmodule:: ([\w.]+)$", REFERENCE, re.MULTILINE)
-    assert set(modules) == {
-        *("aqueduct", "aqueduct.testing"),
+    named: dict[str, list[str]] = {}
+    line = r"^\.\. (currentmodule|auto(?:class|function)):: ([\w.]+)$"
+    for kind, name in re.findall(line, REFERENCE, re.MULTILINE):
+        if kind == "currentmodule":
+            names = named.setdefault(name, [])
+        else:
+            names.append(name)
+    assert all(len(names) == len({*names}) for names in named.values())
+    for module in (aqueduct, quicr, testing):
+        assert {*module.__all__} <= {*named[module.__name__]}
+    assert {*named} == {
+        *("aqueduct", "aqueduct.quicr", "aqueduct.testing"),
         *("aqueduct.testing.spools", "aqueduct.testing.fixtures"),
     }

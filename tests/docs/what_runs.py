@@ -10,6 +10,7 @@ IN_A_SESSION = (
     "docs/events.md",
     "docs/recipes.md",
     "docs/backup.md",
+    "docs/quicr-library.md",
 )
 """Pages that `test_pages` walks, with a session of Spark."""
 

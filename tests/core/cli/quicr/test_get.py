@@ -55,9 +55,11 @@ def test_what_nobody_posts_is_waited_for(origin: Listener, certificates: Path) -
 
 
 def test_mistakes_are_told_by_name(origin: Listener, certificates: Path) -> None:
-    for words, name in (
-        ((origin.url.replace("quicr", "aqueduct"), "a"), "AQUEDUCT_INVALID_OPTION.BAD_VALUE"),
-        ((origin.url, "a\\b"), "AQUEDUCT_INVALID_OPTION.BAD_VALUE"),
-        (("quicr://127.0.0.1:9", "a"), "AQUEDUCT_CONNECT.REFUSED"),
+    other = origin.url.replace("quicr", "aqueduct")
+    for words, name, text in (
+        ((other, "a"), "AQUEDUCT_INVALID_OPTION.BAD_VALUE", "does not start with quicr://"),
+        ((origin.url, "a\\b"), "AQUEDUCT_INVALID_OPTION.BAD_VALUE", "backslash is written twice"),
+        (("quicr://127.0.0.1:9", "a"), "AQUEDUCT_CONNECT.REFUSED", "127.0.0.1"),
     ):
-        one_error(aqueduct("quicr", "get", *words, *trust(certificates)), name)
+        done = aqueduct("quicr", "get", *words, *trust(certificates))
+        assert text in one_error(done, name)
