@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 import aqueduct
+from aqueduct import quicr
 from aqueduct_core.aqueduct.conventions import dedupe
 from tests.support.event_loop import client_tls, in_loop, server_tls
 from tests.support.source_tree import product
 
 RUN = {
     "aqueduct": "client",
+    "aqueduct.quicr": "media",
     "aqueduct_core.aio.producer": "client",
     "aqueduct_core.aio.halves": "connected",
     "aqueduct_core.aqueduct.conventions.dedupe": "receiving",
@@ -100,6 +102,19 @@ async def test_clients_of_a_server(name: str) -> None:
             }
             await run(code.replace("aqueduct://host:4433", url), names)
     assert seen
+
+
+@in_loop
+async def test_media_go_to_an_origin_and_back() -> None:
+    read: list[tuple[object, ...]] = []
+    async with quicr.serve_origin("127.0.0.1", 0, tls=server_tls()) as origin:
+        for code in code_of("aqueduct.quicr"):
+            names = {
+                "connect": partial(quicr.connect, tls=client_tls()),
+                "print": lambda *values: read.append(values),
+            }
+            await run(code.replace("quicr://host:4433", origin.url), names)
+    assert read == [(0, 0, b"first")]
 
 
 @in_loop
