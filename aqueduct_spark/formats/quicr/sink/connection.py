@@ -21,9 +21,10 @@ from aqueduct_core.transport.awaiting import Signal
 from aqueduct_spark.options.write import WriteOptions
 from aqueduct_spark.write.pool import GOODBYE_SECONDS
 
-SILENT_SECONDS = 3.0
+SILENT_SECONDS = 15.0
 """A receiver that says nothing for so long is dead, or its host or network is. One that is there
-answers pings, a third of that apart."""
+answers pings, a third of that apart. What is lost with it is done again by another attempt, from
+the first row: so one that is only slow is not given up soon."""
 
 
 class RowQueue(ObjectQueue):
