@@ -14,6 +14,7 @@ All chance comes from one seed and is drawn for each direction on its own.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import socket
 from collections.abc import Callable
@@ -38,14 +39,20 @@ class Impairment:
     """Packets up to this many bytes are never lost."""
     only_held: int = 0
     """Packets up to this many bytes are never held back."""
+    rate: float = math.inf
+    """Bytes a second of each direction; what comes faster waits for it."""
+    queue: int = 64 * 1024
+    """Bytes that wait for it, at most; what comes on top is lost."""
 
 
 @dataclass(slots=True)
 class Count:
-    """What happened to the packets of one direction; ``dark`` were lost in a blackout."""
+    """What happened to the packets of one direction; ``dark`` were lost in a blackout, ``overrun``
+    because the queue was full."""
 
     seen: int = 0
     dropped: int = 0
+    overrun: int = 0
     dark: int = 0
     duplicated: int = 0
     held: int = 0
@@ -68,6 +75,7 @@ class Proxy:
             "up": random.Random(f"up {seed}"),
             "down": random.Random(f"down {seed}"),
         }
+        self._free_at: dict[Direction, float] = {"up": 0.0, "down": 0.0}
         self._loop = asyncio.get_running_loop()
         self._front: asyncio.DatagramTransport | None = None
         self._backs: dict[tuple[str, int], asyncio.DatagramTransport] = {}
@@ -143,7 +151,13 @@ class Proxy:
             count.duplicated += 1
             copies = 2
         for _ in range(copies):
-            delay = shape.delay
+            now = self._loop.time()
+            free_at = max(now, self._free_at[direction])
+            if shape.rate < math.inf and (free_at - now) * shape.rate + len(packet) > shape.queue:
+                count.overrun += 1
+                continue
+            self._free_at[direction] = free_at + len(packet) / shape.rate
+            delay = shape.delay + self._free_at[direction] - now
             if len(packet) > shape.only_held and chance.random() < shape.reorder:
                 count.held += 1
                 delay += shape.hold * (0.5 + chance.random())
