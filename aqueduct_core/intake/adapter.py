@@ -70,6 +70,9 @@ class Adapter(Protocol[SettingsT]):
     internal_error: int
     """The code with which one is closed that fails by a fault of ours."""
 
+    has_tokens: bool = True
+    """Clients may show a bearer token."""
+
     def link(self, settings: SettingsT) -> LinkSettings:
         """Of each connection."""
 
@@ -120,6 +123,7 @@ class Adapter(Protocol[SettingsT]):
             alpn=self.alpn,
             link=self.link(settings),
             internal_error=self.internal_error,
+            has_tokens=self.has_tokens,
             accepts=lambda refusal: self.accepts(settings, refusal),
         )
 

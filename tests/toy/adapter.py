@@ -179,6 +179,7 @@ class ToyAdapter(Adapter[IntakeSettings]):
     rows: RowFormat = ToyRows()
     no_error = 0
     internal_error = MALFORMED + 1
+    has_tokens = False
 
     def link(self, settings: IntakeSettings) -> LinkSettings:
         return LinkSettings(max_streams_uni=1, max_streams_bidi=100)

@@ -30,6 +30,7 @@ class QuicrAdapter(Adapter[QuicrIntake]):
     rows: RowFormat = ROWS
     no_error: int = NO_ERROR
     internal_error: int = INTERNAL_ERROR
+    has_tokens = False
 
     def link(self, settings: QuicrIntake) -> LinkSettings:
         return LinkSettings(

@@ -58,6 +58,7 @@ class ListenFrontend:
         alpn: str,
         link: LinkSettings,
         internal_error: int,
+        has_tokens: bool,
         accepts: Callable[[Callable[[str | None], str | None]], AcceptSession],
     ) -> None:
         self._settings = settings
@@ -69,6 +70,7 @@ class ListenFrontend:
         self._alpn = alpn
         self._link = link
         self._internal_error = internal_error
+        self._has_tokens = has_tokens
         self._accept = accepts(Authentication(settings.auth).refusal)
         self._listener: Listener
         self._context: SessionContext
@@ -107,9 +109,12 @@ class ListenFrontend:
     def warnings(self) -> tuple[str, ...]:
         if self._settings.auth.required or is_loopback(self._listener.address[0]):
             return ()
+        token = "demands no token (auth.tokenFile)"
+        if not self._has_tokens:
+            token = "its protocol has no tokens: let only those reach the port who may"
         return (
             f"everybody who reaches {self.address} may store messages here: the listener is not "
-            "on loopback and demands no token (auth.tokenFile)",
+            f"on loopback and {token}",
         )
 
     async def open(self, context: SessionContext, joined: Callable[[Session[Any]], None]) -> None:

@@ -9,9 +9,10 @@ import pytest
 from aqueduct_core.errors import AqueductError
 from aqueduct_core.intake.adapter import adapter_named
 from aqueduct_core.intake.quicr.adapter import ADAPTER
+from aqueduct_core.intake.quicr.media import MediaIntake
 from tests.core.intake.lives import run
 from tests.core.intake.quicr.scene import settings
-from tests.core.intake.quicr.site import asking, listening
+from tests.core.intake.quicr.site import asking, listening, quicr_settings
 from tests.support.intake_process import IntakeProcess, Site
 from tests.support.rules import rule
 
@@ -52,3 +53,17 @@ def test_nor_is_one_of_quicr_served_by_another(tmp_path: Path) -> None:
             other.wait_ready()
     finally:
         other.kill()
+
+
+def test_a_listener_for_everybody_says_so_and_names_no_token(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    given = quicr_settings(site, media=MediaIntake(), listen="0.0.0.0:0")
+    process = IntakeProcess(site, given)
+    try:
+        process.wait_ready()
+        [warning] = process.ready["warnings"]
+    finally:
+        process.kill()
+    assert "everybody who reaches" in warning
+    assert "its protocol has no tokens" in warning
+    assert "auth" not in warning
