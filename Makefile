@@ -6,7 +6,7 @@
 BIN := .venv/bin
 DEMO_SECONDS ?= 30
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= codec grammar engine operations parsers reassembly ranges quicr_codec quicr_engine media
+FUZZ_TARGETS ?= codec grammar engine operations parsers reassembly ranges quicr_codec quicr_engine quicr_relay media
 FUZZ_COUNT ?=
 ATTACKS ?=
 MUTANTS ?= acks flow tombstones

@@ -22,6 +22,7 @@ from tests.fuzz import (
     operations_target,
     parsers_target,
     quicr_engine_target,
+    quicr_relay_target,
     ranges_target,
     reassembly_target,
 )
@@ -260,6 +261,22 @@ def _quicr_engine() -> Iterator[tuple[str, bytes]]:
                 )
 
 
+def _quicr_relay() -> Iterator[tuple[str, bytes]]:
+    """A media is posted and read, each way; what comes of the upstream is anything."""
+    post, request, accept = (
+        _relay_step("message") + bytes((peer, kind, 0, datagram, 0, 0, 0, 0))
+        for peer, kind, datagram in ((0, 1, 1), (1, 0, 0), (3, 7, 0))
+    )
+    media = _relay_step("media") + bytes((0, 0, 0, 4, 12, 0))
+    for flags in range(8):
+        yield f"post-{flags}", bytes((flags,)) + post + request + media + accept
+        yield f"request-{flags}", bytes((flags,)) + request + post + media + _relay_step("time")
+
+
+def _relay_step(name: str) -> bytes:
+    return _step(quicr_relay_target._STEPS, name)
+
+
 def _quicr_step(name: str) -> bytes:
     return _step(quicr_engine_target._STEPS, name)
 
@@ -289,5 +306,6 @@ _SEEDS: dict[str, Callable[[], Iterator[tuple[str, bytes]]]] = {
     "ranges": _ranges,
     "quicr_codec": _quicr_codec,
     "quicr_engine": _quicr_engine,
+    "quicr_relay": _quicr_relay,
     "media": _media,
 }

@@ -10,7 +10,7 @@ from typing import cast
 CORPUS = Path(__file__).parent / "corpus"
 TARGETS = (
     *("codec", "grammar", "engine", "operations", "parsers", "reassembly", "ranges"),
-    *("quicr_codec", "quicr_engine", "media"),
+    *("quicr_codec", "quicr_engine", "quicr_relay", "media"),
 )
 
 

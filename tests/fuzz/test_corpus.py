@@ -16,6 +16,7 @@ from aqueduct_core.primitives.reassembly import Reassembly
 from aqueduct_core.quicr.media.assembly import Assembler
 from aqueduct_core.quicr.media.progress import MediaProgress
 from aqueduct_core.quicr.media.reception import Reception
+from aqueduct_core.quicr.relay.relay import Relay
 from aqueduct_core.quicr.transactions import Transaction
 from aqueduct_core.quicr.wire.codec import MessageReader
 from aqueduct_core.transport.aioquic.sent_ranges import SentRanges
@@ -95,6 +96,8 @@ def test_an_internal_error_is_found(name: str, monkeypatch: pytest.MonkeyPatch) 
         ("quicr_engine", MessageReader, "discard", 0),
         ("quicr_engine", Transaction, "consume", None),
         ("quicr_engine", Transaction, "lost", None),
+        ("quicr_relay", Relay, "take_dial", True),
+        ("quicr_relay", Relay, "wake_at", 0.0),
         ("media", MediaProgress, "_extend", None),
         ("media", MediaProgress, "note_previous", None),
         ("media", Assembler, "add", None),
