@@ -155,6 +155,16 @@ def test_engines_are_pure() -> None:
                     assert top in PURE | {"aqueduct_core"}, f"{name} imports {outside}"
 
 
+def test_media_know_no_bytes_of_a_version() -> None:
+    """The successor of QUICR has groups and objects, too."""
+    own = ("aqueduct_core.quicr.media", "aqueduct_core.quicr.faults")
+    for module in files("aqueduct_core.quicr.media"):
+        for name in imports(module):
+            assert not f"{name}.".startswith("aqueduct_core.quicr.") or name.startswith(own), (
+                f"{module.name} imports {name}"
+            )
+
+
 def test_primitives_have_no_clock_and_no_loop() -> None:
     for module in files("aqueduct_core.primitives"):
         for name in imports(module):
