@@ -9,13 +9,15 @@ from aqueduct_core.quicr.relay.media import RelayedMedia
 from tests.relay_simulation.campaign import run_relay_seeds
 from tests.relay_simulation.scenario import scenario
 from tests.relay_simulation.world import run_relay_seed
+from tests.support.rules import rule
 
 SEEDS, AT_ONCE = 500, 25
 
 
+@rule("Q-12", "Q-21", "Q-26", "Q-27", "Q-28", "Q-30")
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
 def test_what_readers_have_is_what_was_published_or_a_hole(first: int) -> None:
-    """Q12, Q21, Q26, Q27, Q28, Q30: through relays of relays that lose their upstream, with loss,
+    """Through relays of relays that lose their upstream, with loss,
     reordering, publishers that break off, slow and stopped readers, and caches that are small."""
     totals = run_relay_seeds(first, AT_ONCE)
     assert not totals.failures

@@ -24,7 +24,9 @@ class RelayConfig:
             and for what is missing when its final point is known; then the media ends with what
             came of it (Q30).
         max_media: URLs that are posted or asked for at once. Each costs a few kilobytes, and up to
-            a third of a megabyte where its sender scatters objects. One more is refused.
+            a third of a megabyte where its sender scatters objects. For one more, the oldest gives
+            way that nobody posts or reads now; where there is none, it is refused.
+        max_posts: posts of one connection at once; one more is refused.
         max_waiting: requests of one connection at once for URLs of which nothing has come; one
             more is refused, so that nobody uses up the URLs of all.
         max_subscriptions: of one connection; each is told every URL. One more is refused.
@@ -39,6 +41,7 @@ class RelayConfig:
     linger: float = 10.0
     repost_wait: float = 30.0
     max_media: int = 4_096
+    max_posts: int = 256
     max_waiting: int = 256
     max_subscriptions: int = 16
     max_known: int = 4_096
@@ -50,6 +53,7 @@ class RelayConfig:
             "linger": (0, 86_400),
             "repost_wait": (0, 86_400),
             "max_media": (1, 1 << 20),
+            "max_posts": (1, 1 << 20),
             "max_waiting": (1, 1 << 20),
             "max_subscriptions": (1, 1 << 10),
             "max_known": (1, 1 << 20),

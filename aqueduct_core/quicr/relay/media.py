@@ -147,10 +147,15 @@ class RelayedMedia:
         self.cache.finish(final, now)
 
     def feed_ended(self, feed: MediaFeed, now: float) -> None:
-        """Nothing more comes from it."""
+        """Nothing more comes from it. A post that has brought nothing is as good as none."""
         del self.feeds[feed.key]
-        if not self.feeds and not feed.upstream and not self.cache.complete:
+        if self.feeds or feed.upstream or self.cache.complete:
+            return
+        self._left_at = now
+        if self.cache.begun:
             self._broke_off_at = now
+        else:
+            self.posted = self.upstream_waits = False
 
     def delivery_ended(self, delivery: MediaDelivery, now: float, *, lost: bool) -> None:
         """The reader has left, or has all; one that was lost may come again."""
@@ -176,6 +181,16 @@ class RelayedMedia:
         """Somebody reads it who was not sent all."""
         return any(not delivery.sent_out for delivery in self.deliveries.values())
 
+    @property
+    def _fed(self) -> bool:
+        """A client posts it."""
+        return any(not feed.upstream for feed in self.feeds.values())
+
+    @property
+    def gives_way(self) -> bool:
+        """Nobody reads it or posts it now."""
+        return not self.read and not self._fed
+
     def cut_at(self, config: RelayConfig) -> float | None:
         """When it ends with what came of it: nobody has posted on, or what is missing before its
         final point does not come, as a sender may have sent it in vain."""
@@ -194,8 +209,7 @@ class RelayedMedia:
         if self.read or self.pinned:
             return None
         if not cache.complete:
-            client_posts = any(not feed.upstream for feed in self.feeds.values())
-            waits = client_posts or self._broke_off_at is not None
+            waits = self._fed or self._broke_off_at is not None
             return None if waits else self._left_at + config.linger
         if self.upstream_waits and not cache.empty:
             return None

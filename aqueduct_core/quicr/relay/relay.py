@@ -201,6 +201,9 @@ class Relay:
     def _posted(self, key: TransactionKey, url: bytes, datagram: bool, now: float) -> None:
         """Taken, whether others post it or wait for it (Q21). What is at its end already stays for
         its readers, and this is another media under its URL."""
+        if self._count(key.engine, MediaFeed) >= self.config.max_posts:
+            self._refuse(key, now)
+            return
         before = self._media.get(url)
         if before is not None and before.cache.complete and not before.upstream_waits:
             del self._media[url]
@@ -216,14 +219,12 @@ class Relay:
         if self._upstream is not None:
             media.upstream_waits = True
             self._upstream.pursue(Aim(Purpose.POST, url))
-        self._notify(self._subscriptions.post(url), url, now)
+        self._notify(self._subscriptions.add_posted(url), url, now)
         self._touch(media)
 
     def _subscribe(self, key: TransactionKey, prefix: bytes, now: float) -> None:
         """What there is, at once, and what comes (Q22); the same prefix upstream (Q24)."""
-        roles = self._roles.get(key.engine, {}).values()
-        count = sum(isinstance(role, _Subscription) for role in roles)
-        if count >= self.config.max_subscriptions:
+        if self._count(key.engine, _Subscription) >= self.config.max_subscriptions:
             self._refuse(key, now)
             return
         self._assign(key, _Subscription(key))
@@ -234,7 +235,7 @@ class Relay:
 
     def _told(self, url: bytes, now: float) -> None:
         """The upstream has a URL."""
-        self._notify(self._subscriptions.tell(url), url, now)
+        self._notify(self._subscriptions.add_remote(url), url, now)
         if self.config.eager and url not in self._media:
             media = self._media_of(url, now)
             if media is not None:
@@ -248,6 +249,8 @@ class Relay:
         match role:
             case MediaFeed(media=media):
                 media.feed_ended(role, now)
+                if not media.posted and not role.upstream:
+                    self._post_failed(media, now)
                 self._touch(media)
             case MediaDelivery(media=media):
                 media.delivery_ended(role, now, lost=reason is EndReason.LOST)
@@ -256,6 +259,13 @@ class Relay:
                 prefix = self._subscriptions.unsubscribe(key)
                 if prefix is not None:
                     self._drop(Aim(Purpose.SUBSCRIBE, prefix), now)
+
+    def _post_failed(self, media: RelayedMedia, now: float) -> None:
+        """Nothing has come of it: it is there no more than before."""
+        self._drop(Aim(Purpose.POST, media.url), now)
+        self._subscriptions.withdraw(media.url)
+        if media.read:
+            self._need_feed(media)
 
     def _upstream_ended(self, stream: int, reason: EndReason, by_peer: bool, now: float) -> None:
         assert self._upstream is not None
@@ -377,6 +387,10 @@ class Relay:
     def _media_of(self, url: bytes, now: float) -> RelayedMedia | None:
         """The media of a URL, a new one if need be; None: there are too many."""
         media = self._media.get(url)
+        if media is None and len(self._media) >= self.config.max_media:
+            idle = next((each for each in self._media.values() if each.gives_way), None)
+            if idle is not None:
+                self._discard(idle, now)
         if media is None and len(self._media) < self.config.max_media:
             media = self._media[url] = RelayedMedia(url, self._memory, now, self._change)
         return media
@@ -406,6 +420,10 @@ class Relay:
 
     def _assign(self, key: TransactionKey, role: _Role) -> None:
         self._roles.setdefault(key.engine, {})[key.stream] = role
+
+    def _count(self, engine: QuicrEngine, kind: type[_Role]) -> int:
+        """Transactions of a kind on one connection."""
+        return sum(isinstance(role, kind) for role in self._roles.get(engine, {}).values())
 
     def _waiting(self, engine: QuicrEngine) -> bool:
         """A connection has as many requests of which nothing has come as it may have."""

@@ -19,7 +19,7 @@ class PrefixSubscriptions:
 
     def __init__(self, max_known: int) -> None:
         self._posted: dict[bytes, int] = {}
-        self._told: OrderedDict[bytes, int] = OrderedDict()
+        self._remote: OrderedDict[bytes, int] = OrderedDict()
         self._max_known = max_known
         self._serial = 0
         self._prefixes: dict[TransactionKey, bytes] = {}
@@ -40,17 +40,17 @@ class PrefixSubscriptions:
             return None
         del self._uses[prefix]
         left = tuple(self._uses)
-        for url in [url for url in self._told if not url.startswith(left)]:
-            del self._told[url]
+        for url in [url for url in self._remote if not url.startswith(left)]:
+            del self._remote[url]
         return prefix
 
     def known(self, prefix: bytes) -> list[bytes]:
         """URLs that are there, the newest first (Q22)."""
-        serials = self._told | self._posted
+        serials = self._remote | self._posted
         urls = [url for url in serials if url.startswith(prefix)]
         return sorted(urls, key=serials.__getitem__, reverse=True)
 
-    def post(self, url: bytes) -> list[TransactionKey]:
+    def add_posted(self, url: bytes) -> list[TransactionKey]:
         """It is posted here; who is to be told."""
         if url in self._posted:
             return []
@@ -58,14 +58,14 @@ class PrefixSubscriptions:
         self._posted[url] = self._serial
         return self._listeners(url)
 
-    def tell(self, url: bytes) -> list[TransactionKey]:
+    def add_remote(self, url: bytes) -> list[TransactionKey]:
         """The upstream has told it; who is to be told."""
-        if url in self._told:
+        if url in self._remote:
             return []
         self._serial += 1
-        self._told[url] = self._serial
-        if len(self._told) > self._max_known:
-            self._told.popitem(last=False)
+        self._remote[url] = self._serial
+        if len(self._remote) > self._max_known:
+            self._remote.popitem(last=False)
         return self._listeners(url)
 
     def withdraw(self, url: bytes) -> None:

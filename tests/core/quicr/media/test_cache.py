@@ -11,6 +11,7 @@ from aqueduct_core.quicr.media.cache_memory import CacheMemory
 from aqueduct_core.quicr.media.cache_readers import ArrivalOrderReader, MediaOrderReader
 from aqueduct_core.quicr.media.fragment import Fragment, hole
 from aqueduct_core.quicr.media.position import BEGIN, Position
+from tests.support.rules import rule
 
 
 def cache_of(*positions: tuple[int, int], previous: dict[int, int] | None = None) -> MediaCache:
@@ -49,8 +50,8 @@ def texts(positions: Iterable[tuple[int, int]]) -> list[str]:
     return [f"{group}/{number}" for group, number in positions]
 
 
+@rule("Q-12", "Q-28")
 def test_duplicates_are_dropped() -> None:
-    """Q12, Q28."""
     cache = cache_of((0, 0))
     assert not cache.add(Fragment(0, 0, 0, b"0/0", True), 1.0)
     assert cache.add(Fragment(0, 1, 0, b"0/", False), 1.0)
@@ -69,8 +70,9 @@ def test_an_object_that_has_gone_does_not_come_back() -> None:
     assert both(cache) == (["0/2"], ["0/2"])
 
 
+@rule("Q-15")
 def test_a_start_point_is_where_readers_begin() -> None:
-    """Q15: also where it is told behind what it is the start of."""
+    """Also where it is told behind what it is the start of."""
     cache = cache_of((5, 3), (5, 4))
     media, arrival = MediaOrderReader(cache, 0.0), ArrivalOrderReader(cache, 0.0)
     assert (read(media), read(arrival)) == ([], ["5/3", "5/4"])
@@ -153,8 +155,9 @@ def test_of_two_final_points_the_first_counts_and_none_lies_before_what_came() -
     assert cache.complete
 
 
+@rule("Q-30")
 def test_what_is_cut_short_ends_behind_the_newest_object_and_has_holes() -> None:
-    """Q30: readers in the middle of an object cannot end it, and are cut off."""
+    """Readers in the middle of an object cannot end it, and are cut off."""
     cache = cache_of((0, 0), (0, 2))
     cache.add(Fragment(0, 3, 0, b"part of ", False), 0.0)
     arrival = ArrivalOrderReader(cache, 0.0)
@@ -191,8 +194,9 @@ def test_what_a_scattering_sender_leaves_out_is_given_up_and_told() -> None:
     assert len([each for each in given if each.startswith("(")]) == cache.given_up > 900
 
 
+@rule("K-4")
 @pytest.mark.parametrize("told", [2, 3])
 def test_a_group_that_is_counted_too_short_has_the_objects_that_are_here(told: int) -> None:
-    """K4: the prototype says one too few."""
+    """The prototype says one too few."""
     cache = cache_of((0, 0), (0, 1), (0, 2), (1, 0), previous={1: told})
     assert read(MediaOrderReader(cache, 0.0)) == ["0/0", "0/1", "0/2", "1/0"]

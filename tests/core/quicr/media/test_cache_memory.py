@@ -11,6 +11,7 @@ from aqueduct_core.quicr.media.cache import MediaCache
 from aqueduct_core.quicr.media.cache_memory import CacheMemory
 from aqueduct_core.quicr.media.fragment import Fragment
 from aqueduct_core.quicr.media.position import Position
+from tests.support.rules import rule
 
 
 def whole(group: int, number: int, size: int = 100) -> Fragment:
@@ -21,8 +22,8 @@ def kept(cache: MediaCache, objects: int = 100) -> list[int]:
     return [n for n in range(objects) if cache.object_at(Position(0, n)) is not None]
 
 
+@rule("Q-29")
 def test_objects_stay_two_minutes() -> None:
-    """Q29."""
     memory = CacheMemory()
     one, other = MediaCache(memory), MediaCache(memory)
     one.add(whole(0, 0), 10.0)

@@ -14,6 +14,7 @@ from aqueduct_core.quicr.media.cache_readers import ArrivalOrderReader, MediaOrd
 from aqueduct_core.quicr.media.fragment import Fragment, hole
 from aqueduct_core.quicr.media.position import BEGIN, Position
 from tests.core.quicr.media.test_cache import put, read
+from tests.support.rules import rule
 
 Reader = MediaOrderReader | ArrivalOrderReader
 
@@ -93,9 +94,10 @@ def scattered(rng: random.Random, fragments: list[Fragment]) -> list[Fragment]:
     return [fragment for _, fragment in sorted(order, key=lambda entry: entry[0])]
 
 
+@rule("Q-12", "Q-27", "Q-28")
 @pytest.mark.parametrize("seed", range(60))
 def test_every_reader_has_every_object_whenever_it_came(seed: int) -> None:
-    """Q12, Q27, Q28: in any order of arrival, with repeats, as fast or slow as it reads."""
+    """In any order of arrival, with repeats, as fast or slow as it reads."""
     rng = random.Random(seed)
     fragments, objects = pieces(rng, [rng.randint(1, 6) for _ in range(rng.randint(1, 6))])
     cache = MediaCache(CacheMemory())
@@ -196,8 +198,8 @@ def test_a_reader_that_is_behind_what_has_expired_gets_holes() -> None:
         assert not reader.cut_off
 
 
+@rule("Q-36")
 def test_a_hole_of_a_groups_first_object_counts_the_group_before() -> None:
-    """Q36."""
     memory = CacheMemory()
     cache = MediaCache(memory)
     readers: list[Reader] = [MediaOrderReader(cache, 0.0), ArrivalOrderReader(cache, 0.0)]

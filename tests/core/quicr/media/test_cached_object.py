@@ -9,6 +9,7 @@ import pytest
 from aqueduct_core.quicr.media.cached_object import CachedObject, CachedPiece
 from aqueduct_core.quicr.media.fragment import Fragment, hole
 from aqueduct_core.quicr.media.position import Position
+from tests.support.rules import rule
 
 PAYLOAD = bytes(range(100))
 
@@ -37,9 +38,9 @@ def read(object: CachedObject) -> bytes:
     return out
 
 
+@rule("Q-12")
 @pytest.mark.parametrize("seed", range(50))
 def test_any_split_overlap_and_repeat_gives_the_object(seed: int) -> None:
-    """Q12."""
     rng = random.Random(seed)
     object = CachedObject()
     while not object.complete:
@@ -74,8 +75,9 @@ def test_an_end_without_data_of_its_own() -> None:
     assert object.piece_at(100) is not None
 
 
+@rule("K-3")
 def test_flags_are_those_that_came_first_and_are_not_zero() -> None:
-    """K3: a repeat of the prototype has flags 0."""
+    """A repeat of the prototype has flags 0."""
     object = CachedObject()
     put(object, piece(0, 10, flags=0))
     put(object, piece(10, 20, flags=0x83))

@@ -13,6 +13,7 @@ from aqueduct_core.quicr.relay.config import RelayConfig
 from aqueduct_core.transport.in_memory.network import MemoryNetwork
 from tests.core.quicr.ends import Objects, media
 from tests.core.quicr.relay.stations import Client, Station
+from tests.support.rules import rule
 
 MEDIA = media(3, 4, 1, 5, size=2_000, flags=0x81)
 
@@ -45,12 +46,13 @@ def same(client: Client, stream: int, objects: Objects) -> None:
 MODES = list(itertools.product([False, True], repeat=4))
 
 
+@rule("Q-21", "Q-26")
 @pytest.mark.parametrize(("posted", "entry", "leaves", "read"), MODES)
 @pytest.mark.parametrize("loss", [0.0, 0.2])
 def test_two_relays_of_any_modes(
     posted: bool, entry: bool, leaves: bool, read: bool, loss: float
 ) -> None:
-    """Q21, Q26: from streams to datagrams and back, with loss and reordering."""
+    """From streams to datagrams and back, with loss and reordering."""
     network = MemoryNetwork()
     bad = {"loss": loss, "jitter": 0.05 if loss else 0.0, "duplicate": loss, "cut": 0.2}
     origin = Station(network)
@@ -71,8 +73,8 @@ def test_two_relays_of_any_modes(
         assert station.relay.memory == 0
 
 
+@rule("Q-26")
 def test_a_relay_dials_when_somebody_needs_it() -> None:
-    """Q26."""
     chain = Chain()
     reader = chain.exit.client()
     chain.network.run_for(5.0)
@@ -100,8 +102,8 @@ def test_a_reader_is_one_request_upstream_and_is_cancelled_with_the_last() -> No
     assert chain.exit.relay.counts() == []
 
 
+@rule("Q-21")
 def test_what_is_posted_here_is_not_requested_upstream_any_more() -> None:
-    """Q21."""
     chain = Chain()
     reader, publisher = chain.exit.client(), chain.exit.client()
     get = reader.get(b"a")
@@ -124,8 +126,8 @@ def notified(client: Client, stream: int) -> list[bytes]:
     return [event.url for event in client.told(Notified) if event.stream == stream]
 
 
+@rule("Q-24", "Q-25")
 def test_subscriptions_are_forwarded_and_urls_are_told_as_a_set() -> None:
-    """Q24, Q25."""
     chain = Chain()
     publisher, other = chain.entry.client(), chain.origin.client()
     watchers = [chain.exit.client() for _ in range(2)]
@@ -144,6 +146,7 @@ def test_subscriptions_are_forwarded_and_urls_are_told_as_a_set() -> None:
     assert chain.exit.relay.counts() == []  # nobody reads any of them
 
 
+@rule("Q-24")
 def test_a_relay_that_is_eager_requests_what_it_hears_of() -> None:
     """Q24, as the prototype does."""
     chain = Chain(config=RelayConfig(eager=True))
@@ -155,8 +158,9 @@ def test_a_relay_that_is_eager_requests_what_it_hears_of() -> None:
     assert (counts.objects, counts.final) == (len(MEDIA), True)
 
 
+@rule("K-9")
 def test_a_prefix_is_one_subscription_upstream_until_the_last_client_cancels_it() -> None:
-    """Unlike in the prototype (K9)."""
+    """Unlike in the prototype."""
     chain = Chain()
     publisher = chain.entry.client()
     watchers = [chain.exit.client() for _ in range(2)]
@@ -271,8 +275,9 @@ def test_an_origin_that_begins_anew_gets_posts_again() -> None:
     same(reader, get, MEDIA)
 
 
+@rule("Q-34", "Q-36")
 def test_flags_decide_at_the_hop_that_is_too_narrow() -> None:
-    """Q34, Q36: the relay gives objects up towards the reader whose path is too narrow, and tells
+    """The relay gives objects up towards the reader whose path is too narrow, and tells
     holes; the other reader has all."""
     chain = Chain()
     publisher, wide = chain.entry.client(), chain.exit.client()
@@ -294,3 +299,15 @@ def test_flags_decide_at_the_hop_that_is_too_narrow() -> None:
     assert len(holes) > 20
     assert all(position.object for position in holes)
     assert chain.exit.relay.counts()[0].dropped == len(holes)
+
+
+def test_a_relay_asks_its_upstream_where_a_post_of_its_own_has_brought_nothing() -> None:
+    chain = Chain()
+    publisher, failing, reader = chain.entry.client(), chain.exit.client(), chain.exit.client()
+    failing.post(b"a", {}, finished=False)
+    get = reader.get(b"a")
+    chain.network.run_for(1.0)
+    failing.link.lose()
+    publisher.post(b"a", MEDIA)
+    chain.run_until_over(reader, get)
+    same(reader, get, MEDIA)

@@ -29,10 +29,11 @@ def urls(client: Client, stream: int) -> list[bytes]:
     return [e.url for e in client.told(Notified) if e.stream == stream]
 
 
+@rule("Q-17", "Q-18", "Q-26")
 @pytest.mark.parametrize("posted", [False, True])
 @pytest.mark.parametrize("read", [False, True])
 def test_what_is_posted_is_read(posted: bool, read: bool) -> None:
-    """Q17, Q18, Q26: streams and datagrams, in any mixture."""
+    """Streams and datagrams, in any mixture."""
     station = origin()
     publisher, reader = station.client(), station.client()
     post = publisher.post(b"a", MEDIA, datagram=posted)
@@ -48,7 +49,6 @@ def test_what_is_posted_is_read(posted: bool, read: bool) -> None:
 
 @rule("Q-14", "Q-21")
 def test_a_post_meets_readers_that_wait() -> None:
-    """Q14, Q21."""
     station = origin()
     readers = [station.client(), station.client()]
     gets = [reader.get(b"a", datagram=bool(at)) for at, reader in enumerate(readers)]
@@ -63,7 +63,7 @@ def test_a_post_meets_readers_that_wait() -> None:
 
 @rule("Q-21")
 def test_a_second_post_of_a_url_attaches_to_the_first() -> None:
-    """Q21: one publisher goes, another one brings the same and what follows."""
+    """One publisher goes, another one brings the same and what follows."""
     station = origin()
     first, second, reader = (station.client() for _ in range(3))
     get = reader.get(b"a")
@@ -98,8 +98,8 @@ def test_a_post_of_what_is_at_its_end_is_another_media() -> None:
     assert station.relay.memory == 0
 
 
+@rule("Q-16", "Q-29")
 def test_a_late_joiner_gets_what_the_cache_holds() -> None:
-    """Q16, Q29."""
     station = origin(RelayConfig(lifetime=100.0))
     publisher = station.client()
     post = publisher.post(b"a", media(3), finished=False)
@@ -119,7 +119,7 @@ def test_a_late_joiner_gets_what_the_cache_holds() -> None:
 
 @rule("Q-29")
 def test_a_media_goes_ten_seconds_after_its_last_reader_had_it() -> None:
-    """Q29; after that its URL is unknown."""
+    """After that its URL is unknown."""
     station = origin()
     publisher, reader = station.client(), station.client()
     publisher.post(b"a", MEDIA)
@@ -162,9 +162,9 @@ def test_a_url_that_was_only_asked_for_is_forgotten() -> None:
     assert station.relay.counts() == []
 
 
-@rule("Q-30")
+@rule("Q-29", "Q-30")
 def test_readers_wait_for_a_repost_and_then_have_what_came() -> None:
-    """Q29, Q30: thirty seconds; an object that never came whole is a hole."""
+    """Thirty seconds; an object that never came whole is a hole."""
     station = origin()
     publisher, reader = station.client(), station.client()
     get = reader.get(b"a", datagram=True)
@@ -254,7 +254,7 @@ def test_a_reader_that_goes_on_has_a_hole_for_all_that_has_gone() -> None:
 
 @rule("Q-22", "Q-25")
 def test_a_subscriber_hears_of_what_there_is_newest_first_and_of_what_comes() -> None:
-    """Q22: of each URL with its prefix, once."""
+    """Of each URL with its prefix, once."""
     station = origin()
     publisher, watcher = station.client(), station.client()
     for url in (b"cam/1", b"mic/1", b"cam/2"):
@@ -277,7 +277,7 @@ def test_a_subscriber_hears_of_what_there_is_newest_first_and_of_what_comes() ->
 
 @rule("Q-23")
 def test_a_url_that_is_only_asked_for_is_told_to_nobody() -> None:
-    """Unlike in the prototype (Q23)."""
+    """Unlike in the prototype."""
     station = origin()
     reader, watcher = station.client(), station.client()
     watch = watcher.watch(b"")
@@ -324,3 +324,38 @@ def test_more_subscriptions_of_a_connection_than_allowed_are_refused() -> None:
     another = client.watch(b"")
     station.network.run_for(1.0)
     assert not client.over(another)
+
+
+def test_a_url_that_nobody_uses_gives_way_to_a_new_one() -> None:
+    station = origin(RelayConfig(max_media=2))
+    publisher, reader = station.client(), station.client()
+    publisher.post(b"old", MEDIA)
+    publisher.post(b"live", MEDIA, finished=False)
+    station.network.run_for(1.0)
+    publisher.post(b"new", MEDIA, finished=False)
+    station.network.run_for(1.0)
+    assert [counts.url for counts in station.relay.counts()] == [b"live", b"new"]
+    get = reader.get(b"another")
+    station.network.run_for(1.0)
+    assert reader.over(get)
+
+
+def test_more_posts_of_a_connection_than_allowed_are_refused() -> None:
+    station = origin(RelayConfig(max_posts=2))
+    publisher = station.client()
+    posts = [publisher.post(b"%d" % number, {}, finished=False) for number in range(3)]
+    station.network.run_for(1.0)
+    assert list(map(publisher.over, posts)) == [False, False, True]
+
+
+def test_a_post_that_brought_nothing_leaves_readers_waiting() -> None:
+    station = origin()
+    publisher, reader = station.client(), station.client()
+    get = reader.get(b"a")
+    publisher.cancel(publisher.post(b"a", {}, finished=False))
+    station.network.run_for(60.0)
+    assert not reader.over(get)
+    assert not reader.told(FinalPoint)
+    publisher.post(b"a", MEDIA)
+    station.network.run_until(lambda: reader.over(get))
+    assert reader.got(get).payloads == payloads(MEDIA)
