@@ -14,7 +14,7 @@ from aqueduct_core.cli.console.printing import Printer
 from aqueduct_core.cli.running import run_interruptible, waiting_for_a_reply
 from aqueduct_core.escape import escaped
 from aqueduct_core.quicr.media.assembly import MediaObject
-from aqueduct_core.quicr.media.reception import Conflict, Gap
+from aqueduct_core.quicr.media.reception import Conflict, Gap, GapReason
 
 EXAMPLES = [
     (
@@ -34,7 +34,8 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="print the objects of a media",
         description="Asks for a media and prints its objects, to its end: what the server still "
         "has, and what comes. A media that nobody publishes is waited for. Exit code 0 if every "
-        "object came, or was dropped on purpose by a hop; 1 if some are missing.",
+        "object came that the server still had, or was dropped on purpose by a hop; 1 if some "
+        "are missing.",
         examples=EXAMPLES,
     )
     parser.add_argument("endpoint", metavar="quicr://HOST:PORT")
@@ -70,16 +71,20 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     form.add_argument(
         "--delimiter",
-        type=arguments.delimiter,
+        type=_delimiter,
         default=b"\n",
         metavar="TEXT",
-        help=r"what is printed behind each object (default: \n)",
+        help=r"what is printed behind each object (default: \n); empty for nothing",
     )
     parser.add_argument(
         "-q", dest="quiet", action="store_true", help="no comments on standard error"
     )
     arguments.add_trust(parser, token=False)
     parser.set_defaults(run=run)
+
+
+def _delimiter(text: str) -> bytes:
+    return arguments.delimiter(text) if text else b""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -163,7 +168,7 @@ class _Shown:
             self._note(f"end at {final}: {self.objects} objects, {self._holes} of them dropped")
 
     def _gap(self, gap: Gap) -> None:
-        self.missing = True
+        self.missing |= gap.reason is not GapReason.START
         start, stop = gap.missing
         if self._json:
             self._line(type="gap", start=start, stop=stop, reason=gap.reason.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.core.cli.quicr.running import trust
+from tests.core.cli.quicr.running import serving, trust
 from tests.core.cli.running import Listener, aqueduct, one_error
 
 LINES = [b"one", b"two", b"three", b"four", b"f\xc3\xbcnf", b"\xff"]
@@ -45,6 +45,19 @@ def test_json_lines_say_where_objects_stand(origin: Listener, certificates: Path
     }
     assert [row["value"] for row in rows[-3:-1]] == ["fünf", {"base64": "/w=="}]
     assert rows[-1] == {"type": "end", "final": [1, 2], "objects": 6, "holes": 0}
+
+
+def test_what_has_gone_before_is_told_and_no_failure(certificates: Path) -> None:
+    lines = b"\n".join(b"%d " % number + bytes(200_000) for number in range(60))
+    with serving(certificates, "origin", "--memory", "8m") as origin:
+        where = (origin.url, "m", *trust(certificates))
+        assert aqueduct("quicr", "post", *where, stdin=lines).returncode == 0
+        done = aqueduct("quicr", "get", *where, "-J")
+    assert done.returncode == 0, done.stderr
+    first, *rest = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (first["type"], first["reason"], first["start"]) == ("gap", "start", [0, 0])
+    assert rest[0]["object"] == first["stop"][1] > 0
+    assert rest[-1] == {"type": "end", "final": [0, 60], "objects": len(rest) - 1, "holes": 0}
 
 
 def test_what_nobody_posts_is_waited_for(origin: Listener, certificates: Path) -> None:

@@ -34,9 +34,9 @@ def test_files_are_objects(origin: Listener, certificates: Path, tmp_path: Path)
     )
     assert done.returncode == 0, done.stderr
     got = aqueduct(
-        *("quicr", "get", origin.url, "post/files", *trust(certificates)), "--delimiter", "|"
+        *("quicr", "get", origin.url, "post/files", *trust(certificates)), "--delimiter", ""
     )
-    assert got.stdout == b"1\n2\n|" + bytes(200_000) + b"|"
+    assert got.stdout == b"1\n2\n" + bytes(200_000)
 
 
 @pytest.mark.parametrize("flags", ["0xff", "-1", "many"])
