@@ -296,6 +296,18 @@ class MediaCache:
             before = position
         if before is not None and missing.stop == (before.group + 1, 0):
             self._note_size(missing.stop.group, before.object + 1, now)
+            self._count_late(missing.stop, now)
+
+    def _count_late(self, position: Position, now: float) -> None:
+        """A hole in place of the first object of a group was passed on before anybody knew how many
+        the group before has: it is passed on once more, with the number."""
+        object = self._objects.get(position)
+        if object is None or not object.is_hole or object.pieces[0].fragment.previous is not None:
+            return
+        before = object.size
+        self._keep(object, hole(position, self.size_of(position.group - 1)), now)
+        self._memory.grew(object, object.size - before, now, self._forget)
+        self._change()
 
     def _begin_anew(self, start: Position) -> None:
         for reader in self.readers:

@@ -108,6 +108,23 @@ def test_a_gap_behind_what_has_begun_tells_that_there_may_have_been_more() -> No
     assert read(readers[1]) == ["0/0", *gap]
 
 
+@rule("Q-13", "Q-36")
+def test_a_hole_that_did_not_know_how_many_were_before_it_is_told_again_when_it_does() -> None:
+    cache = cache_of((0, 0))
+    cache.add(hole(Position(1, 0)), 0.0)
+    reader = ArrivalOrderReader(cache, 0.0)
+    assert read(reader) == ["0/0", "(1, 0)"]
+    cache.finish(Position(1, 1), 1.0)
+    cache.cut_short(1.0)
+    assert cache.complete
+    told = []
+    while (waiting := reader.peek()) is not None:
+        told.append(waiting.fragment)
+        reader.advance()
+    assert told == [hole(Position(0, 1)), hole(Position(1, 0), 2)]
+    assert read(MediaOrderReader(cache, 0.0)) == ["0/0", "(0, 1)", "(1, 0)"]
+
+
 def test_a_gap_that_is_too_wide_begins_the_cache_anew() -> None:
     cache = cache_of((0, 0))
     readers = [MediaOrderReader(cache, 0.0), ArrivalOrderReader(cache, 0.0)]
