@@ -24,6 +24,13 @@ def test_what_readers_have_is_what_was_published_or_a_hole(first: int) -> None:
     assert totals.objects > 10 * AT_ONCE
 
 
+@pytest.mark.parametrize("seed", [5889, 15089, 18128])
+def test_the_size_of_a_group_gets_through_behind_its_hole(seed: int) -> None:
+    """Seeds that once failed: a hole stood for the first object of a group before anybody knew how
+    many the group before had, and its readers never learned it."""
+    assert run_relay_seed(seed).holes
+
+
 def test_the_same_seed_is_the_same_run() -> None:
     assert scenario(3) == scenario(3)
     assert run_relay_seed(3) == run_relay_seed(3)

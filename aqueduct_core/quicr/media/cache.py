@@ -85,7 +85,10 @@ class MediaCache:
         """Keep a fragment; False: there is nothing new in it (Q12, Q28), or it is too late."""
         position = Position(fragment.group, fragment.object)
         if not fragment.offset and not position.object and fragment.previous is not None:
+            news = self.size_of(position.group - 1) is None
             self._note_size(position.group, fragment.previous, now)
+            if news and position.group:
+                self._count_late(position, now)
         object = self._objects.get(position)
         if object is None:
             if position in self._progress or (self.final is not None and position >= self.final):
@@ -302,6 +305,10 @@ class MediaCache:
         """A hole in place of the first object of a group was passed on before anybody knew how many
         the group before has: it is passed on once more, with the number."""
         object = self._objects.get(position)
+        if object is None and position in self._progress:
+            self.given_up -= 1  # it counts already, and has gone since
+            self._give_up(position, now)
+            return
         if object is None or not object.is_hole or object.pieces[0].fragment.previous is not None:
             return
         before = object.size
