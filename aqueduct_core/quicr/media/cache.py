@@ -85,9 +85,9 @@ class MediaCache:
         """Keep a fragment; False: there is nothing new in it (Q12, Q28), or it is too late."""
         position = Position(fragment.group, fragment.object)
         if not fragment.offset and not position.object and fragment.previous is not None:
-            news = self.size_of(position.group - 1) is None
+            unknown = self.size_of(position.group - 1) is None
             self._note_size(position.group, fragment.previous, now)
-            if news and position.group:
+            if unknown and position.group:
                 self._count_late(position, now)
         object = self._objects.get(position)
         if object is None:
