@@ -16,7 +16,7 @@ from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.events import Pressure
 from aqueduct_core.quicr.media.drop_level import DropLevel
 from aqueduct_core.quicr.media.fragment import Fragment
-from aqueduct_core.quicr.sending import MediaSender, Rank
+from aqueduct_core.quicr.sending import MediaSender, SendRank
 from aqueduct_core.quicr.sent_datagrams import SentDatagrams, SentPiece
 from aqueduct_core.quicr.wire.codec import LONGEST_DATA, encode, encode_fragment
 from aqueduct_core.quicr.wire.datagrams import HEADER_OVERHEAD, encode_header
@@ -52,7 +52,7 @@ class _StreamProgress:
         return self.written - self.left
 
 
-class Egress:
+class MediaEgress:
     """The senders of one connection.
 
     ``level`` is None where nothing is ever given up.
@@ -74,8 +74,8 @@ class Egress:
         self._datagram_bytes = 0
         self._tokens = 0
         self._senders: dict[int, MediaSender] = {}
-        self._ranks: dict[int, Rank] = {}
-        self._heap: list[tuple[Rank, int]] = []
+        self._ranks: dict[int, SendRank] = {}
+        self._heap: list[tuple[SendRank, int]] = []
         self._parts: dict[int, list[bytes]] = {}
         self._ends: set[int] = set()
         self._out: list[Action] = []
@@ -224,7 +224,7 @@ class Egress:
         while self.sent.repeats and self._may_send_datagram():
             self._repeat(self.sent.take_repeat(), now)
         heap = self._heap
-        blocked: list[tuple[Rank, int]] = []
+        blocked: list[tuple[SendRank, int]] = []
         while heap:
             rank, stream = heap[0]
             if self._ranks.get(stream) is not rank:

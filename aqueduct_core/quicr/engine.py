@@ -20,7 +20,7 @@ from aqueduct_core.engine.inputs import (
 )
 from aqueduct_core.engine.streams import STEP, first_stream, is_bidirectional, is_client
 from aqueduct_core.quicr.config import QuicrConfig
-from aqueduct_core.quicr.egress import LEAST_DATAGRAM, Egress
+from aqueduct_core.quicr.egress import LEAST_DATAGRAM, MediaEgress
 from aqueduct_core.quicr.events import Posted, QuicrEvent, Ready, Requested, Subscribed
 from aqueduct_core.quicr.faults import INTERNAL_ERROR, MediaError, ProtocolFault
 from aqueduct_core.quicr.media.source import MediaSource
@@ -412,5 +412,5 @@ class QuicrEngine:
         self._unread.clear()
         self._datagrams_of.clear()
         self._pending = 0
-        self._context.egress = Egress(self._config)
+        self._context.egress = MediaEgress(self._config)
         self._context.events.append(lost)

@@ -2,7 +2,7 @@
 
 ``stream`` is the number of the control stream, which names a transaction on its connection: the
 transfer of one media in one direction, or a subscription. All but the three that begin one are of
-transactions that are there; `Ended` is the last of each.
+transactions that are there; `TransactionEnded` is the last of each.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Subscribed(NamedTuple):
     prefix: bytes
 
 
-class Accepted(NamedTuple):
+class PostAccepted(NamedTuple):
     """Our POST is taken (Q17): as datagrams, or on the stream."""
 
     stream: int
@@ -87,7 +87,7 @@ class FinalPoint(NamedTuple):
     sure: bool = True
 
 
-class Dropped(NamedTuple):
+class ObjectsDropped(NamedTuple):
     """Objects that we gave up towards this peer for want of room; it gets holes in their place."""
 
     stream: int
@@ -124,7 +124,7 @@ class EndReason(Enum):
     """The connection is over."""
 
 
-class Ended(NamedTuple):
+class TransactionEnded(NamedTuple):
     stream: int
     reason: EndReason
     by_peer: bool = False
@@ -135,14 +135,14 @@ QuicrEvent: TypeAlias = (
     | Requested
     | Posted
     | Subscribed
-    | Accepted
+    | PostAccepted
     | Notified
     | StartPoint
     | Fragments
     | FinalPoint
-    | Dropped
+    | ObjectsDropped
     | SentOut
     | Pressure
-    | Ended
+    | TransactionEnded
     | LinkLost
 )

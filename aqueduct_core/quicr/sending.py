@@ -15,7 +15,7 @@ REMEMBERED = 1_024
 may come. Of older ones a piece may leave that nobody needs."""
 
 
-class Rank(NamedTuple):
+class SendRank(NamedTuple):
     """Which of the media of a connection goes first: the one with the least."""
 
     priority: int
@@ -58,13 +58,13 @@ class MediaSender:
         self._groups: OrderedDict[int, None] = OrderedDict()
 
     @property
-    def rank(self) -> Rank | None:
+    def rank(self) -> SendRank | None:
         """Of the next piece; None: there is none."""
         waiting = self.source.peek()
         if waiting is None:
             return None
         priority = None if self._level is None else self._level.priority(waiting.fragment.flags)
-        return Rank(0 if priority is None else priority + 1, not waiting.live, waiting.since)
+        return SendRank(0 if priority is None else priority + 1, not waiting.live, waiting.since)
 
     @property
     def exhausted(self) -> bool:

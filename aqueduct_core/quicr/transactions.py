@@ -19,18 +19,18 @@ from collections.abc import Sequence
 
 from aqueduct_core.engine.actions import Action, Consumed
 from aqueduct_core.quicr.config import QuicrConfig
-from aqueduct_core.quicr.egress import Egress
+from aqueduct_core.quicr.egress import MediaEgress
 from aqueduct_core.quicr.events import (
-    Accepted,
-    Dropped,
-    Ended,
     EndReason,
     FinalPoint,
     Fragments,
     Notified,
+    ObjectsDropped,
+    PostAccepted,
     QuicrEvent,
     SentOut,
     StartPoint,
+    TransactionEnded,
 )
 from aqueduct_core.quicr.faults import MediaError, ProtocolFault
 from aqueduct_core.quicr.media.fragment import Fragment
@@ -53,7 +53,7 @@ class TransactionContext:
 
     def __init__(self, config: QuicrConfig) -> None:
         self.config = config
-        self.egress = Egress(config)
+        self.egress = MediaEgress(config)
         self.events: list[QuicrEvent] = []
         self.acts: list[Action] = []
         self._next_id = 0
@@ -101,7 +101,7 @@ def message_name(message: ControlMessage) -> str:
 
 
 class Transaction(ABC):
-    """``over``: its `Ended` was told; nothing more is, though the stream may still be open."""
+    """``over``: its `TransactionEnded` was told; nothing more is, though the stream may be open."""
 
     def __init__(self, stream: int, context: TransactionContext) -> None:
         config = context.config
@@ -163,7 +163,7 @@ class Transaction(ABC):
 
     def _end(self, reason: EndReason, *, by_peer: bool = False) -> None:
         self.over = True
-        self._emit(Ended(self.stream, reason, by_peer))
+        self._emit(TransactionEnded(self.stream, reason, by_peer))
 
     def _refuse(self, message: ControlMessage, allowed: str) -> ProtocolFault:
         return ProtocolFault(f"{message_name(message)} on stream {self.stream}, where {allowed}")
@@ -342,7 +342,7 @@ class Sending(Transaction):
                 if not self._offers_datagrams:
                     raise ProtocolFault("ACCEPT asks for datagrams, which were not offered")
                 self._context.claim(message.datagram_id)
-            self._emit(Accepted(self.stream, datagram))
+            self._emit(PostAccepted(self.stream, datagram))
             self._begin(self._posted)
 
     def sent_out(self) -> None:
@@ -357,7 +357,7 @@ class Sending(Transaction):
 
     def tell_dropped(self) -> None:
         if self._sender is not None and self._sender.dropped and not self.over:
-            self._emit(Dropped(self.stream, self._sender.dropped))
+            self._emit(ObjectsDropped(self.stream, self._sender.dropped))
             self._sender.dropped = []
 
     def peer_ended(self) -> None:

@@ -37,7 +37,7 @@ from aqueduct_core.errors import SpoolFailed
 from aqueduct_core.spool.disk import Disk
 from aqueduct_core.spool.format.durable import NOTHING, Durable, boot_id
 from aqueduct_core.spool.health import NO_SPACE
-from aqueduct_core.spool.retention import Position
+from aqueduct_core.spool.retention import LogPositions
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class ClaimNotes:
     life: str
     partitions: int
     durable: Durable
-    cursors: Mapping[str, Position] | None
+    cursors: Mapping[str, LogPositions] | None
 
 
 def read_notes(directory: Path) -> ClaimNotes | None:
@@ -238,7 +238,7 @@ class Claim:
         self.durable = durable
         return True
 
-    def note(self, durable: Durable, cursors: Mapping[str, Position]) -> None:
+    def note(self, durable: Durable, cursors: Mapping[str, LogPositions]) -> None:
         """Note what is durable and which cursors there are; on the disk when this returns.
 
         Raises:

@@ -12,7 +12,7 @@ from aqueduct_core.spool.catalog import Catalog
 from aqueduct_core.spool.format.durable import Durable
 from aqueduct_core.spool.health import Health
 from aqueduct_core.spool.losses import offset_ahead
-from aqueduct_core.spool.retention import Cursors, Position, check_reads, lowered, raised
+from aqueduct_core.spool.retention import Cursors, LogPositions, check_reads, lowered, raised
 from aqueduct_core.spool.segments import Segments
 from aqueduct_core.spool.writer import ActiveSegment
 
@@ -58,7 +58,7 @@ class CursorStore:
         """The newest segment that holds something durable."""
         return self._newest
 
-    def commit(self, cursor: str, ends: Position, group: int) -> None:
+    def commit(self, cursor: str, ends: LogPositions, group: int) -> None:
         """
         Raises:
             DataLoss: OFFSET_AHEAD.
@@ -99,7 +99,7 @@ class CursorStore:
         starts = zip(self._segments.starts, reads, strict=True)
         self.commit(cursor, old or [at if read else None for at, read in starts], group)
 
-    def lower(self, cursor: str, ends: Position, group: int) -> None:
+    def lower(self, cursor: str, ends: LogPositions, group: int) -> None:
         """
         Raises:
             KeyError: there is no such cursor.

@@ -22,7 +22,7 @@ from aqueduct_core.spool.format.durable import NOTHING, Durable, padded
 from aqueduct_core.spool.format.record import Codec
 from aqueduct_core.spool.format.scan import read_head
 from aqueduct_core.spool.format.segment import segment_numbers, segment_path
-from aqueduct_core.spool.retention import Position
+from aqueduct_core.spool.retention import LogPositions
 
 if TYPE_CHECKING:
     from aqueduct_core.spool.catalog import CatalogOwner
@@ -58,7 +58,7 @@ class SpoolIdentity:
     schema: pa.Schema
     life: str = ""
     durable: Durable = NOTHING
-    cursors: Mapping[str, Position] | None = None
+    cursors: Mapping[str, LogPositions] | None = None
     format: int = FORMAT
 
     @classmethod

@@ -18,7 +18,7 @@ from aqueduct_core.spool.format.scan import Scan, read_head
 from aqueduct_core.spool.format.segment import Segment, segment_numbers, segment_path
 from aqueduct_core.spool.identity import SpoolIdentity
 from aqueduct_core.spool.losses import OffsetRange, unreadable_segment
-from aqueduct_core.spool.retention import Position, lowest, raised
+from aqueduct_core.spool.retention import LogPositions, lowest, raised
 from aqueduct_core.spool.tail import find_tail
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class Replay:
     state: dict[str, Any] | None
     records: list[Record]
 
-    def cursors(self, known: Mapping[str, Position] | None) -> dict[str, list[int | None]]:
+    def cursors(self, known: Mapping[str, LogPositions] | None) -> dict[str, list[int | None]]:
         """The ``known`` cursors of an identity, as far as the state knows that they went on; those
         of the state where it knows of none."""
         found = dict(self.state["cursors"]) if self.state else {}
@@ -66,7 +66,7 @@ class Recovered:
     next_segment: int
     replay: Replay
 
-    def rows_of(self, number: int, cursors: Iterable[Position]) -> list[OffsetRange]:
+    def rows_of(self, number: int, cursors: Iterable[LogPositions]) -> list[OffsetRange]:
         """What was given up with a segment: the rows between those before and behind it. Where
         there are none before it they begin with what a cursor has not passed."""
         older = [each for each in self.segments if each.number < number]

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from aqueduct_core.errors import InvalidOption
 from aqueduct_core.spool.format.segment import Segment
 
-Position = Sequence[int | None]
+LogPositions = Sequence[int | None]
 """Per partition what a reader is done with, exclusive; None for one that it does not read."""
 
-Cursors = Mapping[str, Position]
+Cursors = Mapping[str, LogPositions]
 
 
 def passed(segment: Segment, cursors: Cursors, owed: int) -> bool:
@@ -38,7 +38,7 @@ def removable(
     return oldest if passed(oldest, cursors, owed) else None
 
 
-def lowest(cursors: Iterable[Position], partitions: int) -> list[int]:
+def lowest(cursors: Iterable[LogPositions], partitions: int) -> list[int]:
     """What all cursors have passed of each partition; 0 where none reads it."""
     positions = list(cursors)
     return [
@@ -47,7 +47,7 @@ def lowest(cursors: Iterable[Position], partitions: int) -> list[int]:
     ]
 
 
-def raised(old: Position | None, new: Position) -> list[int | None]:
+def raised(old: LogPositions | None, new: LogPositions) -> list[int | None]:
     """A cursor after a commit: it never falls back in any partition."""
     if old is None:
         return list(new)
@@ -56,12 +56,12 @@ def raised(old: Position | None, new: Position) -> list[int | None]:
     ]
 
 
-def lowered(old: Position, new: Position) -> list[int | None]:
+def lowered(old: LogPositions, new: LogPositions) -> list[int | None]:
     """A cursor that is to fall back: it goes on in no partition."""
     return [None if a is None or b is None else min(a, b) for a, b in zip(old, new, strict=True)]
 
 
-def check_reads(name: str, reads: Sequence[bool], old: Position | None) -> None:
+def check_reads(name: str, reads: Sequence[bool], old: LogPositions | None) -> None:
     """A cursor reads at least one partition, and the same ones for ever.
 
     Raises:

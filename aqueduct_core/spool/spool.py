@@ -18,7 +18,7 @@ from aqueduct_core.spool.format.settings import ContentSum, SequenceMark, SpoolS
 from aqueduct_core.spool.opening import OpenedParts, opened
 from aqueduct_core.spool.ownership import Ownership, acquired
 from aqueduct_core.spool.readable import Readable
-from aqueduct_core.spool.retention import Position, lowest
+from aqueduct_core.spool.retention import LogPositions, lowest
 from aqueduct_core.spool.skips import MAX_REASON, Skip, save_skips, still_needed
 from aqueduct_core.spool.sync import SyncerProcess, SyncFactory, wait_readable
 
@@ -261,7 +261,7 @@ class Spool(Readable):
         """What each reader is done with, per partition, exclusive; None where it does not read."""
         return self._cursors.positions
 
-    def commit(self, cursor: str, ends: Position) -> None:
+    def commit(self, cursor: str, ends: LogPositions) -> None:
         """A reader is done with all before ``ends``; None for a partition that it does not read,
         which holds nothing back there. Durable when this returns; never falls back.
 
@@ -284,7 +284,7 @@ class Spool(Readable):
         self._check_mine()
         self._cursors.enter_cursor(cursor, reads, self._writer.durable)
 
-    def lower(self, cursor: str, ends: Position) -> None:
+    def lower(self, cursor: str, ends: LogPositions) -> None:
         """Have a reader fall back to ``ends`` where it is beyond: from there on it holds back again
         what is still stored. The catalog has it when this returns; where that is lost, the cursor
         may be where it was.

@@ -25,7 +25,6 @@ from aqueduct_core.engine.inputs import DatagramLimit, Input, LinkLost, LinkRead
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import QuicrEngine
 from aqueduct_core.quicr.events import (
-    Ended,
     Fragments,
     Posted,
     Pressure,
@@ -33,6 +32,7 @@ from aqueduct_core.quicr.events import (
     Ready,
     Requested,
     Subscribed,
+    TransactionEnded,
 )
 from aqueduct_core.quicr.faults import INTERNAL_ERROR
 from aqueduct_core.quicr.media.fragment import MAX_OBJECT
@@ -169,7 +169,7 @@ class QuicrJudge:
         stream = event.stream
         assert stream in self.begun, f"{event} of nothing"
         assert stream not in self.over, f"{event} behind its end"
-        if isinstance(event, Ended):
+        if isinstance(event, TransactionEnded):
             self.over.add(stream)
         elif isinstance(event, Fragments):
             assert event.fragments

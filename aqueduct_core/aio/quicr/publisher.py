@@ -7,7 +7,14 @@ from typing import Self
 
 from aqueduct_core.aio.quicr.connection import TransferConnection
 from aqueduct_core.errors import ChannelEnded
-from aqueduct_core.quicr.events import Accepted, Dropped, Ended, EndReason, Pressure, QuicrEvent
+from aqueduct_core.quicr.events import (
+    EndReason,
+    ObjectsDropped,
+    PostAccepted,
+    Pressure,
+    QuicrEvent,
+    TransactionEnded,
+)
 from aqueduct_core.quicr.media.object_queue import ObjectQueue
 from aqueduct_core.quicr.media.position import Position
 from aqueduct_core.quicr.urls import url_text
@@ -122,16 +129,16 @@ class Publisher:
 
     def hear(self, event: QuicrEvent, now: float) -> None:
         match event:
-            case Accepted(_, datagram):
+            case PostAccepted(_, datagram):
                 self.datagram = datagram
             case Pressure():
                 self.pressure = event
-            case Dropped(_, positions):
+            case ObjectsDropped(_, positions):
                 self.dropped += len(positions)
-            case Ended(_, EndReason.COMPLETE):
+            case TransactionEnded(_, EndReason.COMPLETE):
                 self._complete = True
                 self._connection.forget(self._stream)
-            case Ended(_, reason, by_peer):
+            case TransactionEnded(_, reason, by_peer):
                 if reason is not EndReason.LOST:  # of which the connection tells more
                     self.lost(self._ended("the receiver" if by_peer else "this side"))
                     self._connection.forget(self._stream)

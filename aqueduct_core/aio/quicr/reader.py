@@ -10,12 +10,12 @@ from typing import Self
 from aqueduct_core.aio.quicr.connection import TransferConnection
 from aqueduct_core.errors import ChannelEnded
 from aqueduct_core.quicr.events import (
-    Ended,
     EndReason,
     FinalPoint,
     Fragments,
     QuicrEvent,
     StartPoint,
+    TransactionEnded,
 )
 from aqueduct_core.quicr.media.assembly import MediaObject
 from aqueduct_core.quicr.media.position import Position
@@ -130,7 +130,7 @@ class MediaReader:
             case FinalPoint(_, final):
                 self.final = final
                 reception.finish(final, now)
-            case Ended(_, EndReason.CANCELLED, by_peer=True):
+            case TransactionEnded(_, EndReason.CANCELLED, by_peer=True):
                 self._end(
                     ChannelEnded(
                         "CANCELLED",

@@ -8,7 +8,7 @@ from typing import Self
 
 from aqueduct_core.aio.quicr.connection import TransferConnection
 from aqueduct_core.errors import ChannelEnded
-from aqueduct_core.quicr.events import Ended, EndReason, Notified, QuicrEvent
+from aqueduct_core.quicr.events import EndReason, Notified, QuicrEvent, TransactionEnded
 from aqueduct_core.transport.awaiting import Signal
 
 
@@ -62,7 +62,7 @@ class UrlSubscription:
             case Notified(_, url) if url not in self._known:
                 self._known.add(url)
                 self._arrived.append(url)
-            case Ended(_, EndReason.CANCELLED):
+            case TransactionEnded(_, EndReason.CANCELLED):
                 where = self._connection.where
                 self._connection.forget(self._stream)
                 self.lost(

@@ -27,7 +27,6 @@ from aqueduct_core.logs.json_lines import named
 from aqueduct_core.primitives.ranges import RangeSet
 from aqueduct_core.quicr.engine import QuicrEngine
 from aqueduct_core.quicr.events import (
-    Ended,
     EndReason,
     FinalPoint,
     Fragments,
@@ -36,6 +35,7 @@ from aqueduct_core.quicr.events import (
     QuicrEvent,
     Ready,
     StartPoint,
+    TransactionEnded,
 )
 from aqueduct_core.quicr.faults import INTERNAL_ERROR
 from aqueduct_core.quicr.urls import url_text
@@ -121,7 +121,7 @@ class MediaSession(Session[QuicrEngine]):
                     self.ready(now)
                 case Posted() | Notified():
                     self.answer(event, now)
-                case Ended(stream) if stream in self._media:
+                case TransactionEnded(stream) if stream in self._media:
                     self._deliver_all(touched, now)
                     touched = {}
                     self._end(event, now)
@@ -276,7 +276,7 @@ class MediaSession(Session[QuicrEngine]):
         else:
             del self._unstored[receipt.channel]
 
-    def _end(self, ended: Ended, now: float) -> None:
+    def _end(self, ended: TransactionEnded, now: float) -> None:
         if ended.reason is EndReason.LOST:
             return  # of the whole connection, which is told of by itself
         opened = self._media.pop(ended.stream)

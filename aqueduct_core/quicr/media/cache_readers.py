@@ -8,7 +8,7 @@ from aqueduct_core.quicr.media.cache import MediaCache
 from aqueduct_core.quicr.media.cached_object import CachedPiece
 from aqueduct_core.quicr.media.fragment import Fragment, hole
 from aqueduct_core.quicr.media.position import BEGIN, Position
-from aqueduct_core.quicr.media.source import Waiting
+from aqueduct_core.quicr.media.source import NextFragment
 
 
 class _Place(ABC):
@@ -24,7 +24,7 @@ class _Place(ABC):
         self._cache = cache
         self._began = now
         self._live_from = cache.next_number
-        self._waiting: Waiting | None = None
+        self._waiting: NextFragment | None = None
         cache.readers.append(self)
 
     def close(self) -> None:
@@ -43,7 +43,7 @@ class _Place(ABC):
             return None
         return self._cache.final
 
-    def peek(self) -> Waiting | None:
+    def peek(self) -> NextFragment | None:
         if self._waiting is None and not self.cut_off:
             self._waiting = self._find()
         return self._waiting if not self.cut_off else None
@@ -58,7 +58,7 @@ class _Place(ABC):
         """An object goes, or becomes a hole; whether this reader is in the middle of it."""
 
     @abstractmethod
-    def _find(self) -> Waiting | None:
+    def _find(self) -> NextFragment | None:
         """The next fragment at its place."""
 
     @abstractmethod
@@ -69,16 +69,16 @@ class _Place(ABC):
     def _at_end(self) -> bool:
         """All up to the final point was read."""
 
-    def _give(self, piece: CachedPiece) -> Waiting:
+    def _give(self, piece: CachedPiece) -> NextFragment:
         fragment, received, number = piece
         if not fragment.object and not fragment.offset and fragment.previous is None:
             fragment = fragment._replace(previous=self._previous(fragment.group))
-        return Waiting(fragment, received, number >= self._live_from)
+        return NextFragment(fragment, received, number >= self._live_from)
 
-    def _missed(self, position: Position) -> Waiting:
+    def _missed(self, position: Position) -> NextFragment:
         self.missed += 1
         previous = None if position.object else self._previous(position.group)
-        return Waiting(hole(position, previous), self._began, False)
+        return NextFragment(hole(position, previous), self._began, False)
 
     def _previous(self, group: int) -> int | None:
         return self._cache.size_of(group - 1) if group else 0
@@ -103,7 +103,7 @@ class MediaOrderReader(_Place):
         waiting = self._waiting
         return self._offset > 0 or (waiting is not None and not waiting.fragment.last)
 
-    def _find(self) -> Waiting | None:
+    def _find(self) -> NextFragment | None:
         cache = self._cache
         position = self._position if self._begun else cache.begin
         while not (cache.final is not None and position >= cache.final):
@@ -122,7 +122,7 @@ class MediaOrderReader(_Place):
                 return self._found(position, self._missed(position))
         return None
 
-    def _found(self, position: Position, waiting: Waiting) -> Waiting:
+    def _found(self, position: Position, waiting: NextFragment) -> NextFragment:
         if not self._begun:
             self._begun = True
             self._start = position
@@ -168,7 +168,7 @@ class PostReader:
         """The order of arrival, for datagrams, or that of the media."""
         self._chosen = (ArrivalOrderReader if datagram else MediaOrderReader)(self._cache, now)
 
-    def peek(self) -> Waiting | None:
+    def peek(self) -> NextFragment | None:
         return self._chosen.peek() if self._chosen is not None else None
 
     def advance(self) -> None:
@@ -201,7 +201,7 @@ class ArrivalOrderReader(_Place):
     def loses(self, position: Position) -> bool:
         return False
 
-    def _find(self) -> Waiting | None:
+    def _find(self) -> NextFragment | None:
         cache = self._cache
         while self._number < cache.next_number:
             piece = cache.arrived(self._number)

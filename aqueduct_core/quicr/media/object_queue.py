@@ -8,7 +8,7 @@ from collections.abc import Callable
 from aqueduct_core.quicr.faults import MediaError
 from aqueduct_core.quicr.media.fragment import HOLE, MAX_OBJECT, Fragment
 from aqueduct_core.quicr.media.position import BEGIN, MAX_ID, Position
-from aqueduct_core.quicr.media.source import Waiting
+from aqueduct_core.quicr.media.source import NextFragment
 
 
 class ObjectQueue:
@@ -28,7 +28,7 @@ class ObjectQueue:
         self.on_advance: Callable[[], None] | None = None
         self._next = start
         self._empty = True
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[NextFragment] = deque()
 
     @property
     def next(self) -> Position:
@@ -60,7 +60,7 @@ class ObjectQueue:
         if not position.object:
             previous = number if opens_group else 0
         fragment = Fragment(*position, 0, payload, True, flags, 0, previous)
-        self._waiting.append(Waiting(fragment, now))
+        self._waiting.append(NextFragment(fragment, now))
         self.size += len(payload)
         self._next, self._empty = position.following, False
 
@@ -69,7 +69,7 @@ class ObjectQueue:
         if self.final is None:
             self.final = BEGIN if self._empty else self._next
 
-    def peek(self) -> Waiting | None:
+    def peek(self) -> NextFragment | None:
         return self._waiting[0] if self._waiting else None
 
     def advance(self) -> None:

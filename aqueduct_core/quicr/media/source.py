@@ -9,7 +9,7 @@ from aqueduct_core.quicr.media.fragment import Fragment
 from aqueduct_core.quicr.media.position import Position
 
 
-class Waiting(NamedTuple):
+class NextFragment(NamedTuple):
     """The next fragment of a source. ``since``: when it came to this hop. ``live``: it came behind
     this reader; what was there before it is history, which is late by nature, and no congestion."""
 
@@ -29,7 +29,7 @@ class MediaSource(Protocol):
     def start(self) -> Position:
         """The first object, as far as is known."""
 
-    def peek(self) -> Waiting | None:
+    def peek(self) -> NextFragment | None:
         """The next fragment; None: there is none now, and `QuicrEngine.wake` is to be called when
         there is one again."""
 

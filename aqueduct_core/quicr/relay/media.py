@@ -29,7 +29,7 @@ from aqueduct_core.quicr.media.fragment import Fragment
 from aqueduct_core.quicr.media.position import Position
 from aqueduct_core.quicr.relay.config import RelayConfig
 
-Reader: TypeAlias = MediaOrderReader | ArrivalOrderReader | PostReader
+DeliveryReader: TypeAlias = MediaOrderReader | ArrivalOrderReader | PostReader
 
 
 class TransactionKey(NamedTuple):
@@ -56,7 +56,7 @@ class MediaDelivery:
 
     media: RelayedMedia
     key: TransactionKey
-    reader: Reader
+    reader: DeliveryReader
     sent_out: bool = False
     cancelled: bool = False
 
@@ -121,7 +121,7 @@ class RelayedMedia:
         self._came_at = now
         return feed
 
-    def deliver(self, key: TransactionKey, reader: Reader) -> MediaDelivery:
+    def deliver(self, key: TransactionKey, reader: DeliveryReader) -> MediaDelivery:
         """It is read by this transfer, too."""
         delivery = self.deliveries[key] = MediaDelivery(self, key, reader)
         return delivery

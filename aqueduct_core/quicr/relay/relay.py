@@ -9,13 +9,12 @@ from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.primitives.timers import Timers
 from aqueduct_core.quicr.engine import QuicrEngine
 from aqueduct_core.quicr.events import (
-    Accepted,
-    Dropped,
-    Ended,
     EndReason,
     FinalPoint,
     Fragments,
     Notified,
+    ObjectsDropped,
+    PostAccepted,
     Posted,
     QuicrEvent,
     Ready,
@@ -23,6 +22,7 @@ from aqueduct_core.quicr.events import (
     SentOut,
     StartPoint,
     Subscribed,
+    TransactionEnded,
 )
 from aqueduct_core.quicr.media.cache_memory import CacheMemory
 from aqueduct_core.quicr.media.cache_readers import (
@@ -158,7 +158,7 @@ class Relay:
                 if feed is not None:
                     feed.media.finish(feed, final, now)
                     self._touch(feed.media)
-            case Accepted(stream, datagram):
+            case PostAccepted(stream, datagram):
                 delivery = self._delivery(engine, stream)
                 if delivery is not None and isinstance(delivery.reader, PostReader):
                     delivery.reader.choose(datagram=datagram, now=now)
@@ -166,7 +166,7 @@ class Relay:
                     self._kicks[engine] = None
             case Notified(_, url):
                 self._told(url, now)
-            case Dropped(stream, positions):
+            case ObjectsDropped(stream, positions):
                 delivery = self._delivery(engine, stream)
                 if delivery is not None:
                     delivery.media.dropped += len(positions)
@@ -175,7 +175,7 @@ class Relay:
                 if delivery is not None:
                     delivery.media.sent_out(delivery, now)
                     self._touch(delivery.media)
-            case Ended(stream, reason, by_peer):
+            case TransactionEnded(stream, reason, by_peer):
                 self._ended(TransactionKey(engine, stream), reason, by_peer, now)
             case Ready() if self._is_upstream(engine):
                 assert self._upstream is not None

@@ -8,14 +8,14 @@ from typing import Any
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import QuicrEngine
 from aqueduct_core.quicr.events import (
-    Dropped,
-    Ended,
     FinalPoint,
     Fragments,
+    ObjectsDropped,
     Posted,
     QuicrEvent,
     Requested,
     StartPoint,
+    TransactionEnded,
 )
 from aqueduct_core.quicr.media.object_queue import ObjectQueue
 from aqueduct_core.quicr.media.position import Position
@@ -55,7 +55,7 @@ class Received:
         self.final: Position | None = None
         self.sure = True
         self.start: Position | None = None
-        self.ended: Ended | None = None
+        self.ended: TransactionEnded | None = None
         self.fragments = 0
         self.delays: list[int] = []
         self._bytes: dict[Position, dict[int, bytes]] = {}
@@ -138,9 +138,9 @@ class Application:
                         engine.consumed(stream, size, now)
                 case FinalPoint(stream, final, sure):
                     self.of(stream).final, self.of(stream).sure = final, sure
-                case Dropped(_, positions):
+                case ObjectsDropped(_, positions):
                     self.dropped += positions
-                case Ended(stream, _, _):
+                case TransactionEnded(stream, _, _):
                     self.of(stream).ended = event
         for stream, received in self.received.items():
             if received.complete and received.ended is None:

@@ -11,16 +11,16 @@ from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.quicr.engine import QuicrEngine
 from aqueduct_core.quicr.events import (
-    Accepted,
-    Ended,
     EndReason,
     FinalPoint,
     Notified,
+    PostAccepted,
     Posted,
     Requested,
     SentOut,
     StartPoint,
     Subscribed,
+    TransactionEnded,
 )
 from aqueduct_core.quicr.faults import MediaError
 from aqueduct_core.quicr.media.object_queue import ObjectQueue
@@ -51,8 +51,8 @@ def test_a_media_is_requested(datagram: bool, path: dict[str, Any]) -> None:
     got = pair.client.of(stream)
     assert got.objects == BIG
     assert (got.final, got.sure) == (Position(2, 4), True)
-    assert got.ended == Ended(stream, EndReason.COMPLETE)
-    assert pair.server.of(stream).ended == Ended(stream, EndReason.COMPLETE)
+    assert got.ended == TransactionEnded(stream, EndReason.COMPLETE)
+    assert pair.server.of(stream).ended == TransactionEnded(stream, EndReason.COMPLETE)
     assert pair.server.told(Requested) == [Requested(stream, URL, datagram)]
 
 
@@ -64,10 +64,10 @@ def test_a_media_is_posted(datagram: bool, path: dict[str, Any]) -> None:
     stream = pair.client.engine.post(URL, queue_of(BIG), datagram=True, now=pair.now)
     pair.finish(stream)
     assert pair.server.of(stream).objects == BIG
-    assert pair.client.told(Accepted, SentOut, Ended) == [
-        Accepted(stream, datagram),
+    assert pair.client.told(PostAccepted, SentOut, TransactionEnded) == [
+        PostAccepted(stream, datagram),
         SentOut(stream),
-        Ended(stream, EndReason.COMPLETE),
+        TransactionEnded(stream, EndReason.COMPLETE),
     ]
     assert pair.server.told(Posted) == [Posted(stream, URL, True)]
 
@@ -78,7 +78,7 @@ def test_who_cannot_send_datagrams_is_asked_for_none() -> None:
     stream = pair.client.engine.post(URL, queue_of(BIG), datagram=True, now=pair.now)
     pair.finish(stream)
     assert pair.server.of(stream).objects == BIG
-    assert pair.client.told(Accepted) == [Accepted(stream, False)]
+    assert pair.client.told(PostAccepted) == [PostAccepted(stream, False)]
 
 
 @WAYS
@@ -162,8 +162,10 @@ def test_urls_are_notified_once_each() -> None:
     ]
     pair.client.engine.cancel(stream, pair.now)
     pair.finish(stream)
-    assert pair.client.of(stream).ended == Ended(stream, EndReason.CANCELLED)
-    assert pair.server.of(stream).ended == Ended(stream, EndReason.CANCELLED, by_peer=True)
+    assert pair.client.of(stream).ended == TransactionEnded(stream, EndReason.CANCELLED)
+    assert pair.server.of(stream).ended == TransactionEnded(
+        stream, EndReason.CANCELLED, by_peer=True
+    )
 
 
 @WAYS
@@ -175,7 +177,9 @@ def test_a_reader_leaves(datagram: bool) -> None:
     pair.link.run_until(lambda: len(pair.client.of(stream).objects) > 3)
     pair.client.engine.cancel(stream, pair.now)
     pair.finish(stream)
-    assert pair.server.of(stream).ended == Ended(stream, EndReason.CANCELLED, by_peer=True)
+    assert pair.server.of(stream).ended == TransactionEnded(
+        stream, EndReason.CANCELLED, by_peer=True
+    )
     seen = len(pair.client.of(stream).objects)
     pair.link.run_for(10)
     assert len(pair.client.of(stream).objects) == seen
@@ -195,10 +199,10 @@ def test_a_publisher_leaves(datagram: bool) -> None:
     pair.link.run_for(1)
     got = pair.server.of(stream)
     if datagram:
-        assert got.ended == Ended(stream, EndReason.CANCELLED, by_peer=True)
+        assert got.ended == TransactionEnded(stream, EndReason.CANCELLED, by_peer=True)
     else:  # a stream that ends between objects may just as well be whole
         assert (got.final, got.sure) == (Position(0, 2), False)
-        assert got.ended == Ended(stream, EndReason.COMPLETE)
+        assert got.ended == TransactionEnded(stream, EndReason.COMPLETE)
     assert not pair.client.engine._transactions
     assert not pair.server.engine._transactions
 
@@ -209,7 +213,9 @@ def test_a_post_is_refused() -> None:
     pair.server.takes = False
     stream = pair.client.engine.post(URL, queue_of(BIG), datagram=True, now=pair.now)
     pair.link.run_for(1)
-    assert pair.client.told(Ended) == [Ended(stream, EndReason.CANCELLED, by_peer=True)]
+    assert pair.client.told(TransactionEnded) == [
+        TransactionEnded(stream, EndReason.CANCELLED, by_peer=True)
+    ]
 
 
 @rule("Q-7")
@@ -220,7 +226,9 @@ def test_a_request_that_is_cancelled_at_once_brings_nothing() -> None:
     pair.client.engine.cancel(stream, pair.now)
     pair.finish(stream)
     assert pair.client.of(stream).fragments == 0
-    assert pair.server.of(stream).ended == Ended(stream, EndReason.CANCELLED, by_peer=True)
+    assert pair.server.of(stream).ended == TransactionEnded(
+        stream, EndReason.CANCELLED, by_peer=True
+    )
 
 
 def test_what_is_over_when_the_connection_is() -> None:
@@ -235,8 +243,8 @@ def test_what_is_over_when_the_connection_is() -> None:
     pair.link.lose()
     pair.link.kick()
     for side in (pair.client, pair.server):
-        assert {event.stream for event in side.told(Ended)} == {*streams}
-        assert all(event.reason is EndReason.LOST for event in side.told(Ended))
+        assert {event.stream for event in side.told(TransactionEnded)} == {*streams}
+        assert all(event.reason is EndReason.LOST for event in side.told(TransactionEnded))
         assert isinstance(side.events[-1], LinkLost)
         assert side.engine.wake_at is None
     with pytest.raises(MediaError, match="over"):
@@ -257,7 +265,7 @@ def test_a_connection_is_closed_in_good_order_behind_what_is_due() -> None:
     assert [type(event).__name__ for event in pair.server.events] == [
         "Ready",
         "Subscribed",
-        "Ended",
+        "TransactionEnded",
         "LinkLost",
     ]
     lost = pair.server.events[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aqueduct_core.engine.inputs import Datagram, StreamBytes, StreamReset
-from aqueduct_core.quicr.events import Ended, EndReason, Fragments, Posted, StartPoint
+from aqueduct_core.quicr.events import EndReason, Fragments, Posted, StartPoint, TransactionEnded
 from aqueduct_core.quicr.media.position import Position
 from tests.core.quicr.ends import media, queue_of
 from tests.core.quicr.raw import Raw, message, url
@@ -33,7 +33,7 @@ def test_what_is_cut_by_a_reset_is_credited_and_forgotten(begun: bool) -> None:
     assert raw.consumed == len(came) // 2
     assert raw.engine.footprint.size < before
     if begun:
-        assert raw.events[-1] == Ended(0, EndReason.CANCELLED, by_peer=True)
+        assert raw.events[-1] == TransactionEnded(0, EndReason.CANCELLED, by_peer=True)
 
 
 def test_what_is_cut_by_a_cancel_is_credited_and_forgotten() -> None:
@@ -93,7 +93,7 @@ def test_an_answer_to_a_post_may_be_the_end_at_once() -> None:
     stream = raw.engine.post(b"a", queue_of(media()), datagram=False, now=raw.now)
     raw.turn()
     events = raw.stream(stream, message("07 00"), end=True)
-    assert events[-1] == Ended(stream, EndReason.CANCELLED, by_peer=True)
+    assert events[-1] == TransactionEnded(stream, EndReason.CANCELLED, by_peer=True)
     assert stream in raw.ends
     assert raw.closed is None
 

@@ -7,7 +7,7 @@ import pytest
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.quicr.config import QuicrConfig
-from aqueduct_core.quicr.events import Ended, EndReason
+from aqueduct_core.quicr.events import EndReason, TransactionEnded
 from aqueduct_core.quicr.faults import INTERNAL_ERROR
 from tests.core.quicr.ends import media, queue_of
 from tests.core.quicr.raw import Raw, message, url
@@ -287,8 +287,8 @@ def test_what_is_open_is_lost_with_the_connection() -> None:
     raw.stream(4, SUBSCRIBE)
     raw.stream(8, REQUEST)
     raw.stream(8, REQUEST)
-    ended = [event for event in raw.events if isinstance(event, Ended)]
-    assert ended == [Ended(stream, EndReason.LOST) for stream in (0, 4, 8)]
+    ended = [event for event in raw.events if isinstance(event, TransactionEnded)]
+    assert ended == [TransactionEnded(stream, EndReason.LOST) for stream in (0, 4, 8)]
 
 
 @rule("Q-4")

@@ -7,8 +7,8 @@ import pytest
 from aqueduct_core.quicr.media.drop_level import DropLevel
 from aqueduct_core.quicr.media.fragment import Fragment, hole
 from aqueduct_core.quicr.media.position import BEGIN, Position
-from aqueduct_core.quicr.media.source import Waiting
-from aqueduct_core.quicr.sending import REMEMBERED, MediaSender, Rank
+from aqueduct_core.quicr.media.source import NextFragment
+from aqueduct_core.quicr.sending import REMEMBERED, MediaSender, SendRank
 from tests.support.rules import rule
 
 LOW, HIGH = 0x81, 0x83
@@ -23,8 +23,8 @@ class Given:
         self._live = live
         self._left = list(fragments)
 
-    def peek(self) -> Waiting | None:
-        return Waiting(self._left[0], 1.5, self._live) if self._left else None
+    def peek(self) -> NextFragment | None:
+        return NextFragment(self._left[0], 1.5, self._live) if self._left else None
 
     def advance(self) -> None:
         del self._left[0]
@@ -139,7 +139,7 @@ def test_a_hole_that_came_stays_one() -> None:
 
 
 def test_what_goes_first() -> None:
-    def rank(flags: int, live: bool = True) -> Rank | None:
+    def rank(flags: int, live: bool = True) -> SendRank | None:
         return MediaSender(0, Given(whole(0, 0, flags), live=live), None, level(None)).rank
 
     never, low, high, old = rank(0), rank(LOW), rank(HIGH), rank(0, live=False)

@@ -16,17 +16,17 @@ from aqueduct_core.engine.inputs import (
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import QuicrEngine
 from aqueduct_core.quicr.events import (
-    Accepted,
-    Ended,
     EndReason,
     FinalPoint,
     Fragments,
     Notified,
+    PostAccepted,
     Posted,
     Requested,
     SentOut,
     StartPoint,
     Subscribed,
+    TransactionEnded,
 )
 from aqueduct_core.quicr.media.fragment import Fragment
 from aqueduct_core.quicr.media.position import Position
@@ -105,7 +105,7 @@ def test_a_media_on_a_stream() -> None:
     )
     assert raw.ends == {0}
     assert events == [SentOut(0)]
-    assert raw.stream(0, "", end=True) == [Ended(0, EndReason.COMPLETE)]
+    assert raw.stream(0, "", end=True) == [TransactionEnded(0, EndReason.COMPLETE)]
 
 
 @rule("Q-9", "Q-13", "Q-31")
@@ -140,7 +140,7 @@ def test_the_final_point_waits_for_every_datagram() -> None:
     assert acked(raw, 2) == [SentOut(0)]
     assert raw.out == {0: bytes.fromhex(FIN_0_2)}
     assert raw.ends == set()  # behind datagrams the receiver ends first
-    assert raw.stream(0, "", end=True) == [Ended(0, EndReason.COMPLETE)]
+    assert raw.stream(0, "", end=True) == [TransactionEnded(0, EndReason.COMPLETE)]
     assert raw.ends == {0}
 
 
@@ -222,10 +222,10 @@ def test_a_post() -> None:
     raw.turn()
     said = raw.out[0]
     assert said.hex() == message("06" + url("m") + "01")
-    assert raw.stream(0, message("0700")) == [Accepted(0, False), SentOut(0)]
+    assert raw.stream(0, message("0700")) == [PostAccepted(0, False), SentOut(0)]
     assert raw.out[0][len(said) :].hex().endswith(FIN_0_2)
     assert raw.ends == {0}
-    assert raw.stream(0, "", end=True) == [Ended(0, EndReason.COMPLETE)]
+    assert raw.stream(0, "", end=True) == [TransactionEnded(0, EndReason.COMPLETE)]
 
 
 @rule("Q-17")
@@ -253,7 +253,7 @@ def test_a_stream_that_ends_without_fin() -> None:
         FinalPoint(0, Position(0, 1), sure=False),
     ]
     raw.engine.confirm(0, 0)
-    assert raw.turn() == [Ended(0, EndReason.COMPLETE)]
+    assert raw.turn() == [TransactionEnded(0, EndReason.COMPLETE)]
 
 
 @pytest.mark.parametrize("text", ["", message("050000000001aa")], ids=["empty", "cut"])
@@ -261,7 +261,9 @@ def test_a_stream_that_ends_without_fin() -> None:
 def test_a_stream_that_ends_where_no_media_does(text: str) -> None:
     raw = Raw(client=True)
     request(raw)
-    assert raw.stream(0, text, end=True)[-1] == Ended(0, EndReason.CANCELLED, by_peer=True)
+    assert raw.stream(0, text, end=True)[-1] == TransactionEnded(
+        0, EndReason.CANCELLED, by_peer=True
+    )
     assert raw.ends == {0}
 
 
@@ -275,7 +277,7 @@ def test_datagrams_may_come_behind_the_final_point() -> None:
     raw.engine.confirm(0, 0)
     raw.turn()
     assert raw.ends == {0}
-    assert raw.stream(0, "", end=True) == [Ended(0, EndReason.COMPLETE)]
+    assert raw.stream(0, "", end=True) == [TransactionEnded(0, EndReason.COMPLETE)]
     assert raw.datagram("000001010000aa") == []  # of a transfer that is over
     assert raw.closed is None
 
@@ -320,7 +322,7 @@ def test_notifications_may_come_twice() -> None:
 def test_a_peer_that_resets_a_stream_has_ended_the_transaction(
     input: StreamReset | StreamStopped,
 ) -> None:
-    gone = Ended(0, EndReason.CANCELLED, by_peer=True)
+    gone = TransactionEnded(0, EndReason.CANCELLED, by_peer=True)
     serving = Raw()
     serving.stream(0, message("01" + url("m")))
     serving.engine.serve(0, queue_of(OBJECTS, finished=False), 0)

@@ -12,7 +12,7 @@ from aqueduct_core.errors import SinkFailed
 from aqueduct_core.primitives.host_port import HostPort
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import ALPN, QuicrEngine
-from aqueduct_core.quicr.events import Ended, EndReason, QuicrEvent
+from aqueduct_core.quicr.events import EndReason, QuicrEvent, TransactionEnded
 from aqueduct_core.quicr.faults import INTERNAL_ERROR, NO_ERROR, MediaError
 from aqueduct_core.quicr.media.object_queue import ObjectQueue
 from aqueduct_core.quicr.media.position import Position
@@ -166,9 +166,9 @@ class PostingConnection:
     def _handle(self, driver: Driver, events: list[QuicrEvent]) -> None:
         for event in events:
             match event:
-                case Ended(stream, EndReason.COMPLETE) if stream in self._streams:
+                case TransactionEnded(stream, EndReason.COMPLETE) if stream in self._streams:
                     self._streams[stream].over = True
-                case Ended(stream, EndReason.CANCELLED) if stream in self._streams:
+                case TransactionEnded(stream, EndReason.CANCELLED) if stream in self._streams:
                     post = self._streams[stream]
                     self._fail("RECEIVER_CLOSED", f"the receiver gave up media '{post.url}'")
                 case LinkLost():

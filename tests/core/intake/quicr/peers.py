@@ -10,7 +10,7 @@ from typing import Any
 
 from aqueduct_core.quicr.config import QuicrConfig
 from aqueduct_core.quicr.engine import ALPN, QuicrEngine
-from aqueduct_core.quicr.events import Ended, QuicrEvent, Ready, Requested, Subscribed
+from aqueduct_core.quicr.events import QuicrEvent, Ready, Requested, Subscribed, TransactionEnded
 from aqueduct_core.quicr.media.object_queue import ObjectQueue
 from aqueduct_core.transport import Driver, LinkSettings, ListenedProtocol, PeerInfo, dial, listen
 from aqueduct_core.transport.tls.credentials import ClientTls
@@ -31,7 +31,7 @@ class ScriptedOrigin:
 
     def __init__(self) -> None:
         self.asked: list[bytes] = []
-        self.ended: list[Ended] = []
+        self.ended: list[TransactionEnded] = []
         self.connections: list[Driver] = []
         self._media: dict[bytes, tuple[Objects, bool]] = {}
         self._open: list[tuple[Driver, int, bytes, ObjectQueue]] = []
@@ -84,7 +84,7 @@ class ScriptedOrigin:
                     for url in self._media:
                         if url.startswith(prefix):
                             driver.engine.notify(stream, url, driver.now())
-                case Ended():
+                case TransactionEnded():
                     self.ended.append(event)
         driver.kick()
         self.changed.set()
@@ -117,7 +117,7 @@ class Publisher:
     def __init__(self) -> None:
         self.engine = QuicrEngine(client=True, config=KEEP_ALL)
         self.driver: Driver
-        self.ended: dict[bytes, Ended] = {}
+        self.ended: dict[bytes, TransactionEnded] = {}
         self.queues: dict[bytes, ObjectQueue] = {}
         self._urls: dict[int, bytes] = {}
         self._more = asyncio.Event()
@@ -145,7 +145,7 @@ class Publisher:
             match event:
                 case Ready():
                     self.ready = True
-                case Ended(stream) if stream in self._urls:
+                case TransactionEnded(stream) if stream in self._urls:
                     self.ended[self._urls[stream]] = event
         self._more.set()
 

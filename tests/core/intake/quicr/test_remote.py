@@ -11,7 +11,7 @@ from aqueduct_core.engine.inputs import LinkLost
 from aqueduct_core.errors import AuthFailed
 from aqueduct_core.intake.quicr.remote import QuicrRemote
 from aqueduct_core.intake.quicr.roles import ReaderSession
-from aqueduct_core.quicr.events import Ended, EndReason, Requested, Subscribed
+from aqueduct_core.quicr.events import EndReason, Requested, Subscribed, TransactionEnded
 from tests.core.intake.quicr.scene import MediaScene, media_bench, settings
 from tests.core.quicr.ends import media, queue_of
 from tests.support.rules import rule
@@ -46,8 +46,8 @@ def test_media_are_asked_for_on_the_next_connection_until_they_have_finished(
         serve(scene, b"v", 2, finished=False)
         scene.run()
         assert {event.url for event in scene.peer.told(Requested)} == {b"u", b"v"}
-        assert scene.peer.told(Ended) == [
-            Ended(scene.peer.told(Requested)[0].stream, EndReason.COMPLETE)
+        assert scene.peer.told(TransactionEnded) == [
+            TransactionEnded(scene.peer.told(Requested)[0].stream, EndReason.COMPLETE)
         ]
         assert (requests.finished, requests.open) == (1, 1)
         assert isinstance(scene.session, ReaderSession)

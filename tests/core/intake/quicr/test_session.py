@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aqueduct_core.engine.inputs import StreamBytes
-from aqueduct_core.quicr.events import Ended, EndReason
+from aqueduct_core.quicr.events import EndReason, TransactionEnded
 from aqueduct_core.quicr.media.position import Position
 from tests.core.intake.quicr.scene import MediaScene, media_bench, post, settings
 from tests.core.quicr.ends import Objects, media
@@ -25,7 +25,7 @@ def test_all_is_durable_before_our_end(delivery: str, order: str, tmp_path: Path
         stream = post(scene, objects)
         scene.run(5.0)
         assert scene.objects() == objects
-        assert scene.peer.of(stream).ended == Ended(stream, EndReason.COMPLETE)
+        assert scene.peer.of(stream).ended == TransactionEnded(stream, EndReason.COMPLETE)
         assert scene.kinds() == ["connected", "opened", "finished"]
         if order == "media":
             assert list(scene.objects()) == list(objects)
@@ -41,7 +41,7 @@ def test_nothing_is_confirmed_that_is_not_durable(tmp_path: Path) -> None:
         assert scene.peer.of(stream).ended is None
         assert scene.session.channels == 1
         scene.run()
-        assert scene.peer.of(stream).ended == Ended(stream, EndReason.COMPLETE)
+        assert scene.peer.of(stream).ended == TransactionEnded(stream, EndReason.COMPLETE)
 
 
 def test_what_comes_is_consumed_however_large(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_full_spool_holds_a_publisher_back_and_loses_nothing(tmp_path: Path) -
             b.pass_all()
             b.spool.trim()
         assert found == objects
-        assert scene.peer.of(stream).ended == Ended(stream, EndReason.COMPLETE)
+        assert scene.peer.of(stream).ended == TransactionEnded(stream, EndReason.COMPLETE)
 
 
 def test_a_publisher_that_gives_up_is_told_of(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_who_asks_an_intake_waits_as_for_an_unknown_url(tmp_path: Path) -> None:
         stream = post(scene, media(2))
         scene.run()
         assert scene.peer.of(stream).ended is not None
-        assert asked not in {event.stream for event in scene.peer.told(Ended)}
+        assert asked not in {event.stream for event in scene.peer.told(TransactionEnded)}
         assert scene.kinds() == ["connected", "opened", "finished"]
 
 

@@ -8,7 +8,7 @@ from aqueduct_core.quicr.faults import MediaError
 from aqueduct_core.quicr.media.fragment import MAX_OBJECT, Fragment
 from aqueduct_core.quicr.media.object_queue import ObjectQueue
 from aqueduct_core.quicr.media.position import MAX_ID, Position
-from aqueduct_core.quicr.media.source import Waiting
+from aqueduct_core.quicr.media.source import NextFragment
 from tests.support.rules import rule
 
 
@@ -29,7 +29,7 @@ def test_objects_wait_in_their_order_until_they_are_sent() -> None:
     queue = ObjectQueue()
     put(queue, (0, 0), (0, 1), (1, 0))
     assert queue.size == 12
-    assert queue.peek() == Waiting(Fragment(0, 0, 0, b"data", True, 0x81, 0, 0), 1.0)
+    assert queue.peek() == NextFragment(Fragment(0, 0, 0, b"data", True, 0x81, 0, 0), 1.0)
     assert [(each.position, each.previous) for each in given(queue)] == [
         ((0, 0), 0),
         ((0, 1), None),

@@ -8,7 +8,14 @@ import pytest
 
 from aqueduct_core.quicr.config import DropSettings, QuicrConfig
 from aqueduct_core.quicr.engine import QuicrEngine
-from aqueduct_core.quicr.events import Ended, EndReason, FinalPoint, Fragments, Posted, StartPoint
+from aqueduct_core.quicr.events import (
+    EndReason,
+    FinalPoint,
+    Fragments,
+    Posted,
+    StartPoint,
+    TransactionEnded,
+)
 from aqueduct_core.quicr.media.assembly import MediaObject
 from aqueduct_core.quicr.media.reception import Conflict, Gap, ObjectOrder, Reception
 from aqueduct_core.transport.in_memory.link import MemoryLink
@@ -27,7 +34,7 @@ class Taker:
         self.objects: list[MediaObject] = []
         self.gaps: list[Gap] = []
         self.conflicts: list[Conflict] = []
-        self.ended: Ended | None = None
+        self.ended: TransactionEnded | None = None
         self.link: MemoryLink
         self._datagram = datagram
 
@@ -44,7 +51,7 @@ class Taker:
                     engine.consumed(stream, size, now)
                 case FinalPoint(stream, final, _):
                     reception.finish(final, now)
-                case Ended():
+                case TransactionEnded():
                     self.ended = event
             if reception.complete and self.ended is None:
                 engine.confirm(event.stream, now)

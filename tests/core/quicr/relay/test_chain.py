@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aqueduct_core.quicr.events import Ended, EndReason, Notified
+from aqueduct_core.quicr.events import EndReason, Notified, TransactionEnded
 from aqueduct_core.quicr.media.position import Position
 from aqueduct_core.quicr.relay.config import RelayConfig
 from aqueduct_core.transport.in_memory.network import MemoryNetwork
@@ -38,7 +38,7 @@ class Chain:
 def same(client: Client, stream: int, objects: Objects) -> None:
     """Byte for byte, with flags, and nothing else."""
     received = client.got(stream)
-    assert received.ended == Ended(stream, EndReason.COMPLETE)
+    assert received.ended == TransactionEnded(stream, EndReason.COMPLETE)
     assert {p: received.objects[p] for p in sorted(received.objects)} == objects
     assert received.final == max(objects).following
 

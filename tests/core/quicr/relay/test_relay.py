@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aqueduct_core.quicr.events import Ended, EndReason, FinalPoint, Notified
+from aqueduct_core.quicr.events import EndReason, FinalPoint, Notified, TransactionEnded
 from aqueduct_core.quicr.media.position import Position
 from aqueduct_core.quicr.relay.config import RelayConfig
 from aqueduct_core.transport.in_memory.network import MemoryNetwork
@@ -41,7 +41,7 @@ def test_what_is_posted_is_read(posted: bool, read: bool) -> None:
     station.network.run_until(lambda: publisher.over(post) and reader.over(get))
     assert reader.got(get).payloads == payloads(MEDIA)
     assert reader.got(get).final == (2, 1)
-    assert publisher.of(post).ended == Ended(post, EndReason.COMPLETE)
+    assert publisher.of(post).ended == TransactionEnded(post, EndReason.COMPLETE)
     (counts,) = station.relay.counts()
     assert (counts.url, counts.objects, counts.final) == (b"a", 8, True)
     assert counts.bytes == sum(map(len, payloads(MEDIA).values()))
@@ -91,7 +91,7 @@ def test_a_post_of_what_is_at_its_end_is_another_media() -> None:
     station.network.run_for(0.1)
     again = late.get(b"a")
     station.network.run_until(lambda: early.over(get) and late.over(again))
-    assert second.of(post).ended == Ended(post, EndReason.COMPLETE)
+    assert second.of(post).ended == TransactionEnded(post, EndReason.COMPLETE)
     assert early.got(get).payloads == payloads(old)
     assert late.got(again).payloads == payloads(new)
     station.network.run_for(11.0)
@@ -188,7 +188,7 @@ def test_a_reader_in_the_middle_of_what_never_comes_whole_is_cut_off() -> None:
     assert list(reader.got(get).objects) == [(0, 0)]
     publisher.link.lose()
     station.network.run_until(lambda: reader.over(get))
-    assert reader.of(get).ended == Ended(get, EndReason.CANCELLED, by_peer=True)
+    assert reader.of(get).ended == TransactionEnded(get, EndReason.CANCELLED, by_peer=True)
     again = reader.get(b"a")
     station.network.run_until(lambda: reader.over(again))
     assert list(reader.got(again).objects) == [(0, 0), (0, 1)]
@@ -237,7 +237,7 @@ def test_a_reader_that_goes_on_has_a_hole_for_all_that_has_gone() -> None:
     reader.end.kick()
     station.network.run_until(lambda: reader.over(get))
     received = reader.got(get)
-    assert received.ended == Ended(get, EndReason.COMPLETE)
+    assert received.ended == TransactionEnded(get, EndReason.COMPLETE)
     assert set(received.objects) == set(objects)
     holes = [p for p, (flags, _) in received.objects.items() if flags == 0xFF]
     assert len(holes) > 40

@@ -9,13 +9,13 @@ from typing import Any
 
 from aqueduct_core.quicr.engine import ALPN, QuicrEngine
 from aqueduct_core.quicr.events import (
-    Ended,
     EndReason,
     FinalPoint,
     Fragments,
     Posted,
     QuicrEvent,
     StartPoint,
+    TransactionEnded,
 )
 from aqueduct_core.quicr.media.reception import Reception
 from aqueduct_core.transport import Driver, ListenedProtocol, PeerInfo, listen
@@ -66,7 +66,7 @@ class Taker:
                         engine.consumed(stream, size, driver.now())
                     case FinalPoint(stream, final):
                         receptions[stream].finish(final, driver.now())
-                    case Ended(_, reason):
+                    case TransactionEnded(_, reason):
                         self.ended.append(reason)
             for stream, reception in receptions.items():
                 objects = self.media.setdefault(urls[stream], {})
