@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aqueduct_core.engine.actions import Action, Admit, CloseLink, Consumed
+from aqueduct_core.engine.actions import Action, Admit, CloseLink
 from aqueduct_core.engine.close_codes import CloseOrigin
 from aqueduct_core.engine.engine import Footprint
 from aqueduct_core.engine.inputs import (
@@ -225,7 +225,7 @@ class QuicrEngine:
     def consumed(self, stream: int, size: int, now: float) -> None:
         """So many bytes of `Fragments` are done with: credit for as many may go back."""
         if size and self.closed is None:
-            self._context.acts.append(Consumed(stream, size))
+            self._context.released(stream, size, self._unfinished(stream))
 
     def pause(self) -> None:
         """Take nothing in until `resume`: publishers on streams come to rest; datagrams are lost,
@@ -283,6 +283,14 @@ class QuicrEngine:
             transaction.consume(size)
         if end:
             self._ended(transaction)
+        elif reader.pending:
+            self._context.advance(stream, self._unfinished(stream))
+
+    def _unfinished(self, stream: int) -> int:
+        """Bytes of a message that is not whole, of those that may be long."""
+        transaction = self._transactions.get(stream)
+        awaited = isinstance(transaction, Receiving | Subscribing)
+        return transaction.reader.pending if awaited else 0
 
     def _opened_by_peer(self, stream: int) -> MessageReader:
         if self._client or not is_bidirectional(stream) or not is_client(stream):
@@ -393,9 +401,8 @@ class QuicrEngine:
     def _discard(self, stream: int, reader: MessageReader) -> None:
         """What has come of a stream and is not read is nobody's."""
         size = reader.discard()
-        if size:
-            self._pending -= size
-            self._context.acts.append(Consumed(stream, size))
+        self._pending -= size
+        self._context.consume(stream, size)
 
     def _close(self, code: int, reason: str, origin: CloseOrigin) -> None:
         if self.closed is None:

@@ -87,7 +87,7 @@ def scenario(seed: int) -> Scenario:
         if narrow and client and rng.random() < 0.5:
             made |= {"rate": rng.choice([4_000.0, 10_000.0]), "queue": 10_000}
         if rng.random() < 0.2:
-            made["stream_window"] = 66_000  # a message has to fit
+            made["stream_window"] = (1_500, 20_000, 66_000)[made["seed"] % 3]
         if not loss and "rate" not in made and rng.random() < 0.1:
             made["datagram_outcomes"] = False
         return made

@@ -31,6 +31,13 @@ def test_the_size_of_a_group_gets_through_behind_its_hole(seed: int) -> None:
     assert run_relay_seed(seed).holes
 
 
+@rule("Q-36")
+def test_a_hole_at_the_end_of_a_group_stands_for_all_that_was_behind_it() -> None:
+    """A seed that once failed: a post that began anew behind what had gone, at an origin that had
+    the first piece of it, where nobody knew how many objects the groups between had."""
+    assert run_relay_seed(9471).holes
+
+
 def test_the_same_seed_is_the_same_run() -> None:
     assert scenario(3) == scenario(3)
     assert run_relay_seed(3) == run_relay_seed(3)

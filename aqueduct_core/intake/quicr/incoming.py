@@ -234,14 +234,20 @@ class IncomingMedia:
         return (first, stop) if first < stop else (0, 0)
 
     def _last_of_groups(self, objects: Sequence[MediaObject]) -> list[bool | None]:
-        """Of each object, whether its group ends with it, as far as the next one says."""
+        """Of each object, whether its group ends with it, as far as the next one says. Behind a
+        hole there may have been more, which the hop that dropped them did not know of."""
         last: list[bool | None] = []
         for each, following in zip(objects, [*objects[1:], None], strict=True):
             behind = Position(each.group, each.object + 1)
             if following is not None and following.group == each.group:
                 last.append(False if following.object > each.object else None)
                 continue
-            next_group = following is not None and self._ordered and behind not in self._gaps
+            next_group = (
+                following is not None
+                and self._ordered
+                and behind not in self._gaps
+                and each.payload is not None
+            )
             last.append(True if next_group or self.final == behind else None)
         return last
 

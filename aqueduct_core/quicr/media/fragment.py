@@ -20,7 +20,8 @@ class Fragment(NamedTuple):
     the group before has; only with the first bytes of the first object of a group, and None where
     that is not known. ``last``: the object ends here.
 
-    A hole stands for an object that a hop gave up: no data, ``last``, and the flags 0xFF.
+    A hole stands for an object that a hop gave up: no data, ``last``, and the flags 0xFF. As the
+    last one of its group it may stand for more: the hop need not know how many there were.
     """
 
     group: int
