@@ -225,7 +225,8 @@ class QuicrEngine:
     def consumed(self, stream: int, size: int, now: float) -> None:
         """So many bytes of `Fragments` are done with: credit for as many may go back."""
         if size and self.closed is None:
-            self._context.released(stream, size, self._unfinished(stream))
+            self._context.credit.release(stream, size)
+            self._advance(stream)
 
     def pause(self) -> None:
         """Take nothing in until `resume`: publishers on streams come to rest; datagrams are lost,
@@ -283,14 +284,14 @@ class QuicrEngine:
             transaction.consume(size)
         if end:
             self._ended(transaction)
-        elif reader.pending:
-            self._context.advance(stream, self._unfinished(stream))
+        else:
+            self._advance(stream)
 
-    def _unfinished(self, stream: int) -> int:
-        """Bytes of a message that is not whole, of those that may be long."""
+    def _advance(self, stream: int) -> None:
+        """Give credit for a message that is not whole, of those that may be long."""
         transaction = self._transactions.get(stream)
-        awaited = isinstance(transaction, Receiving | Subscribing)
-        return transaction.reader.pending if awaited else 0
+        if isinstance(transaction, Receiving | Subscribing) and transaction.reader.pending:
+            self._context.credit.advance(stream, transaction.reader.pending)
 
     def _opened_by_peer(self, stream: int) -> MessageReader:
         if self._client or not is_bidirectional(stream) or not is_client(stream):
@@ -402,7 +403,7 @@ class QuicrEngine:
         """What has come of a stream and is not read is nobody's."""
         size = reader.discard()
         self._pending -= size
-        self._context.consume(stream, size)
+        self._context.credit.consume(stream, size)
 
     def _close(self, code: int, reason: str, origin: CloseOrigin) -> None:
         if self.closed is None:

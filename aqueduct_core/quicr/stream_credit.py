@@ -3,46 +3,62 @@ message before that."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 
-class StreamCredit:
-    """What one stream has been given credit for, and what not yet.
 
-    A message is read when all of it is here, and may be longer than the flow control of the stream
+@dataclass(slots=True)
+class _Stream:
+    """``held``: bytes of messages that the application has. ``advanced``: of those that are not
+    consumed yet, credited already."""
+
+    held: int = 0
+    advanced: int = 0
+
+
+class StreamCredits:
+    """What the streams of a connection have been given credit for, and what not yet.
+
+    A message is read when all of it is here, and may be longer than the flow control of its stream
     allows, or than what other streams leave of that of the connection: its peer would wait for
-    credit, and we for its end. So bytes of a message that is not whole are credited in ``advance``,
+    credit, and we for its end. So bytes of a message that is not whole are credited by `advance`,
     as long as nothing else of the stream waits to be consumed; and they are not credited again
     later. Who reads slowly holds its peer back all the same: at most one message is ahead.
+
+    Args:
+        give: gives credit for so many bytes of a stream, never 0.
     """
 
-    __slots__ = ("_advanced", "_held")
+    def __init__(self, give: Callable[[int, int], None]) -> None:
+        self._give = give
+        self._streams: dict[int, _Stream] = {}
 
-    def __init__(self) -> None:
-        self._held = 0  # bytes of messages that the application has
-        self._advanced = 0  # of those that are not consumed yet, credited already
+    def hold(self, stream: int, size: int) -> None:
+        """The application has so many bytes more, and is going to consume them."""
+        self._streams.setdefault(stream, _Stream()).held += size
 
-    @property
-    def settled(self) -> bool:
-        """There is nothing to remember."""
-        return not self._held and not self._advanced
+    def consume(self, stream: int, size: int) -> None:
+        """So many bytes are done with, which no application had."""
+        credit = self._streams.get(stream)
+        if credit is not None:
+            repaid = min(credit.advanced, size)
+            credit.advanced -= repaid
+            size -= repaid
+            if not credit.held and not credit.advanced:
+                del self._streams[stream]
+        if size:
+            self._give(stream, size)
 
-    def hold(self, size: int) -> None:
-        """The application has so many bytes more, which it will consume."""
-        self._held += size
+    def release(self, stream: int, size: int) -> None:
+        """The application has consumed so many of the bytes that it had."""
+        credit = self._streams.get(stream)
+        if credit is not None:
+            credit.held = max(0, credit.held - size)
+        self.consume(stream, size)
 
-    def release(self, size: int) -> int:
-        """The application has consumed so many of them; the credit to give now."""
-        self._held = max(0, self._held - size)
-        return self.consume(size)
-
-    def consume(self, size: int) -> int:
-        """So many bytes are done with that no application has; the credit to give now."""
-        repaid = min(self._advanced, size)
-        self._advanced -= repaid
-        return size - repaid
-
-    def advance(self, pending: int) -> int:
-        """So many bytes of a message are here that is not whole; the credit to give now."""
-        if self._held or pending <= self._advanced:
-            return 0
-        given, self._advanced = pending - self._advanced, pending
-        return given
+    def advance(self, stream: int, pending: int) -> None:
+        """So many bytes of a message are here that is not whole."""
+        credit = self._streams.setdefault(stream, _Stream())
+        if not credit.held and pending > credit.advanced:
+            given, credit.advanced = pending - credit.advanced, pending
+            self._give(stream, given)

@@ -37,7 +37,7 @@ from aqueduct_core.quicr.media.fragment import Fragment
 from aqueduct_core.quicr.media.source import MediaSource
 from aqueduct_core.quicr.receiving import MediaReceiver
 from aqueduct_core.quicr.sending import MediaSender
-from aqueduct_core.quicr.stream_credit import StreamCredit
+from aqueduct_core.quicr.stream_credit import StreamCredits
 from aqueduct_core.quicr.wire.codec import MessageReader, encode
 from aqueduct_core.quicr.wire.messages import (
     AcceptMessage,
@@ -57,44 +57,13 @@ class TransactionContext:
         self.egress = MediaEgress(config)
         self.events: list[QuicrEvent] = []
         self.acts: list[Action] = []
+        self.credit = StreamCredits(self._give)
         self._next_id = 0
         self._by_id: dict[int, Receiving] = {}
         self._claimed: set[int] = set()
-        self._credit: dict[int, StreamCredit] = {}
-
-    def emit_fragments(self, stream: int, fragments: list[Fragment], size: int) -> None:
-        """Fragments of a stream, of ``size`` bytes, which the application will consume."""
-        self._credit.setdefault(stream, StreamCredit()).hold(size)
-        self.events.append(Fragments(stream, fragments, size))
-
-    def consume(self, stream: int, size: int) -> None:
-        """Give credit for bytes that no application is going to consume."""
-        credit = self._credit.get(stream)
-        if credit is not None:
-            size = credit.consume(size)
-            if credit.settled:
-                del self._credit[stream]
-        self._give(stream, size)
-
-    def released(self, stream: int, size: int, pending: int) -> None:
-        """Give credit for bytes that the application has consumed, and for the ``pending`` ones of
-        a message that is not whole."""
-        credit = self._credit.get(stream)
-        if credit is None:
-            self._give(stream, size)
-            return
-        self._give(stream, credit.release(size) + credit.advance(pending))
-        if credit.settled:
-            del self._credit[stream]
-
-    def advance(self, stream: int, pending: int) -> None:
-        """Give credit for bytes of a message that is not whole, as far as may be."""
-        if pending:
-            self._give(stream, self._credit.setdefault(stream, StreamCredit()).advance(pending))
 
     def _give(self, stream: int, size: int) -> None:
-        if size:
-            self.acts.append(Consumed(stream, size))
+        self.acts.append(Consumed(stream, size))
 
     def new_datagram_id(self, receiving: Receiving) -> int:
         """Not used on this connection before (Q10)."""
@@ -183,7 +152,7 @@ class Transaction(ABC):
 
     def consume(self, size: int) -> None:
         """Give credit for bytes that nobody else is going to consume."""
-        self._context.consume(self.stream, size)
+        self._context.credit.consume(self.stream, size)
 
     def _emit(self, event: QuicrEvent) -> None:
         self._context.events.append(event)
@@ -318,7 +287,8 @@ class Receiving(Transaction):
             if receiver.start is not None and receiver.start != began:
                 self._emit(StartPoint(self.stream, receiver.start))
             if told:
-                self._context.emit_fragments(self.stream, told, size)
+                self._context.credit.hold(self.stream, size)
+                self._emit(Fragments(self.stream, told, size))
                 return
         self.consume(size)
 

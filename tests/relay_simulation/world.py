@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from aqueduct_core.quicr.events import EndReason
 from aqueduct_core.quicr.media.fragment import HOLE
+from aqueduct_core.quicr.media.position import Position
 from aqueduct_core.quicr.relay.config import RelayConfig
 from aqueduct_core.transport.in_memory.network import MemoryNetwork
 from tests.core.quicr.ends import Objects, Received

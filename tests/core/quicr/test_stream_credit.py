@@ -6,7 +6,7 @@ import pytest
 
 from aqueduct_core.engine.inputs import StreamBytes
 from aqueduct_core.quicr.events import EndReason, TransactionEnded
-from aqueduct_core.quicr.stream_credit import StreamCredit
+from aqueduct_core.quicr.stream_credit import StreamCredits
 from tests.core.quicr.ends import Pair, media, queue_of
 from tests.core.quicr.raw import Raw, message, url
 from tests.support.rules import rule
@@ -15,15 +15,19 @@ LARGE = media(2, 3, size=150_000)
 
 
 def test_each_byte_is_credited_once() -> None:
-    credit = StreamCredit()
-    assert credit.advance(300) == 300
-    assert credit.advance(1_000) == 700
-    credit.hold(1_200)  # the message is whole
-    assert credit.advance(50) == 0  # of the next one: the application has the first
-    assert credit.release(1_200) == 200
-    assert credit.advance(50) == 50
-    assert credit.consume(50) == 0
-    assert credit.settled
+    given: list[tuple[int, int]] = []
+    credit = StreamCredits(lambda stream, size: given.append((stream, size)))
+    credit.advance(4, 300)
+    credit.advance(4, 1_000)
+    assert given == [(4, 300), (4, 700)]
+    credit.hold(4, 1_200)  # the message is whole
+    credit.advance(4, 50)  # of the next one: the application has the first
+    assert len(given) == 2
+    credit.release(4, 1_200)
+    credit.advance(4, 50)
+    credit.consume(4, 60)
+    credit.consume(8, 7)
+    assert given[2:] == [(4, 200), (4, 50), (4, 10), (8, 7)]
 
 
 @rule("Q-3")
