@@ -47,6 +47,9 @@ class QuicrConfig:
         max_transactions: requests, posts and subscriptions of the peer that may be open at once.
         max_url: of a URL or a prefix.
         max_object: of one object.
+        max_notified: URLs that one subscription of the peer remembers: that it was told, the oldest
+            of which are forgotten and may be told again, and that wait for it to read. Where more
+            wait, the subscription ends.
         repeat_after: where the link does not tell what becomes of a datagram, each is sent once
             more after so long, and counts as received then.
         write_ahead: of media, at most, that waits in the link, where it cannot be given up any
@@ -57,6 +60,7 @@ class QuicrConfig:
     max_transactions: int = 1_024
     max_url: int = 1_024
     max_object: int = MAX_OBJECT
+    max_notified: int = 16_384
     repeat_after: float = 0.1
     write_ahead: int = 1 << 20
 
@@ -65,6 +69,7 @@ class QuicrConfig:
             "max_transactions": (1, 1 << 16),
             "max_url": (1, 1 << 14),
             "max_object": (1, MAX_OBJECT),
+            "max_notified": (1, 1 << 21),
             "repeat_after": (0.01, 60),
             "write_ahead": (1_200, 1 << 30),
         }

@@ -128,6 +128,11 @@ class MediaEgress:
         if end:
             self._ends.add(stream)
 
+    def unsent(self, stream: int) -> int:
+        """Bytes of a stream that wait in the link, as far as it tells."""
+        progress = self._streams.get(stream)
+        return progress.waiting if progress is not None else 0
+
     def add(self, sender: MediaSender) -> None:
         self._senders[sender.stream] = sender
         self.wake(sender.stream)

@@ -24,11 +24,10 @@ from aqueduct_core.quicr.egress import LEAST_DATAGRAM, MediaEgress
 from aqueduct_core.quicr.events import Posted, QuicrEvent, Ready, Requested, Subscribed
 from aqueduct_core.quicr.faults import INTERNAL_ERROR, MediaError, ProtocolFault
 from aqueduct_core.quicr.media.source import MediaSource
+from aqueduct_core.quicr.subscribing import Notifying, Subscribing
 from aqueduct_core.quicr.transactions import (
-    Notifying,
     Receiving,
     Sending,
-    Subscribing,
     Transaction,
     TransactionContext,
     message_name,
@@ -91,6 +90,9 @@ class QuicrEngine:
                     egress.datagram_outcome(input, now)
                 case StreamLeft(stream, total):
                     egress.stream_left(stream, total)
+                    notifying = self._transactions.get(stream)
+                    if isinstance(notifying, Notifying):
+                        notifying.go_on()
                 case LinkRoom(size):
                     egress.room(size)
                 case DatagramLimit(size):
@@ -120,9 +122,9 @@ class QuicrEngine:
     @property
     def footprint(self) -> Footprint:
         transactions = len(self._transactions) + len(self._opening)
-        return Footprint(
-            TRANSACTION_BYTES * transactions + self._pending + self._context.egress.sent.size
-        )
+        context = self._context
+        kept = context.egress.sent.size + context.url_bytes
+        return Footprint(TRANSACTION_BYTES * transactions + self._pending + kept)
 
     def actions(self) -> list[Action]:
         if self.closed is not None:
@@ -192,10 +194,12 @@ class QuicrEngine:
             receiving.accept(datagram=datagram)
 
     def notify(self, stream: int, url: bytes, now: float) -> None:
-        """Tell a URL to who has `Subscribed` (Q22); a second time is without effect (Q25)."""
+        """Tell a URL to who has `Subscribed` (Q22); a second time is without effect (Q25). Who does
+        not read is told no more, and loses the subscription (`QuicrConfig.max_notified`)."""
         notifying = self._transactions.get(stream)
         if isinstance(notifying, Notifying):
             notifying.notify(url)
+            self._forget(notifying)
 
     # both
 

@@ -6,8 +6,8 @@
 | `Sending` at the server | | |
 | `Sending` at the client | POST, START_POINT, FRAGMENT, FIN, end | ACCEPT, end |
 | `Receiving` at the server | | |
-| `Subscribing` at the client | SUBSCRIBE, end | NOTIFY, end |
-| `Notifying` at the server | | |
+| `subscribing.Subscribing` at the client | SUBSCRIBE, end | NOTIFY, end |
+| `subscribing.Notifying` at the server | | |
 
 Everything else closes the connection (Q4, Q5). Whoever sees the other side's end ends its own (Q6).
 """
@@ -24,7 +24,6 @@ from aqueduct_core.quicr.events import (
     EndReason,
     FinalPoint,
     Fragments,
-    Notified,
     ObjectsDropped,
     PostAccepted,
     QuicrEvent,
@@ -43,20 +42,20 @@ from aqueduct_core.quicr.wire.messages import (
     AcceptMessage,
     ControlMessage,
     FinMessage,
-    NotifyMessage,
     StartPointMessage,
 )
 
 
 class TransactionContext:
     """What all transactions of a connection share. ``acts`` are actions beside those of
-    ``egress``."""
+    ``egress``; ``url_bytes`` the memory of what subscriptions remember."""
 
     def __init__(self, config: QuicrConfig) -> None:
         self.config = config
         self.egress = MediaEgress(config)
         self.events: list[QuicrEvent] = []
         self.acts: list[Action] = []
+        self.url_bytes = 0
         self.credit = StreamCredits(self._give)
         self._next_id = 0
         self._by_id: dict[int, Receiving] = {}
@@ -388,40 +387,3 @@ class Sending(Transaction):
             self._context.release(self._datagram_id)
         self._context.egress.remove(self.stream)
         super()._end(reason, by_peer=by_peer)
-
-
-class Subscribing(Transaction):
-    """We hear of URLs."""
-
-    def handle(self, messages: Sequence[ControlMessage], size: int) -> None:
-        self.consume(size)
-        for message in messages:
-            if not isinstance(message, NotifyMessage):
-                raise self._refuse(message, "only NOTIFY may come")
-            self._emit(Notified(self.stream, message.url))
-
-    def peer_ended(self) -> None:
-        if not self.over:
-            self._end(EndReason.CANCELLED, by_peer=True)
-        self._end_here()
-
-
-class Notifying(Transaction):
-    """The peer hears of URLs, of each once (Q22, Q25)."""
-
-    def __init__(self, stream: int, context: TransactionContext) -> None:
-        super().__init__(stream, context)
-        self._told: set[bytes] = set()
-
-    def notify(self, url: bytes) -> None:
-        if not self.over and url not in self._told:
-            self._told.add(url)
-            self._write(NotifyMessage(url))
-
-    def handle(self, messages: Sequence[ControlMessage], size: int) -> None:
-        raise self._refuse(messages[0], "nothing may follow SUBSCRIBE")
-
-    def peer_ended(self) -> None:
-        if not self.over:
-            self._end(EndReason.CANCELLED, by_peer=True)
-        self._end_here()

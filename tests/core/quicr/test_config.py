@@ -16,6 +16,7 @@ from aqueduct_core.quicr.config import DropSettings, QuicrConfig
         ("max_transactions", 0, "max_transactions is 0.*from 1 to 65536"),
         ("max_url", 1 << 20, "max_url is 1048576.*from 1 to 16384"),
         ("max_object", (64 << 20) + 1, "max_object is 67108865"),
+        ("max_notified", 0, "max_notified is 0.*from 1 to"),
         ("repeat_after", 0.001, "repeat_after is 0.001.*from 0.01 to 60"),
         ("write_ahead", 100, "write_ahead is 100.*from 1200 to"),
     ],

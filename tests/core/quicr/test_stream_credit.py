@@ -48,13 +48,14 @@ def test_a_message_may_be_longer_than_the_window_of_its_stream(window: int, post
 
 
 def test_messages_of_many_streams_share_a_window_that_holds_none_of_them() -> None:
-    pair = Pair(connection_window=40_000, cut=0.3, seed=3)
+    pair = Pair(connection_window=20_000, cut=0.3, seed=3)
+    objects = media(1, size=70_000)
     streams = []
-    for number in range(20):
-        pair.server.serves[b"%d" % number] = queue_of(LARGE)
+    for number in range(6):
+        pair.server.serves[b"%d" % number] = queue_of(objects)
         streams.append(pair.client.engine.request(b"%d" % number, datagram=False, now=0))
     pair.finish(*streams)
-    assert all(pair.client.of(stream).objects == LARGE for stream in streams)
+    assert all(pair.client.of(stream).objects == objects for stream in streams)
 
 
 def test_who_takes_nothing_gets_the_window_and_one_message_more() -> None:
