@@ -111,6 +111,9 @@ GOALS: dict[str, Goal] = {
         "worker CPU of a batch of one row", "microbatch", 35.0, 15.0, most=True, unit="ms"
     ),
     "long-memory": Goal("memory after an hour over the first minute", "long", 1.1, 1.0, most=True),
+    "relay-stopped": Goal(
+        "p99 of 20 readers with one more stopped", "media_relay", 2.0, 1.2, most=True
+    ),
     "long-cost": Goal("CPU a message after an hour over the first", "long", 1.1, 1.0, most=True),
 }
 

@@ -21,6 +21,7 @@ from tests.support.repository import ROOT
 BENCHES = {
     "engine": "the engine's own cost for each message against a plain Python loop",
     "media": "QUICR's own cost for each object, without any transport",
+    "media_relay": "QUICR: what a relay adds to the delay of objects",
     "channels": "10,000 channels open, 100,000 in turn: flat cost and memory",
     "active_channels": "10,000 active channels against 1,000, and the end of 20,000",
     "single_messages": "messages sent by themselves: CPU of both ends, and the ack",
