@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from aqueduct_core.flight.credentials import Credentials
 from aqueduct_core.intake.aqueduct.settings import AqueductIntake
-from aqueduct_core.intake.settings.intake import TlsSettings
+from aqueduct_core.intake.settings.intake import IntakeSettings, TlsSettings
 from tests.bench.measuring import dropped
 from tests.support.waiting import environment
 
@@ -31,10 +31,13 @@ class IntakeProcess(NamedTuple):
 
 
 @contextmanager
-def intake_process(folder: Path) -> Iterator[IntakeProcess]:
-    """Ends it in good order; raises nothing when it has ended before."""
+def intake_process(
+    folder: Path, intake: type[IntakeSettings] = AqueductIntake
+) -> Iterator[IntakeProcess]:
+    """Ends it in good order; raises nothing when it has ended before. ``intake``: the settings of
+    a protocol."""
     spool = folder / "intake"
-    settings = AqueductIntake(
+    settings = intake(
         spool=str(spool),
         credentials=Credentials.for_spool(folder),
         listen="127.0.0.1:0",
@@ -52,7 +55,7 @@ def intake_process(folder: Path) -> Iterator[IntakeProcess]:
     try:
         process.stdin.write(settings.to_json().encode() + b"\n")
         process.stdin.close()
-        endpoint = f"aqueduct://{json.loads(process.stdout.readline())['listen']}"
+        endpoint = f"{settings.protocol}://{json.loads(process.stdout.readline())['listen']}"
         yield IntakeProcess(endpoint, process.pid, spool)
     finally:
         process.terminate()

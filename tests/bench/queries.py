@@ -72,7 +72,7 @@ class Counted:
 
 
 class OurQuery(Counted):
-    """A stream of format ``aqueduct`` with an intake of its own."""
+    """A stream of a format with an intake of its own; ``format`` is also the scheme of URLs."""
 
     def __init__(
         self,
@@ -81,16 +81,17 @@ class OurQuery(Counted):
         trigger: str = TRIGGER,
         options: Mapping[str, str] | None = None,
         schema: str | None = None,
+        format: str = "aqueduct",
     ) -> None:
         spool = folder / "spool"
-        reader = spark.readStream.format("aqueduct").options(
+        reader = spark.readStream.format(format).options(
             **{"listen": "127.0.0.1:0", "tls.selfSigned": "true", "spool": str(spool),
                "lease": "5s", **(options or {})}
         )  # fmt: skip
         frame = (reader.schema(schema) if schema else reader).load()
         super().__init__(frame, folder, trigger)
         status = wait_until(lambda: self._launched(spool), LAUNCH, "an intake of the query")
-        self.endpoint = f"aqueduct://{status['listen']}"
+        self.endpoint = f"{format}://{status['listen']}"
         self.intake: int = status["pid"]
         self._port = int(status["listen"].rpartition(":")[2])
 

@@ -1,10 +1,10 @@
 """``docs/performance.md`` with its chart and its figures, from what benches left as JSON.
 
-    python -m tests.bench.report DIRECTORY [--note TEXT]
+    python -m tests.bench.report DIRECTORY [--note TEXT] [--add]
 
 Writes ``docs/performance.json`` (all figures, of each repetition) and makes the page and the
 picture of it, and the table of triggers in ``docs/tuning.md``; without a DIRECTORY it makes these
-again of the JSON that is there.
+again of the JSON that is there. With ``--add`` the figures of other benches, and the note, stay.
 """
 
 from __future__ import annotations
@@ -149,13 +149,16 @@ def main(arguments: list[str] | None = None, docs: Path = DOCS) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("directory", type=Path, nargs="?")
     parser.add_argument("--note", default="", help="what a reader should know of these runs")
+    parser.add_argument("--add", action="store_true", help="keep the figures of other benches")
     options = parser.parse_args(arguments)
-    if options.directory is None:
-        sheets, note = kept(docs)
-    else:
-        sheets, note = read_sheets(options.directory), options.note
-        if not sheets:
+    sheets, note = kept(docs) if options.add or options.directory is None else ([], options.note)
+    if options.directory is not None:
+        found = read_sheets(options.directory)
+        if not found:
             parser.error(f"{options.directory} has no figures")
+        names = {sheet.name for sheet in found}
+        sheets = [*(sheet for sheet in sheets if sheet.name not in names), *found]
+        sheets.sort(key=lambda sheet: sheet.name)
     write(sheets, docs, note)
     for sheet, figure in with_goals(sheets):
         print(f"{sheet.name}: {figure.name}: {shown(figure.median)} ({figure.verdict})")

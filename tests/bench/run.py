@@ -41,6 +41,7 @@ BENCHES = {
     "memory": "what an idle connection and an open channel hold, over stock",
     "microbatch": "what a micro-batch of one row costs, and a query's start",
     "triggers": "the trigger of a query: age of rows, rows a second",
+    "media_rows": "QUICR: wire → durable → DataFrame beside Aqueduct's",
     "sustained": "wire → DataFrame for a minute against stock aioquic counting bytes",
 }
 """Those of ``make bench``, in that order."""

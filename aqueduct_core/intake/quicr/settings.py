@@ -63,6 +63,7 @@ class QuicrIntake(IntakeSettings, frozen=True, kw_only=True):
 
     media: MediaIntake = MediaIntake()
     connect: QuicrConnect | None = None
+    protocol: str = "quicr"
 
     def __post_init__(self) -> None:
         super().__post_init__()

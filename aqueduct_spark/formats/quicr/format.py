@@ -49,7 +49,7 @@ class QuicrFormat(FormatDescription):
     def intake_settings(self, own: QuicrRead, **shared: Any) -> QuicrIntake:
         from aqueduct_core.intake.quicr.settings import QuicrIntake
 
-        return QuicrIntake(protocol=self.protocol, media=own.media, **shared)
+        return QuicrIntake(media=own.media, **shared)
 
     def requested(self, own: QuicrRead) -> tuple[str, ...]:
         return own.urls
