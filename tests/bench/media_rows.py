@@ -1,10 +1,11 @@
 """Objects of QUICR to the disk and to rows, beside messages of Aqueduct: how many a second.
 
-    python -m tests.bench.media_rows [--repetitions 5] [--seconds 4] [--kinds 1000,65536]
+    python -m tests.bench.media_rows [--repetitions 5] [--seconds 20] [--kinds 1000,65536]
 
 Each repetition runs, in opposite order by turns: an intake until all is durable, and a running
 Spark query until all are rows; of Aqueduct's messages, of objects on a stream and of objects in
-datagrams. Sender, intake and Spark share the processors.
+datagrams. Sender, intake and Spark share the processors. A load is long beside the trigger of the
+query, half a second, which a row waits for whatever brings it.
 """
 
 from __future__ import annotations
@@ -131,7 +132,11 @@ def block(spark: SparkSession, folder: Path, kind: str, effort: Effort, sheet: S
 
 
 BENCH = Bench(
-    "media_rows", "QUICR: wire → durable → DataFrame beside Aqueduct's", compare, kinds=KINDS
+    "media_rows",
+    "QUICR: wire → durable → DataFrame beside Aqueduct's",
+    compare,
+    seconds=20.0,
+    kinds=KINDS,
 )
 
 
